@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Each target prepares its own virtual environment in .venv first, from nothing but a Python of 3.11 to 3.13.
+PYTHON ?= python3
+VENV := .venv
+STAMP := $(VENV)/.installed
+RUN := JAX_PLATFORMS=cpu $(VENV)/bin/python
+
+.PHONY: demo test test-slow lint format bench clean help
+
+help:
+	@echo "make demo | test | test-slow | lint | format | bench | clean"
+
+$(STAMP): pyproject.toml CMakeLists.txt $(wildcard shlo_disc/runtime/native/*)
+	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "Python 3.11 to 3.13 is needed: make PYTHON=python3.12 ...")'
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[test,lint]'
+	touch $(STAMP)
+
+demo: $(STAMP)
+	$(RUN) -m examples.demo
+
+test: $(STAMP)
+	$(RUN) -m pytest -q -n 2 -m "not slow"
+
+test-slow: $(STAMP)
+	$(RUN) -m pytest -q -m slow
+
+lint: $(STAMP)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(RUN) scripts/make_stubs.py
+	$(VENV)/bin/mypy
+
+format: $(STAMP)
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+bench: $(STAMP)
+	$(RUN) -m benchmarks.bert
+
+clean:
+	rm -rf $(VENV) build dist stubs demo_out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""BERT under a stream of different shapes: shlo_disc compiles once, jax.jit once a shape. Run it with `make demo`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import shlo_disc
+from benchmarks.timing import duration, environment, geometric_mean, interleaved, rounds_for, seconds, shape_stream
+from examples import bert
+from examples.model import Params, function, parameter_count, relative_error
+
+HEAD = f"{'b':>3} {'s':>4} | {'first':>10} {'warm':>10} | {'compile':>10} {'warm':>10} | {'ratio':>6} {'error':>8}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one shape took, in seconds: our first and warm call, jax.jit's compile and warm call; and the error."""
+
+    first: float
+    warm: float
+    jit_compile: float
+    jit_warm: float
+    error: float
+
+    @property
+    def ratio(self) -> float:
+        """Our warm latency over jax.jit's."""
+        return self.warm / self.jit_warm
+
+
+@dataclass
+class Progress:
+    """A line that is rewritten in place on a terminal and left out elsewhere."""
+
+    total: int
+    start: float
+
+    def show(self, done: int, what: str) -> None:
+        """Shows how far the stream is."""
+        if sys.stderr.isatty():
+            spent = time.perf_counter() - self.start
+            sys.stderr.write(f"\r\x1b[K[{done}/{self.total}] {spent:.0f} s  {what}")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Removes the line."""
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def measure(
+    executable: Any,
+    fun: Callable[..., Any],
+    params: Params,
+    inputs: tuple[Any, ...],
+    budget: float,
+    report: Callable[[str], None],
+) -> Row:
+    """Times one shape. jax.jit's compile is timed alone, ahead of any run, and excludes tracing of Python code."""
+    report("shlo_disc, first call")
+    first = seconds(lambda: executable(params, *inputs))
+    report("jax.jit, compiling")
+    lowered = jax.jit(fun).lower(params, *inputs)
+    start = time.perf_counter()
+    compiled = lowered.compile()
+    jit_compile = time.perf_counter() - start
+    report("both, warm calls")
+    error = relative_error(executable(params, *inputs), compiled(params, *inputs))
+    calls = {"ours": lambda: executable(params, *inputs), "jit": lambda: compiled(params, *inputs)}
+    medians = interleaved(calls, rounds_for(first, budget), warmup=1)
+    return Row(first, medians["ours"], jit_compile, medians["jit"], error)
+
+
+def format_row(shape: tuple[int, int], row: Row) -> str:
+    """The row of the printed table."""
+    ours = f"{duration(row.first):>10} {duration(row.warm):>10}"
+    jit = f"{duration(row.jit_compile):>10} {duration(row.jit_warm):>10}"
+    return f"{shape[0]:>3} {shape[1]:>4} | {ours} | {jit} | {row.ratio:>6.2f} {row.error:>8.1e}"
+
+
+def summarise(executable: Any, shapes: list[tuple[int, int]], rows: list[Row], spent: float, folder: Path) -> str:
+    """The closing lines: compiles, ratio, memory by formula and as measured, where the stages lie."""
+    largest = max(shapes, key=lambda shape: executable.peak_memory(b=shape[0], s=shape[1]))
+    predicted = executable.peak_memory(b=largest[0], s=largest[1])
+    jit_total = sum(row.jit_compile for row in rows)
+    lines = [
+        f"compiles:       shlo_disc {executable.compile_count} ({duration(sum(executable.timings.values()))}), "
+        f"jax.jit {len(rows)} ({duration(jit_total)})",
+        f"warm latency:   {geometric_mean(row.ratio for row in rows):.3f} of jax.jit's (geometric mean of the ratios)",
+        f"largest error:  {max(row.error for row in rows):.1e} of the output's largest magnitude",
+        f"peak memory:    {predicted / 1e6:.2f} MB by formula at b={largest[0]}, s={largest[1]}{_measured(executable)}",
+        f"  formula:      {executable.peak_memory_formula}",
+        f"stages:         {folder}/ ({', '.join(executable.stages)})",
+        f"whole demo:     {spent:.0f} s",
+    ]
+    return "\n".join(lines)
+
+
+def _measured(executable: Any) -> str:
+    """The peak that the runtime counted, where the executable reports its memory statistics."""
+    statistics = getattr(executable, "memory_stats", None)
+    if callable(statistics):
+        statistics = statistics()
+    peak = statistics.get("peak_bytes") if isinstance(statistics, dict) else getattr(statistics, "peak_bytes", None)
+    return "" if peak is None else f", {peak / 1e6:.2f} MB measured"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the demo; the exit status is 1 when an error exceeds 1e-5 or more than one compile was made."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a small model and short runs")
+    parser.add_argument("--shapes", type=int, default=24, help="how many different (b, s) to run (default: 24)")
+    parser.add_argument("--output", type=Path, default=Path("demo_out"), help="where the stages are written")
+    options = parser.parse_args(arguments)
+    start = time.perf_counter()
+    config = bert.SMALL if options.quick else bert.BASE
+    print(environment())
+    params = jax.tree.map(jnp.asarray, bert.init(config))
+    print(f"BERT, {config.layers} layers of {config.width}, {parameter_count(params) / 1e6:.1f} million weights")
+    exported = bert.export(config)
+    compile_seconds, executable = _compile(exported)
+    print(f"shlo_disc compiled it once for all (b, s <= {config.max_length}) in {duration(compile_seconds)}\n")
+    shapes = shape_stream(options.shapes, 8, config.max_length, 1024)
+    rows = _run_stream(executable, config, params, shapes, budget=0.05 if options.quick else 1.0)
+    executable.dump(options.output)
+    print("\n" + summarise(executable, shapes, rows, time.perf_counter() - start, options.output))
+    return int(executable.compile_count != 1 or max(row.error for row in rows) > 1e-5)
+
+
+def _compile(exported: jax.export.Exported) -> tuple[float, Any]:
+    start = time.perf_counter()
+    executable = shlo_disc.compile(exported)
+    return time.perf_counter() - start, executable
+
+
+def _run_stream(
+    executable: Any, config: bert.Config, params: Params, shapes: list[tuple[int, int]], budget: float
+) -> list[Row]:
+    progress = Progress(len(shapes), time.perf_counter())
+    print(f"{'':8} | {'shlo_disc':^21} | {'jax.jit':^21} |\n{HEAD}\n{'-' * len(HEAD)}")
+    rows = []
+    for done, (b, s) in enumerate(shapes):
+        inputs = tuple(jnp.asarray(value) for value in bert.make_inputs(config, b, s, seed=done))
+
+        def report(what: str, done: int = done, b: int = b, s: int = s) -> None:
+            progress.show(done, f"b={b} s={s}: {what}")
+
+        # A fresh function object a shape keeps jax.jit's caches out of the measured compile.
+        rows.append(measure(executable, function(bert, config), params, inputs, budget, report))
+        progress.clear()
+        print(format_row((b, s), rows[-1]), flush=True)
+    return rows
+
+
+if __name__ == "__main__":
+    sys.exit(main())

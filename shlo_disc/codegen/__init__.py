@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""LLVM dialect -> LLVM IR -> object code or PTX."""
+
+from .cpu_target import CpuTarget
+from .llvm_text import to_llvm_ir
+from .native import assembly, compile_to_object, optimized_llvm_ir
+from .pipelines import CPU_PIPELINE, lower_to_llvm
+
+__all__ = [
+    "CPU_PIPELINE", "CpuTarget", "assembly", "compile_to_object", "lower_to_llvm", "optimized_llvm_ir", "to_llvm_ir",
+]  # fmt: skip

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""LLVM IR text -> native object code, by llvmlite."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from ..errors import CompilerError
+from .cpu_target import CpuTarget
+from .elf_symbols import undefined_symbols
+
+# What generated code may leave to its loader: LLVM makes calls to these out of copies and fills.
+ALLOWED_EXTERNALS = frozenset(("memcpy", "memmove", "memset", "memcmp"))
+
+_DEFINITION = re.compile(r"^(define [^\n]*?)( \{)$", re.MULTILINE)
+
+
+def compile_to_object(
+    ir_text: str, target: CpuTarget, opt_level: int = 3, exported: Collection[str] | None = None
+) -> bytes:
+    """Compile LLVM IR text into an ELF relocatable object: position independent, small code model.
+
+    With `exported`, every other definition becomes internal, so that it can be inlined or dropped. Raises
+    `CompilerError` when the IR does not parse or verify, lacks a name of `exported`, or needs a symbol beyond
+    memcpy, memmove, memset and memcmp.
+    """
+    with _optimised(ir_text, target, opt_level, exported) as (module, machine):
+        data: bytes = machine.emit_object(module)
+    missing = undefined_symbols(data) - ALLOWED_EXTERNALS
+    if missing:
+        raise CompilerError(f"codegen: generated code would call {', '.join(sorted(missing))}")
+    return data
+
+
+def assembly(ir_text: str, target: CpuTarget, opt_level: int = 3, exported: Collection[str] | None = None) -> str:
+    """The assembly text of what `compile_to_object` emits."""
+    with _optimised(ir_text, target, opt_level, exported) as (module, machine):
+        return str(machine.emit_assembly(module))
+
+
+def optimized_llvm_ir(
+    ir_text: str, target: CpuTarget, opt_level: int = 3, exported: Collection[str] | None = None
+) -> str:
+    """The LLVM IR from which `compile_to_object` selects instructions."""
+    with _optimised(ir_text, target, opt_level, exported) as (module, _):
+        return str(module)
+
+
+@cache
+def _initialise() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+def _target_machine(target: CpuTarget, opt_level: int) -> llvm.TargetMachine:
+    _initialise()
+    try:
+        found = llvm.Target.from_triple(target.triple)
+    except RuntimeError as error:
+        raise CompilerError(f"codegen: no LLVM target for {target.triple}: {error}") from error
+    return found.create_target_machine(
+        cpu=target.cpu, features=target.feature_string, opt=opt_level, reloc="pic", codemodel="small"
+    )
+
+
+@contextmanager
+def parsed_module(ir_text: str) -> Iterator[llvm.ModuleRef]:
+    """A verified module in an LLVM context of its own. Raises `CompilerError` when LLVM rejects the text.
+
+    LLVM crashes when a context dies before its modules, and the garbage collector keeps no order: both are closed here.
+    """
+    _initialise()
+    context = llvm.create_context()
+    try:
+        module = llvm.parse_assembly(ir_text, context)
+        try:
+            module.verify()
+            yield module
+        finally:
+            module.close()
+    except RuntimeError as error:
+        if isinstance(error, CompilerError):
+            raise
+        raise CompilerError(f"codegen: LLVM rejects the module: {error}") from error
+    finally:
+        context.close()
+
+
+@contextmanager
+def _optimised(
+    ir_text: str, target: CpuTarget, opt_level: int, exported: Collection[str] | None
+) -> Iterator[tuple[llvm.ModuleRef, llvm.TargetMachine]]:
+    """The optimised module with the target's attributes on every definition, and the machine to emit it for."""
+    machine = _target_machine(target, opt_level)
+    with parsed_module(with_target_attributes(ir_text, target)) as module:
+        module.triple = target.triple
+        module.data_layout = str(machine.target_data)
+        _check_declarations(module)
+        if exported is not None:
+            internalize(module, exported)
+        optimise(module, machine, opt_level)
+        yield module, machine
+
+
+def with_target_attributes(ir_text: str, target: CpuTarget) -> str:
+    """Put the target's features on every function definition of `ir_text`.
+
+    Without `min-legal-vector-width` LLVM would split wide vectors in the name of clock frequency. Generated functions
+    never unwind. Loops that happen to look like strlen must not become a call of it.
+    """
+    attributes = (
+        f'nounwind "target-cpu"="{target.cpu}" "target-features"="{target.feature_string}" '
+        f'"prefer-vector-width"="{target.vector_bits}" "min-legal-vector-width"="{target.vector_bits}" '
+        '"no-builtin-strlen" "no-builtin-wcslen"'
+    )
+    return _DEFINITION.sub(rf"\1 {attributes}\2", ir_text)
+
+
+def _check_declarations(module: llvm.ModuleRef) -> None:
+    for function in module.functions:
+        if not function.is_declaration or function.name in ALLOWED_EXTERNALS or function.name.startswith("llvm."):
+            continue
+        raise CompilerError(f"codegen: the module calls {function.name}, which it does not define")
+
+
+def internalize(module: llvm.ModuleRef, exported: Collection[str]) -> None:
+    """Make every definition but those named in `exported` internal. Raises `CompilerError` when a name is absent."""
+    definitions = {d.name: d for d in (*module.functions, *module.global_variables) if not d.is_declaration}
+    absent = sorted(set(exported) - definitions.keys())
+    if absent:
+        raise CompilerError(f"codegen: the module does not define {', '.join(absent)}")
+    for name, definition in definitions.items():
+        if name not in exported and not name.startswith("llvm."):
+            definition.linkage = "internal"
+
+
+def optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: int) -> None:
+    """Run LLVM's default pipeline in place. Kernels come as explicit vector code, so LLVM's own vectorisers stay off:
+    they would only add run-time checks and copies of the masked tails."""
+    options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_interleaving = False
+    with llvm.create_pass_builder(machine, options) as builder, builder.getModulePassManager() as passes:
+        passes.run(module, builder)

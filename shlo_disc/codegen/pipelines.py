@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From structured kernels to the LLVM dialect: the pass pipelines as text, and what they accept and leave behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..errors import CompilerError
+from ..mlir import ir, passmanager
+from .narrow_floats import legalize_narrow_floats
+
+# Folding before the conversion works on structured loops; folding after it works on what address arithmetic became.
+CPU_PIPELINE = (
+    "builtin.module("
+    "canonicalize,cse,"
+    "expand-strided-metadata,"
+    "lower-affine,"
+    "convert-vector-to-scf{full-unroll=true},"
+    "convert-scf-to-cf,"
+    "convert-vector-to-llvm{reassociate-fp-reductions=true},"
+    "finalize-memref-to-llvm,"
+    "convert-math-to-llvm,"
+    "convert-arith-to-llvm,"
+    "convert-index-to-llvm,"
+    "convert-ub-to-llvm,"
+    "convert-cf-to-llvm,"
+    "convert-func-to-llvm,"
+    "reconcile-unrealized-casts,"
+    "canonicalize,cse"
+    ")"
+)
+
+_INPUT_DIALECTS = frozenset({"builtin", "func", "scf", "cf", "arith", "math", "vector", "memref", "index", "affine",
+                             "llvm", "ub"})  # fmt: skip
+
+# The math ops that every supported processor computes inline; LLVM would turn any other into a libm call per lane.
+INLINE_MATH = frozenset(
+    "math." + name
+    for name in ("fma", "absf", "absi", "copysign", "sqrt", "rsqrt", "floor", "ceil", "round", "roundeven", "trunc",
+                 "ctpop", "ctlz", "cttz", "isnan", "isinf", "isfinite", "isnormal")
+)  # fmt: skip
+
+_REJECTED = {
+    "arith.remf": "would call fmod",
+    "memref.alloc": "generated code never allocates",
+    "memref.dealloc": "generated code never allocates",
+    "memref.realloc": "generated code never allocates",
+    "memref.copy": "would call a library function for strided memory",
+    "llvm.inline_asm": "is not portable",
+    "llvm.frem": "would call fmod",
+}
+
+_INTRINSICS = frozenset(
+    "llvm.intr." + name
+    for name in (
+        "fma", "fmuladd", "fabs", "copysign", "sqrt", "floor", "ceil", "round", "roundeven", "trunc", "rint",
+        "nearbyint", "maximum", "minimum", "maxnum", "minnum", "maximumnum", "minimumnum", "is.fpclass", "ctpop",
+        "ctlz", "cttz", "abs", "smax", "smin", "umax", "umin", "bswap", "bitreverse", "fshl", "fshr", "sadd.sat",
+        "uadd.sat", "ssub.sat", "usub.sat", "sshl.sat", "ushl.sat", "sadd.with.overflow", "uadd.with.overflow",
+        "ssub.with.overflow", "usub.with.overflow", "smul.with.overflow", "umul.with.overflow", "masked.load",
+        "masked.store", "masked.gather", "masked.scatter", "masked.expandload", "masked.compressstore",
+        "memcpy", "memcpy.inline", "memmove", "memset", "memset.inline", "prefetch", "assume", "expect",
+        "lifetime.start", "lifetime.end", "invariant.start", "invariant.end", "stacksave", "stackrestore",
+        "vector.reduce.add", "vector.reduce.mul", "vector.reduce.and", "vector.reduce.or", "vector.reduce.xor",
+        "vector.reduce.smax", "vector.reduce.smin", "vector.reduce.umax", "vector.reduce.umin",
+        "vector.reduce.fadd", "vector.reduce.fmul", "vector.reduce.fmax", "vector.reduce.fmin",
+        "vector.reduce.fmaximum", "vector.reduce.fminimum", "vector.insert", "vector.extract",
+        "stepvector", "vector.interleave2", "vector.deinterleave2",
+    )
+)  # fmt: skip
+
+_SCALARS = ("f16", "bf16", "f32", "f64")
+_FLOAT = re.compile(r"(f|bf|tf)\d")
+
+
+def walk(op: ir.Operation) -> Iterator[ir.Operation]:
+    """Every operation nested in `op`, outermost first, `op` itself not included."""
+    for region in op.regions:
+        for block in region:
+            for child in block.operations:
+                yield child.operation
+                yield from walk(child.operation)
+
+
+def check_input(module: ir.Module) -> None:
+    """Raise `CompilerError` naming the first op, or element type, that the CPU pipeline must not be given."""
+    for op in walk(module.operation):
+        reason = _fault(op)
+        if reason:
+            raise CompilerError(f"codegen: {op.name} {reason} (at {op.location})")
+
+
+def _fault(op: ir.Operation) -> str:
+    name = op.name
+    dialect = name.split(".", 1)[0]
+    if dialect not in _INPUT_DIALECTS:
+        return "is not an op that code is generated from"
+    if name in _REJECTED:
+        return _REJECTED[name]
+    if name.startswith("llvm.intr.") and name not in _INTRINSICS:
+        return "is not an intrinsic known to be computed inline"
+    if dialect == "math" and name not in INLINE_MATH:
+        return "would call libm; expand it with shlo_disc.lowering_cpu.vector_math"
+    if name in _VECTOR_MEMORY and _is_packed_boolean(op):
+        return "on i1 elements would pack eight to a byte; go through i8"
+    return next((fault for value in (*op.operands, *op.results) if (fault := _type_fault(value.type))), "")
+
+
+_VECTOR_MEMORY = frozenset({"vector.load", "vector.store", "vector.maskedload", "vector.maskedstore", "vector.gather",
+                            "vector.scatter", "vector.transfer_read", "vector.transfer_write",
+                            "vector.expandload", "vector.compressstore"})  # fmt: skip
+
+
+def _is_packed_boolean(op: ir.Operation) -> bool:
+    memories = [ir.MemRefType(v.type) for v in op.operands if isinstance(v.type, ir.MemRefType)]
+    return any(str(m.element_type) == "i1" for m in memories)
+
+
+def _type_fault(kind: ir.Type) -> str:
+    if isinstance(kind, ir.VectorType) and kind.scalable:
+        return "has a scalable vector, which no target here supports"
+    element = kind.element_type if isinstance(kind, (ir.VectorType, ir.MemRefType)) else kind
+    if _FLOAT.match(str(element)) and str(element) not in _SCALARS:
+        return f"has element type {element}; convert it first"
+    if isinstance(element, ir.IntegerType) and element.width > 128:
+        return f"has element type {element}; at most 128 bits are supported"
+    return ""
+
+
+def check_llvm_only(module: ir.Module) -> None:
+    """Raise `CompilerError` naming the first op that is not an LLVM-dialect op that processors compute inline."""
+    for op in walk(module.operation):
+        if not op.name.startswith("llvm."):
+            raise CompilerError(f"codegen: {op.name} is left after lowering to the LLVM dialect (at {op.location})")
+        if fault := _fault(op):
+            raise CompilerError(f"codegen: {op.name} {fault} (at {op.location})")
+
+
+def lower_to_llvm(module: ir.Module, pipeline: str = CPU_PIPELINE) -> ir.Module:
+    """Lower `module` in place to the LLVM dialect and return it.
+
+    Accepts func, scf, cf, arith, math (`INLINE_MATH` only), vector, memref, index, affine and llvm ops. Reductions of
+    floats by addition and multiplication are reassociated into trees. Raises `CompilerError` naming the op when the
+    module holds something else, does not verify, or is not wholly lowered.
+    """
+    check_input(module)
+    with module.context:
+        try:
+            legalize_narrow_floats(module)
+            passmanager.PassManager.parse(pipeline).run(module.operation)
+        except ir.MLIRError as error:
+            raise CompilerError(f"codegen: lowering to the LLVM dialect failed: {error}") from error
+    check_llvm_only(module)
+    return module

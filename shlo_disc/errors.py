@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The one error hierarchy of the project.
+
+Every error that a user can cause derives from `DiscError`, and also from the Python built-in that a caller would expect
+to catch, so that `except ValueError` works on a wrong size and `except TypeError` on a wrong dtype or pytree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class DiscError(Exception):
+    """Base class of every error raised on purpose by shlo_disc."""
+
+
+class ProgramError(DiscError, ValueError):
+    """The program cannot be parsed, deserialised or verified. The message carries the position."""
+
+
+class ShapeError(DiscError, ValueError):
+    """A call's sizes break the program's signature: wrong rank or size, a broken constraint, an overflow."""
+
+
+class ArgumentTypeError(DiscError, TypeError):
+    """A call's dtypes or pytree break the program's signature."""
+
+
+class ArtifactError(DiscError, ValueError):
+    """An artifact is damaged, of another version, or made for another processor."""
+
+
+class RecompileError(DiscError, RuntimeError):
+    """`shlo_disc.jit(..., compile_once=True)` would have had to compile a second time."""
+
+
+class CompilerError(DiscError, RuntimeError):
+    """A stage produced IR that breaks its own rules. This is a defect of shlo_disc, not of the program."""
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """One construct that cannot be compiled: the op, the dtype (or ""), the user's source line, why, what to do."""
+
+    op: str
+    dtype: str
+    location: str
+    reason: str
+    suggestion: str = ""
+
+    def __str__(self) -> str:
+        dtype = f" on {self.dtype}" if self.dtype else ""
+        hint = f"; {self.suggestion}" if self.suggestion else ""
+        return f"{self.op}{dtype} at {self.location}: {self.reason}{hint}"
+
+
+class UnsupportedError(DiscError, NotImplementedError):
+    """The program uses constructs that cannot be compiled. Lists all of them at once, in `constructs`."""
+
+    def __init__(self, constructs: list[Unsupported]):
+        self.constructs = tuple(constructs)
+        lines = "\n".join(f"  - {c}" for c in self.constructs)
+        super().__init__(f"{len(self.constructs)} unsupported construct(s):\n{lines}")

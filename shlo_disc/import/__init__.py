@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The `import` stage: any program -> one normalised `func.func @main` and its `Signature`.
+
+The folder's name is a Python keyword: reach it with `importlib.import_module("shlo_disc.import")`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shlo_disc.errors import ProgramError
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.types import dims_of, has_dims, tensor_type
+
+from .normalise import entry_function, global_constant_names, normalise, parse_program
+from .signature import DTYPES, Signature, TensorSpec
+from .support import check_supported
+
+
+@dataclass
+class ImportedProgram:
+    """A normalised module, its signature, and the facts that came with it."""
+
+    module: ir.Module
+    signature: Signature
+    facts: Facts
+
+
+def import_program(
+    program: Any,
+    context: ir.Context,
+    *,
+    args: Sequence[Any] | None = None,
+    kwargs: dict[str, Any] | None = None,
+    constraints: Sequence[str] = (),
+) -> ImportedProgram:
+    """Import a jax.export.Exported, StableHLO (text, bytecode, portable artifact, or a path), or a JAX function.
+
+    Raises ProgramError when it cannot be parsed or verified, UnsupportedError listing every construct that cannot be
+    compiled.
+    """
+    exported = _as_exported(program, args, kwargs, constraints)
+    if exported is not None:
+        return _import_exported(exported, context)
+    data = _read(program)
+    module = parse_program(data, context)
+    with context, ir.Location.unknown():
+        return _finish(module, None)
+
+
+def _as_exported(program: Any, args: Any, kwargs: Any, constraints: Sequence[str]) -> Any:
+    if isinstance(program, str | bytes | os.PathLike):
+        return None
+    if "jax" not in sys.modules and not callable(program):
+        raise ProgramError(f"cannot compile an object of type {type(program).__name__}")
+    jax_program = importlib.import_module(".jax_program", __name__)
+    if jax_program.is_exported(program):
+        return program
+    if not callable(program):
+        raise ProgramError(f"cannot compile an object of type {type(program).__name__}")
+    if args is None and kwargs is None:
+        raise ProgramError('a JAX function needs args=, e.g. args=(("b, 768", "float32"),)')
+    return jax_program.export_function(program, args or (), kwargs or {}, constraints)
+
+
+def _read(program: str | bytes | os.PathLike[str]) -> str | bytes:
+    if isinstance(program, bytes):
+        return program
+    if isinstance(program, str) and ("\n" in program or "func" in program or "module" in program):
+        return program
+    try:
+        data = Path(program).read_bytes()
+    except OSError as error:
+        raise ProgramError(f"cannot read the program {os.fspath(program)!r}: {error.strerror}") from None
+    return data if data[:4] == b"ML\xefR" else data.decode(errors="replace")
+
+
+def _import_exported(exported: Any, context: ir.Context) -> ImportedProgram:
+    jax_program = importlib.import_module(".jax_program", __name__)
+    module = parse_program(bytes(exported.mlir_module_serialized), context)
+    signature = Signature(
+        name=exported.fun_name,
+        arguments=jax_program.argument_specs(exported),
+        results=jax_program.result_specs(exported),
+        kept=tuple(exported.module_kept_var_idx),
+        in_tree=exported.in_tree,
+        out_tree=exported.out_tree,
+    )
+    with context, ir.Location.unknown():
+        return _finish(module, signature)
+
+
+def _finish(module: ir.Module, signature: Signature | None) -> ImportedProgram:
+    names = global_constant_names(module)
+    normalise(module)
+    check_supported(module)
+    facts = Facts()
+    block = entry_function(module).regions[0].blocks[0]
+    if signature is None:
+        _name_arguments(block, names, facts)
+        signature = _plain_signature(module)
+    else:
+        _use_signature_shapes(block, signature, facts)
+    return ImportedProgram(module, signature, facts)
+
+
+def _use_signature_shapes(block: ir.Block, signature: Signature, facts: Facts) -> None:
+    for spec in signature.arguments:
+        for dim in spec.dims:
+            for name in sorted(dim.symbols()):
+                if name not in facts.symbols:
+                    facts.declare(name, min=1)
+    for leaf, argument in zip(signature.kept, block.arguments, strict=True):
+        argument.set_type(tensor_type(signature.arguments[leaf].dims, argument.type.element_type))
+
+
+def _name_arguments(block: ir.Block, names: dict[tuple[int, int], str], facts: Facts) -> None:
+    """Give `?` of arguments the names that jax.export recorded; others are named by the annotate stage."""
+    for position, argument in enumerate(block.arguments):
+        tensor = ir.RankedTensorType(argument.type)
+        if has_dims(tensor):
+            for name in sorted({n for d in dims_of(argument) for n in d.symbols()} - set(facts.symbols)):
+                facts.declare(name, min=0)
+            continue
+        if not any((position, axis) in names for axis in range(tensor.rank)):
+            continue
+        dims = [
+            Expr.symbol(names.get((position, axis), f"arg{position}_d{axis}"))
+            if tensor.is_dynamic_dim(axis)
+            else Expr.const(size)
+            for axis, size in enumerate(tensor.shape)
+        ]
+        for dim in dims:
+            if dim.is_symbol and dim.is_symbol not in facts.symbols:
+                facts.declare(dim.is_symbol, min=0)
+        argument.set_type(tensor_type(dims, tensor.element_type))
+
+
+def _plain_signature(module: ir.Module) -> Signature:
+    function = entry_function(module)
+    block = function.regions[0].blocks[0]
+    terminator = block.operations[len(block.operations) - 1]
+    arguments = tuple(
+        TensorSpec(f"args[{i}]", DTYPES[str(a.type.element_type)], ()) for i, a in enumerate(block.arguments)
+    )
+    many = len(terminator.operands) != 1
+    results = tuple(
+        TensorSpec(f"result[{i}]" if many else "result", DTYPES[str(v.type.element_type)], ())
+        for i, v in enumerate(terminator.operands)
+    )
+    attributes = module.operation.attributes
+    name = ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "main"
+    return Signature(name, arguments, results, tuple(range(len(arguments))))

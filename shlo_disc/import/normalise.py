@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From any StableHLO module to one `func.func @main`: calls inlined, composites opened, dead helpers gone."""
+
+from __future__ import annotations
+
+from shlo_disc.errors import ProgramError
+from shlo_disc.mlir import ir, passmanager
+
+NORMALISE = "builtin.module(func.func(stablehlo-legalize-composite-to-call),inline{default-pipeline=},symbol-dce,cse)"
+
+
+def parse_program(data: str | bytes, context: ir.Context) -> ir.Module:
+    """Parse StableHLO text, MLIR bytecode or a portable artifact. Raises ProgramError with the position."""
+    from shlo_disc.mlir import stablehlo
+
+    with context:
+        if isinstance(data, bytes) and data[:4] == b"ML\xefR":
+            try:
+                return stablehlo.deserialize_portable_artifact(context, data)
+            except Exception as portable_error:  # bytecode of ordinary StableHLO is not a portable artifact
+                return _parse(data, str(portable_error))
+        return _parse(data, "")
+
+
+def _parse(data: str | bytes, earlier: str) -> ir.Module:
+    try:
+        return ir.Module.parse(data)
+    except ir.MLIRError as error:
+        detail = "; ".join(f"{_position(d)}{d.message}" for d in error.error_diagnostics) or str(error)
+        raise ProgramError(f"the program cannot be parsed: {detail or earlier}") from None
+    except (UnicodeDecodeError, ValueError) as error:
+        raise ProgramError(f"the program cannot be parsed: {earlier or error}") from None
+
+
+def _position(diagnostic: ir.DiagnosticInfo) -> str:
+    location = diagnostic.location
+    if isinstance(location, ir.FileLineColLoc):
+        return f"line {location.start_line}, column {location.start_col}: "
+    return ""
+
+
+def entry_function(module: ir.Module) -> ir.OpView:
+    """The function to compile: `@main`, else the only public one. Raises ProgramError."""
+    functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+    named = [f for f in functions if ir.StringAttr(f.attributes["sym_name"]).value == "main"]
+    public = named or [f for f in functions if "sym_visibility" not in f.attributes]
+    if len(public) != 1:
+        raise ProgramError(f"the module must have a function @main or exactly one public function, not {len(public)}")
+    if not public[0].regions[0].blocks:
+        raise ProgramError("the entry function has no body")
+    return public[0]
+
+
+def normalise(module: ir.Module) -> None:
+    """Inline everything into the entry function and drop the rest, in place."""
+    entry = entry_function(module)
+    for function in module.body.operations:
+        if function.operation.name == "func.func" and function != entry:
+            function.attributes["sym_visibility"] = ir.StringAttr.get("private")
+    try:
+        passmanager.PassManager.parse(NORMALISE).run(module.operation)
+    except ir.MLIRError as error:
+        raise ProgramError(f"the program cannot be normalised: {error}") from None
+    _remove_barriers(entry)
+
+
+def _remove_barriers(entry: ir.OpView) -> None:
+    for op in list(entry.regions[0].blocks[0].operations):
+        if op.operation.name == "stablehlo.optimization_barrier":
+            for result, operand in zip(op.results, op.operands, strict=True):
+                result.replace_all_uses_with(operand)
+            op.operation.erase()
+
+
+def global_constant_names(module: ir.Module) -> dict[tuple[int, int], str]:
+    """The dim variables' names in a jax.export module: (argument, axis) of `@main` -> "b".
+
+    jax.export reads each dim variable with `get_dimension_size` in `@main` and passes it to a function whose argument
+    is marked `jax.global_constant`.
+    """
+    entry = entry_function(module)
+    functions = {
+        ir.StringAttr(op.attributes["sym_name"]).value: op
+        for op in module.body.operations
+        if op.operation.name == "func.func"
+    }
+    names = {}
+    arguments = list(entry.regions[0].blocks[0].arguments)
+    for op in entry.regions[0].blocks[0].operations:
+        if op.operation.name != "func.call":
+            continue
+        callee = functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
+        if "arg_attrs" not in callee.attributes:
+            continue
+        for attributes, operand in zip(ir.ArrayAttr(callee.attributes["arg_attrs"]), op.operands, strict=True):
+            attributes = ir.DictAttr(attributes)
+            source = operand.owner
+            if "jax.global_constant" not in attributes or isinstance(source, ir.Block):
+                continue
+            if source.name == "stablehlo.get_dimension_size" and source.operands[0] in arguments:
+                axis = ir.IntegerAttr(source.attributes["dimension"]).value
+                name = ir.StringAttr(attributes["jax.global_constant"]).value
+                names[(arguments.index(source.operands[0]), axis)] = name
+    return names

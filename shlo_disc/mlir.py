@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The MLIR bindings, named in this one place.
+
+The rest of the project imports `ir`, `passmanager` and the dialect builders from here, so that another build of the
+bindings can be swapped in by editing one file.
+"""
+
+from __future__ import annotations
+
+from torch_mlir import ir, passmanager, rewrite
+from torch_mlir._mlir_libs import _stablehlo as stablehlo
+from torch_mlir.dialects import arith, ext, func, gpu, llvm, math, memref, nvvm, scf, vector
+
+__all__ = [
+    "arith", "ext", "func", "gpu", "ir", "llvm", "math", "memref", "nvvm", "passmanager", "rewrite", "scf",
+    "stablehlo", "vector",
+]  # fmt: skip
+
+stablehlo.register_stablehlo_passes()

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Loading and running compiled programs, with PJRT's nouns: Client, Device, Buffer, LoadedExecutable.
+
+Needs neither JAX nor MLIR: JAX's arrays and trees are understood when the caller already uses them.
+"""
+
+from __future__ import annotations
+
+from .allocation import AllocationError
+from .artifact import Artifact
+from .client import Client, Device
+from .executable import LoadedExecutable, MemoryStats
+from .native_module import Buffer
+from .tree import TreeSpec
+
+__all__ = [
+    "AllocationError",
+    "Artifact",
+    "Buffer",
+    "Client",
+    "Device",
+    "LoadedExecutable",
+    "MemoryStats",
+    "TreeSpec",
+]

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A compiled program as data: header, object code, constants, and the portable program it came from.
+
+File format (all integers little-endian, 64-bit unless noted):
+  magic "SHLODISC", 32-bit format version, 32-bit number of sections, file length,
+  then one row a section: 8-byte name padded with zeros, offset, length, SHA-256 of the contents,
+  then the SHA-256 of everything before it, then the sections, each starting at a multiple of 64, zeros between.
+There is exactly one way to write a given artifact, and nothing that is not covered by a checksum or checked to be zero.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shlo_disc.errors import ArtifactError
+
+MAGIC = b"SHLODISC"
+FORMAT_VERSION = 1
+ALIGNMENT = 64  # bytes; constants are used where they lie
+_PREFIX = struct.Struct("<8sIIQ")
+_ROW = struct.Struct("<8sQQ32s")
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_SECTIONS = ("header", "object", "consts", "portable")
+
+Bytes = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One compiled program.
+
+    `header` is JSON data as the native interface defines it, `object` an ELF relocatable object, `constants` the block
+    that the header's constants lie in, `portable` the StableHLO portable artifact ("" when it was left out).
+    """
+
+    header: Mapping[str, Any]
+    object: Bytes
+    constants: Bytes = b""
+    portable: Bytes = b""
+    trusted: bool = field(default=True, compare=False)
+    """False for artifacts read from bytes without `trust=True`: their native code is never loaded."""
+
+    def serialize(self) -> bytes:
+        """The artifact as bytes. Raises ArtifactError when the header is not JSON data."""
+        sections = [_encode_header(self.header), self.object, self.constants, self.portable]
+        offset = _table_bytes()
+        rows, parts = b"", []
+        for name, contents in zip(_SECTIONS, sections, strict=True):
+            offset = _round_up(offset)
+            view = memoryview(contents).cast("B")
+            rows += _ROW.pack(name.encode(), offset, view.nbytes, hashlib.sha256(view).digest())
+            parts.append((offset, view))
+            offset += view.nbytes
+        table = _PREFIX.pack(MAGIC, FORMAT_VERSION, len(_SECTIONS), offset) + rows
+        data = bytearray(offset)
+        data[: _table_bytes()] = table + hashlib.sha256(table).digest()
+        for start, view in parts:
+            data[start : start + view.nbytes] = view
+        return bytes(data)
+
+    @classmethod
+    def deserialize(cls, data: Bytes, *, trust: bool = False) -> Artifact:
+        """Reads and checks an artifact. Raises ArtifactError on any damage or another format version.
+
+        The bytes may hold native code, which can do anything this process can: pass `trust=True` only when you know
+        who made them. Without it the header and the portable program can be read, but the program cannot be loaded.
+        """
+        view = memoryview(data).cast("B")
+        sections = _read_sections(view)
+        header = _decode_header(sections["header"])
+        return cls(header, sections["object"], sections["consts"], sections["portable"], trusted=trust)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the serialised artifact, in hexadecimal."""
+        return hashlib.sha256(self.serialize()).hexdigest()
+
+
+def _round_up(offset: int) -> int:
+    return (offset + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+
+def _table_bytes() -> int:
+    return _PREFIX.size + _ROW.size * len(_SECTIONS) + _DIGEST_BYTES
+
+
+def _encode_header(header: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise ArtifactError(f"the header is not JSON data: {error}") from error
+
+
+def _decode_header(contents: memoryview) -> dict[str, Any]:
+    try:
+        header = json.loads(bytes(contents))
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"the header is not JSON: {error}") from error
+    if not isinstance(header, dict):
+        raise ArtifactError("the header is not a JSON object")
+    return header
+
+
+def _read_sections(view: memoryview) -> dict[str, memoryview]:
+    if view.nbytes < _table_bytes():
+        raise ArtifactError("the artifact is truncated")
+    magic, version, count, length = _PREFIX.unpack_from(view)
+    if magic != MAGIC:
+        raise ArtifactError("not a shlo_disc artifact")
+    if version != FORMAT_VERSION:
+        raise ArtifactError(f"artifact format {version}; this release reads format {FORMAT_VERSION}")
+    if count != len(_SECTIONS) or length != view.nbytes:
+        raise ArtifactError(f"the artifact is truncated or has bytes added: {view.nbytes} bytes, {length} expected")
+    table_end = _table_bytes() - _DIGEST_BYTES
+    if hashlib.sha256(view[:table_end]).digest() != view[table_end : _table_bytes()]:
+        raise ArtifactError("the artifact's section table is damaged")
+    end = _table_bytes()
+    sections: dict[str, memoryview] = {}
+    for index, name in enumerate(_SECTIONS):
+        row = _ROW.unpack_from(view, _PREFIX.size + index * _ROW.size)
+        sections[name], end = _read_section(view, name, row, end)
+    if end != view.nbytes:
+        raise ArtifactError("the artifact has bytes after its last section")
+    return sections
+
+
+def _read_section(view: memoryview, name: str, row: tuple[Any, ...], end: int) -> tuple[memoryview, int]:
+    """The contents of one section, which must follow the one that ended at `end`; and where it ends."""
+    stored_name, offset, length, digest = row
+    if stored_name.rstrip(b"\0") != name.encode():
+        raise ArtifactError(f"the artifact's section {name!r} is missing")
+    if offset != _round_up(end) or length > view.nbytes - offset or offset > view.nbytes:
+        raise ArtifactError(f"the artifact's section {name!r} lies outside the file")
+    if any(view[end:offset]):
+        raise ArtifactError(f"the artifact's padding before section {name!r} is damaged")
+    contents = view[offset : offset + length]
+    if hashlib.sha256(contents).digest() != digest:
+        raise ArtifactError(f"the artifact's section {name!r} is damaged: its checksum does not match")
+    return contents, offset + length

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""PJRT's LoadedExecutable: a compiled program ready to be called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shlo_disc.errors import ArtifactError, ShapeError
+
+from . import _native, cpu_features
+from .artifact import Artifact
+from .jax_arrays import to_jax
+from .native_module import install_bfloat16, install_blas
+from .tree import LEAF, TreeSpec, call_tree, explain_difference
+
+if TYPE_CHECKING:
+    from .client import Client
+
+HEADER_FORMAT = 1
+_OUTPUTS = {
+    None: _native.Output.automatic,
+    "numpy": _native.Output.numpy,
+    "jax": _native.Output.jax,
+    "buffer": _native.Output.buffer,
+}
+
+
+@dataclass(frozen=True)
+class MemoryStats:
+    """Bytes that one call needs at one shape: the arena for temporaries, the results, and both together."""
+
+    arena_bytes: int
+    result_bytes: int
+    constant_bytes: int
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that is allocated during a call, arguments and constants not counted."""
+        return self.arena_bytes + self.result_bytes
+
+
+class LoadedExecutable:
+    """A program in memory. Calls are thread-safe and check every argument before anything runs.
+
+    Raises from a call: ArgumentTypeError (structure, dtype), ShapeError (rank, size, constraint, overflow),
+    AllocationError (memory); after any of them the executable can be called again.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        artifact: Artifact,
+        *,
+        in_tree: Any = None,
+        out_tree: Any = None,
+        memo_bytes: int = 4 << 20,
+        perf_map: bool = False,
+    ):
+        _check_artifact(artifact)
+        header = artifact.header
+        self._client = client
+        self._artifact = artifact
+        self._symbols = [str(symbol["name"]) for symbol in header["symbols"]]
+        trees = _trees(header, in_tree, out_tree)
+        self.in_tree, self.out_tree = trees
+        self.name: str = header["name"]
+        install_blas()
+        if any(array["dtype"] == "bf16" for array in (*header["arguments"], *header["results"])):
+            install_bfloat16()
+        self._native: Any = _native.Executable(
+            device=client.native_device,
+            header=dict(header),
+            object=bytes(artifact.object),
+            constants=artifact.constants,
+            in_tree=trees[0].native(),
+            out_tree=trees[1].native(),
+            explain_structure=_explainer(self.name, trees[0]),
+            to_jax=to_jax,
+            memo_bytes=memo_bytes,
+            perf_map=perf_map,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program; results are jax.Arrays when any argument is one, else NumPy arrays."""
+        return self._native(*args, **kwargs)
+
+    def execute(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = None
+    ) -> Any:
+        """Runs the program on `args` and `kwargs`; `output` is "numpy", "jax", "buffer", or None as in a call."""
+        if output not in _OUTPUTS:
+            raise ValueError(f"output must be one of {[name for name in _OUTPUTS if name]} or None, not {output!r}")
+        return self._native.execute(tuple(args), dict(kwargs or {}), _OUTPUTS[output])
+
+    @property
+    def artifact(self) -> Artifact:
+        """The artifact that this was loaded from."""
+        return self._artifact
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over the artifact, in hexadecimal."""
+        return self._artifact.fingerprint()
+
+    def devices(self) -> list[Any]:
+        """The devices that the program runs on."""
+        return self._client.devices()
+
+    def output_shapes(self, **dims: int) -> Any:
+        """The result tree with a shape tuple at each leaf, for values of the symbolic dimensions."""
+        _, shapes, _ = self._plan(dims)
+        return _rebuild(self.out_tree, iter(shapes))
+
+    def memory_stats(self, **dims: int) -> MemoryStats:
+        """Bytes that a call needs for values of the symbolic dimensions. Raises ShapeError when not admissible."""
+        arena_bytes, _, result_bytes = self._plan(dims)
+        return MemoryStats(arena_bytes, sum(result_bytes), len(self._artifact.constants))
+
+    def peak_memory(self, **dims: int) -> int:
+        """Most bytes allocated during a call, arguments and constants not counted."""
+        return self.memory_stats(**dims).peak_bytes
+
+    def plan_cache(self) -> tuple[int, int]:
+        """Number of remembered shapes, and the bytes they take."""
+        return self._alive().memo_size, self._alive().memo_bytes
+
+    def delete(self) -> None:
+        """Gives the code and the constants up once calls in progress are done. Later calls raise RuntimeError."""
+        self._native = _Deleted(self.name)
+
+    def is_deleted(self) -> bool:
+        """Whether `delete` was called."""
+        return isinstance(self._native, _Deleted)
+
+    def _alive(self) -> Any:
+        if self.is_deleted():
+            self._native()
+        return self._native
+
+    def _plan(self, dims: Mapping[str, int]) -> tuple[int, tuple[tuple[int, ...], ...], list[int]]:
+        if set(dims) != set(self._symbols):
+            raise ShapeError(f"expected values for the dimension variables {self._symbols}, got {sorted(dims)}")
+        return self._alive().plan([dims[name] for name in self._symbols])
+
+
+class _Deleted:
+    """Stands in for the native executable after `delete`."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"the executable '{self._name}' has been deleted")
+
+    execute = __call__
+
+
+def _check_artifact(artifact: Artifact) -> None:
+    if not artifact.trusted:
+        raise ArtifactError("the artifact holds native code from outside: pass trust=True if you know who made it")
+    header = artifact.header
+    if header.get("format") != HEADER_FORMAT:
+        raise ArtifactError(f"header format {header.get('format')!r}; this release reads format {HEADER_FORMAT}")
+    target = header.get("target")
+    if not isinstance(target, Mapping) or not isinstance(target.get("triple"), str):
+        raise ArtifactError("header: 'target' is missing")
+    architecture = target["triple"].partition("-")[0]
+    if architecture != cpu_features.host_architecture():
+        raise ArtifactError(f"made for {architecture}; this machine is {cpu_features.host_architecture()}")
+    features = target.get("features", [])
+    if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
+        raise ArtifactError("header: 'features' is not a list of names")
+    missing = cpu_features.missing_features(features)
+    if missing:
+        raise ArtifactError(f"made for a processor with {', '.join(missing)}, which this one lacks")
+
+
+def _trees(header: Mapping[str, Any], in_tree: Any, out_tree: Any) -> tuple[TreeSpec, TreeSpec]:
+    """The trees given by the caller (PyTreeDef or TreeSpec), else those of the header, else flat ones."""
+    stored = header.get("pytree") or {}
+    for key in ("arguments", "results", "symbols"):
+        if not isinstance(header.get(key), list):
+            raise ArtifactError(f"header: '{key}' is missing")
+    if in_tree is None:
+        in_tree = TreeSpec.from_json(stored["in"]) if "in" in stored else call_tree(len(header["arguments"]))
+    if out_tree is None:
+        count = len(header["results"])
+        flat = LEAF if count == 1 else TreeSpec("tuple", (LEAF,) * count)
+        out_tree = TreeSpec.from_json(stored["out"]) if "out" in stored else flat
+    trees = tuple(tree if isinstance(tree, TreeSpec) else TreeSpec.from_jax(tree) for tree in (in_tree, out_tree))
+    if trees[0].kind != "tuple" or [child.kind for child in trees[0].children] != ["tuple", "dict"]:
+        raise ArtifactError("header: the tree of the arguments is not (args, kwargs)")
+    return trees[0], trees[1]
+
+
+def _explainer(name: str, in_tree: TreeSpec) -> Any:
+    return lambda args, kwargs: explain_difference(name, in_tree, args, kwargs)
+
+
+def _rebuild(tree: TreeSpec, leaves: Any) -> Any:
+    """The containers of `tree` around `leaves`; custom nodes become tuples, for shapes are no arrays."""
+    if tree.kind == "leaf":
+        return next(leaves)
+    if tree.kind == "none":
+        return None
+    children = [_rebuild(child, leaves) for child in tree.children]
+    if tree.kind == "dict":
+        return dict(zip(tree.keys, children, strict=True))
+    if tree.kind == "list":
+        return children
+    return tree.type(*children) if tree.kind == "namedtuple" and tree.type else tuple(children)

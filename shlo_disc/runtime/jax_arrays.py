@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Results as jax.Array, without a copy. JAX itself is imported with the first such result."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+ToJax = Callable[[np.ndarray], Any]
+
+
+def to_jax(array: np.ndarray) -> Any:
+    """A jax.Array on the CPU that shares `array`'s memory, uncommitted like the results of jax.jit."""
+    return _converter()(array)
+
+
+@functools.cache
+def _converter() -> ToJax:
+    """The fastest way that works in the installed JAX; `batched_device_put` is not part of its public interface."""
+    try:
+        convert = _by_device_put()
+        if np.asarray(convert(np.zeros(2, np.float32))).tolist() == [0.0, 0.0]:
+            return convert
+    except (ImportError, AttributeError, TypeError):
+        pass
+    return _by_dlpack
+
+
+def _by_device_put() -> ToJax:
+    import jax
+    from jax.core import ShapedArray
+    from jaxlib._jax import batched_device_put
+
+    device = jax.devices("cpu")[0]
+    devices = [device]
+    sharding = jax.sharding.SingleDeviceSharding(device)
+    aval = functools.lru_cache(maxsize=4096)(ShapedArray)
+
+    def convert(array: np.ndarray) -> Any:
+        return batched_device_put(aval(array.shape, array.dtype), sharding, [array], devices, False)
+
+    return convert
+
+
+def _by_dlpack(array: np.ndarray) -> Any:
+    import jax
+
+    return jax.dlpack.from_dlpack(array)

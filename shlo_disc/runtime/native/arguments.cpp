@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "numpy_api.h"
+
+#include "arguments.h"
+#include "buffer.h"
+#include "error.h"
+#include "python_scalar.h"
+
+#include <cstring>
+
+namespace disc {
+
+namespace {
+
+std::string sizes_text(const int64_t *shape, size_t rank) {
+  std::string text = "(";
+  for (size_t i = 0; i < rank; ++i)
+    text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + (rank == 1 ? ",)" : ")");
+}
+
+/// The element type that a native-order format character of the buffer protocol means.
+std::optional<DType> dtype_of_format(const char *format) {
+  if (!format || format[0] == '\0' || format[1] != '\0')
+    return std::nullopt;
+  switch (format[0]) {
+  case 'e':
+    return DType::f16;
+  case 'f':
+    return DType::f32;
+  case 'd':
+    return DType::f64;
+  case '?':
+    return DType::i1;
+  case 'b':
+    return DType::i8;
+  case 'h':
+    return DType::i16;
+  case 'i':
+    return DType::i32;
+  case 'l':
+  case 'q':
+    return DType::i64;
+  case 'B':
+    return DType::u8;
+  case 'H':
+    return DType::u16;
+  case 'I':
+    return DType::u32;
+  case 'L':
+  case 'Q':
+    return DType::u64;
+  default:
+    return std::nullopt;
+  }
+}
+
+} // namespace
+
+ArgumentHooks &argument_hooks() {
+  static auto *hooks = new ArgumentHooks; // lives as long as the interpreter
+  return *hooks;
+}
+
+Arguments::Arguments(const Program &program, const std::vector<PyObject *> &leaves)
+    : program_(program), views_(leaves.size()), scalars_(leaves.size()) {
+  dims_.reserve(program.argument_dims);
+  for (size_t i = 0; i < leaves.size(); ++i)
+    views_[i].dtype = program.arguments[i].dtype;
+  try {
+    for (size_t i = 0; i < leaves.size(); ++i)
+      describe(i, leaves[i]);
+  } catch (...) {
+    for (Py_buffer &buffer : py_buffers_)
+      PyBuffer_Release(&buffer);
+    throw;
+  }
+}
+
+Arguments::~Arguments() {
+  for (Py_buffer &buffer : py_buffers_)
+    PyBuffer_Release(&buffer);
+}
+
+void Arguments::describe(size_t index, PyObject *leaf) {
+  if (PyArray_Check(leaf))
+    return describe_numpy(index, leaf);
+  if (describe_buffer(index, leaf) || describe_jax(index, leaf) || describe_scalar(index, leaf))
+    return;
+  describe_other(index, leaf);
+}
+
+void Arguments::describe_numpy(size_t index, PyObject *leaf) {
+  auto *array = reinterpret_cast<PyArrayObject *>(leaf);
+  PyArray_Descr *descr = PyArray_DESCR(array);
+  std::optional<DType> dtype = dtype_of(descr);
+  check_dtype(index, dtype, nb::handle(reinterpret_cast<PyObject *>(descr)));
+  auto rank = static_cast<size_t>(PyArray_NDIM(array));
+  add_dims(index, reinterpret_cast<const int64_t *>(PyArray_DIMS(array)), rank);
+  ArrayView &view = views_[index];
+  view.data = PyArray_BYTES(array);
+  view.contiguous = PyArray_IS_C_CONTIGUOUS(array);
+  view.byte_swapped = PyArray_ISBYTESWAPPED(array);
+  if (!view.contiguous)
+    view.strides.assign(PyArray_STRIDES(array), PyArray_STRIDES(array) + rank);
+  owners_.push_back(nb::borrow(leaf));
+}
+
+bool Arguments::describe_buffer(size_t index, PyObject *leaf) {
+  if (!nb::isinstance<Buffer>(nb::handle(leaf)))
+    return false;
+  const auto &buffer = nb::cast<const Buffer &>(nb::handle(leaf));
+  const std::shared_ptr<Block> &block = buffer.block();
+  check_dtype(index, buffer.dtype(), nb::handle());
+  add_dims(index, buffer.shape().data(), buffer.shape().size());
+  views_[index].data = static_cast<const char *>(block->address());
+  blocks_.push_back(block);
+  return true;
+}
+
+/// Holding the array's Python buffer keeps its memory from being donated or deleted while the program runs.
+bool Arguments::describe_jax(size_t index, PyObject *leaf) {
+  if (reinterpret_cast<PyObject *>(Py_TYPE(leaf)) != argument_hooks().jax_array_type.ptr())
+    return false;
+  any_jax_ = true;
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(leaf, &buffer, PyBUF_STRIDES | PyBUF_FORMAT) == 0) {
+    py_buffers_.push_back(buffer);
+    if (std::optional<DType> dtype = dtype_of_format(buffer.format)) {
+      auto rank = static_cast<size_t>(buffer.ndim);
+      const auto *shape = reinterpret_cast<const int64_t *>(buffer.shape);
+      const auto *strides = reinterpret_cast<const int64_t *>(buffer.strides);
+      check_dtype(index, dtype, nb::handle());
+      add_dims(index, shape, rank);
+      ArrayView &view = views_[index];
+      view.data = static_cast<const char *>(buffer.buf);
+      view.contiguous = is_contiguous(shape, strides, rank, info(*dtype).size);
+      if (!view.contiguous)
+        view.strides.assign(strides, strides + rank);
+      return true;
+    }
+  } else {
+    // bfloat16, arrays on several devices, and deleted ones (whose own error comes from the conversion).
+    PyErr_Clear();
+  }
+  nb::object array = nb::borrow(leaf).attr("__array__")();
+  if (!PyArray_Check(array.ptr()))
+    return false;
+  describe_numpy(index, array.ptr());
+  return true;
+}
+
+bool Arguments::describe_scalar(size_t index, PyObject *leaf) {
+  bool number = PyFloat_CheckExact(leaf) || PyLong_CheckExact(leaf) || PyBool_Check(leaf);
+  if (!number)
+    return false;
+  const ArraySpec &spec = program_.arguments[index];
+  if (!spec.shape.empty())
+    fail_shape(index, nullptr, 0, "Rank mismatch for " + spec.path + ": expected ");
+  std::string problem = store_python_scalar(leaf, spec.dtype, &scalars_[index]);
+  if (!problem.empty())
+    fail_dtype(index, problem);
+  views_[index].data = reinterpret_cast<const char *>(&scalars_[index]);
+  return true;
+}
+
+/// NumPy scalars, objects with __dlpack__ or __array__, and arrays of a JAX that was loaded after the last call.
+void Arguments::describe_other(size_t index, PyObject *leaf) {
+  nb::object adapted = argument_hooks().adapt(nb::handle(leaf), program_.arguments[index].path.c_str());
+  owners_.push_back(adapted);
+  if (PyArray_Check(adapted.ptr()))
+    return describe_numpy(index, adapted.ptr());
+  if (describe_jax(index, adapted.ptr()))
+    return;
+  describe_dlpack(index, adapted);
+}
+
+void Arguments::check_dtype(size_t index, std::optional<DType> actual, nb::handle name) const {
+  const ArraySpec &spec = program_.arguments[index];
+  if (actual == spec.dtype)
+    return;
+  fail_dtype(index, actual ? std::string(info(*actual).numpy) : nb::str(name).c_str());
+}
+
+void Arguments::fail_dtype(size_t index, const std::string &called) const {
+  const ArraySpec &spec = program_.arguments[index];
+  throw Error(ErrorKind::type, "Dtype mismatch for " + spec.path + ": expected " +
+                                   std::string(info(spec.dtype).numpy) + " and called with " + called);
+}
+
+void Arguments::add_dims(size_t index, const int64_t *shape, size_t rank) {
+  const ArraySpec &spec = program_.arguments[index];
+  if (rank != spec.shape.size())
+    fail_shape(index, shape, rank, "Rank mismatch for " + spec.path + ": expected ");
+  for (size_t i = 0; i < rank; ++i) {
+    if (spec.shape[i].size >= 0 && spec.shape[i].size != shape[i])
+      fail_shape(index, shape, rank,
+                 "Shape mismatch for " + spec.path + ".shape[" + std::to_string(i) +
+                     "] (expected same constant): expected ");
+    dims_.push_back(shape[i]);
+  }
+}
+
+void Arguments::fail_shape(size_t index, const int64_t *shape, size_t rank, const std::string &what) const {
+  throw Error(ErrorKind::shape,
+              what + program_.arguments[index].shape_text() + " and called with " + sizes_text(shape, rank));
+}
+
+void Arguments::addresses(const std::shared_ptr<Allocator> &allocator, void **out) {
+  const int64_t *shape = dims_.data();
+  for (size_t i = 0; i < views_.size(); ++i) {
+    const ArrayView &view = views_[i];
+    size_t rank = program_.arguments[i].shape.size();
+    out[i] = const_cast<char *>(view.data);
+    if (!view.usable_in_place()) {
+      int64_t bytes = byte_count(shape, rank, info(view.dtype).size);
+      if (bytes < 0)
+        throw Error(ErrorKind::shape, "The bytes of " + program_.arguments[i].path + " do not fit 64 bits.");
+      blocks_.push_back(std::make_shared<Block>(allocator, bytes, BlockKind::argument));
+      copy_contiguous(view, shape, rank, static_cast<char *>(blocks_.back()->address()));
+      out[i] = blocks_.back()->address();
+    }
+    shape += rank;
+  }
+}
+
+} // namespace disc

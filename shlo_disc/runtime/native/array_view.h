@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Where the elements of one argument lie, whatever kind of object the caller passed.
+#pragma once
+
+#include "dtype.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace disc {
+
+struct ArrayView {
+  const char *data = nullptr;
+  DType dtype = DType::f32;
+  bool contiguous = true;       // C order without gaps
+  bool byte_swapped = false;    // not in this machine's byte order
+  std::vector<int64_t> strides; // bytes; empty when contiguous
+
+  /// Whether generated code may read the elements where they lie.
+  bool usable_in_place() const {
+    return contiguous && !byte_swapped && reinterpret_cast<uintptr_t>(data) % info(dtype).size == 0;
+  }
+};
+
+/// Number of bytes of a contiguous array; -1 when they do not fit 64 bits.
+int64_t byte_count(const int64_t *shape, size_t rank, int64_t element_bytes);
+
+/// Whether strides in bytes describe C order without gaps; sizes of one and empty arrays have no order.
+bool is_contiguous(const int64_t *shape, const int64_t *strides, size_t rank, int64_t element_bytes);
+
+/// Copies the elements in C order and in this machine's byte order to `destination`.
+void copy_contiguous(const ArrayView &view, const int64_t *shape, size_t rank, char *destination);
+
+} // namespace disc

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Executables, their headers and their device, as Python sees them.
+#include "error.h"
+#include "executable.h"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace disc {
+
+namespace {
+
+template <typename T> T field(const nb::dict &dict, const char *key) {
+  if (!dict.contains(key))
+    bad_artifact(std::string("header: '") + key + "' is missing");
+  T value;
+  if (!nb::try_cast<T>(dict[key], value))
+    bad_artifact(std::string("header: '") + key + "' has a wrong type or range");
+  return value;
+}
+
+ArraySpec array_spec(const nb::dict &dict) {
+  ArraySpec spec;
+  spec.path = field<std::string>(dict, "path");
+  std::string dtype = field<std::string>(dict, "dtype");
+  const DTypeInfo *known = dtype_named(dtype);
+  if (!known)
+    bad_artifact("header: unknown dtype '" + dtype + "'");
+  spec.dtype = known->dtype;
+  for (nb::handle dim : field<nb::list>(dict, "shape")) {
+    DimSpec entry;
+    entry.text = nb::str(dim).c_str();
+    if (!nb::isinstance<nb::str>(dim) && (!nb::try_cast<int64_t>(dim, entry.size) || entry.size < 0))
+      bad_artifact("header: '" + entry.text + "' is not a dimension of " + spec.path);
+    spec.shape.push_back(std::move(entry));
+  }
+  return spec;
+}
+
+std::vector<ArraySpec> array_specs(const nb::dict &header, const char *key) {
+  std::vector<ArraySpec> specs;
+  for (const nb::dict &entry : field<std::vector<nb::dict>>(header, key))
+    specs.push_back(array_spec(entry));
+  return specs;
+}
+
+SymbolSpec symbol_spec(const nb::dict &dict) {
+  SymbolSpec spec;
+  spec.name = field<std::string>(dict, "name");
+  spec.minimum = field<int64_t>(dict, "min");
+  if (dict.contains("max") && !nb::object(dict["max"]).is_none())
+    spec.maximum = field<int64_t>(dict, "max");
+  nb::dict solve = field<nb::dict>(dict, "solve");
+  spec.argument = field<size_t>(solve, "argument");
+  spec.dim = field<size_t>(solve, "dim");
+  spec.scale = field<int64_t>(solve, "scale");
+  spec.offset = field<int64_t>(solve, "offset");
+  return spec;
+}
+
+CheckSpec check_spec(const nb::dict &dict) {
+  return {field<std::string>(dict, "kind"), field<std::string>(dict, "message"),
+          field<std::vector<size_t>>(dict, "operands")};
+}
+
+Program parse_program(const nb::dict &header) {
+  Program program;
+  program.name = field<std::string>(header, "name");
+  for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "symbols"))
+    program.symbols.push_back(symbol_spec(entry));
+  program.arguments = array_specs(header, "arguments");
+  program.results = array_specs(header, "results");
+  for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "checks"))
+    program.checks.push_back(check_spec(entry));
+  for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "constants"))
+    program.constants.push_back({field<int64_t>(entry, "offset"), field<int64_t>(entry, "bytes")});
+  program.plan_words = field<size_t>(header, "plan_words");
+  nb::dict entry = field<nb::dict>(header, "entry");
+  program.plan_entry = field<std::string>(entry, "plan");
+  program.run_entry = field<std::string>(entry, "run");
+  return program;
+}
+
+nb::dict stats_dict(const MemoryStats &stats) {
+  nb::dict result;
+  result["live_bytes"] = stats.live_bytes;
+  result["peak_bytes"] = stats.peak_bytes;
+  result["cached_bytes"] = stats.cached_bytes;
+  result["constant_bytes"] = stats.constant_bytes;
+  result["arena_allocations"] = stats.arena_allocations;
+  result["result_allocations"] = stats.result_allocations;
+  result["argument_copies"] = stats.argument_copies;
+  result["system_allocations"] = stats.system_allocations;
+  result["last_arena_bytes"] = stats.last_arena_bytes;
+  return result;
+}
+
+Buffer buffer_from_host(Device &device, nb::handle host) {
+  nb::object contiguous = nb::module_::import_("numpy").attr("ascontiguousarray")(host);
+  return make_buffer(device.allocator, contiguous);
+}
+
+void bind_device(nb::module_ &module) {
+  nb::class_<Device>(module, "Device", "Threads and memory shared by the executables of one client.")
+      .def(nb::init<int, int64_t, int64_t>(), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("cache_limit"))
+      .def_prop_ro("threads", [](const Device &self) { return self.pool.size(); })
+      .def("memory_stats", [](const Device &self) { return stats_dict(self.allocator->stats()); })
+      .def("reset_peak", [](const Device &self) { self.allocator->reset_peak(); })
+      .def("trim", [](const Device &self) { return self.allocator->trim(); })
+      .def("fail_allocation", [](const Device &self, int64_t k) { self.allocator->fail_allocation(k); },
+           "Test hook: the k-th next allocation fails once; 0 switches it off.")
+      .def("buffer_from_host", &buffer_from_host);
+}
+
+nb::tuple plan_tuple(const Executable &self, const std::vector<int64_t> &symbols) {
+  std::shared_ptr<const Plan> plan = self.plan_for(symbols);
+  nb::list shapes;
+  const int64_t *dim = plan->words.data() + 1 + self.program().argument_dims;
+  for (const ArraySpec &result : self.program().results) {
+    shapes.append(shape_tuple(dim, result.shape.size()));
+    dim += result.shape.size();
+  }
+  return nb::make_tuple(plan->arena_bytes, nb::tuple(shapes), plan->result_bytes);
+}
+
+} // namespace
+
+void bind_executable(nb::module_ &module) {
+  bind_device(module);
+  nb::enum_<Output>(module, "Output")
+      .value("automatic", Output::automatic)
+      .value("numpy", Output::numpy)
+      .value("jax", Output::jax)
+      .value("buffer", Output::buffer);
+  nb::class_<Executable>(module, "Executable")
+      .def("__init__",
+           [](Executable *self, std::shared_ptr<Device> device, const nb::dict &header, const nb::bytes &object,
+              nb::object constants, std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree,
+              nb::object explain_structure, nb::object to_jax, int64_t memo_bytes, bool perf_map) {
+             std::string code(object.c_str(), object.size());
+             new (self) Executable(std::move(device), parse_program(header), code, std::move(constants),
+                                   std::move(in_tree), std::move(out_tree),
+                                   {std::move(explain_structure), std::move(to_jax)}, memo_bytes, perf_map);
+           },
+           nb::arg("device"), nb::arg("header"), nb::arg("object"), nb::arg("constants"), nb::arg("in_tree"),
+           nb::arg("out_tree"), nb::arg("explain_structure"), nb::arg("to_jax"), nb::arg("memo_bytes"),
+           nb::arg("perf_map"))
+      .def("__call__", [](Executable &self, const nb::args &args,
+                          const nb::kwargs &kwargs) { return self.call(args, kwargs, Output::automatic); })
+      .def("execute", &Executable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))
+      .def("plan", &plan_tuple, nb::arg("symbols"), "(arena bytes, result shapes, result bytes) at symbol values.")
+      .def_prop_ro("memo_size", &Executable::memo_size)
+      .def_prop_ro("memo_bytes", &Executable::memo_bytes)
+      .def_prop_ro("function_names", &Executable::function_names);
+}
+
+} // namespace disc

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Failures inside the core; the bindings turn each kind into its class of shlo_disc.errors.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace disc {
+
+enum class ErrorKind { artifact, shape, type, allocation, state };
+
+class Error : public std::runtime_error {
+public:
+  Error(ErrorKind kind, const std::string &message) : std::runtime_error(message), kind(kind) {}
+  ErrorKind kind;
+};
+
+/// Memory could not be had; `bytes` is what was asked for.
+class AllocationFailure : public Error {
+public:
+  AllocationFailure(int64_t bytes, const std::string &why)
+      : Error(ErrorKind::allocation, "could not allocate " + std::to_string(bytes) + " bytes: " + why), bytes(bytes) {}
+  int64_t bytes;
+};
+
+[[noreturn]] inline void bad_artifact(const std::string &message) { throw Error(ErrorKind::artifact, message); }
+
+} // namespace disc

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "executable.h"
+
+#include "dot.h"
+#include "error.h"
+
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+
+namespace disc {
+
+namespace {
+
+struct LoopContext {
+  DiscKernel kernel;
+  const int64_t *args;
+};
+
+ThreadPool &pool_of(const DiscRuntime *runtime) { return static_cast<Device *>(runtime->opaque)->pool; }
+
+void launch(const DiscRuntime *runtime, DiscKernel kernel, const int64_t *args, int64_t total, int64_t grain) {
+  LoopContext context{kernel, args};
+  auto body = [](void *opaque, int64_t begin, int64_t end) {
+    auto *loop = static_cast<LoopContext *>(opaque);
+    loop->kernel(loop->args, begin, end);
+  };
+  pool_of(runtime).run(body, &context, total, grain);
+}
+
+void dot(const DiscRuntime *runtime, const DiscDot *problem) { run_dot(pool_of(runtime), *problem); }
+
+constexpr uintptr_t kConstantAlignment = 64;
+
+} // namespace
+
+Executable::Code::Code(Program given, const std::string &bytes, int64_t memo_bytes)
+    : program(std::move(given)), object(bytes),
+      planner(program, reinterpret_cast<DiscPlan>(object.function(program.plan_entry)), memo_bytes),
+      run(reinterpret_cast<DiscRun>(object.function(program.run_entry))) {}
+
+Executable::Executable(std::shared_ptr<Device> device, Program program, const std::string &object,
+                       nb::object constants, std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree,
+                       ExecutableHooks hooks, int64_t memo_bytes, bool perf_map)
+    : device_(std::move(device)), runtime_{launch, dot, device_.get()}, in_tree_(std::move(in_tree)),
+      out_tree_(std::move(out_tree)), hooks_(std::move(hooks)) {
+  if (PyObject_GetBuffer(constants.ptr(), &constants_view_, PyBUF_SIMPLE) != 0)
+    throw nb::python_error();
+  try {
+    program.validate(constants_view_.len);
+    if (in_tree_->leaves() != program.arguments.size() || out_tree_->leaves() != program.results.size())
+      bad_artifact("header: the trees do not have as many leaves as there are arguments and results");
+    code_ = std::make_unique<Code>(std::move(program), object, memo_bytes);
+    hold_constants(std::move(constants));
+    if (perf_map)
+      code_->object.write_perf_map();
+  } catch (...) {
+    PyBuffer_Release(&constants_view_);
+    throw;
+  }
+}
+
+Executable::~Executable() { PyBuffer_Release(&constants_view_); }
+
+void Executable::hold_constants(nb::object constants) {
+  char *base = static_cast<char *>(constants_view_.buf);
+  if (reinterpret_cast<uintptr_t>(base) % kConstantAlignment != 0) {
+    constants_copy_ = std::make_shared<Block>(device_->allocator, constants_view_.len, BlockKind::constant);
+    std::memcpy(constants_copy_->address(), base, static_cast<size_t>(constants_view_.len));
+    base = static_cast<char *>(constants_copy_->address());
+    PyBuffer_Release(&constants_view_);
+  }
+  constants_owner_ = std::move(constants);
+  if (constants_copy_)
+    constants_owner_.reset();
+  for (const ConstantSpec &constant : code_->program.constants)
+    constant_addresses_.push_back(base + constant.offset);
+}
+
+std::vector<PyObject *> Executable::flatten(const nb::tuple &args, const nb::dict &kwargs,
+                                            std::vector<nb::object> &owners) {
+  std::vector<PyObject *> leaves;
+  leaves.reserve(program().arguments.size());
+  PyObject *both[] = {args.ptr(), kwargs.ptr()};
+  if (!in_tree_->flatten_items(both, 2, leaves, owners))
+    throw Error(ErrorKind::type, nb::cast<std::string>(hooks_.explain_structure(args, kwargs)));
+  return leaves;
+}
+
+std::vector<std::shared_ptr<Block>> Executable::allocate_results(const Plan &plan) const {
+  std::vector<std::shared_ptr<Block>> blocks;
+  blocks.reserve(plan.result_bytes.size());
+  for (int64_t bytes : plan.result_bytes)
+    blocks.push_back(std::make_shared<Block>(device_->allocator, bytes, BlockKind::result));
+  return blocks;
+}
+
+nb::object Executable::call(const nb::tuple &args, const nb::dict &kwargs, Output output) {
+  std::vector<nb::object> owners;
+  Arguments arguments(program(), flatten(args, kwargs, owners));
+  std::shared_ptr<const Plan> plan = code_->planner.plan(arguments.dims());
+
+  std::vector<std::shared_ptr<Block>> results = allocate_results(*plan);
+  std::vector<void *> buffers(program().arguments.size() + results.size());
+  arguments.addresses(device_->allocator, buffers.data());
+  for (size_t i = 0; i < results.size(); ++i)
+    buffers[program().arguments.size() + i] = results[i]->address();
+  buffers.insert(buffers.end(), constant_addresses_.begin(), constant_addresses_.end());
+  {
+    Block arena(device_->allocator, plan->arena_bytes, BlockKind::arena);
+    nb::gil_scoped_release released;
+    code_->run(&runtime_, buffers.data(), plan->words.data(), arena.address());
+  }
+  if (output == Output::automatic)
+    output = arguments.any_jax() ? Output::jax : Output::numpy;
+  return make_results(*plan, std::move(results), output);
+}
+
+nb::object Executable::make_results(const Plan &plan, std::vector<std::shared_ptr<Block>> blocks, Output output) {
+  std::vector<nb::object> leaves;
+  leaves.reserve(blocks.size());
+  const int64_t *shape = plan.words.data() + 1 + program().argument_dims;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const ArraySpec &spec = program().results[i];
+    leaves.push_back(make_result(spec.dtype, shape, spec.shape.size(), std::move(blocks[i]), output));
+    shape += spec.shape.size();
+  }
+  nb::object *next = leaves.data();
+  return out_tree_->unflatten(next);
+}
+
+nb::object Executable::make_result(DType dtype, const int64_t *shape, size_t rank, std::shared_ptr<Block> block,
+                                   Output output) const {
+  if (output == Output::buffer)
+    return nb::cast(Buffer(std::move(block), dtype, std::vector<int64_t>(shape, shape + rank)));
+  nb::object array = numpy_array(std::move(block), dtype, shape, rank);
+  return output == Output::jax ? hooks_.to_jax(array) : array;
+}
+
+std::shared_ptr<const Plan> Executable::plan_for(const std::vector<int64_t> &symbols) const {
+  if (symbols.size() != program().symbols.size())
+    throw Error(ErrorKind::shape, "expected a value for each dimension variable");
+  return code_->planner.plan_for(symbols);
+}
+
+} // namespace disc

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A loaded program and what it runs on.
+#pragma once
+
+#include "abi.h"
+#include "arguments.h"
+#include "buffer.h"
+#include "memory.h"
+#include "object_code.h"
+#include "plan.h"
+#include "program.h"
+#include "thread_pool.h"
+#include "tree.h"
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace disc {
+
+/// Threads and memory, shared by the executables of one client.
+struct Device {
+  Device(int threads, int64_t live_limit, int64_t cache_limit)
+      : pool(threads), allocator(std::make_shared<Allocator>(live_limit, cache_limit)) {}
+
+  ThreadPool pool;
+  std::shared_ptr<Allocator> allocator;
+};
+
+enum class Output { automatic, numpy, jax, buffer };
+
+/// Python objects that calls need; set once by the Python face.
+struct ExecutableHooks {
+  nb::object explain_structure; // (args, kwargs) -> message
+  nb::object to_jax;            // ndarray -> jax.Array
+};
+
+class Executable {
+public:
+  /// `constants` is any object with a buffer; it is used in place when it is 64-byte aligned, else copied once.
+  Executable(std::shared_ptr<Device> device, Program program, const std::string &object, nb::object constants,
+             std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree, ExecutableHooks hooks, int64_t memo_bytes,
+             bool perf_map);
+  ~Executable();
+
+  nb::object call(const nb::tuple &args, const nb::dict &kwargs, Output output);
+
+  /// Sizes of all results for given symbol values, and the arena's bytes. Throws Error(shape).
+  std::shared_ptr<const Plan> plan_for(const std::vector<int64_t> &symbols) const;
+
+  const Program &program() const { return code_->program; }
+  const Device &device() const { return *device_; }
+  int64_t memo_size() const { return code_->planner.memo().size(); }
+  int64_t memo_bytes() const { return code_->planner.memo().bytes(); }
+  std::vector<std::string> function_names() const { return code_->object.function_names(); }
+
+private:
+  /// At a fixed address: the planner refers to the program.
+  struct Code {
+    Code(Program given, const std::string &object, int64_t memo_bytes);
+
+    Program program;
+    ObjectCode object;
+    Planner planner;
+    DiscRun run;
+  };
+
+  void hold_constants(nb::object constants);
+  std::vector<PyObject *> flatten(const nb::tuple &args, const nb::dict &kwargs, std::vector<nb::object> &owners);
+  std::vector<std::shared_ptr<Block>> allocate_results(const Plan &plan) const;
+  nb::object make_results(const Plan &plan, std::vector<std::shared_ptr<Block>> blocks, Output output);
+  nb::object make_result(DType dtype, const int64_t *shape, size_t rank, std::shared_ptr<Block> block,
+                         Output output) const;
+
+  std::shared_ptr<Device> device_;
+  DiscRuntime runtime_;
+  std::unique_ptr<Code> code_;
+  nb::object constants_owner_;
+  Py_buffer constants_view_{};
+  std::shared_ptr<Block> constants_copy_;
+  std::vector<void *> constant_addresses_;
+  std::shared_ptr<Tree> in_tree_;
+  std::shared_ptr<Tree> out_tree_;
+  ExecutableHooks hooks_;
+};
+
+void bind_executable(nb::module_ &module);
+
+} // namespace disc

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "memory.h"
+
+#include "error.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <sys/mman.h>
+
+namespace disc {
+
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kLargeFrom = 1u << 20; // mapped on their own: their pages go back to the system when freed
+constexpr size_t kHugePage = 2u << 20;
+constexpr int64_t kMost = int64_t{1} << 47; // more than the address space of a process
+
+alignas(kAlignment) char empty_block[kAlignment];
+
+/// Four classes for each doubling, so that at most a quarter of a fresh block is unused.
+size_t size_class(int64_t bytes) {
+  size_t size = std::max<size_t>(static_cast<size_t>(bytes), 4 * kAlignment);
+  size_t step = std::max(std::bit_floor(size - 1) / 4, kAlignment);
+  return (size + step - 1) / step * step;
+}
+
+void *system_allocate(size_t size) {
+  if (size < kLargeFrom)
+    return std::aligned_alloc(kAlignment, size);
+  void *address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED)
+    return nullptr;
+  if (size >= kHugePage)
+    madvise(address, size, MADV_HUGEPAGE);
+  return address;
+}
+
+void system_release(void *address, size_t size) {
+  if (size < kLargeFrom)
+    std::free(address);
+  else
+    munmap(address, size);
+}
+
+} // namespace
+
+Allocator::Allocator(int64_t live_limit, int64_t cache_limit) : live_limit_(live_limit), cache_limit_(cache_limit) {}
+
+Allocator::~Allocator() { trim(); }
+
+/// Whether the request may be served at all; called with the lock held.
+bool Allocator::admit(int64_t bytes) {
+  if (fail_in_ > 0 && --fail_in_ == 0)
+    return false;
+  if (bytes > kMost)
+    return false;
+  return live_limit_ == 0 || bytes <= live_limit_ - std::min(stats_.live_bytes, live_limit_);
+}
+
+/// A cached block of the class, or of one up to twice as large: a bigger warm block beats fresh pages.
+Allocation Allocator::take_cached(size_t size) {
+  for (auto found = free_.lower_bound(size); found != free_.end() && found->first <= 2 * size; ++found) {
+    FreeList &list = found->second;
+    if (list.addresses.empty())
+      continue;
+    void *address = list.addresses.back();
+    list.addresses.pop_back();
+    list.last_use = ++clock_;
+    stats_.cached_bytes -= static_cast<int64_t>(found->first);
+    return {address, found->first};
+  }
+  return {};
+}
+
+/// Takes one block out of the class that has been idle longest; none when the cache is empty.
+Allocation Allocator::evict() {
+  auto oldest = free_.end();
+  for (auto entry = free_.begin(); entry != free_.end(); ++entry)
+    if (!entry->second.addresses.empty() && (oldest == free_.end() || entry->second.last_use < oldest->second.last_use))
+      oldest = entry;
+  if (oldest == free_.end())
+    return {};
+  Allocation victim{oldest->second.addresses.back(), oldest->first};
+  oldest->second.addresses.pop_back();
+  stats_.cached_bytes -= static_cast<int64_t>(victim.size);
+  return victim;
+}
+
+void Allocator::count(int64_t bytes, BlockKind kind) {
+  if (kind == BlockKind::constant) {
+    stats_.constant_bytes += bytes;
+    return;
+  }
+  stats_.live_bytes += bytes;
+  stats_.peak_bytes = std::max(stats_.peak_bytes, stats_.live_bytes);
+  if (kind == BlockKind::arena) {
+    ++stats_.arena_allocations;
+    stats_.last_arena_bytes = bytes;
+  } else if (kind == BlockKind::result) {
+    ++stats_.result_allocations;
+  } else {
+    ++stats_.argument_copies;
+  }
+}
+
+void Allocator::uncount(int64_t bytes, BlockKind kind) {
+  (kind == BlockKind::constant ? stats_.constant_bytes : stats_.live_bytes) -= bytes;
+}
+
+Allocation Allocator::allocate(int64_t bytes, BlockKind kind) {
+  if (bytes < 0)
+    throw AllocationFailure(bytes, "the size overflows");
+  if (bytes == 0)
+    return {empty_block, 0};
+  size_t size = 0;
+  {
+    std::lock_guard lock(mutex_);
+    if (!admit(bytes))
+      throw AllocationFailure(bytes, live_limit_ ? "the memory limit is reached" : "out of memory");
+    size = size_class(bytes);
+    count(bytes, kind);
+    if (Allocation cached = take_cached(size); cached.address)
+      return cached;
+    ++stats_.system_allocations;
+  }
+  void *address = system_allocate(size);
+  if (!address && trim() > 0)
+    address = system_allocate(size);
+  if (address)
+    return {address, size};
+  std::lock_guard lock(mutex_);
+  uncount(bytes, kind);
+  throw AllocationFailure(bytes, "out of memory");
+}
+
+/// Keeps the block when the cache has room for it, after throwing out idle ones; false when it must be given back.
+bool Allocator::keep(Allocation block) noexcept {
+  auto size = static_cast<int64_t>(block.size);
+  if (size > cache_limit_)
+    return false;
+  while (stats_.cached_bytes + size > cache_limit_) {
+    Allocation victim = evict();
+    system_release(victim.address, victim.size);
+  }
+  try {
+    FreeList &list = free_[block.size];
+    list.addresses.push_back(block.address);
+    list.last_use = ++clock_;
+  } catch (const std::bad_alloc &) {
+    return false;
+  }
+  stats_.cached_bytes += size;
+  return true;
+}
+
+void Allocator::release(Allocation block, int64_t bytes, BlockKind kind) noexcept {
+  if (block.size == 0)
+    return;
+  {
+    std::lock_guard lock(mutex_);
+    uncount(bytes, kind);
+    if (keep(block))
+      return;
+  }
+  system_release(block.address, block.size);
+}
+
+int64_t Allocator::trim() noexcept {
+  std::map<size_t, FreeList> blocks;
+  {
+    std::lock_guard lock(mutex_);
+    blocks.swap(free_);
+    stats_.cached_bytes = 0;
+  }
+  int64_t bytes = 0;
+  for (auto &[size, list] : blocks)
+    for (void *address : list.addresses) {
+      system_release(address, size);
+      bytes += static_cast<int64_t>(size);
+    }
+  return bytes;
+}
+
+MemoryStats Allocator::stats() const {
+  std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+void Allocator::reset_peak() {
+  std::lock_guard lock(mutex_);
+  stats_.peak_bytes = stats_.live_bytes;
+}
+
+void Allocator::fail_allocation(int64_t k) {
+  std::lock_guard lock(mutex_);
+  fail_in_ = k;
+}
+
+} // namespace disc

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Memory for arenas and results: 64-byte aligned, taken from a bounded cache of freed blocks, counted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace disc {
+
+/// Counters in bytes and events. "live" counts what was asked for, not the rounding of size classes.
+struct MemoryStats {
+  int64_t live_bytes = 0;
+  int64_t peak_bytes = 0;
+  int64_t cached_bytes = 0;
+  int64_t constant_bytes = 0; // held by executables for their constants; not part of live and peak
+  int64_t arena_allocations = 0;
+  int64_t result_allocations = 0;
+  int64_t argument_copies = 0;
+  int64_t system_allocations = 0;
+  int64_t last_arena_bytes = 0;
+};
+
+/// A block of `size` bytes; `size` is 0 for the shared empty block.
+struct Allocation {
+  void *address = nullptr;
+  size_t size = 0;
+};
+
+enum class BlockKind { arena, result, argument, constant };
+
+/// Thread-safe. Freed blocks are kept per size class, up to `cache_limit` bytes in all, so that repeated calls do not
+/// pay for fresh pages.
+class Allocator {
+public:
+  /// `live_limit`: most bytes handed out at a time (0: no limit). `cache_limit`: most bytes kept when free.
+  Allocator(int64_t live_limit, int64_t cache_limit);
+  ~Allocator();
+  Allocator(const Allocator &) = delete;
+  Allocator &operator=(const Allocator &) = delete;
+
+  /// Throws AllocationFailure. Zero bytes give a valid address that must not be dereferenced.
+  Allocation allocate(int64_t bytes, BlockKind kind);
+
+  /// `bytes` is what was asked for when the block was allocated.
+  void release(Allocation block, int64_t bytes, BlockKind kind) noexcept;
+
+  /// Returns all cached blocks to the system; the bytes returned.
+  int64_t trim() noexcept;
+
+  MemoryStats stats() const;
+  void reset_peak();
+
+  /// Test hook: the k-th next allocation (1 = the next one) fails once. 0 switches the hook off.
+  void fail_allocation(int64_t k);
+
+private:
+  struct FreeList {
+    std::vector<void *> addresses;
+    uint64_t last_use = 0;
+  };
+
+  bool admit(int64_t bytes);
+  Allocation take_cached(size_t size);
+  Allocation evict();
+  bool keep(Allocation block) noexcept;
+  void count(int64_t bytes, BlockKind kind);
+  void uncount(int64_t bytes, BlockKind kind);
+
+  mutable std::mutex mutex_;
+  std::map<size_t, FreeList> free_;
+  uint64_t clock_ = 0;
+  MemoryStats stats_;
+  int64_t live_limit_;
+  int64_t cache_limit_;
+  int64_t fail_in_ = 0;
+};
+
+/// One block and its allocator, released with the last reference.
+class Block {
+public:
+  Block(std::shared_ptr<Allocator> allocator, int64_t bytes, BlockKind kind)
+      : allocator_(std::move(allocator)), bytes_(bytes), kind_(kind), block_(allocator_->allocate(bytes, kind)) {}
+  ~Block() { allocator_->release(block_, bytes_, kind_); }
+  Block(const Block &) = delete;
+  Block &operator=(const Block &) = delete;
+
+  void *address() const { return block_.address; }
+  int64_t bytes() const { return bytes_; }
+
+private:
+  std::shared_ptr<Allocator> allocator_;
+  int64_t bytes_;
+  BlockKind kind_;
+  Allocation block_;
+};
+
+} // namespace disc

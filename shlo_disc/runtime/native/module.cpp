@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "numpy_api.h"
+
+#include "arguments.h"
+#include "blas.h"
+#include "buffer.h"
+#include "dot.h"
+#include "error.h"
+#include "executable.h"
+#include "object_code.h"
+#include "tree.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+
+namespace disc {
+
+namespace {
+
+const char *class_name(ErrorKind kind) {
+  switch (kind) {
+  case ErrorKind::artifact:
+    return "ArtifactError";
+  case ErrorKind::shape:
+    return "ShapeError";
+  case ErrorKind::type:
+    return "ArgumentTypeError";
+  default:
+    return nullptr;
+  }
+}
+
+void raise_allocation(const AllocationFailure &failure) {
+  nb::object type = nb::module_::import_("shlo_disc.runtime.allocation").attr("AllocationError");
+  nb::object error = type(failure.bytes, failure.what());
+  PyErr_SetObject(type.ptr(), error.ptr());
+}
+
+/// One class of shlo_disc.errors for each kind; a wrong state (used after delete) is Python's RuntimeError.
+void translate(const std::exception_ptr &pointer, void *) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const AllocationFailure &failure) {
+    raise_allocation(failure);
+  } catch (const Error &error) {
+    const char *name = class_name(error.kind);
+    nb::object type = name ? nb::module_::import_("shlo_disc.errors").attr(name) : nb::borrow(PyExc_RuntimeError);
+    PyErr_SetString(type.ptr(), error.what());
+  }
+}
+
+void bind_tree(nb::module_ &module) {
+  nb::enum_<Tree::Kind>(module, "TreeKind")
+      .value("leaf", Tree::Kind::leaf)
+      .value("none", Tree::Kind::none)
+      .value("tuple", Tree::Kind::tuple)
+      .value("list", Tree::Kind::list)
+      .value("dict", Tree::Kind::dict)
+      .value("named_tuple", Tree::Kind::named_tuple)
+      .value("custom", Tree::Kind::custom);
+  nb::class_<Tree>(module, "Tree")
+      .def(nb::init<Tree::Kind, std::vector<std::shared_ptr<Tree>>, nb::object>(), nb::arg("kind"),
+           nb::arg("children"), nb::arg("detail").none())
+      .def_prop_ro("leaves", &Tree::leaves);
+}
+
+void *capsule_address(nb::handle capsule) {
+  void *address = PyCapsule_GetPointer(capsule.ptr(), PyCapsule_GetName(capsule.ptr()));
+  if (!address)
+    throw nb::python_error();
+  return address;
+}
+
+void install_blas(nb::handle sgemm, nb::handle dgemm, nb::handle sgemv, nb::handle dgemv) {
+  Blas::instance().install(capsule_address(sgemm), capsule_address(dgemm), capsule_address(sgemv),
+                           capsule_address(dgemv));
+}
+
+/// A dot by the addresses and numbers of its 36 words, in the order of DiscDot; for tests and measurements.
+void dot_words(Device &device, const std::vector<int64_t> &words) {
+  DiscDot dot;
+  if (words.size() * sizeof(int64_t) != sizeof dot)
+    throw nb::value_error("wrong number of words");
+  std::memcpy(&dot, words.data(), sizeof dot);
+  nb::gil_scoped_release released;
+  run_dot(device.pool, dot);
+}
+
+void bind_tests(nb::module_ &module) {
+  nb::class_<ObjectCode>(module, "ObjectCode", "An object file placed in memory.")
+      .def("__init__",
+           [](ObjectCode *self, const nb::bytes &bytes) {
+             new (self) ObjectCode(std::string_view(bytes.c_str(), bytes.size()));
+           })
+      .def("function", [](const ObjectCode &self,
+                          const std::string &name) { return reinterpret_cast<uintptr_t>(self.function(name)); })
+      .def("write_perf_map", &ObjectCode::write_perf_map)
+      .def_prop_ro("function_names", &ObjectCode::function_names)
+      .def_prop_ro("mapped_bytes", &ObjectCode::mapped_bytes);
+  module.def("dot", &dot_words);
+}
+
+} // namespace
+
+} // namespace disc
+
+NB_MODULE(_native, module) {
+  using namespace disc;
+  if (!import_numpy())
+    throw nb::python_error();
+  nb::register_exception_translator(translate);
+  bind_tree(module);
+  bind_buffer(module);
+  bind_executable(module);
+  bind_tests(module);
+  module.def("install_blas", &install_blas);
+  module.def("blas_controls_threads", [] { return Blas::instance().controls_threads(); });
+  module.def("set_bfloat16", [](nb::handle descr) {
+    if (!PyArray_DescrCheck(descr.ptr()))
+      throw nb::type_error("expected a NumPy dtype");
+    set_bfloat16(reinterpret_cast<PyArray_Descr *>(descr.ptr()));
+  });
+  module.def("set_adapt", [](nb::object adapt) { argument_hooks().adapt = std::move(adapt); });
+  module.def("set_jax_array_type", [](nb::object type) { argument_hooks().jax_array_type = std::move(type); });
+}

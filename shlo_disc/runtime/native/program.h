@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// An artifact's header as the call path needs it, checked once when it is loaded.
+#pragma once
+
+#include "dtype.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace disc {
+
+struct DimSpec {
+  int64_t size = -1; // -1: not static
+  std::string text;  // as written in the specification
+};
+
+struct ArraySpec {
+  std::string path;
+  DType dtype = DType::f32;
+  std::vector<DimSpec> shape;
+  bool donated = false;
+
+  std::string shape_text() const; // "(b, 768)"
+};
+
+/// size == scale * value + offset, read from dimension `dim` of argument `argument`.
+struct SymbolSpec {
+  std::string name;
+  int64_t minimum = 0;
+  std::optional<int64_t> maximum;
+  size_t argument = 0;
+  size_t dim = 0;
+  int64_t scale = 1;
+  int64_t offset = 0;
+};
+
+struct CheckSpec {
+  std::string kind;
+  std::string message; // "{b}" stands for a symbol's value, "{0}" for operand 0
+  std::vector<size_t> operands;
+};
+
+struct ConstantSpec {
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
+struct Program {
+  std::string name;
+  std::vector<SymbolSpec> symbols;
+  std::vector<ArraySpec> arguments;
+  std::vector<ArraySpec> results;
+  std::vector<CheckSpec> checks;
+  std::vector<ConstantSpec> constants;
+  size_t plan_words = 1;
+  std::string plan_entry = "disc_plan";
+  std::string run_entry = "disc_run";
+
+  size_t argument_dims = 0; // dims of all arguments together
+  size_t result_dims = 0;
+
+  /// Derives the sums above and checks every index; throws Error(artifact).
+  void validate(int64_t constant_bytes);
+};
+
+} // namespace disc

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The one place that imports the native core and gives it what it cannot reach by itself."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from . import _native
+from .adapt import adapt_argument
+
+Buffer = _native.Buffer
+
+_native.set_adapt(adapt_argument)
+
+
+@functools.cache
+def install_blas() -> bool:
+    """Hands SciPy's BLAS to the core; False when SciPy is missing, and dots then run as plain loops."""
+    try:
+        from scipy.linalg import cython_blas
+    except ImportError:
+        return False
+    functions: dict[str, Any] = cython_blas.__pyx_capi__
+    _native.install_blas(*(functions[name] for name in ("sgemm", "dgemm", "sgemv", "dgemv")))
+    return True
+
+
+@functools.cache
+def install_bfloat16() -> None:
+    """Makes NumPy's bfloat16 known to the core. Raises ImportError when ml_dtypes is missing."""
+    import ml_dtypes
+    import numpy as np
+
+    _native.set_bfloat16(np.dtype(ml_dtypes.bfloat16))

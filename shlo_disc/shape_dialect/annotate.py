@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The `annotate` stage: every dynamic size gets a symbol, and the module says what is known of it.
+
+Arguments carry symbols already when the importer knew them (jax.export's avals); a plain `?` gets a fresh symbol named
+after its argument. One forward walk derives all other sizes from the shape computations, collecting the equalities that
+ops imply; a second step writes canonical sizes into the types, so that equal sizes share one symbol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from shlo_disc.errors import Unsupported, UnsupportedError
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect import ConstraintOp, DimOp, SymbolOp, integer_attr
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.facts import Facts, Relation
+from shlo_disc.shape_dialect.locations import source_line
+from shlo_disc.shape_dialect.propagate import RULES, DataDependentSize, Propagation
+from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.values import SymbolicValues
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A relation every call must satisfy, with jax.export's message (a template over `operands`) or ours."""
+
+    relation: Relation
+    message: str
+    operands: Dims
+    origin: str
+
+
+def main_function(module: ir.Module) -> ir.OpView:
+    """The public entry function."""
+    return next(op for op in module.body.operations if op.operation.name == "func.func")
+
+
+def entry_block(module: ir.Module) -> ir.Block:
+    """The body of the entry function."""
+    return main_function(module).regions[0].blocks[0]
+
+
+def annotate(module: ir.Module, facts: Facts | None = None) -> Facts:
+    """Annotate `module` in place and return what is known of its sizes.
+
+    `facts` holds the symbols that the importer already declared. Raises ProgramError on sizes that can never agree and
+    UnsupportedError on sizes that depend on data.
+    """
+    facts = facts or Facts()
+    block = entry_block(module)
+    _name_arguments(block, facts)
+    propagation = Propagation(facts, SymbolicValues(facts))
+    constraints = _propagate(block, propagation)
+    constraints += [Constraint(r, "", (), origin) for r, origin in propagation.implied]
+    _make_canonical(block, facts)
+    _write_function_type(module)
+    _write_declarations(module, facts, constraints)
+    return facts
+
+
+def _name_arguments(block: ir.Block, facts: Facts) -> None:
+    for position, argument in enumerate(block.arguments):
+        tensor = ir.RankedTensorType(argument.type)
+        if tensor.has_static_shape or tensor.encoding is not None:
+            continue
+        dims = []
+        for axis, size in enumerate(tensor.shape):
+            if not tensor.is_dynamic_dim(axis):
+                dims.append(Expr.const(size))
+                continue
+            name = f"arg{position}_d{axis}"
+            facts.declare(name, min=0)
+            dims.append(Expr.symbol(name))
+        argument.set_type(tensor_type(dims, tensor.element_type))
+
+
+def _propagate(block: ir.Block, p: Propagation) -> list[Constraint]:
+    constraints = []
+    data_dependent = []
+    for op in list(block.operations):
+        name = op.operation.name
+        if name == "stablehlo.custom_call" and _target(op) == "shape_assertion":
+            constraints += _assertion(op, p)
+            op.operation.erase()
+            continue
+        if not op.results:
+            continue
+        try:
+            _infer(op, p)
+        except DataDependentSize:
+            data_dependent.append(op)
+            break
+        p.values.visit(op)
+    if data_dependent:
+        op = data_dependent[0]
+        reason = "its size depends on the elements of a tensor, not on the sizes of the arguments"
+        advice = "compute the size from argument shapes, or pad to a bound"
+        raise UnsupportedError([Unsupported(op.operation.name, "", source_line(op.location), reason, advice)])
+    return constraints
+
+
+def _infer(op: ir.OpView, p: Propagation) -> None:
+    types = [ir.RankedTensorType(r.type) for r in op.results]
+    if op.operation.name != "stablehlo.dynamic_reshape" and all(t.has_static_shape for t in types):
+        _learn_from_static(op, p)
+        return
+    for result, dims in zip(op.results, RULES[op.operation.name](p, op), strict=True):
+        tensor = ir.RankedTensorType(result.type)
+        for axis, dim in enumerate(dims):
+            if not tensor.is_dynamic_dim(axis):
+                p.equal(dim, Expr.const(tensor.shape[axis]), op)
+        simplified = [p.facts.simplify(d) for d in dims]
+        known = [
+            d if tensor.is_dynamic_dim(axis) else Expr.const(tensor.shape[axis]) for axis, d in enumerate(simplified)
+        ]
+        result.set_type(tensor_type(known, tensor.element_type))
+
+
+def _learn_from_static(op: ir.OpView, p: Propagation) -> None:
+    """A static result of dynamic operands states equalities too: `add(?, ?) -> 4` means both are 4."""
+    if all(ir.RankedTensorType(v.type).has_static_shape for v in op.operands):
+        return
+    try:
+        inferred = RULES[op.operation.name](p, op)
+    except DataDependentSize:
+        return
+    for result, dims in zip(op.results, inferred, strict=True):
+        for a, b in zip(dims, dims_of(result), strict=True):
+            p.equal(a, b, op)
+
+
+def _target(op: ir.OpView) -> str:
+    return ir.StringAttr(op.attributes["call_target_name"]).value
+
+
+def _assertion(op: ir.OpView, p: Propagation) -> list[Constraint]:
+    """The constraint of a `custom_call @shape_assertion`; [] when the facts prove it."""
+    relation = p.values.relations.get(op.operands[0])
+    elements = p.values.get(op.operands[0])
+    operands = [p.values.get(v) for v in list(op.operands)[1:]]
+    if elements is None or any(o is None for o in operands):
+        raise DataDependentSize
+    relation = relation or Relation.eq(elements[0], 1)
+    if p.facts.prove(relation) is True:
+        return []
+    message = ir.StringAttr(op.attributes["error_message"]).value
+    p.facts.add(relation)
+    return [Constraint(relation, message, tuple(o[0] for o in operands if o), source_line(op.location))]
+
+
+def _all_values(block: ir.Block) -> Iterator[ir.Value]:
+    yield from block.arguments
+    for op in block.operations:
+        yield from op.results
+
+
+def _make_canonical(block: ir.Block, facts: Facts) -> None:
+    for value in _all_values(block):
+        tensor = ir.RankedTensorType(value.type)
+        if tensor.encoding is None:
+            continue
+        dims = dims_of(value)
+        canonical = [facts.simplify(facts.canonical(d)) for d in dims]
+        if any(a != b for a, b in zip(dims, canonical, strict=True)):
+            value.set_type(tensor_type(canonical, element_type_of(value)))
+
+
+def _write_function_type(module: ir.Module) -> None:
+    function = main_function(module)
+    block = function.regions[0].blocks[0]
+    terminator = block.operations[len(block.operations) - 1]
+    inputs = [a.type for a in block.arguments]
+    results = [v.type for v in terminator.operands]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+
+def _write_declarations(module: ir.Module, facts: Facts, constraints: list[Constraint]) -> None:
+    constraints = [c for c in constraints if not _is_canonically_true(c.relation, facts)]
+    dims = {d for value in _all_values(entry_block(module)) for d in dims_of(value)}
+    derived = {str(d): d for d in dims if d.constant is None and not d.is_symbol}
+    used = {name for d in dims for name in d.symbols()} | {n for c in constraints for n in c.relation.symbols()}
+    with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown(module.context):
+        for name, declaration in facts.symbols.items():
+            if name not in used:
+                continue
+            op = SymbolOp(ir.StringAttr.get(name))
+            low, high = facts.range(Expr.symbol(name))
+            _set_bounds(op, low, high)
+            if declaration.divisor != 1:
+                op.attributes["divisor"] = integer_attr(declaration.divisor)
+            if declaration.hints:
+                op.attributes["hints"] = ir.ArrayAttr.get([integer_attr(h) for h in declaration.hints])
+        for text, dim in sorted(derived.items()):
+            _set_bounds(DimOp(ir.StringAttr.get(text)), *facts.range(dim))
+        for constraint in constraints:
+            _write_constraint(constraint)
+
+
+def _is_canonically_true(relation: Relation, facts: Facts) -> bool:
+    """An equality that vanished because one of its symbols was replaced everywhere by the other side."""
+    if relation.operator != "==":
+        return False
+    return facts.canonical(relation.lhs) == facts.canonical(relation.rhs)
+
+
+def _set_bounds(op: ir.OpView, low: int | None, high: int | None) -> None:
+    if low is not None:
+        op.attributes["min"] = integer_attr(low)
+    if high is not None:
+        op.attributes["max"] = integer_attr(high)
+
+
+def _write_constraint(constraint: Constraint) -> None:
+    op = ConstraintOp(ir.StringAttr.get(str(constraint.relation)))
+    op.attributes["origin"] = ir.StringAttr.get(constraint.origin)
+    if constraint.message:
+        op.attributes["message"] = ir.StringAttr.get(constraint.message)
+        op.attributes["operands"] = ir.ArrayAttr.get([ir.StringAttr.get(str(o)) for o in constraint.operands])
+
+
+def read_facts(module: ir.Module) -> tuple[Facts, list[Constraint]]:
+    """The facts and constraints that an annotated module declares: what `annotate` wrote, read back from its text."""
+    facts = Facts()
+    constraints = []
+    for op in module.body.operations:
+        attributes = op.attributes
+        if op.operation.name == "disc.symbol":
+            get = lambda key, default: attributes[key].value if key in attributes else default  # noqa: B023, E731
+            hints = [h.value for h in attributes["hints"]] if "hints" in attributes else []
+            name = attributes["sym_name"].value
+            facts.declare(name, min=get("min", 0), max=get("max", None), divisor=get("divisor", 1), hints=hints)
+        elif op.operation.name == "disc.constraint":
+            relation = Relation.parse(attributes["relation"].value)
+            operands = [Expr.parse(o.value) for o in attributes["operands"]] if "operands" in attributes else []
+            message = attributes["message"].value if "message" in attributes else ""
+            facts.add(relation)
+            constraints.append(Constraint(relation, message, tuple(operands), attributes["origin"].value))
+    return facts, constraints

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Symbolic tensor types: reading sizes from encodings and building types from sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.expr import Expr
+
+Dims = tuple[Expr, ...]
+
+DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+
+@lru_cache(maxsize=65536)
+def parse_dim(text: str) -> Expr:
+    """The expression of a symbol name, cached."""
+    return Expr.parse(text)
+
+
+def dim_attr(dim: Expr) -> ir.Attribute:
+    """`768 : i64` for a constant, `@"2*b"` otherwise."""
+    constant = dim.constant
+    if constant is not None:
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), constant)
+    return ir.FlatSymbolRefAttr.get(str(dim))
+
+
+def dim_of_attr(attribute: ir.Attribute) -> Expr:
+    """The inverse of `dim_attr`."""
+    if isinstance(attribute, ir.IntegerAttr):
+        return Expr.const(attribute.value)
+    return parse_dim(ir.FlatSymbolRefAttr(attribute).value)
+
+
+def dims_attr(dims: Iterable[Expr]) -> ir.ArrayAttr:
+    """The encoding of a shape."""
+    return ir.ArrayAttr.get([dim_attr(d) for d in dims])
+
+
+def dims_of_attr(attribute: ir.Attribute) -> Dims:
+    """The inverse of `dims_attr`."""
+    return tuple(dim_of_attr(a) for a in ir.ArrayAttr(attribute))
+
+
+def tensor_type(dims: Sequence[Expr], element_type: ir.Type) -> ir.RankedTensorType:
+    """`tensor<?x768xf32, [@b, 768]>`; no encoding when every size is static."""
+    sizes = [d.constant for d in dims]
+    if None not in sizes:
+        return ir.RankedTensorType.get([s for s in sizes if s is not None], element_type)
+    return ir.RankedTensorType.get([DYNAMIC if s is None else s for s in sizes], element_type, dims_attr(dims))
+
+
+def has_dims(type_: ir.Type) -> bool:
+    """True when every size of a ranked tensor type is known, as a number or as a symbol."""
+    tensor = ir.RankedTensorType(type_)
+    return tensor.has_static_shape or tensor.encoding is not None
+
+
+def dims_of(value: ir.Value | ir.Type) -> Dims:
+    """The symbolic sizes of a value or a type. Raises ValueError on a `?` without a symbol."""
+    tensor = ir.RankedTensorType(value if isinstance(value, ir.Type) else value.type)
+    if tensor.has_static_shape:
+        return tuple(Expr.const(s) for s in tensor.shape)
+    if tensor.encoding is None:
+        raise ValueError(f"the type {tensor} has a size without a symbol")
+    return dims_of_attr(tensor.encoding)
+
+
+def element_type_of(value: ir.Value | ir.Type) -> ir.Type:
+    """The element type of a tensor value or type."""
+    return ir.RankedTensorType(value if isinstance(value, ir.Type) else value.type).element_type
+
+
+def product(dims: Iterable[Expr]) -> Expr:
+    """The number of elements."""
+    total = Expr.const(1)
+    for dim in dims:
+        total = total * dim
+    return total
+
+
+BYTES = {
+    "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8,
+    "ui8": 1, "ui16": 2, "ui32": 4, "ui64": 8,
+}  # fmt: skip
+
+
+def bytes_of(element_type: ir.Type) -> int:
+    """The storage size of an element, in bytes (a boolean takes one)."""
+    return BYTES[str(element_type)]

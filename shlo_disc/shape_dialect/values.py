@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Symbolic values of small integer tensors: which sizes does a shape computation produce?
+
+Producers compute shapes with ordinary scalar ops (`get_dimension_size`, arithmetic, `concatenate`). Every such op has
+an exact counterpart on expressions, booleans being 0 and 1: `a >= b` is `min(max(a - b + 1, 0), 1)`, and
+`select(p, x, y)` is `y + p*(x - y)`. The fact engine then removes what it can prove, so that JAX's sign-correcting code
+for a floor division comes back as one `floordiv`. Arithmetic is on exact integers; a program whose shape arithmetic
+overflows its integer type is rejected at call time by the overflow checks on sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.facts import Facts, Relation
+from shlo_disc.shape_dialect.types import Dims, dims_of, dims_of_attr
+
+MAX_ELEMENTS = 64
+
+Elements = Dims
+
+
+@dataclass
+class SymbolicValues:
+    """Known element values (row-major) of integer and boolean tensors with at most `MAX_ELEMENTS` elements.
+
+    `relations` keeps, for a scalar comparison, the relation itself: it reads better than its 0/1 form.
+    """
+
+    facts: Facts
+    elements: dict[ir.Value, Elements] = field(default_factory=dict)
+    relations: dict[ir.Value, Relation] = field(default_factory=dict)
+
+    def get(self, value: ir.Value) -> Elements | None:
+        """The elements of `value`, or None when some element is data."""
+        return self.elements.get(value)
+
+    def visit(self, op: ir.OpView) -> None:
+        """Record the results of `op`, if it is a shape computation."""
+        rule = _RULES.get(op.operation.name)
+        if rule is None or len(op.results) != 1 or not is_shape_like(op.results[0].type) or not _applies(op):
+            return
+        elements = rule(self, op)
+        if elements is not None:
+            self.elements[op.results[0]] = tuple(self.facts.simplify(e) for e in elements)
+
+    def operands(self, op: ir.OpView) -> list[Elements] | None:
+        """The elements of all operands, or None."""
+        found = [self.elements.get(v) for v in op.operands]
+        return None if any(e is None for e in found) else [e for e in found if e is not None]
+
+
+def is_shape_like(type_: ir.Type) -> bool:
+    """True for static integer or boolean tensors that are small enough to be shapes."""
+    if not isinstance(type_, ir.RankedTensorType) or not isinstance(type_.element_type, ir.IntegerType):
+        return False
+    return type_.has_static_shape and math.prod(type_.shape) <= MAX_ELEMENTS
+
+
+def truncated_quotient(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """Division that rounds towards zero, for a divisor that is proved positive."""
+    if facts.prove(Relation.ge(b, 1)) is not True:
+        return None
+    if facts.prove(Relation.ge(a, 0)) is True:
+        return a // b
+    return Expr.maximum(a, 0) // b - Expr.maximum(-a, 0) // b
+
+
+def _truth(relation: Relation, facts: Facts) -> Expr:
+    """The relation as 0 or 1."""
+    proved = facts.prove(relation)
+    if proved is not None:
+        return Expr.const(int(proved))
+    difference = relation.lhs - relation.rhs
+    at_least: Callable[[Expr], Expr] = lambda d: Expr.minimum(Expr.maximum(d + 1, 0), 1)  # noqa: E731
+    return {
+        ">=": at_least(difference),
+        ">": at_least(difference - 1),
+        "<=": at_least(-difference),
+        "<": at_least(-difference - 1),
+        "==": at_least(difference) + at_least(-difference) - 1,
+        "!=": 2 - at_least(difference) - at_least(-difference),
+    }[relation.operator]
+
+
+def _constant(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    attribute = ir.DenseElementsAttr(op.attributes["value"])
+    count = math.prod(ir.RankedTensorType(op.results[0].type).shape)
+    if attribute.is_splat:
+        return (Expr.const(int(attribute.get_splat_value().value)),) * count
+    return tuple(Expr.const(int(v)) for v in ir.DenseIntElementsAttr(attribute))
+
+
+def _get_dimension_size(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    return (dims_of(op.operands[0])[ir.IntegerAttr(op.attributes["dimension"]).value],)
+
+
+def _elementwise(function: Callable[..., Expr | None]) -> Callable[[SymbolicValues, ir.OpView], Elements | None]:
+    def rule(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+        operands = values.operands(op)
+        if operands is None:
+            return None
+        count = max(len(o) for o in operands)
+        columns = [o if len(o) == count else o * count for o in operands]
+        result = [function(values.facts, *row) for row in zip(*columns, strict=True)]
+        return None if any(r is None for r in result) else tuple(r for r in result if r is not None)
+
+    return rule
+
+
+def _remainder(facts: Facts, a: Expr, b: Expr) -> Expr | None:
+    quotient = truncated_quotient(a, b, facts)
+    return None if quotient is None else a - b * quotient
+
+
+_OPERATOR = {"EQ": "==", "NE": "!=", "GE": ">=", "GT": ">", "LE": "<=", "LT": "<"}
+
+
+def _compare(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    operands = values.operands(op)
+    if operands is None:
+        return None
+    direction = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
+    relations = [Relation(_OPERATOR[direction], a, b) for a, b in zip(*operands, strict=True)]
+    if len(relations) == 1:
+        values.relations[op.results[0]] = relations[0]
+    return tuple(_truth(r, values.facts) for r in relations)
+
+
+def _moved(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    """`reshape`, `convert` and scalar broadcasts: the same elements, or one element repeated."""
+    source = values.get(op.operands[0])
+    count = math.prod(ir.RankedTensorType(op.results[0].type).shape)
+    if source is None or (len(source) != count and len(source) != 1):
+        return None
+    return source if len(source) == count else source * count
+
+
+def _broadcast(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    rank = len(ir.RankedTensorType(op.results[0].type).shape)
+    return _moved(values, op) if rank <= 1 else None
+
+
+def _concatenate(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    operands = values.operands(op)
+    if operands is None or len(ir.RankedTensorType(op.results[0].type).shape) != 1:
+        return None
+    return tuple(e for o in operands for e in o)
+
+
+def _slice(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    source = values.get(op.operands[0])
+    if source is None or len(ir.RankedTensorType(op.results[0].type).shape) != 1:
+        return None
+    start, limit, stride = (list(op.attributes[n])[0] for n in ("start_indices", "limit_indices", "strides"))
+    return source[start:limit:stride]
+
+
+def _shape(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    return dims_of_attr(op.attributes["dims"])
+
+
+def _same_values(function: Callable[..., Expr]) -> Callable[[SymbolicValues, ir.OpView], Elements | None]:
+    return _elementwise(lambda facts, *operands: function(*operands))
+
+
+_RULES: dict[str, Callable[[SymbolicValues, ir.OpView], Elements | None]] = {
+    "disc.shape": _shape,
+    "stablehlo.abs": _same_values(lambda a: Expr.maximum(a, -a)),
+    "stablehlo.add": _same_values(lambda a, b: a + b),
+    "stablehlo.and": _same_values(Expr.minimum),
+    "stablehlo.broadcast_in_dim": _broadcast,
+    "stablehlo.clamp": _same_values(lambda low, x, high: Expr.minimum(Expr.maximum(x, low), high)),
+    "stablehlo.compare": _compare,
+    "stablehlo.concatenate": _concatenate,
+    "stablehlo.constant": _constant,
+    "stablehlo.convert": _moved,
+    "stablehlo.divide": _elementwise(lambda facts, a, b: truncated_quotient(a, b, facts)),
+    "stablehlo.get_dimension_size": _get_dimension_size,
+    "stablehlo.maximum": _same_values(Expr.maximum),
+    "stablehlo.minimum": _same_values(Expr.minimum),
+    "stablehlo.multiply": _same_values(lambda a, b: a * b),
+    "stablehlo.negate": _same_values(lambda a: -a),
+    "stablehlo.not": _same_values(lambda a: 1 - a),
+    "stablehlo.or": _same_values(Expr.maximum),
+    "stablehlo.remainder": _elementwise(_remainder),
+    "stablehlo.reshape": _moved,
+    "stablehlo.select": _same_values(lambda p, x, y: y + p * (x - y)),
+    "stablehlo.sign": _same_values(lambda a: Expr.minimum(Expr.maximum(a, -1), 1)),
+    "stablehlo.slice": _slice,
+    "stablehlo.subtract": _same_values(lambda a, b: a - b),
+}
+
+_BOOLEAN_ONLY = frozenset({"stablehlo.and", "stablehlo.or", "stablehlo.not"})
+_BOOLEAN_UNSAFE = frozenset({"stablehlo.add", "stablehlo.multiply", "stablehlo.negate", "stablehlo.subtract"})
+
+
+def _applies(op: ir.OpView) -> bool:
+    """Whether an op's integer semantics are those of its rule (bitwise ops only on booleans, sums only on integers)."""
+    name = op.operation.name
+    boolean = len(op.results) == 1 and str(ir.RankedTensorType(op.results[0].type).element_type) == "i1"
+    return (name not in _BOOLEAN_ONLY or boolean) and (name not in _BOOLEAN_UNSAFE or not boolean)
+

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The `fuse` stage: groups of StableHLO ops become private functions, one kernel each."""
+
+from __future__ import annotations
+
+from shlo_disc.mlir import ir, passmanager
+from shlo_disc.shape_dialect.annotate import entry_block
+from shlo_disc.transforms.fusion.grouping import group
+from shlo_disc.transforms.fusion.outline import Outliner
+
+CLEAN = "builtin.module(func.func(cse))"
+
+
+def fuse(module: ir.Module) -> None:
+    """Fuse a simplified module in place."""
+    block = entry_block(module)
+    Outliner(module, block, group(block)).run()
+    passmanager.PassManager.parse(CLEAN).run(module.operation)

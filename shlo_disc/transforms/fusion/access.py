@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How an op reads its operands: through broadcasts and unit reshapes down to the value that is really loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.propagate import integers
+from shlo_disc.shape_dialect.types import Dims, dims_of
+
+Axis = int | None
+"""A size of the reader, or None for a size of 1 (index zero)."""
+
+ELEMENTWISE = frozenset(
+    "stablehlo." + name
+    for name in (
+        "abs add and atan2 bitcast_convert cbrt ceil clamp compare convert cosine count_leading_zeros divide "
+        "exponential exponential_minus_one floor is_finite log log_plus_one logistic maximum minimum multiply negate "
+        "not or popcnt power reduce_precision remainder round_nearest_afz round_nearest_even rsqrt select shift_left "
+        "shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor"
+    ).split()
+)
+
+BROADCASTS = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim"})
+RESHAPES = frozenset({"stablehlo.reshape", "stablehlo.dynamic_reshape"})
+IOTAS = frozenset({"stablehlo.iota", "stablehlo.dynamic_iota"})
+GENERATORS = IOTAS | {"stablehlo.constant", "disc.shape"}
+
+
+@dataclass(frozen=True)
+class Access:
+    """A value and, for each of its sizes, the reader's axis that indexes it; `axes` is None when no such map exists."""
+
+    value: ir.Value
+    axes: tuple[Axis, ...] | None
+
+
+def defining_op(value: ir.Value) -> ir.Operation | None:
+    """The op that defines a value; None for a block argument."""
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner.operation
+
+
+def is_scalar_constant(op: ir.Operation) -> bool:
+    """A constant that a kernel holds in a register: rank 0, or one value repeated."""
+    if op.name != "stablehlo.constant":
+        return False
+    return ir.DenseElementsAttr(op.attributes["value"]).is_splat
+
+
+def is_free(op: ir.Operation) -> bool:
+    """Ops that compute nothing: every reader has its own copy of them."""
+    if op.name == "stablehlo.constant":
+        return is_scalar_constant(op)
+    return op.name in BROADCASTS or op.name in RESHAPES or op.name in IOTAS or op.name == "disc.shape"
+
+
+def unit_reshape_axes(source: Dims, result: Dims, axes: tuple[Axis, ...]) -> tuple[Axis, ...] | None:
+    """The axes of a reshape's operand when the reshape only inserts or removes sizes of 1; None otherwise."""
+    kept_source = [i for i, d in enumerate(source) if d.constant != 1]
+    kept_result = [i for i, d in enumerate(result) if d.constant != 1]
+    if [source[i] for i in kept_source] != [result[i] for i in kept_result]:
+        return None
+    mapped: list[Axis] = [None] * len(source)
+    for i, j in zip(kept_source, kept_result, strict=True):
+        mapped[i] = axes[j]
+    return tuple(mapped)
+
+
+def broadcast_axes(op: ir.Operation, axes: tuple[Axis, ...]) -> tuple[Axis, ...] | None:
+    """The axes of a broadcast's operand; None when it is not known which sizes are stretched."""
+    result = dims_of(op.results[0])
+    mapped: list[Axis] = []
+    for size, target in zip(dims_of(op.operands[0]), integers(op.attributes["broadcast_dimensions"]), strict=True):
+        if size == result[target]:
+            mapped.append(None if size.constant == 1 else axes[target])
+        elif size.constant == 1:
+            mapped.append(None)
+        else:
+            return None
+    return tuple(mapped)
+
+
+def resolve(value: ir.Value, axes: tuple[Axis, ...] | None) -> Access:
+    """Follow broadcasts and unit reshapes from a read of `value` at `axes` to the value that holds the data.
+
+    A reshape that regroups sizes ends the walk: it is a view of a buffer, and the reader loads from the view.
+    """
+    op = defining_op(value)
+    if op is None:
+        return Access(value, axes)
+    if op.name in BROADCASTS:
+        return resolve(op.operands[0], None if axes is None else broadcast_axes(op, axes))
+    if op.name in RESHAPES and axes is not None:
+        mapped = unit_reshape_axes(dims_of(op.operands[0]), dims_of(op.results[0]), axes)
+        if mapped is not None:
+            return resolve(op.operands[0], mapped)
+    return Access(value, axes)
+
+
+def identity_axes(value: ir.Value) -> tuple[Axis, ...]:
+    """The axes of a read at the reader's own index."""
+    return tuple(range(len(dims_of(value))))
+
+
+def operand_accesses(op: ir.Operation) -> list[Access]:
+    """The reads of an elementwise op; scalar operands of select and clamp are read at ()."""
+    axes = identity_axes(op.results[0])
+    return [resolve(v, axes if dims_of(v) else ()) for v in op.operands]

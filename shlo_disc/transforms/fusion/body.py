@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Builds the regions of fusions.
+
+Two forms. `CollapsedBody` is for clusters whose every read runs along the iteration space: neighbouring axes that are
+always read together become one (a bias + gelu over [b, s, 3072] iterates over [b*s, 3072]), so kernels of different
+ranks become the same kernel. `ClonedBody` keeps the ops as they are, for clusters that also move data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, product, tensor_type
+from shlo_disc.transforms.fusion.access import (
+    ELEMENTWISE,
+    IOTAS,
+    RESHAPES,
+    Access,
+    defining_op,
+
+    is_free,
+    is_scalar_constant,
+    resolve,
+)
+from shlo_disc.transforms.fusion.cluster import Cluster
+from shlo_disc.transforms.views import broadcast, shape_tensor
+
+Groups = tuple[int, ...]
+"""Indices of collapsed axes of the iteration space."""
+
+
+@dataclass(frozen=True)
+class DomainAccess:
+    """A read in terms of the iteration space: for each size of the value the domain axis, None for sizes of 1."""
+
+    value: ir.Value
+    axes: tuple[int | None, ...]
+
+    @property
+    def used(self) -> frozenset[int]:
+        """The domain axes the read depends on."""
+        return frozenset(a for a in self.axes if a is not None)
+
+
+def member_accesses(op: ir.Operation, axes: tuple[int | None, ...], cluster: Cluster) -> list[DomainAccess] | None:
+    """The reads of a member, or None when one does not run along the iteration space."""
+    accesses = []
+    if op.name == "stablehlo.reduce":
+        count = len(op.operands) // 2
+        rank = len(dims_of(op.operands[0]))
+        own = tuple(_reduce_input_axes(op, axes, cluster, rank))
+        reads = [(v, own) for v in list(op.operands)[:count]] + [(v, ()) for v in list(op.operands)[count:]]
+    else:
+        reads = [(v, axes if dims_of(v) else ()) for v in op.operands]
+    for value, reader_axes in reads:
+        access = _in_domain(resolve(value, tuple(range(len(reader_axes)))), reader_axes)
+        if access is None:
+            return None
+        accesses.append(access)
+    return accesses
+
+
+def _reduce_input_axes(
+    op: ir.Operation, axes: tuple[int | None, ...], cluster: Cluster, rank: int
+) -> Iterable[int | None]:
+    """Domain axes of a row reduction's input: the rows of the result, then the columns."""
+    yield from axes
+    dims = dims_of(op.operands[0])
+    columns = iter([a for a in range(cluster.rows, len(cluster.domain)) if cluster.domain[a].constant != 1])
+    for i in range(len(axes), rank):
+        yield None if dims[i].constant == 1 else next(columns)
+
+
+def _in_domain(access: Access, reader_axes: Sequence[int | None]) -> DomainAccess | None:
+    op = defining_op(access.value)
+    if op is not None and is_scalar_constant(op):
+        return DomainAccess(access.value, ())
+    if access.axes is None:
+        return None
+    axes = tuple(None if a is None else reader_axes[a] for a in access.axes)
+    used = [a for a in axes if a is not None]
+    if used != sorted(set(used)):
+        return None
+    if op is not None and op.name == "disc.shape" and axes:
+        return None
+    if op is not None and op.name in IOTAS:
+        axis = axes[ir.IntegerAttr(op.attributes["iota_dimension"]).value]
+        return None if axis is None else DomainAccess(access.value, (axis,))
+    return DomainAccess(access.value, axes)
+
+
+class CollapsedBody:
+    """The region of an aligned cluster over its collapsed iteration space."""
+
+    def __init__(self, cluster: Cluster, accesses: dict[ir.Operation, list[DomainAccess]]):
+        self.cluster = cluster
+        self.accesses = accesses
+        self.groups = self._collapse()
+        self._values: dict[ir.Value, tuple[ir.Value, Groups]] = {}
+        self._broadcasts: dict[tuple[ir.Value, Groups], ir.Value] = {}
+
+    @staticmethod
+    def create(cluster: Cluster) -> CollapsedBody | None:
+        """None when the cluster cannot be collapsed."""
+        if not cluster.is_aligned or cluster.kind not in ("loop", "row_reduce"):
+            return None
+        accesses = {}
+        for op in cluster.members:
+            if op.name not in ELEMENTWISE and op.name != "stablehlo.reduce":
+                return None
+            found = member_accesses(op, cluster.axes[op], cluster)
+            if found is None:
+                return None
+            accesses[op] = found
+        return CollapsedBody(cluster, accesses)
+
+    def _collapse(self) -> list[list[int]]:
+        """Runs of neighbouring domain axes that every read uses together or not at all."""
+        domain = self.cluster.domain
+        axes = [a for a, d in enumerate(domain) if d.constant != 1]
+        used = [a.used for accesses in self.accesses.values() for a in accesses]
+        used += [frozenset(a for a in m if a is not None) for m in self.cluster.axes.values()]
+        groups: list[list[int]] = []
+        for axis in axes:
+            together = bool(groups) and all((groups[-1][-1] in u) == (axis in u) for u in used)
+            crosses = bool(groups) and groups[-1][-1] < self.cluster.rows <= axis
+            if together and not crosses:
+                groups[-1].append(axis)
+            else:
+                groups.append([axis])
+        return groups
+
+    @property
+    def columns(self) -> int:
+        """How many of the collapsed axes are reduced along."""
+        return sum(1 for g in self.groups if g[0] >= self.cluster.rows)
+
+    def dims(self, groups: Groups) -> Dims:
+        """The sizes of a value over `groups`."""
+        return tuple(product(self.cluster.domain[a] for a in self.groups[g]) for g in groups)
+
+    def groups_of(self, used: Iterable[int | None]) -> Groups:
+        """The collapsed axes that contain the given domain axes."""
+        axes = set(used)
+        return tuple(i for i, g in enumerate(self.groups) if g[0] in axes)
+
+    def inputs(self) -> list[tuple[ir.Value, Dims]]:
+        """The values loaded from memory, each with its collapsed sizes."""
+        members = set(self.cluster.members)
+        found: dict[tuple[ir.Value, Dims], None] = {}
+        for accesses in self.accesses.values():
+            for access in accesses:
+                op = defining_op(access.value)
+                if op is not None and (op in members or _is_generated(op)):
+                    continue
+                found[access.value, self.dims(self.groups_of(access.axes))] = None
+        return list(found)
+
+    def output_dims(self, value: ir.Value) -> Dims:
+        """The collapsed sizes of a member's result."""
+        return self.dims(self.groups_of(self.cluster.axes[value.owner]))
+
+    def build(self, arguments: dict[tuple[ir.Value, Dims], ir.Value], outputs: Sequence[ir.Value]) -> list[ir.Value]:
+        """Emit the members at the insertion point; returns the values of `outputs`."""
+        for op in self.cluster.members:
+            with op.location:
+                self._build_member(op, arguments)
+        return [self._values[v][0] for v in outputs]
+
+    def _build_member(self, op: ir.Operation, arguments: dict[tuple[ir.Value, Dims], ir.Value]) -> None:
+        own = self.groups_of(self.cluster.axes[op])
+        is_reduce = op.name == "stablehlo.reduce"
+        wide = tuple(sorted({*own, *range(len(self.groups) - self.columns, len(self.groups))})) if is_reduce else own
+        operands = []
+        for access, operand in zip(self.accesses[op], op.operands, strict=True):
+            value, groups = self._read(access, arguments)
+            scalar_operand = not dims_of(operand)
+            operands.append(value if scalar_operand else self._stretch(value, groups, wide))
+        clone = op.clone()
+        for position, value in enumerate(operands):
+            clone.operands[position] = value
+        if is_reduce:
+            reduced = [i for i, g in enumerate(wide) if g not in own]
+            clone.attributes["dimensions"] = ir.DenseI64ArrayAttr.get(reduced)
+        for result, old in zip(clone.results, op.results, strict=True):
+            result.set_type(tensor_type(self.dims(own), element_type_of(old)))
+            self._values[old] = (result, own)
+
+    def _read(
+        self, access: DomainAccess, arguments: dict[tuple[ir.Value, Dims], ir.Value]
+    ) -> tuple[ir.Value, Groups]:
+        known = self._values.get(access.value)
+        if known is not None:
+            return known
+        groups = self.groups_of(access.axes)
+        op = defining_op(access.value)
+        if op is None or not _is_generated(op):
+            return arguments[access.value, self.dims(groups)], groups
+        self._values[access.value] = self._generate(op, groups)
+        return self._values[access.value]
+
+    def _generate(self, op: ir.Operation, groups: Groups) -> tuple[ir.Value, Groups]:
+        if op.name == "stablehlo.constant":
+            return scalar_constant(op), ()
+        if op.name == "disc.shape":
+            return op.clone().results[0], ()
+        dims = self.dims(groups)
+        result = tensor_type(dims, element_type_of(op.results[0]))
+        attributes = {"iota_dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)}
+        name, operands = ("stablehlo.iota", []) if result.has_static_shape else _dynamic_iota(dims)
+        iota = ir.Operation.create(name, results=[result], operands=operands, attributes=attributes)
+        return iota.results[0], groups
+
+    def _stretch(self, value: ir.Value, groups: Groups, target: Groups) -> ir.Value:
+        if groups == target:
+            return value
+        key = (value, target)
+        if key not in self._broadcasts:
+            positions = [target.index(g) for g in groups]
+            self._broadcasts[key] = broadcast(value, self.dims(target), positions)
+        return self._broadcasts[key]
+
+
+def _dynamic_iota(dims: Dims) -> tuple[str, list[ir.Value]]:
+    """The op name and operands of an iota over symbolic sizes."""
+    return "stablehlo.dynamic_iota", [shape_tensor(dims)]
+
+
+def _is_generated(op: ir.Operation) -> bool:
+    """Computed inside the kernel from nothing."""
+    return is_scalar_constant(op) or op.name in IOTAS or op.name == "disc.shape"
+
+
+def scalar_constant(op: ir.Operation) -> ir.Value:
+    """The repeated element of a splat constant as a rank-0 constant at the insertion point."""
+    attribute = ir.DenseElementsAttr(op.attributes["value"])
+    scalar = ir.RankedTensorType.get([], element_type_of(op.results[0]))
+    value = ir.DenseElementsAttr.get_splat(scalar, attribute.get_splat_value())
+    return ir.Operation.create("stablehlo.constant", results=[scalar], attributes={"value": value}).results[0]
+
+
+@dataclass
+class ClonedBody:
+    """The region of a cluster that moves data: members and the free ops they read, copied as they are."""
+
+    members: list[ir.Operation]
+    _mapping: dict[ir.Value, ir.Value] = field(default_factory=dict)
+
+    def inputs(self) -> list[tuple[ir.Value, Dims]]:
+        """The values loaded from memory."""
+        found: dict[ir.Value, None] = {}
+        for op in self.members:
+            for value in op.operands:
+                self._collect(value, found)
+        return [(v, dims_of(v)) for v in found]
+
+    def _collect(self, value: ir.Value, found: dict[ir.Value, None]) -> None:
+        op = defining_op(value)
+        if op is not None and op in self.members:
+            return
+        if op is None or not self._is_inside(op):
+            found[value] = None
+            return
+        for operand in op.operands:
+            self._collect(operand, found)
+
+    def _is_inside(self, op: ir.Operation) -> bool:
+        """Whether a free op is copied into the kernel. A reshape of an outside value is a view, outside."""
+        if not is_free(op):
+            return False
+        return op.name not in RESHAPES or self._reads_member(op.operands[0])
+
+    def _reads_member(self, value: ir.Value) -> bool:
+        op = defining_op(value)
+        if op is None:
+            return False
+        return op in self.members or (is_free(op) and any(self._reads_member(v) for v in op.operands))
+
+    def output_dims(self, value: ir.Value) -> Dims:
+        """The sizes of a member's result."""
+        return dims_of(value)
+
+    def build(self, arguments: dict[tuple[ir.Value, Dims], ir.Value], outputs: Sequence[ir.Value]) -> list[ir.Value]:
+        """Emit the members at the insertion point; returns the values of `outputs`."""
+        self._mapping = {value: argument for (value, _), argument in arguments.items()}
+        for op in self.members:
+            self._clone(op)
+        return [self._mapping[v] for v in outputs]
+
+    def _clone(self, op: ir.Operation) -> None:
+        for value in op.operands:
+            if value not in self._mapping:
+                owner = defining_op(value)
+                if owner is None:
+                    raise ValueError(f"{op.name} reads a value that is not an input of its fusion")
+                self._clone(owner)
+        clone = op.clone()
+        for position, value in enumerate(op.operands):
+            clone.operands[position] = self._mapping[value]
+        for old, new in zip(op.results, clone.results, strict=True):
+            self._mapping[old] = new
+
+
+Body = CollapsedBody | ClonedBody
+Materialize = Callable[[ir.Value], ir.Value]
+
+__all__ = ["Body", "ClonedBody", "CollapsedBody", "Materialize"]

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Clusters: sets of ops that become one kernel, and the dependency graph that keeps them free of cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.types import Dims
+
+MAX_MEMBERS = 512
+
+
+@dataclass
+class Cluster:
+    """A kernel-to-be.
+
+    `domain` is the iteration space; its last `columns` sizes are reduced along (0 for a loop). `axes` says for each
+    member which axis of the domain each of its result's sizes runs along; members without an entry are read at other
+    indices than the domain's and are recomputed there.
+    """
+
+    number: int
+    kind: str
+    domain: Dims
+    columns: int = 0
+    members: list[ir.Operation] = field(default_factory=list)
+    axes: dict[ir.Operation, tuple[int | None, ...]] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """The number of leading axes that are not reduced."""
+        return len(self.domain) - self.columns
+
+    @property
+    def is_aligned(self) -> bool:
+        """Every member is computed at the domain's own index."""
+        return len(self.axes) == len(self.members)
+
+
+class Graph:
+    """Which cluster depends on which, transitively, as bit sets (after the DAG merging of XLA and BladeDISC)."""
+
+    def __init__(self) -> None:
+        self.clusters: dict[int, Cluster] = {}
+        self.of_op: dict[ir.Operation, Cluster] = {}
+        self._needs: dict[int, int] = {}
+
+    def create(self, kind: str, domain: Dims, columns: int = 0) -> Cluster:
+        """A new, empty cluster."""
+        cluster = Cluster(len(self._needs), kind, domain, columns)
+        self.clusters[cluster.number] = cluster
+        self._needs[cluster.number] = 0
+        return cluster
+
+    def depends(self, cluster: Cluster, on: Cluster) -> bool:
+        """True when `cluster` needs a result of `on`, directly or not."""
+        return bool(self._needs[cluster.number] >> on.number & 1)
+
+    def can_add(self, cluster: Cluster, producers: Iterable[Cluster]) -> bool:
+        """Whether an op that reads `producers` may join `cluster` without a cycle."""
+        full = len(cluster.members) >= MAX_MEMBERS
+        return not full and not any(p is not cluster and self.depends(p, cluster) for p in producers)
+
+    def add(
+        self,
+        cluster: Cluster,
+        op: ir.Operation,
+        axes: tuple[int | None, ...] | None,
+        producers: Iterable[Cluster],
+    ) -> None:
+        """Make `op` a member of `cluster`."""
+        cluster.members.append(op)
+        if axes is not None:
+            cluster.axes[op] = axes
+        self.of_op[op] = cluster
+        needs = 0
+        for producer in producers:
+            if producer is not cluster:
+                needs |= self._needs[producer.number] | 1 << producer.number
+        self._extend(cluster, needs)
+
+    def _extend(self, cluster: Cluster, needs: int) -> None:
+        known = self._needs[cluster.number]
+        if needs | known == known:
+            return
+        needs |= known
+        self._needs[cluster.number] = needs
+        for number, other in self._needs.items():
+            if other >> cluster.number & 1:
+                self._needs[number] = other | needs
+
+    def can_merge(self, a: Cluster, b: Cluster) -> bool:
+        """Whether two clusters may become one: no third cluster lies between them."""
+        if len(a.members) + len(b.members) > MAX_MEMBERS:
+            return False
+        return not self._path_through_third(a, b) and not self._path_through_third(b, a)
+
+    def _path_through_third(self, first: Cluster, last: Cluster) -> bool:
+        if not self.depends(last, first):
+            return False
+        between = self._needs[last.number] & ~(1 << first.number)
+        return any(between >> n & 1 and self._needs[n] >> first.number & 1 for n in self.clusters)
+
+    def merge(self, into: Cluster, other: Cluster, axes: dict[ir.Operation, tuple[int | None, ...]]) -> None:
+        """Move the members of `other` into `into`; `axes` are their maps to `into`'s domain."""
+        into.members.extend(other.members)
+        into.axes.update(axes)
+        for op in other.members:
+            self.of_op[op] = into
+        del self.clusters[other.number]
+        gone, kept = 1 << other.number, 1 << into.number
+        needs = self._needs.pop(other.number)
+        self._needs[other.number] = 0
+        for number, bits in self._needs.items():
+            if bits & gone:
+                self._needs[number] = bits & ~gone | kept
+        self._needs[into.number] &= ~kept
+        self._extend(into, needs & ~kept & ~gone)
+        self._needs[into.number] &= ~kept

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which ops become one kernel.
+
+One walk in program order. An op joins the cluster of a producer when its sizes line up with that cluster's iteration
+space (equal symbols, whatever their values), and clusters that meet in one op are merged. Reductions along trailing
+axes turn a cluster into rows and columns, so that a softmax or a layer norm with all that surrounds it is one kernel.
+Free ops (broadcast, reshape, iota, scalar constants) belong to no cluster: each reader has its own copy.
+"""
+
+from __future__ import annotations
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.propagate import integers
+from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.transforms.fusion.access import (
+    ELEMENTWISE,
+    GENERATORS,
+    Access,
+
+    defining_op,
+    identity_axes,
+    is_free,
+    operand_accesses,
+    resolve,
+)
+from shlo_disc.transforms.fusion.cluster import Cluster, Graph
+
+DomainMap = dict[int, int]
+"""Axis of an op -> axis of a cluster's domain."""
+
+
+class Grouping:
+    """The walk; its result is `graph`."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+
+    def visit(self, op: ir.Operation) -> None:
+        """Place one op of the entry block."""
+        if op.name == "func.return" or is_free(op) or op.name in GENERATORS:
+            return
+        if op.name in ELEMENTWISE:
+            self._elementwise(op)
+        elif op.name == "stablehlo.reduce":
+            self._reduce(op)
+        elif op.name == "stablehlo.dot_general":
+            self._alone(op, "dot")
+        elif op.name == "stablehlo.transpose" and self._transposes_a_dot(op):
+            self._join_dot(op)
+        else:
+            self._data_movement(op)
+
+    def producers(self, op: ir.Operation) -> list[Cluster]:
+        """The clusters that an op's operands come from, through free ops."""
+        found = {}
+        for value in op.operands:
+            cluster = self._cluster_of(value)
+            if cluster is not None:
+                found[cluster.number] = cluster
+        return list(found.values())
+
+    def _cluster_of(self, value: ir.Value) -> Cluster | None:
+        op = defining_op(value)
+        while op is not None and op not in self.graph.of_op and is_free(op) and op.operands:
+            op = defining_op(op.operands[0])
+        return None if op is None else self.graph.of_op.get(op)
+
+    def _alone(self, op: ir.Operation, kind: str) -> Cluster:
+        cluster = self.graph.create(kind, dims_of(op.results[0]))
+        self.graph.add(cluster, op, identity_axes(op.results[0]), self.producers(op))
+        return cluster
+
+    # ---- elementwise ------------------------------------------------------------------------------------------
+
+    def _elementwise(self, op: ir.Operation) -> None:
+        accesses = operand_accesses(op)
+        candidates = [(c, m) for c, m in self._candidates(op, accesses) if self._fits(op, c, m)]
+        candidates.sort(key=lambda pair: (-len(pair[0].domain), -pair[0].columns, -pair[0].number))
+        producers = self.producers(op)
+        for cluster, mapping in candidates:
+            if self.graph.can_add(cluster, producers):
+                axes = tuple(mapping.get(i) for i in range(len(dims_of(op.results[0]))))
+                self.graph.add(cluster, op, axes, producers)
+                self._merge_others(op, cluster, mapping, candidates)
+                return
+        self._alone(op, "loop")
+
+    def _candidates(self, op: ir.Operation, accesses: list[Access]) -> list[tuple[Cluster, DomainMap]]:
+        """For each producing cluster, where the op's axes lie in its domain (partial: only the axes that are read).
+
+        A cluster that is read in two ways, or through a view of its buffer, has to be finished before this op starts.
+        """
+        found: dict[int, tuple[Cluster, DomainMap]] = {}
+        finished = self._read_through_views(accesses)
+        for access in accesses:
+            producer = defining_op(access.value)
+            cluster = None if producer is None else self.graph.of_op.get(producer)
+            if cluster is None or producer is None:
+                continue
+            if access.axes is None or producer not in cluster.axes:
+                finished.add(cluster.number)
+                continue
+            mapping = {
+                axis: target
+                for axis, target in zip(access.axes, cluster.axes[producer], strict=True)
+                if axis is not None and target is not None
+            }
+            known = found.get(cluster.number)
+            if known is None:
+                found[cluster.number] = (cluster, mapping)
+            elif any(known[1].get(i, a) != a for i, a in mapping.items()):
+                finished.add(cluster.number)
+            else:
+                known[1].update(mapping)
+        return [pair for number, pair in found.items() if number not in finished]
+
+    def _read_through_views(self, accesses: list[Access]) -> set[int]:
+        """The clusters whose results are read through a reshape that regroups sizes."""
+        found = set()
+        for access in accesses:
+            op = defining_op(access.value)
+            cluster = self._cluster_of(access.value)
+            if cluster is not None and op is not None and op not in self.graph.of_op:
+                found.add(cluster.number)
+        return found
+
+    def _fits(self, op: ir.Operation, cluster: Cluster, mapping: DomainMap) -> bool:
+        """Complete `mapping` in place; False when the op's sizes do not line up with the cluster's domain."""
+        if cluster.kind == "dot" or not mapping and cluster.domain:
+            return False
+        dims = dims_of(op.results[0])
+        uncovered = [i for i, d in enumerate(dims) if d.constant != 1 and i not in mapping]
+        targets = set(mapping.values())
+        if uncovered:
+            open_axes = [a for a in range(cluster.rows, len(cluster.domain)) if a not in targets]
+            open_axes = [a for a in open_axes if cluster.domain[a].constant != 1]
+            if len(open_axes) != len(uncovered):
+                return False
+            mapping.update(zip(uncovered, open_axes, strict=True))
+        order = [mapping[i] for i in sorted(mapping)]
+        if order != sorted(set(order)) or any(dims[i] != cluster.domain[a] for i, a in mapping.items()):
+            return False
+        return self._covers(cluster, set(mapping.values()))
+
+    @staticmethod
+    def _covers(cluster: Cluster, targets: set[int]) -> bool:
+        """All of the domain, or exactly its rows."""
+        needed = {a for a, d in enumerate(cluster.domain) if d.constant != 1}
+        rows = {a for a in needed if a < cluster.rows}
+        return targets == needed or (cluster.columns > 0 and targets == rows)
+
+    def _merge_others(
+        self,
+        op: ir.Operation,
+        cluster: Cluster,
+        mapping: DomainMap,
+        candidates: list[tuple[Cluster, DomainMap]],
+    ) -> None:
+        for other, other_mapping in candidates:
+            if other is cluster or other.number not in self.graph.clusters:
+                continue
+            translation = self._translation(cluster, mapping, other, other_mapping)
+            if translation is not None and self.graph.can_merge(cluster, other):
+                axes = {m: tuple(None if a is None else translation[a] for a in t) for m, t in other.axes.items()}
+                self._take_columns(cluster, other)
+                self.graph.merge(cluster, other, axes)
+
+    def _translation(
+        self, cluster: Cluster, mapping: DomainMap, other: Cluster, other_mapping: DomainMap
+    ) -> dict[int, int] | None:
+        """Domain axes of `other` -> domain axes of `cluster`, when the two iterate over one space."""
+        if not other.is_aligned or other.kind == "reduce" or cluster.kind == "reduce":
+            return None
+        translation = {other_mapping[i]: a for i, a in mapping.items() if i in other_mapping}
+        needed = {a for a, d in enumerate(other.domain) if d.constant != 1}
+        if set(translation) != needed:
+            return None
+        translation.update({a: -1 for a, d in enumerate(other.domain) if d.constant == 1})
+        if list(translation[a] for a in sorted(needed)) != sorted(translation[a] for a in needed):
+            return None
+        targets = {translation[a] for a in needed}
+        if other.columns:
+            other_columns = {translation[a] for a in needed if a >= other.rows}
+            all_columns = {a for a, d in enumerate(cluster.domain) if d.constant != 1 and a >= cluster.rows}
+            whole = targets == {a for a, d in enumerate(cluster.domain) if d.constant != 1}
+            if not whole or (cluster.columns and other_columns != all_columns):
+                return None
+            return {a: (None if t == -1 else t) for a, t in translation.items()}  # type: ignore[misc]
+        if not self._covers(cluster, targets):
+            return None
+        return {a: (None if t == -1 else t) for a, t in translation.items()}  # type: ignore[misc]
+
+    @staticmethod
+    def _take_columns(cluster: Cluster, other: Cluster) -> None:
+        if other.columns and not cluster.columns:
+            kept = sum(1 for d in other.domain[other.rows :] if d.constant != 1)
+            columns = 0
+            while kept:
+                columns += 1
+                kept -= cluster.domain[len(cluster.domain) - columns].constant != 1
+            cluster.columns = columns
+            cluster.kind = other.kind
+
+    # ---- reductions -------------------------------------------------------------------------------------------
+
+    def _reduce(self, op: ir.Operation) -> None:
+        inputs = list(op.operands)[: len(op.operands) // 2]
+        dims = dims_of(inputs[0])
+        reduced = sorted(integers(op.attributes["dimensions"]))
+        trailing = reduced == list(range(len(dims) - len(reduced), len(dims)))
+        if not trailing or not reduced:
+            self._non_trailing_reduce(op)
+            return
+        producers = self.producers(op)
+        for cluster, columns, axes in self._row_candidates(inputs, dims, len(reduced)):
+            if self.graph.can_add(cluster, producers):
+                cluster.kind, cluster.columns = "row_reduce", columns
+                self.graph.add(cluster, op, axes, producers)
+                return
+        cluster = self.graph.create("row_reduce", dims, len(reduced))
+        self.graph.add(cluster, op, tuple(range(len(dims) - len(reduced))), producers)
+
+    def _row_candidates(
+        self, inputs: list[ir.Value], dims: Dims, reduced: int
+    ) -> list[tuple[Cluster, int, tuple[int | None, ...]]]:
+        """Clusters that already compute an input over the whole domain and have, or may take, these columns."""
+        found = []
+        axes = tuple(range(len(dims)))
+        for value in inputs:
+            access = resolve(value, axes)
+            producer = defining_op(access.value)
+            cluster = None if producer is None else self.graph.of_op.get(producer)
+            if cluster is None or producer is None or producer not in cluster.axes or access.axes is None:
+                continue
+            if cluster.kind not in ("loop", "row_reduce"):
+                continue
+            target: dict[int, int | None] = {}
+            for axis, domain_axis in zip(access.axes, cluster.axes[producer], strict=True):
+                if axis is not None:
+                    target[axis] = domain_axis
+            columns = self._columns_of(cluster, dims, reduced, target)
+            if columns is not None:
+                found.append((cluster, columns, tuple(target.get(i) for i in range(len(dims) - reduced))))
+        return found
+
+    @staticmethod
+    def _columns_of(cluster: Cluster, dims: Dims, reduced: int, target: dict[int, int | None]) -> int | None:
+        needed = [a for a, d in enumerate(cluster.domain) if d.constant != 1]
+        mapped = [target.get(i) for i, d in enumerate(dims) if d.constant != 1]
+        if mapped != needed:
+            return None
+        column_axes = [target[i] for i in range(len(dims) - reduced, len(dims)) if dims[i].constant != 1]
+        first = min((a for a in column_axes if a is not None), default=None)
+        if first is None:
+            return None
+        columns = len(cluster.domain) - first
+        if cluster.columns and {a for a in needed if a >= cluster.rows} != set(column_axes):
+            return None
+        return cluster.columns or columns
+
+    def _non_trailing_reduce(self, op: ir.Operation) -> None:
+        cluster = self._alone(op, "reduce")
+        self._absorb_producers(op, cluster)
+
+    # ---- data movement ----------------------------------------------------------------------------------------
+
+    def _data_movement(self, op: ir.Operation) -> None:
+        cluster = self._alone(op, "loop")
+        self._absorb_producers(op, cluster)
+
+    def _absorb_producers(self, op: ir.Operation, cluster: Cluster) -> None:
+        """Recompute single-use producers at this op's own index, so that they need no buffer."""
+        for position, value in enumerate(op.operands):
+            if position == 0 and op.name in ("stablehlo.gather", "stablehlo.dynamic_gather"):
+                continue
+            producer = self._cluster_of(value)
+            if producer is None or producer is cluster or producer.kind != "loop":
+                continue
+            if self._only_feeds(producer, op) and self.graph.can_merge(cluster, producer):
+                self.graph.merge(cluster, producer, {})
+
+    def _only_feeds(self, producer: Cluster, op: ir.Operation) -> bool:
+        members = set(producer.members)
+        return all(_users_are_within(m, members | {op}) for m in producer.members)
+
+    # ---- dots -------------------------------------------------------------------------------------------------
+
+    def _transposes_a_dot(self, op: ir.Operation) -> bool:
+        producer = defining_op(op.operands[0])
+        if producer is None or producer.name != "stablehlo.dot_general":
+            return False
+        return len(list(producer.results[0].uses)) == 1
+
+    def _join_dot(self, op: ir.Operation) -> None:
+        cluster = self.graph.of_op[defining_op(op.operands[0])]  # type: ignore[index]
+        cluster.domain = dims_of(op.results[0])
+        self.graph.add(cluster, op, identity_axes(op.results[0]), [])
+
+
+def _users_are_within(op: ir.Operation, allowed: set[ir.Operation]) -> bool:
+    """Every use of an op's results, looking through free ops, is by an op of `allowed`."""
+    for result in op.results:
+        for use in result.uses:
+            user = use.owner.operation
+            if user in allowed:
+                continue
+            if user.name == "func.return" or not is_free(user) or not _users_are_within(user, allowed):
+                return False
+    return True
+
+
+def group(block: ir.Block) -> Graph:
+    """Cluster the ops of an entry block."""
+    grouping = Grouping()
+    for op in block.operations:
+        grouping.visit(op.operation)
+    return grouping.graph
+
+
+

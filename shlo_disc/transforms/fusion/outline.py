@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Turns clusters into fusions: a private function that holds the ops, and a call where the values are needed.
+
+The function's attributes are what the later stages read: `disc.kind`, and `disc.columns` for row reductions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.dialect import integer_attr
+from shlo_disc.shape_dialect.types import dims_of, element_type_of, tensor_type
+from shlo_disc.transforms.fusion.access import RESHAPES, defining_op, is_free
+from shlo_disc.transforms.fusion.body import Body, ClonedBody, CollapsedBody
+from shlo_disc.transforms.fusion.cluster import Cluster, Graph
+from shlo_disc.transforms.views import root, view
+
+
+class Outliner:
+    """Rewrites an entry block: clusters become fusions, in an order that respects their dependencies."""
+
+    def __init__(self, module: ir.Module, block: ir.Block, graph: Graph):
+        self.module = module
+        self.block = block
+        self.count = 0
+        self.graph = graph
+        self.old = list(block.operations)
+        self.position = {op.operation: i for i, op in enumerate(self.old)}
+        self.materialized: dict[ir.Value, ir.Value] = {a: a for a in block.arguments}
+        self.done: set[int] = set()
+
+    def run(self) -> None:
+        """Replace the block's ops."""
+        terminator = self.old[-1]
+        with ir.InsertionPoint(terminator), terminator.location:
+            ordered = sorted(self.graph.clusters.values(), key=self._last_position)
+            for cluster in ordered:
+                self._emit(cluster)
+            self._return(terminator)
+        for op in reversed(self.old[:-1]):
+            if not (op.operation.name == "stablehlo.constant" and op.results[0] in self.materialized):
+                op.operation.erase()
+
+    def _last_position(self, cluster: Cluster) -> int:
+        return max(self.position[m] for m in cluster.members)
+
+    def _return(self, terminator: ir.OpView) -> None:
+        returned: set[ir.Value] = set()
+        for position, value in enumerate(terminator.operands):
+            new = self.materialize(value)
+            source = root(new)
+            owner = defining_op(source)
+            if owner is None or owner.name != "func.call" or source in returned:
+                new = self._copy(new)
+                source = new
+            returned.add(source)
+            terminator.operands[position] = new
+
+    def _copy(self, value: ir.Value) -> ir.Value:
+        function, call = self._fusion("loop", [value], [value.type], 0)
+        with ir.InsertionPoint(function.entry_block):
+            func.ReturnOp([function.entry_block.arguments[0]])
+        return call.results[0]
+
+    def materialize(self, value: ir.Value) -> ir.Value:
+        """The value at the top level: a fusion's result, an argument, a constant, or a view of one."""
+        known = self.materialized.get(value)
+        if known is not None:
+            return known
+        op = defining_op(value)
+        if op is None:
+            raise ValueError("a block argument of another block cannot be materialised")
+        if op in self.graph.of_op:
+            self._emit(self.graph.of_op[op])
+        elif op.name in RESHAPES:
+            self.materialized[value] = view(self.materialize(op.operands[0]), dims_of(value))
+        elif op.name == "stablehlo.constant" and not is_free(op):
+            op.move_before(next(iter(self.block.operations)).operation)
+            self.materialized[value] = value
+        else:
+            self._emit_body("loop", ClonedBody([op]), [value], op.location)
+        return self.materialized[value]
+
+    def _emit(self, cluster: Cluster) -> None:
+        if cluster.number in self.done:
+            return
+        self.done.add(cluster.number)
+        cluster.members.sort(key=self.position.__getitem__)
+        body: Body = CollapsedBody.create(cluster) or ClonedBody(cluster.members)
+        outputs = [r for m in cluster.members for r in m.results if self._leaves(r, cluster)]
+        self._emit_body(cluster.kind, body, outputs, cluster.members[-1].location, cluster.columns)
+
+    def _leaves(self, value: ir.Value, cluster: Cluster) -> bool:
+        """Whether a member's result is read outside its cluster, looking through free ops."""
+        for use in value.uses:
+            user = use.owner.operation
+            if self.graph.of_op.get(user) is cluster:
+                continue
+            if user.name == "func.return" or not is_free(user):
+                return True
+            if self._leaves(user.results[0], cluster):
+                return True
+        return False
+
+    def _emit_body(
+        self, kind: str, body: Body, outputs: Sequence[ir.Value], location: ir.Location, columns: int = 0
+    ) -> None:
+        if isinstance(body, CollapsedBody):
+            columns = body.columns
+        inputs = body.inputs()
+        with location:
+            operands = [view(self.materialize(value), dims) for value, dims in inputs]
+            types = [tensor_type(body.output_dims(v), element_type_of(v)) for v in outputs]
+            function, call = self._fusion(kind, operands, types, columns)
+            block = function.entry_block
+            with ir.InsertionPoint(block):
+                func.ReturnOp(body.build(dict(zip(inputs, block.arguments, strict=True)), outputs))
+            for old, new in zip(outputs, call.results, strict=True):
+                self.materialized[old] = view(new, dims_of(old))
+
+    def _fusion(
+        self, kind: str, operands: Sequence[ir.Value], types: Sequence[ir.Type], columns: int
+    ) -> tuple[func.FuncOp, func.CallOp]:
+        """An empty private function and its call at the insertion point."""
+        name = f"{kind}_{self.count}"
+        self.count += 1
+        with ir.InsertionPoint(self.module.body):
+            type_ = ir.FunctionType.get([v.type for v in operands], list(types))
+            function = func.FuncOp(name, type_, visibility="private")
+        function.add_entry_block()
+        function.attributes["disc.kind"] = ir.StringAttr.get(kind)
+        if columns:
+            function.attributes["disc.columns"] = integer_attr(columns)
+        return function, func.CallOp(function, list(operands))

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The `simplify` stage: StableHLO to less StableHLO, using shape facts."""
+
+from __future__ import annotations
+
+from shlo_disc.mlir import ir, passmanager, rewrite
+from shlo_disc.shape_dialect.annotate import main_function
+from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.transforms.simplify import data_movement
+from shlo_disc.transforms.simplify.materialize_shapes import materialize_shapes
+
+CLEAN = "builtin.module(func.func(canonicalize{max-iterations=4},cse))"
+
+PATTERNS = data_movement.PATTERNS
+
+
+def simplify(module: ir.Module, facts: Facts) -> None:
+    """Simplify an annotated module in place."""
+    materialize_shapes(module, facts)
+    clean = passmanager.PassManager.parse(CLEAN)
+    clean.run(module.operation)
+    patterns = rewrite.RewritePatternSet()
+    for name, pattern in PATTERNS:
+        patterns.add(name, pattern)
+    rewrite.apply_patterns_and_fold_greedily(main_function(module).operation, patterns.freeze())
+    clean.run(module.operation)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Separates shape computations from data: a tensor whose elements are sizes becomes one `disc.shape`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.annotate import entry_block
+from shlo_disc.shape_dialect.dialect import ShapeOp
+from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.types import dims_attr
+from shlo_disc.shape_dialect.values import Elements, SymbolicValues
+
+KEPT = {"stablehlo.constant", "disc.shape"}
+
+
+def materialize_shapes(module: ir.Module, facts: Facts) -> None:
+    """Replace every integer tensor of known elements by a constant or a `disc.shape`, in place."""
+    values = SymbolicValues(facts)
+    for op in list(entry_block(module).operations):
+        if not op.results or op.operation.name in KEPT:
+            values.visit(op)
+            continue
+        values.visit(op)
+        elements = values.get(op.results[0])
+        if elements is None:
+            continue
+        new = _materialize(op, tuple(facts.simplify(facts.canonical(e)) for e in elements))
+        if new is not None:
+            op.results[0].replace_all_uses_with(new)
+            values.elements[new] = elements
+
+
+def _materialize(op: ir.OpView, elements: Elements) -> ir.Value | None:
+    tensor = ir.RankedTensorType(op.results[0].type)
+    with ir.InsertionPoint(op), op.location:
+        if all(e.constant is not None for e in elements):
+            return _constant(tensor, elements)
+        is_boolean = str(tensor.element_type) == "i1"
+        if is_boolean or tensor.rank > 1:
+            return None
+        return ShapeOp(dims_attr(elements), result=tensor).results[0]
+
+
+def _constant(tensor: ir.RankedTensorType, elements: Elements) -> ir.Value:
+    numbers = [e.constant for e in elements]
+    width = ir.IntegerType(tensor.element_type).width
+    dtype = np.bool_ if width == 1 else np.dtype(f"i{width // 8}")
+    array = np.array(numbers, dtype=object).astype(np.int64).astype(dtype).reshape(tensor.shape)
+    attribute = ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=tensor)
+    return ir.Operation.create("stablehlo.constant", results=[tensor], attributes={"value": attribute}).results[0]
+
+

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reshapes between kernels: every buffer is contiguous and row-major, so a reshape is a view and costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect import ShapeOp
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.types import dims_attr, dims_of, element_type_of, tensor_type
+
+VIEWS = frozenset({"stablehlo.reshape", "stablehlo.dynamic_reshape"})
+
+
+def shape_tensor(dims: Sequence[Expr]) -> ir.Value:
+    """A `disc.shape` of rank 1 at the insertion point."""
+    type_ = ir.RankedTensorType.get([len(dims)], ir.IntegerType.get_signless(64))
+    return ShapeOp(dims_attr(dims), result=type_).results[0]
+
+
+def view(value: ir.Value, dims: Sequence[Expr]) -> ir.Value:
+    """`value` with the sizes `dims`, which have the same product, at the insertion point."""
+    if tuple(dims) == dims_of(value):
+        return value
+    result = tensor_type(dims, element_type_of(value))
+    if result.has_static_shape and ir.RankedTensorType(value.type).has_static_shape:
+        return ir.Operation.create("stablehlo.reshape", results=[result], operands=[value]).results[0]
+    operands = [value, shape_tensor(dims)]
+    return ir.Operation.create("stablehlo.dynamic_reshape", results=[result], operands=operands).results[0]
+
+
+def broadcast(value: ir.Value, dims: Sequence[Expr], positions: Sequence[int]) -> ir.Value:
+    """`value` stretched to `dims`, its sizes standing at `positions`, at the insertion point."""
+    result = tensor_type(dims, element_type_of(value))
+    attributes = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get(list(positions))}
+    if result.has_static_shape:
+        op = ir.Operation.create(
+            "stablehlo.broadcast_in_dim", results=[result], operands=[value], attributes=attributes
+        )
+        return op.results[0]
+    operands = [value, shape_tensor(dims)]
+    op = ir.Operation.create(
+        "stablehlo.dynamic_broadcast_in_dim", results=[result], operands=operands, attributes=attributes
+    )
+    return op.results[0]
+
+
+def root(value: ir.Value) -> ir.Value:
+    """The value whose buffer `value` is a view of."""
+    owner = value.owner
+    while not isinstance(owner, ir.Block) and owner.operation.name in VIEWS:
+        value = owner.operands[0]
+        owner = value.owner
+    return value

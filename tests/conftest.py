@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Set-up shared by all tests: import path, reference platform, golden files, Hypothesis profiles, optional tools."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# The reference is XLA on the CPU. JAX reads this when it is first imported, so it is set before any test module is.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds --update-golden, which rewrites the expected text of golden tests."""
+    parser.addoption("--update-golden", action="store_true", help="rewrite the expected text of golden tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the markers used here, and makes Hypothesis repeatable: no deadline, examples derived from the test."""
+    config.addinivalue_line("markers", "slow: takes more than a few seconds; left out by -m 'not slow'")
+    config.addinivalue_line("markers", "ptxas: needs NVIDIA's assembler; skipped where it is absent")
+    from hypothesis import settings
+
+    settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=50)
+    settings.register_profile("thorough", deadline=None, max_examples=1000)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+def ptxas_available() -> bool:
+    """Whether ptxas is on the PATH, under CUDA_HOME or CUDA_PATH, or comes from the package nvidia-cuda-nvcc."""
+    homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
+    if shutil.which("ptxas") or any((Path(home) / "bin" / "ptxas").exists() for home in homes):
+        return True
+    spec = importlib.util.find_spec("nvidia")
+    places = spec.submodule_search_locations if spec else None
+    return any(next(Path(place).glob("**/bin/ptxas"), None) is not None for place in places or ())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips the tests marked ptxas, with a message, where the assembler is absent."""
+    marked = [item for item in items if item.get_closest_marker("ptxas")]
+    if not marked or ptxas_available():
+        return
+    reason = "ptxas is absent: install CUDA, or pip install 'shlo_disc[cuda]', to assemble GPU code"
+    for item in marked:
+        item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compares text with tests/.../golden/NAME next to the test; --update-golden writes the file instead."""
+    folder = Path(request.path).parent / "golden"
+    update = bool(request.config.getoption("--update-golden"))
+
+    def check(name: str, text: str) -> None:
+        path = folder / name
+        if update:
+            folder.mkdir(exist_ok=True)
+            path.write_text(text)
+        assert path.exists(), f"no golden file {path.name}; run pytest with --update-golden and review the difference"
+        assert text == path.read_text(), f"{path.name} differs; if intended, run pytest with --update-golden"
+
+    return check

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The example models: one compile of each serves every shape, with XLA's numbers.
+
+The bound is `examples.model.relative_error <= 1e-5`: per result the largest absolute difference over the largest
+magnitude of the reference. XLA itself differs from its own op-by-op evaluation by up to about 1e-6 in this measure.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib
+import itertools
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from examples.model import describe, function, relative_error
+
+shlo_disc = pytest.importorskip("shlo_disc")
+if not hasattr(shlo_disc, "compile"):
+    pytest.skip("this build of shlo_disc has no compiler", allow_module_level=True)
+
+NAMES = ("bert", "gpt2", "vit", "mlp_mixer", "transformer_train")
+TOLERANCE = 1e-5
+PAIRS = [(1, 1), (1, 2), (2, 1), (3, 7), (5, 11), (2, 13), (7, 3), (4, 8), (1, 15), (1, 16), (3, 17), (2, 23)]
+BATCHES = [1, 2, 3, 4, 5, 7, 8, 11, 13, 15, 16, 17, 23]
+
+
+def model(name: str) -> ModuleType:
+    """The example module called `name`."""
+    return importlib.import_module(f"examples.{name}")
+
+
+def shapes(module: ModuleType, config: Any) -> list[tuple[int, ...]]:
+    """At least 12 shapes: ones, twos, primes, both sides of a vector of 16, and the largest of each symbol."""
+    limits = module.limits(config)
+    if len(limits) == 1:
+        return [(size,) for size in BATCHES] + [limits]
+    return [*PAIRS, (1, limits[1]), (limits[0], 1), limits]
+
+
+@pytest.fixture(scope="module")
+def small(request: pytest.FixtureRequest) -> Iterator[tuple[ModuleType, Any, Any, Any]]:
+    """(module, config, params, executable compiled once) of the model named by the parameter."""
+    module = model(request.param)
+    executable = shlo_disc.compile(module.export(module.SMALL))
+    yield module, module.SMALL, module.init(module.SMALL), executable
+    gc.collect()
+
+
+@functools.cache
+def reference(name: str) -> Any:
+    """XLA's version of the small model; it compiles anew for each shape."""
+    module = model(name)
+    return jax.jit(function(module, module.SMALL))
+
+
+def assert_close(got: Any, want: Any) -> None:
+    """The two results have one structure, and `relative_error` is within the tolerance."""
+    assert jax.tree.structure(got) == jax.tree.structure(want)
+    error = relative_error(got, want)
+    assert error <= TOLERANCE, f"relative error {error:.2e} exceeds {TOLERANCE}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shape_list_covers_the_edges(name: str) -> None:
+    module = model(name)
+    tried = shapes(module, module.SMALL)
+    limits = module.limits(module.SMALL)
+    assert len(set(tried)) >= 12
+    assert all(any(sizes[axis] == 1 for sizes in tried) for axis in range(len(limits)))
+    assert limits in tried
+    assert all(size <= most for sizes in tried if len(limits) == 2 for size, most in [(sizes[1], limits[1])])
+
+
+@pytest.mark.parametrize("small", NAMES, indirect=True)
+def test_matches_xla_at_every_shape_with_one_compile(small: tuple[ModuleType, Any, Any, Any]) -> None:
+    module, config, params, executable = small
+    xla = reference(module.__name__.rpartition(".")[2])
+    for seed, sizes in enumerate(shapes(module, config)):
+        inputs = module.make_inputs(config, *sizes, seed=seed)
+        assert_close(executable(params, *inputs), xla(params, *inputs))
+    assert executable.compile_count == 1
+
+
+@pytest.mark.parametrize("small", NAMES, indirect=True)
+def test_dynamic_equals_our_static_compile(small: tuple[ModuleType, Any, Any, Any]) -> None:
+    module, config, params, executable = small
+    tried = shapes(module, config)
+    for sizes in (tried[0], tried[4], tried[-1]):
+        static = shlo_disc.compile(module.export(config, ", ".join(map(str, sizes))))
+        inputs = module.make_inputs(config, *sizes, seed=3)
+        assert_close(executable(params, *inputs), static(params, *inputs))
+
+
+@pytest.mark.parametrize("small", NAMES, indirect=True)
+def test_same_inputs_give_the_same_bits(small: tuple[ModuleType, Any, Any, Any]) -> None:
+    module, config, params, executable = small
+    inputs = module.make_inputs(config, *shapes(module, config)[3])
+    first, again = (jax.tree.leaves(executable(params, *inputs)) for _ in range(2))
+    for one, other in zip(first, again, strict=True):
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+@pytest.mark.parametrize("small", NAMES, indirect=True)
+def test_out_shape_and_peak_memory_follow_the_sizes(small: tuple[ModuleType, Any, Any, Any]) -> None:
+    module, config, params, executable = small
+    for sizes in shapes(module, config)[::5]:
+        dims = describe(sizes, module.DIMS)
+        result = executable(params, *module.make_inputs(config, *sizes))
+        got = [tuple(leaf.shape) for leaf in jax.tree.leaves(result)]
+        predicted = jax.tree.leaves(executable.out_shape(**dims), is_leaf=lambda node: hasattr(node, "shape"))
+        assert [tuple(leaf.shape) for leaf in predicted] == got
+        assert executable.peak_memory(**dims) > 0
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "vit", "transformer_train"])
+def test_a_length_past_the_limit_is_refused(name: str) -> None:
+    module = model(name)
+    executable = shlo_disc.compile(module.export(module.SMALL))
+    too_long = module.limits(module.SMALL)[1] + 1
+    with pytest.raises(shlo_disc.errors.ShapeError, match="constraint"):
+        executable(module.init(module.SMALL), *module.make_inputs(module.SMALL, 1, too_long))
+
+
+def real_shapes(module: ModuleType) -> list[tuple[int, ...]]:
+    """Shapes for the real configurations: the edges and some primes, with the largest taken at batch 1."""
+    limits = module.limits(module.BASE)
+    if len(limits) == 1:
+        return [(size,) for size in (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 24)]
+    longest = limits[1]
+    lengths = (1, 2, 7, 13, 16, 17, 31, 64, 97, 128, longest - 1, longest)
+    batches = itertools.cycle((1, 2, 3))
+    return [(1 if length > 128 else next(batches), length) for length in lengths]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_real_configuration_matches_xla(name: str) -> None:
+    module = model(name)
+    params = jax.tree.map(jax.numpy.asarray, module.init(module.BASE))
+    executable = shlo_disc.compile(module.export(module.BASE))
+    xla = jax.jit(function(module, module.BASE))
+    for sizes in real_shapes(module):
+        inputs = module.make_inputs(module.BASE, *sizes)
+        assert_close(executable(params, *inputs), xla(params, *inputs))
+    assert executable.compile_count == 1
+    fixed = shlo_disc.compile(module.export(module.BASE, ", ".join(map(str, real_shapes(module)[3]))))
+    inputs = module.make_inputs(module.BASE, *real_shapes(module)[3])
+    assert_close(executable(params, *inputs), fixed(params, *inputs))

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Loading of compiled objects into this process, for tests only."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+from shlo_disc.codegen import CpuTarget, compile_to_object, lower_to_llvm, to_llvm_ir
+from shlo_disc.mlir import ir
+
+_LIBRARY_NUMBER = itertools.count()
+
+
+class Loaded:
+    """An object loaded by LLVM's ORC JIT. Calls pass NumPy arrays as rank-1 memrefs and Python ints as i64."""
+
+    def __init__(self, data: bytes, names: tuple[str, ...]):
+        self._jit = llvm.create_lljit_compiler()
+        builder = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+        for name in names:
+            builder.export_symbol(name)
+        self._library = builder.link(self._jit, f"test{next(_LIBRARY_NUMBER)}")
+
+    def __call__(self, name: str, *args: Any) -> int:
+        words: list[int] = []
+        for arg in args:
+            if isinstance(arg, np.ndarray):
+                words += [arg.ctypes.data, arg.ctypes.data, 0, arg.size, 1]
+            else:
+                words.append(int(arg))
+        function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(words))(self._library[name])
+        return function(*words)
+
+
+def compile_text(source: str, target: CpuTarget | None = None) -> Loaded:
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(source)
+        names = tuple(str(op.attributes["sym_name"]).strip('"') for op in module.body.operations)
+        text = to_llvm_ir(lower_to_llvm(module))
+    return Loaded(compile_to_object(text, target or CpuTarget.host()), names)
+
+
+@pytest.fixture
+def jit() -> Callable[..., Loaded]:
+    """Compile MLIR text (functions on rank-1 memrefs and i64) and load it."""
+    return compile_text
