@@ -115,7 +115,8 @@ def environment() -> str:
     """One line that says what was measured on: processor, usable CPUs, system, versions."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = ", ".join(f"{name} {_version(name)}" for name in ("shlo_disc", "jax", "jaxlib", "llvmlite", "numpy"))
-    return f"{_processor()}, {cpus} CPUs, {platform.system()} {platform.machine()}, {platform.python_version()}; {versions}"
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    return f"{_processor()}, {cpus} CPUs, {system}; {versions}"
 
 
 def _version(name: str) -> str:

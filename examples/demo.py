@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import time
 from collections.abc import Callable
@@ -45,11 +46,11 @@ class Progress:
     total: int
     start: float
 
-    def show(self, done: int, what: str) -> None:
+    def show(self, done: int, b: int, s: int, what: str) -> None:
         """Shows how far the stream is."""
         if sys.stderr.isatty():
             spent = time.perf_counter() - self.start
-            sys.stderr.write(f"\r\x1b[K[{done}/{self.total}] {spent:.0f} s  {what}")
+            sys.stderr.write(f"\r\x1b[K[{done}/{self.total}] {spent:.0f} s  b={b} s={s}: {what}")
             sys.stderr.flush()
 
     def clear(self) -> None:
@@ -59,27 +60,23 @@ class Progress:
             sys.stderr.flush()
 
 
-def measure(
-    executable: Any,
-    fun: Callable[..., Any],
-    params: Params,
-    inputs: tuple[Any, ...],
-    budget: float,
-    report: Callable[[str], None],
-) -> Row:
-    """Times one shape. jax.jit's compile is timed alone, ahead of any run, and excludes tracing of Python code."""
+Calls = dict[str, Callable[[], Any]]
+
+
+def measure(calls: Calls, budget: float, report: Callable[[str], None]) -> Row:
+    """Times one shape: `calls` holds "ours" and "jit", each run here for the first time at that shape.
+
+    jax.jit's compile time is its first call less a warm one, so it is the tracing and the compiling that a new shape
+    costs a user. `budget` is how many seconds the warm calls of either may take.
+    """
     report("shlo_disc, first call")
-    first = seconds(lambda: executable(params, *inputs))
+    first = seconds(calls["ours"])
     report("jax.jit, compiling")
-    lowered = jax.jit(fun).lower(params, *inputs)
-    start = time.perf_counter()
-    compiled = lowered.compile()
-    jit_compile = time.perf_counter() - start
+    jit_first = seconds(calls["jit"])
     report("both, warm calls")
-    error = relative_error(executable(params, *inputs), compiled(params, *inputs))
-    calls = {"ours": lambda: executable(params, *inputs), "jit": lambda: compiled(params, *inputs)}
-    medians = interleaved(calls, rounds_for(first, budget), warmup=1)
-    return Row(first, medians["ours"], jit_compile, medians["jit"], error)
+    error = relative_error(calls["ours"](), calls["jit"]())
+    medians = interleaved(calls, rounds_for(first, budget))
+    return Row(first, medians["ours"], max(jit_first - medians["jit"], 0.0), medians["jit"], error)
 
 
 def format_row(shape: tuple[int, int], row: Row) -> str:
@@ -148,16 +145,17 @@ def _run_stream(
     executable: Any, config: bert.Config, params: Params, shapes: list[tuple[int, int]], budget: float
 ) -> list[Row]:
     progress = Progress(len(shapes), time.perf_counter())
+    jitted = jax.jit(function(bert, config))
     print(f"{'':8} | {'shlo_disc':^21} | {'jax.jit':^21} |\n{HEAD}\n{'-' * len(HEAD)}")
     rows = []
     for done, (b, s) in enumerate(shapes):
         inputs = tuple(jnp.asarray(value) for value in bert.make_inputs(config, b, s, seed=done))
-
-        def report(what: str, done: int = done, b: int = b, s: int = s) -> None:
-            progress.show(done, f"b={b} s={s}: {what}")
-
-        # A fresh function object a shape keeps jax.jit's caches out of the measured compile.
-        rows.append(measure(executable, function(bert, config), params, inputs, budget, report))
+        calls: Calls = {
+            "ours": functools.partial(executable, params, *inputs),
+            "jit": functools.partial(jitted, params, *inputs),
+        }
+        report = functools.partial(progress.show, done, b, s)
+        rows.append(measure(calls, budget, report))
         progress.clear()
         print(format_row((b, s), rows[-1]), flush=True)
     return rows

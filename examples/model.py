@@ -16,27 +16,35 @@ Params = Any
 
 
 class Model(Protocol):
-    """The face of every example module: `examples.bert`, `examples.gpt2` and so on."""
+    """The face of every example module: `examples.bert`, `examples.gpt2` and so on.
+
+    SMALL, BASE  a configuration for tests, and that of the published model
+    DIMS         the symbolic sizes in the order of `make_inputs`, such as "b, s"
+    init         (config, seed=0) -> Params; the same seed gives the same bits
+    forward      (params, *inputs, config) -> results; the function that is exported
+    make_inputs  (config, *sizes, seed=0) -> NumPy inputs of these sizes, one size a symbol
+    limits       (config) -> the largest size to try for each symbol
+    export       (config, dims=DIMS) -> the program; dims such as "2, 7" fix the sizes
+    """
 
     SMALL: Any
     BASE: Any
     DIMS: str
-    """The symbolic sizes of `make_inputs`, in its order, such as "b, s"."""
 
-    def init(self, config: Any, seed: int = 0) -> Params:
-        """Random weights; the same seed gives the same bits."""
+    @property
+    def init(self) -> Callable[..., Params]: ...
 
-    def forward(self, params: Params, *inputs: jax.Array, config: Any) -> Any:
-        """The function that is exported."""
+    @property
+    def forward(self) -> Callable[..., Any]: ...
 
-    def make_inputs(self, config: Any, *sizes: int, seed: int = 0) -> tuple[np.ndarray, ...]:
-        """Random inputs of the given sizes, one size a symbol of `DIMS`."""
+    @property
+    def make_inputs(self) -> Callable[..., tuple[np.ndarray, ...]]: ...
 
-    def limits(self, config: Any) -> tuple[int, ...]:
-        """The largest size to try for each symbol of `DIMS`."""
+    @property
+    def limits(self) -> Callable[..., tuple[int, ...]]: ...
 
-    def export(self, config: Any, dims: str = ...) -> jax.export.Exported:
-        """The program for symbolic sizes, or for the fixed ones when `dims` is text such as "2, 7"."""
+    @property
+    def export(self) -> Callable[..., jax.export.Exported]: ...
 
 
 def function(model: Model, config: Any) -> Callable[..., Any]:

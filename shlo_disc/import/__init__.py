@@ -18,7 +18,7 @@ from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts
-from shlo_disc.shape_dialect.types import dims_of, has_dims, tensor_type
+from shlo_disc.shape_dialect.types import Dims, dims_of, has_dims
 
 from .normalise import entry_function, global_constant_names, normalise, parse_program
 from .signature import DTYPES, Signature, TensorSpec
@@ -27,11 +27,15 @@ from .support import check_supported
 
 @dataclass
 class ImportedProgram:
-    """A normalised module, its signature, and the facts that came with it."""
+    """A normalised module, its signature, the declared symbols, and the argument shapes that the producer named.
+
+    `shapes` has an entry for each argument of the entry function; None where the producer named no size.
+    """
 
     module: ir.Module
     signature: Signature
     facts: Facts
+    shapes: list[Dims | None]
 
 
 def import_program(
@@ -105,43 +109,29 @@ def _finish(module: ir.Module, signature: Signature | None) -> ImportedProgram:
     facts = Facts()
     block = entry_function(module).regions[0].blocks[0]
     if signature is None:
-        _name_arguments(block, names, facts)
+        shapes = [_named_shape(a, i, names) for i, a in enumerate(block.arguments)]
         signature = _plain_signature(module)
     else:
-        _use_signature_shapes(block, signature, facts)
-    return ImportedProgram(module, signature, facts)
+        shapes = [signature.arguments[leaf].dims for leaf in signature.kept]
+    declared = [d for spec in signature.arguments for d in spec.dims] or [d for s in shapes if s for d in s]
+    for name in sorted({name for d in declared for name in d.symbols()}):
+        facts.declare(name, min=1 if signature.in_tree is not None else 0)
+    return ImportedProgram(module, signature, facts, shapes)
 
 
-def _use_signature_shapes(block: ir.Block, signature: Signature, facts: Facts) -> None:
-    for spec in signature.arguments:
-        for dim in spec.dims:
-            for name in sorted(dim.symbols()):
-                if name not in facts.symbols:
-                    facts.declare(name, min=1)
-    for leaf, argument in zip(signature.kept, block.arguments, strict=True):
-        argument.set_type(tensor_type(signature.arguments[leaf].dims, argument.type.element_type))
-
-
-def _name_arguments(block: ir.Block, names: dict[tuple[int, int], str], facts: Facts) -> None:
-    """Give `?` of arguments the names that jax.export recorded; others are named by the annotate stage."""
-    for position, argument in enumerate(block.arguments):
-        tensor = ir.RankedTensorType(argument.type)
-        if has_dims(tensor):
-            for name in sorted({n for d in dims_of(argument) for n in d.symbols()} - set(facts.symbols)):
-                facts.declare(name, min=0)
-            continue
-        if not any((position, axis) in names for axis in range(tensor.rank)):
-            continue
-        dims = [
-            Expr.symbol(names.get((position, axis), f"arg{position}_d{axis}"))
-            if tensor.is_dynamic_dim(axis)
-            else Expr.const(size)
-            for axis, size in enumerate(tensor.shape)
-        ]
-        for dim in dims:
-            if dim.is_symbol and dim.is_symbol not in facts.symbols:
-                facts.declare(dim.is_symbol, min=0)
-        argument.set_type(tensor_type(dims, tensor.element_type))
+def _named_shape(argument: ir.Value, position: int, names: dict[tuple[int, int], str]) -> Dims | None:
+    """The sizes that an encoding gives, or that jax.export recorded; None when nothing is named."""
+    tensor = ir.RankedTensorType(argument.type)
+    if has_dims(tensor):
+        return dims_of(argument)
+    if not any((position, axis) in names for axis in range(tensor.rank)):
+        return None
+    return tuple(
+        Expr.symbol(names.get((position, axis), f"arg{position}_d{axis}"))
+        if tensor.is_dynamic_dim(axis)
+        else Expr.const(size)
+        for axis, size in enumerate(tensor.shape)
+    )
 
 
 def _plain_signature(module: ir.Module) -> Signature:

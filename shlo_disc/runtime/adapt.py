@@ -25,8 +25,15 @@ def adapt_argument(value: object, path: str) -> Any:
     if hasattr(value, "__dlpack__"):
         return value
     if hasattr(value, "__array__"):
-        return np.asarray(value)
+        return _by_array_method(value, path)
     raise ArgumentTypeError(f"{path} is a {type(value)}, which is not an array or a number")
+
+
+def _by_array_method(value: object, path: str) -> np.ndarray:
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(f"{path} cannot be turned into an array: {error}") from error
 
 
 def is_jax_array(value: object) -> bool:

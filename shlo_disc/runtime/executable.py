@@ -11,7 +11,7 @@ from shlo_disc.errors import ArtifactError, ShapeError
 
 from . import _native, cpu_features
 from .artifact import Artifact
-from .jax_arrays import to_jax
+from .jax_arrays import jax_converter
 from .native_module import install_bfloat16, install_blas
 from .tree import LEAF, TreeSpec, call_tree, explain_difference
 
@@ -77,7 +77,7 @@ class LoadedExecutable:
             in_tree=trees[0].native(),
             out_tree=trees[1].native(),
             explain_structure=_explainer(self.name, trees[0]),
-            to_jax=to_jax,
+            jax_converter=jax_converter,
             memo_bytes=memo_bytes,
             perf_map=perf_map,
         )
@@ -163,7 +163,22 @@ def _check_artifact(artifact: Artifact) -> None:
     header = artifact.header
     if header.get("format") != HEADER_FORMAT:
         raise ArtifactError(f"header format {header.get('format')!r}; this release reads format {HEADER_FORMAT}")
-    target = header.get("target")
+    _check_tables(header)
+    _check_target(header.get("target"))
+
+
+def _check_tables(header: Mapping[str, Any]) -> None:
+    """The parts that are read here; the core checks all the rest."""
+    if not isinstance(header.get("name"), str):
+        raise ArtifactError("header: 'name' is missing")
+    for key, field in (("arguments", "dtype"), ("results", "dtype"), ("symbols", "name")):
+        rows = header.get(key)
+        if not isinstance(rows, list) or not all(isinstance(row, Mapping) and field in row for row in rows):
+            raise ArtifactError(f"header: '{key}' is missing or malformed")
+
+
+def _check_target(target: Any) -> None:
+    """Refuses code for another architecture, or that uses what this processor lacks."""
     if not isinstance(target, Mapping) or not isinstance(target.get("triple"), str):
         raise ArtifactError("header: 'target' is missing")
     architecture = target["triple"].partition("-")[0]
@@ -180,9 +195,8 @@ def _check_artifact(artifact: Artifact) -> None:
 def _trees(header: Mapping[str, Any], in_tree: Any, out_tree: Any) -> tuple[TreeSpec, TreeSpec]:
     """The trees given by the caller (PyTreeDef or TreeSpec), else those of the header, else flat ones."""
     stored = header.get("pytree") or {}
-    for key in ("arguments", "results", "symbols"):
-        if not isinstance(header.get(key), list):
-            raise ArtifactError(f"header: '{key}' is missing")
+    if not isinstance(stored, Mapping):
+        raise ArtifactError("header: 'pytree' is not an object")
     if in_tree is None:
         in_tree = TreeSpec.from_json(stored["in"]) if "in" in stored else call_tree(len(header["arguments"]))
     if out_tree is None:

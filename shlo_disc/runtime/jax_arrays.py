@@ -12,14 +12,12 @@ import numpy as np
 ToJax = Callable[[np.ndarray], Any]
 
 
-def to_jax(array: np.ndarray) -> Any:
-    """A jax.Array on the CPU that shares `array`'s memory, uncommitted like the results of jax.jit."""
-    return _converter()(array)
-
-
 @functools.cache
-def _converter() -> ToJax:
-    """The fastest way that works in the installed JAX; `batched_device_put` is not part of its public interface."""
+def jax_converter() -> ToJax:
+    """Turns NumPy arrays into jax.Arrays on the CPU that share the memory, uncommitted like the results of jax.jit.
+
+    The fastest way that works in the installed JAX: `batched_device_put` is not part of its public interface.
+    """
     try:
         convert = _by_device_put()
         if np.asarray(convert(np.zeros(2, np.float32))).tolist() == [0.0, 0.0]:
@@ -32,15 +30,16 @@ def _converter() -> ToJax:
 def _by_device_put() -> ToJax:
     import jax
     from jax.core import ShapedArray
-    from jaxlib._jax import batched_device_put
+    from jaxlib import _jax  # type: ignore[attr-defined,unused-ignore]
 
     device = jax.devices("cpu")[0]
     devices = [device]
     sharding = jax.sharding.SingleDeviceSharding(device)
+    put: Any = _jax.batched_device_put
     aval = functools.lru_cache(maxsize=4096)(ShapedArray)
 
     def convert(array: np.ndarray) -> Any:
-        return batched_device_put(aval(array.shape, array.dtype), sharding, [array], devices, False)
+        return put(aval(array.shape, array.dtype), sharding, [array], devices, False)
 
     return convert
 

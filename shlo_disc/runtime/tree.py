@@ -5,8 +5,8 @@ JSON form: "*" is a leaf, null is None, and every other node is an object with o
   {"tuple": [node, ...]}  {"list": [node, ...]}  {"dict": [[key, node], ...]}  keys in JAX's (sorted) order
   {"namedtuple": {"module": str, "name": str, "fields": [str, ...]}, "children": [node, ...]}
   {"custom": {"module": str, "name": str}, "children": [node, ...]}
-Custom nodes (types registered with jax.tree_util) can be written but not read back: their metadata is Python data of the
-user's own. A program that has them is loaded with `in_tree=` and `out_tree=`.
+Custom nodes (types registered with jax.tree_util) can be written but not read back: their metadata is Python data of
+the user's own. A program that has them is loaded with `in_tree=` and `out_tree=`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class TreeSpec:
             children,
             type=node_type,
             flatten=_custom_flatten(metadata),
-            unflatten=_custom_unflatten(treedef, node_type, metadata),
+            unflatten=_custom_unflatten(treedef),
         )
 
     def to_json(self) -> Any:
@@ -124,7 +124,9 @@ class TreeSpec:
             children = read(data.get("children"))
             return cls("namedtuple", children, type=_named_tuple(data["namedtuple"], len(children)))
         if "custom" in data:
-            raise ArtifactError(f"the program's tree has a node of type {data['custom']}: load it with in_tree= and out_tree=")
+            raise ArtifactError(
+                f"the program's tree has a node of type {data['custom']}: load it with in_tree= and out_tree="
+            )
         raise ArtifactError(f"header: unknown tree node {kind!r}")
 
     def native(self) -> _native.Tree:
@@ -167,7 +169,7 @@ def _differences(path: str, spec: TreeSpec, value: Any) -> Iterator[tuple[str, s
     actual = TreeSpec.of(value)
     if spec.kind == "custom":
         actual = TreeSpec("custom", type=type(value)) if type(value) is spec.type else actual
-    if spec.kind == "leaf" and actual.kind == "leaf":
+    if spec.kind == actual.kind and spec.kind in ("leaf", "none"):
         return
     if (spec.kind, spec.type) != (actual.kind, actual.type):
         yield path, _type_text(value, actual), _type_text(None, spec), "their Python types differ"
@@ -178,7 +180,7 @@ def _differences(path: str, spec: TreeSpec, value: Any) -> Iterator[tuple[str, s
         yield path, *_key_difference(spec, actual)
     elif len(spec.children) != len(actual.children):
         name = spec.kind if spec.type is None else spec.type.__name__
-        lengths = (f"{name} of length {len(tree.children)}" for tree in (actual, spec))
+        lengths = f"{name} of length {len(actual.children)}", f"{name} of length {len(spec.children)}"
         yield path, *lengths, "the lengths do not match"
     else:
         for step, child, part in _steps(spec, value):
@@ -198,8 +200,8 @@ def _key_difference(spec: TreeSpec, actual: TreeSpec) -> tuple[str, str, str]:
         return f"<class 'dict'> with {count} child{'ren' if count > 1 else ''}"
 
     if len(spec.keys) == len(actual.keys):
-        metadata = (f"<class 'dict'> with pytree metadata {list(tree.keys)}" for tree in (actual, spec))
-        return *metadata, "the pytree node metadata does not match"
+        start = "<class 'dict'> with pytree metadata"
+        return f"{start} {actual.keys}", f"{start} {spec.keys}", "the pytree node metadata does not match"
     difference = " ".join(repr(key) for key in sorted(set(spec.keys) ^ set(actual.keys), key=str))
     reason = f"the numbers of children do not match, with the symmetric difference of key sets: {{{difference}}}"
     return text(actual), text(spec), reason
@@ -237,7 +239,7 @@ def _named_tuple(data: Any, length: int) -> type:
     if isinstance(found, type) and issubclass(found, tuple) and _fields(found) == tuple(fields):
         return found
     try:
-        return collections.namedtuple(str(data.get("name")).rpartition(".")[2], fields)  # type: ignore[misc]
+        return collections.namedtuple(str(data.get("name")).rpartition(".")[2], fields)
     except ValueError as error:
         raise ArtifactError(f"header: not a namedtuple: {error}") from error
 
@@ -254,13 +256,10 @@ def _custom_flatten(metadata: Any) -> Callable[[Any], tuple[Any, ...] | None]:
     return flatten
 
 
-def _custom_unflatten(treedef: Any, node_type: type, metadata: Any) -> Callable[[tuple[Any, ...]], Any]:
+def _custom_unflatten(treedef: Any) -> Callable[[tuple[Any, ...]], Any]:
     import jax
 
     marker = object()
-    one_node = jax.tree_util.tree_structure(
-        jax.tree_util.tree_unflatten(treedef, [marker] * treedef.num_leaves),
-        is_leaf=lambda value: type(value) is not node_type,
-    )
-    del metadata
+    value = jax.tree_util.tree_unflatten(treedef, [marker] * treedef.num_leaves)
+    one_node: Any = jax.tree_util.tree_structure(value, is_leaf=lambda part: part is not value)
     return one_node.unflatten

@@ -8,7 +8,7 @@ ops imply; a second step writes canonical sizes into the types, so that equal si
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shlo_disc.errors import Unsupported, UnsupportedError
@@ -42,14 +42,17 @@ def entry_block(module: ir.Module) -> ir.Block:
     return main_function(module).regions[0].blocks[0]
 
 
-def annotate(module: ir.Module, facts: Facts | None = None) -> Facts:
+def annotate(module: ir.Module, facts: Facts | None = None, shapes: Sequence[Dims | None] = ()) -> Facts:
     """Annotate `module` in place and return what is known of its sizes.
 
-    `facts` holds the symbols that the importer already declared. Raises ProgramError on sizes that can never agree and
+    `facts` holds the symbols that the importer declared and `shapes` the argument shapes it knows. Raises ProgramError on sizes that can never agree and
     UnsupportedError on sizes that depend on data.
     """
     facts = facts or Facts()
     block = entry_block(module)
+    for argument, dims in zip(block.arguments, shapes, strict=False):
+        if dims is not None:
+            argument.set_type(tensor_type(dims, element_type_of(argument)))
     _name_arguments(block, facts)
     propagation = Propagation(facts, SymbolicValues(facts))
     constraints = _propagate(block, propagation)

@@ -133,7 +133,7 @@ def _fits_residue(a: Expr, k: int) -> bool:
         else:
             low += coefficient
             high += coefficient
-    return 0 <= low and high < k
+    return low >= 0 and high < k
 
 
 def extremum(kind: type[Max] | type[Min], operands: Iterable[ExprLike]) -> Expr:

@@ -7,7 +7,7 @@ from itertools import product
 from math import inf
 
 from shlo_disc.shape_dialect import facts_interval as interval
-from shlo_disc.shape_dialect.expr import Atom, Expr, Max, Min
+from shlo_disc.shape_dialect.expr import Atom, Expr, Max, Min, Monomial, divide_monomials
 from shlo_disc.shape_dialect.facts_linear import Nonnegative, Problem
 from shlo_disc.shape_dialect.facts_store import Store
 from shlo_disc.shape_dialect.facts_witness import Witnesses, value_at
@@ -15,6 +15,7 @@ from shlo_disc.shape_dialect.facts_witness import Witnesses, value_at
 _MAX_NEIGHBOURS = 24
 _MAX_SPLITS = 3
 _MAX_POINTS = 64
+_MAX_TERMS = 256
 
 Bound = int | float | None
 
@@ -47,7 +48,7 @@ class BoundSearch:
             sample = self._least_sample(e)
             if sample is not None and sample < bound:
                 return False
-            low = self._world.corner_bound(e)
+            low = self._world.corner_bound(e) if _is_expandable(e) else None
         if low is None or low < bound:
             low = self.lower_bound(e)
         return low is not None and low >= bound
@@ -79,6 +80,9 @@ class BoundSearch:
         best: Bound = self._quick_bound(e)
         if not assumed and best is not None and best == self._least_sample(e):
             return best
+        factor = _common_factor(e)
+        if factor:
+            best = _larger(best, self._factored_bound(e, factor, assumed, splits))
         best = _larger(best, self._linear_bound(e, assumed))
         if best == inf:
             return inf
@@ -89,7 +93,18 @@ class BoundSearch:
             best = _larger(best, self._split_bound(e, atom, assumed, splits - 1))
         return _larger(best, None if assumed else self._enumerated_bound(e))
 
+    def _factored_bound(self, e: Expr, factor: Monomial, assumed: list[Expr], splits: int) -> Bound:
+        """The bound from `e == factor * rest`, where each part has its own."""
+        rest = Expr.from_terms((c, divide_monomials(m, factor) or ()) for c, m in e.terms)
+        low = self._lower_bound(rest, assumed, splits)
+        if low == inf:
+            return inf
+        rest_interval = (None if low is None else int(low), self._store.interval_of(rest)[1])
+        return interval.multiply(self._store.interval_of(Expr(((1, factor),))), rest_interval)[0]
+
     def _linear_bound(self, e: Expr, assumed: list[Expr]) -> Bound:
+        if not _is_expandable(e):
+            return None
         return Problem(self._world, self._neighbours(e, assumed)).lower_bound(e)
 
     def _split_bound(self, e: Expr, atom: Atom, assumed: list[Expr], splits: int) -> Bound:
@@ -114,7 +129,8 @@ class BoundSearch:
             for row in self._store.rows_with(name):
                 if len(found) >= _MAX_NEIGHBOURS + len(assumed):
                     return list(found)
-                found[row] = None
+                if _is_expandable(row):
+                    found[row] = None
                 for other in sorted(row.symbols() - reached):
                     reached.add(other)
                     queue.append(other)
@@ -158,6 +174,22 @@ class BoundSearch:
         if low is None or high is None or interval.is_empty((low, high)):
             return None
         return range(low, high + 1, max(1, modulus))
+
+
+def _is_expandable(e: Expr) -> bool:
+    """Whether writing each atom as a bound plus an unknown gives few enough terms."""
+    return sum(1 << min(20, sum(power for _, power in monomial)) for _, monomial in e.terms) <= _MAX_TERMS
+
+
+def _common_factor(e: Expr) -> Monomial:
+    """The monomial that divides all of two or more terms, or the empty one."""
+    if len(e.terms) < 2 or not e.terms[-1][1]:
+        return ()
+    powers = dict(e.terms[0][1])
+    for _, monomial in e.terms[1:]:
+        other = dict(monomial)
+        powers = {atom: min(power, other[atom]) for atom, power in powers.items() if atom in other}
+    return tuple(powers.items())
 
 
 def _larger(a: Bound, b: Bound) -> Bound:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import product
 
 from shlo_disc.shape_dialect import facts_congruence as congruence
-from shlo_disc.shape_dialect.expr import Expr, Symbol
+from shlo_disc.shape_dialect.expr import Expr, Symbol, divide_monomials
 from shlo_disc.shape_dialect.facts_rewrite import orient
 from shlo_disc.shape_dialect.facts_store import Store
 
@@ -27,18 +27,16 @@ def residue_of(store: Store, e: Expr, modulus: int) -> int | None:
 def _reduce(store: Store, e: Expr, modulus: int) -> Expr:
     """Subtracts multiples of expressions that are known to be multiples of a constant."""
     for known, known_modulus in store.congruences:
-        lead, coefficient = orient(known).lead, 0
-        of_known = 0
-        for c, m in e.terms:
-            coefficient = c if m == lead else coefficient
-        for c, m in known.terms:
-            of_known = c if m == lead else of_known
-        if not coefficient:
-            continue
-        # The factor must cancel the leading term modulo `modulus`, and keep the whole a multiple of it.
-        solution = congruence.solve(of_known, (modulus, coefficient % modulus))
-        if solution is not None and solution[1] * known_modulus % modulus == 0:
-            e = e - solution[1] * known
+        lead = orient(known).lead
+        of_known = next(c for c, m in known.terms if m == lead)
+        for coefficient, monomial in e.terms:
+            quotient = divide_monomials(monomial, lead)
+            if quotient is None:
+                continue
+            # The factor must cancel the leading term modulo `modulus`, and keep the whole a multiple of it.
+            solution = congruence.solve(of_known, (modulus, coefficient % modulus))
+            if solution is not None and solution[1] * known_modulus % modulus == 0:
+                e = e - Expr.from_terms([(solution[1], quotient)]) * known
     return e
 
 

@@ -92,9 +92,8 @@ def _floordiv(facts: Oracle, a: Expr, b: Expr) -> Expr:
     if not _nonzero(facts, b):
         return a // b
     quotient, rest = divide(a, b)
-    if rest.terms and _in_residue(facts, rest, b):
-        rest = ZERO
-    return quotient + rest // b if rest.terms else quotient
+    shift = _residue_shift(facts, rest, b)
+    return quotient + rest // b if shift is None else quotient - shift
 
 
 def _mod(facts: Oracle, a: Expr, b: Expr) -> Expr:
@@ -103,13 +102,19 @@ def _mod(facts: Oracle, a: Expr, b: Expr) -> Expr:
     if not _nonzero(facts, b):
         return a % b
     _, rest = divide(a, b)
-    if not rest.terms or _in_residue(facts, rest, b):
-        return rest
-    return rest % b
+    shift = _residue_shift(facts, rest, b)
+    return rest % b if shift is None else rest + shift * b
 
 
-def _in_residue(facts: Oracle, e: Expr, divisor: Expr) -> bool:
-    return facts.at_least(e, 0) and facts.at_least(divisor - e, 1)
+def _residue_shift(facts: Oracle, e: Expr, divisor: Expr) -> int | None:
+    """0 or 1: how often the divisor must be added to `e` to get to [0, divisor); None when neither is proved."""
+    if not e.terms:
+        return 0
+    for shift in (0, 1):
+        shifted = e + shift * divisor
+        if facts.at_least(shifted, 0) and facts.at_least(divisor - shifted, 1):
+            return shift
+    return None
 
 
 def _split_by_residue(facts: Oracle, a: Expr, k: int) -> tuple[Expr, Expr]:

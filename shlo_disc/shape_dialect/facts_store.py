@@ -209,7 +209,7 @@ class Store:
         if congruence.meet(self.congruence_of(e), congruence.normal(modulus, 0)) is None:
             raise Contradiction
         self._infer_classes(e, modulus)
-        if not congruence.of_expr(e, self.class_of)[0] % modulus == 0 and e.constant is None:
+        if self.congruence_of(e)[0] % modulus != 0 and e.constant is None:
             self.congruences.append((e, modulus))
 
     def propagate(self) -> None:

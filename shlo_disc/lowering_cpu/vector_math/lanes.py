@@ -174,6 +174,21 @@ class Lanes:
     def to_f32(self) -> Lanes:
         return Lanes(arith.truncf(self.like(ir.F32Type.get()), self.value))
 
+    def narrow_integer(self) -> Lanes:
+        """i64 -> i32, the low half."""
+        return Lanes(arith.trunci(self.like(ir.IntegerType.get_signless(32)), self.value))
+
+    def widen_integer(self) -> Lanes:
+        """i32 -> i64, zero extended."""
+        return Lanes(arith.extui(self.like(ir.IntegerType.get_signless(64)), self.value))
+
+    def divide_unsigned(self, divisor: int) -> Lanes:
+        return Lanes(arith.divui(self.value, self._lift(divisor)))
+
+    def multiply_high_unsigned(self, other: Lanes) -> Lanes:
+        """The upper half of the double-width unsigned product."""
+        return Lanes(arith.mului_extended(self.value, other.value)[1])
+
     def any(self) -> ir.Value:
         """Whether an i1 lane is true, as one i1."""
         if isinstance(self.type, ir.VectorType):

@@ -19,40 +19,28 @@ std::string sizes_text(const int64_t *shape, size_t rank) {
   return text + (rank == 1 ? ",)" : ")");
 }
 
-/// The element type that a native-order format character of the buffer protocol means.
-std::optional<DType> dtype_of_format(const char *format) {
-  if (!format || format[0] == '\0' || format[1] != '\0')
+/// The element type that a format of the buffer protocol means: one character after an optional byte order. The size
+/// of an 'l' depends on the byte order's mark, so the number of bytes decides.
+std::optional<DType> dtype_of_format(const char *format, Py_ssize_t bytes) {
+  std::string_view text(format ? format : "");
+  if (!text.empty() && std::string_view("=@<").find(text[0]) != std::string_view::npos)
+    text.remove_prefix(1);
+  if (text.size() != 1)
     return std::nullopt;
-  switch (format[0]) {
-  case 'e':
-    return DType::f16;
-  case 'f':
-    return DType::f32;
-  case 'd':
-    return DType::f64;
-  case '?':
-    return DType::i1;
-  case 'b':
-    return DType::i8;
-  case 'h':
-    return DType::i16;
-  case 'i':
-    return DType::i32;
-  case 'l':
-  case 'q':
-    return DType::i64;
-  case 'B':
-    return DType::u8;
-  case 'H':
-    return DType::u16;
-  case 'I':
-    return DType::u32;
-  case 'L':
-  case 'Q':
-    return DType::u64;
-  default:
+  auto is_one_of = [&](std::string_view characters) { return characters.find(text[0]) != std::string_view::npos; };
+  DLCode code = DLCode::floating;
+  if (is_one_of("bhilq"))
+    code = DLCode::integer;
+  else if (is_one_of("BHILQ"))
+    code = DLCode::unsigned_integer;
+  else if (is_one_of("?"))
+    code = DLCode::boolean;
+  else if (!is_one_of("efd"))
     return std::nullopt;
-  }
+  for (const DTypeInfo &entry : kDTypes)
+    if (entry.code == code && entry.size == bytes)
+      return entry.dtype;
+  return std::nullopt;
 }
 
 } // namespace
@@ -124,9 +112,9 @@ bool Arguments::describe_jax(size_t index, PyObject *leaf) {
     return false;
   any_jax_ = true;
   Py_buffer buffer;
-  if (PyObject_GetBuffer(leaf, &buffer, PyBUF_STRIDES | PyBUF_FORMAT) == 0) {
+  if (PyObject_GetBuffer(leaf, &buffer, PyBUF_RECORDS_RO) == 0) {
     py_buffers_.push_back(buffer);
-    if (std::optional<DType> dtype = dtype_of_format(buffer.format)) {
+    if (std::optional<DType> dtype = dtype_of_format(buffer.format, buffer.itemsize)) {
       auto rank = static_cast<size_t>(buffer.ndim);
       const auto *shape = reinterpret_cast<const int64_t *>(buffer.shape);
       const auto *strides = reinterpret_cast<const int64_t *>(buffer.strides);

@@ -137,14 +137,14 @@ void bind_executable(nb::module_ &module) {
       .def("__init__",
            [](Executable *self, std::shared_ptr<Device> device, const nb::dict &header, const nb::bytes &object,
               nb::object constants, std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree,
-              nb::object explain_structure, nb::object to_jax, int64_t memo_bytes, bool perf_map) {
+              nb::object explain_structure, nb::object jax_converter, int64_t memo_bytes, bool perf_map) {
              std::string code(object.c_str(), object.size());
              new (self) Executable(std::move(device), parse_program(header), code, std::move(constants),
                                    std::move(in_tree), std::move(out_tree),
-                                   {std::move(explain_structure), std::move(to_jax)}, memo_bytes, perf_map);
+                                   {std::move(explain_structure), std::move(jax_converter)}, memo_bytes, perf_map);
            },
            nb::arg("device"), nb::arg("header"), nb::arg("object"), nb::arg("constants"), nb::arg("in_tree"),
-           nb::arg("out_tree"), nb::arg("explain_structure"), nb::arg("to_jax"), nb::arg("memo_bytes"),
+           nb::arg("out_tree"), nb::arg("explain_structure"), nb::arg("jax_converter"), nb::arg("memo_bytes"),
            nb::arg("perf_map"))
       .def("__call__", [](Executable &self, const nb::args &args,
                           const nb::kwargs &kwargs) { return self.call(args, kwargs, Output::automatic); })

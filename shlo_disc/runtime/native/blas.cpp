@@ -2,13 +2,27 @@
 #include "blas.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string>
 
 namespace disc {
 
 Blas &Blas::instance() {
-  static Blas *blas = new Blas; // worker threads may outlive static destructors
+  static Blas *blas = [] {
+    // A dot on another thread must not leave the child of a fork with a locked mutex and one thread for good.
+    pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                   [] { instance().reset_after_fork(); });
+    return new Blas; // worker threads may outlive static destructors
+  }();
   return *blas;
+}
+
+void Blas::reset_after_fork() {
+  bool restore = inside_ > 0 && saved_threads_ != 1;
+  inside_ = 0;
+  mutex_.unlock();
+  if (restore)
+    set_threads_(saved_threads_);
 }
 
 void Blas::install(void *sgemm, void *dgemm, void *sgemv, void *dgemv) {

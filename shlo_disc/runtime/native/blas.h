@@ -37,6 +37,7 @@ public:
 private:
   void enter();
   void leave();
+  void reset_after_fork();
   void find_thread_control(void *function);
 
   Gemm<float> sgemm_ = nullptr;

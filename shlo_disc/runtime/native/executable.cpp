@@ -3,6 +3,7 @@
 
 #include "dot.h"
 #include "error.h"
+#include "without_gil.h"
 
 #include <nanobind/stl/string.h>
 
@@ -108,8 +109,7 @@ nb::object Executable::call(const nb::tuple &args, const nb::dict &kwargs, Outpu
   buffers.insert(buffers.end(), constant_addresses_.begin(), constant_addresses_.end());
   {
     Block arena(device_->allocator, plan->arena_bytes, BlockKind::arena);
-    nb::gil_scoped_release released;
-    code_->run(&runtime_, buffers.data(), plan->words.data(), arena.address());
+    without_gil([&] { code_->run(&runtime_, buffers.data(), plan->words.data(), arena.address()); });
   }
   if (output == Output::automatic)
     output = arguments.any_jax() ? Output::jax : Output::numpy;
@@ -130,11 +130,15 @@ nb::object Executable::make_results(const Plan &plan, std::vector<std::shared_pt
 }
 
 nb::object Executable::make_result(DType dtype, const int64_t *shape, size_t rank, std::shared_ptr<Block> block,
-                                   Output output) const {
+                                   Output output) {
   if (output == Output::buffer)
     return nb::cast(Buffer(std::move(block), dtype, std::vector<int64_t>(shape, shape + rank)));
   nb::object array = numpy_array(std::move(block), dtype, shape, rank);
-  return output == Output::jax ? hooks_.to_jax(array) : array;
+  if (output != Output::jax)
+    return array;
+  if (!to_jax_.is_valid())
+    to_jax_ = hooks_.jax_converter();
+  return to_jax_(array);
 }
 
 std::shared_ptr<const Plan> Executable::plan_for(const std::vector<int64_t> &symbols) const {

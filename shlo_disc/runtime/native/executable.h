@@ -34,7 +34,7 @@ enum class Output { automatic, numpy, jax, buffer };
 /// Python objects that calls need; set once by the Python face.
 struct ExecutableHooks {
   nb::object explain_structure; // (args, kwargs) -> message
-  nb::object to_jax;            // ndarray -> jax.Array
+  nb::object jax_converter;     // () -> (ndarray -> jax.Array); called once, when the first such result is wanted
 };
 
 class Executable {
@@ -71,8 +71,7 @@ private:
   std::vector<PyObject *> flatten(const nb::tuple &args, const nb::dict &kwargs, std::vector<nb::object> &owners);
   std::vector<std::shared_ptr<Block>> allocate_results(const Plan &plan) const;
   nb::object make_results(const Plan &plan, std::vector<std::shared_ptr<Block>> blocks, Output output);
-  nb::object make_result(DType dtype, const int64_t *shape, size_t rank, std::shared_ptr<Block> block,
-                         Output output) const;
+  nb::object make_result(DType dtype, const int64_t *shape, size_t rank, std::shared_ptr<Block> block, Output output);
 
   std::shared_ptr<Device> device_;
   DiscRuntime runtime_;
@@ -84,6 +83,7 @@ private:
   std::shared_ptr<Tree> in_tree_;
   std::shared_ptr<Tree> out_tree_;
   ExecutableHooks hooks_;
+  nb::object to_jax_; // what the hook returned
 };
 
 void bind_executable(nb::module_ &module);

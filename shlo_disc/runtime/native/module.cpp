@@ -9,6 +9,7 @@
 #include "executable.h"
 #include "object_code.h"
 #include "tree.h"
+#include "without_gil.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -86,8 +87,7 @@ void dot_words(Device &device, const std::vector<int64_t> &words) {
   if (words.size() * sizeof(int64_t) != sizeof dot)
     throw nb::value_error("wrong number of words");
   std::memcpy(&dot, words.data(), sizeof dot);
-  nb::gil_scoped_release released;
-  run_dot(device.pool, dot);
+  without_gil([&] { run_dot(device.pool, dot); });
 }
 
 void bind_tests(nb::module_ &module) {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Turns clusters into fusions: a private function that holds the ops, and a call where the values are needed.
 
-The function's attributes are what the later stages read: `disc.kind`, and `disc.columns` for row reductions.
+The function's attributes are what the later stages read: `disc.kind`; `disc.columns` for row reductions;
+`disc.collapsed` when every input is read at the index that is written.
 """
 
 from __future__ import annotations
@@ -113,6 +114,8 @@ class Outliner:
             operands = [view(self.materialize(value), dims) for value, dims in inputs]
             types = [tensor_type(body.output_dims(v), element_type_of(v)) for v in outputs]
             function, call = self._fusion(kind, operands, types, columns)
+            if isinstance(body, CollapsedBody):
+                function.attributes["disc.collapsed"] = ir.UnitAttr.get()
             block = function.entry_block
             with ir.InsertionPoint(block):
                 func.ReturnOp(body.build(dict(zip(inputs, block.arguments, strict=True)), outputs))

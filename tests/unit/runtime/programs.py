@@ -179,3 +179,103 @@ def add_one() -> Artifact:
         checks=checks,
     )
     return Artifact(fields, compile_ir(ADD_ONE_IR))
+
+
+Dim = int | dict[str, int]
+"""A size: a number, or coefficients by symbol name with "" for the constant."""
+
+
+def dim_text(dim: Dim) -> int | str:
+    """The size as headers write it, as jax.export prints it: "2*b + 1"."""
+    if isinstance(dim, int):
+        return dim
+    terms = [name if scale == 1 else f"{scale}*{name}" for name, scale in dim.items() if name]
+    return " + ".join(terms + ([str(dim[""])] if dim.get("") else []))
+
+
+def _plan_ir(symbols: list[str], dims: list[Dim], arena: int, checks: list[tuple[str, str, int]]) -> str:
+    """A plan that stores linear sizes and then evaluates checks `symbol predicate constant`, which must hold."""
+    lines: list[str] = []
+    for index, name in enumerate(symbols):
+        lines += [f"  %p.{name} = getelementptr i64, ptr %symbols, i64 {index}", f"  %{name} = load i64, ptr %p.{name}"]
+    for index, dim in enumerate([arena, *dims]):
+        terms = {"": dim} if isinstance(dim, int) else dim
+        lines.append(f"  %v{index}.0 = add i64 0, {terms.get('', 0)}")
+        step = 0
+        for name, scale in terms.items():
+            if name:
+                lines += [
+                    f"  %v{index}.m{step} = mul i64 %{name}, {scale}",
+                    f"  %v{index}.{step + 1} = add i64 %v{index}.{step}, %v{index}.m{step}",
+                ]
+                step += 1
+        lines += [
+            f"  %w{index} = getelementptr i64, ptr %words, i64 {index}",
+            f"  store i64 %v{index}.{step}, ptr %w{index}",
+        ]
+    lines.append("  br label %check0")
+    for index, (name, predicate, constant) in enumerate(checks):
+        lines += [
+            f"check{index}:",
+            f"  %c{index} = icmp {predicate} i64 %{name}, {constant}",
+            f"  br i1 %c{index}, label %check{index + 1}, label %fail{index}",
+            f"fail{index}:",
+            f"  ret i64 {index + 1}",
+        ]
+    lines += [f"check{len(checks)}:", "  ret i64 0"]
+    body = "\n".join(lines)
+    return f"define i64 @disc_plan(ptr %symbols, ptr %words) {{\n{body}\n}}\n"
+
+
+def _copy_ir(position: int, target: int, rank: int, first_word: int, item: int) -> str:
+    """Copies argument `position` to buffer `target` by a library call."""
+    lines = [f"  %n{target}.0 = add i64 0, {item}"]
+    for dim in range(rank):
+        lines += [
+            f"  %d{target}.{dim} = getelementptr i64, ptr %words, i64 {first_word + dim}",
+            f"  %s{target}.{dim} = load i64, ptr %d{target}.{dim}",
+            f"  %n{target}.{dim + 1} = mul i64 %n{target}.{dim}, %s{target}.{dim}",
+        ]
+    lines += [
+        f"  %ap{target} = getelementptr ptr, ptr %buffers, i64 {position}",
+        f"  %a{target} = load ptr, ptr %ap{target}",
+        f"  %rp{target} = getelementptr ptr, ptr %buffers, i64 {target}",
+        f"  %r{target} = load ptr, ptr %rp{target}",
+        f"  %u{target} = call ptr @memcpy(ptr %r{target}, ptr %a{target}, i64 %n{target}.{rank})",
+    ]
+    return "\n".join(lines)
+
+
+ITEM = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
+ITEM |= {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
+
+
+def identity(
+    arguments: list[tuple[str, list[Dim], str]],
+    symbols: list[dict[str, Any]] | None = None,
+    *,
+    arena: int = 0,
+    checks: list[tuple[str, str, int, dict[str, Any]]] = (),  # type: ignore[assignment]
+    **fields: Any,
+) -> Artifact:
+    """A program that returns its arguments. Arguments are (path, shape, dtype)."""
+    symbols = symbols or []
+    dims = [dim for _, shape, _ in arguments for dim in shape]
+    names = [str(entry["name"]) for entry in symbols]
+    plan = _plan_ir(names, [*dims, *dims], arena, [(name, op, constant) for name, op, constant, _ in checks])
+    word, copies = 1 + len(dims), []
+    for index, (_, shape, dtype) in enumerate(arguments):
+        copies.append(_copy_ir(index, len(arguments) + index, len(shape), word, ITEM[dtype]))
+        word += len(shape)
+    body = "\n".join(copies)
+    run = f"define void @disc_run(ptr %rt, ptr %buffers, ptr %words, ptr %arena) {{\n{body}\n  ret void\n}}\n"
+    specs = [array(path, [dim_text(dim) for dim in shape], dtype) for path, shape, dtype in arguments]
+    results = [{**spec, "path": f"result[{index}]"} for index, spec in enumerate(specs)]
+    head = header(
+        symbols=symbols,
+        arguments=specs,
+        results=results,
+        checks=[check for *_, check in checks],
+        **{"name": "identity", **fields},
+    )
+    return Artifact(head, compile_ir("declare ptr @memcpy(ptr, ptr, i64)\n" + plan + run))

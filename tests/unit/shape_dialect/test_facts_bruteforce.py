@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The fact engine against enumeration and against z3, on random facts and random questions.
 
-The oracle evaluates its own expression trees with NumPy, so that `Expr` is under test as well. A symbol without a maximum
-is enumerated up to a limit only: a wrong proof still shows as a counterexample, but a statement that holds up to the
-limit may be false beyond it, so the share of proved statements is exact for bounded symbols and too low for the others.
+The oracle evaluates its own expression trees with NumPy, so that `Expr` is under test as well. A symbol without a
+maximum is enumerated up to a limit only: a wrong proof still shows as a counterexample, but a statement that holds up
+to the limit may be false beyond it; the share of proved statements is exact for bounded symbols, too low for others.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import random
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
@@ -221,14 +222,116 @@ def report(tally: Tally) -> str:
 
 
 def test_random_sample() -> None:
-    tally = run(seed=1, cases=800)
+    tally = run(seed=1, cases=6_000)
     assert not tally.wrong, "\n".join(tally.wrong[:5])
     assert tally.counts["bounded proved"] > 0.5 * tally.counts["bounded total"]
 
 
 @pytest.mark.slow
 def test_random_many() -> None:
-    tally = run(seed=2, cases=100_000)
+    tally = run(seed=2, cases=200_000)
     print(report(tally))
-    assert tally.cases >= 100_000
+    assert tally.cases >= 200_000
+    assert not tally.wrong, "\n".join(tally.wrong[:5])
+
+
+def to_z3(z3: Any, tree: Tree) -> Any:
+    """The tree for z3. Its div and mod are Python's for the positive constant divisors that are used here."""
+    if tree[0] == "const":
+        return z3.IntVal(tree[1])
+    if tree[0] == "symbol":
+        return z3.Int(tree[1])
+    a, b = to_z3(z3, tree[1]), to_z3(z3, tree[2])
+    if tree[0] in ("max", "min"):
+        return z3.If(a >= b if tree[0] == "max" else a <= b, a, b)
+    return {"+": a + b, "-": a - b, "*": a * b, "//": a / b, "%": a % b}[tree[0]]
+
+
+def z3_relation(z3: Any, operator: str, left: Tree, right: Tree) -> Any:
+    a, b = to_z3(z3, left), to_z3(z3, right)
+    return {"==": a == b, "!=": a != b, ">=": a >= b, "<=": a <= b, ">": a > b, "<": a < b}[operator]
+
+
+def total_tree(rng: random.Random, names: list[str], depth: int) -> Tree:
+    """A tree that is defined everywhere: only positive constant divisors."""
+
+    def repair(tree: Tree) -> Tree:
+        if tree[0] in ("const", "symbol"):
+            return tree
+        left, right = repair(tree[1]), repair(tree[2])
+        return (tree[0], left, ("const", rng.choice((2, 3, 4, 8))) if tree[0] in ("//", "%") else right)
+
+    return repair(random_tree(rng, names, depth))
+
+
+def run_z3(seed: int, cases: int) -> Tally:
+    """Random questions over unbounded integers; a statement that z3 proves or refutes counts for the strength."""
+    z3 = pytest.importorskip("z3")
+    rng, tally, names = random.Random(seed), Tally(), ["a", "b", "c"]
+    while tally.cases < cases:
+        facts, solver = Facts(), z3.Solver()
+        solver.set("timeout", 150)
+        text = []
+        for name in names:
+            low = rng.choice((None, -2, 0, 1, 1))
+            divisor = rng.choice((1, 1, 2, 4))
+            facts.declare(name, low, None, divisor)
+            solver.add(z3.Int(name) % divisor == 0, *([] if low is None else [z3.Int(name) >= low]))
+            text.append(f"{name} >= {low} by {divisor}")
+        consistent = True
+        for _ in range(rng.choice((0, 1, 2, 3))):
+            operator = rng.choice(("==", ">=", "<=", ">=", "!="))
+            left, right = total_tree(rng, names, rng.choice((0, 1, 2))), total_tree(rng, names, rng.choice((0, 1)))
+            relation = Relation(operator, build(left), build(right))
+            text.append(str(relation))
+            solver.add(z3_relation(z3, operator, left, right))
+            try:
+                facts.add(relation)
+            except ProgramError:
+                consistent = False
+                break
+        satisfiable = solver.check()
+        if not consistent and satisfiable == z3.sat:
+            tally.wrong.append(f"contradiction claimed for {text}")
+        if not consistent or satisfiable != z3.sat:
+            tally.counts["z3 contradictions missed"] += consistent and satisfiable == z3.unsat
+            continue
+        for _ in range(6):
+            _ask_z3(z3, rng, names, facts, solver, text, tally)
+    return tally
+
+
+def _ask_z3(
+    z3: Any, rng: random.Random, names: list[str], facts: Facts, solver: Any, text: list[str], tally: Tally
+) -> None:
+    operator = rng.choice(("==", "!=", ">=", "<=", ">=", "<"))
+    left, right = total_tree(rng, names, rng.choice((1, 2, 3))), total_tree(rng, names, rng.choice((0, 1, 2)))
+    if rng.random() < 0.4:
+        right = (rng.choice(("+", "-", "max", "min")), left, right)
+    relation = Relation(operator, build(left), build(right))
+    answer = facts.prove(relation)
+    statement = z3_relation(z3, operator, left, right)
+    tally.cases += 1
+    for value, goal in ((True, z3.Not(statement)), (False, statement)):
+        solver.push()
+        solver.add(goal)
+        outcome = solver.check()
+        solver.pop()
+        if answer is value and outcome == z3.sat:
+            tally.wrong.append(f"{relation} is {answer} under {text}")
+        if outcome == z3.unsat and relation.lhs - relation.rhs != 0:
+            tally.counts["z3 total"] += 1
+            tally.counts["z3 proved"] += answer is value
+
+
+def test_z3_sample() -> None:
+    tally = run_z3(seed=1, cases=500)
+    assert not tally.wrong, "\n".join(tally.wrong[:5])
+    assert tally.counts["z3 proved"] > 0.5 * tally.counts["z3 total"]
+
+
+@pytest.mark.slow
+def test_z3_many() -> None:
+    tally = run_z3(seed=2, cases=30_000)
+    print(report(tally), "z3 contradictions missed", tally.counts["z3 contradictions missed"])
     assert not tally.wrong, "\n".join(tally.wrong[:5])

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The public functions: `compile` and `jit`."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from shlo_disc.compiler import import_stage, run_pipeline
+from shlo_disc.errors import ArgumentTypeError, DiscError, RecompileError, ShapeError
+from shlo_disc.executable import Executable
+from shlo_disc.options import Options
+
+
+def compile(  # noqa: A001
+    program: Any,
+    *,
+    target: str = "cpu",
+    options: Options | None = None,
+    args: Sequence[Any] | None = None,
+    kwargs: dict[str, Any] | None = None,
+    constraints: Sequence[str] = (),
+) -> Executable:
+    """Compile a program once, for every shape it admits.
+
+    program: a `jax.export.Exported`; StableHLO as text, bytecode or portable artifact (str, bytes or a path); or a JAX
+    function with `args=`/`kwargs=` whose leaves are arrays, `jax.ShapeDtypeStruct`s or pairs like ("b, s, 768",
+    "float32"). `constraints` are JAX's, e.g. "s <= 512", and apply to a JAX function.
+    target: "cpu".
+
+    Raises ProgramError when the program cannot be parsed or verified and UnsupportedError listing every construct that
+    cannot be compiled, with the user's source lines.
+    """
+    options = options or Options()
+    if target != "cpu":
+        raise DiscError(f"unknown target {target!r}; targets are 'cpu'")
+    compilation = import_stage(program, target, options, args, kwargs, constraints)
+    executable = Executable(run_pipeline(compilation))
+    if options.dump:
+        executable.dump(options.dump)
+    return executable
+
+
+class Jitted:
+    """A JAX function compiled on first use; see `jit`."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        dynamic: Any,
+        constraints: Sequence[str],
+        options: Options | None,
+        compile_once: bool,
+    ):
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._dynamic = dynamic
+        self._constraints = tuple(constraints)
+        self._options = options
+        self._compile_once = compile_once
+        self._lock = threading.Lock()
+        self._executables: list[Executable] = []
+
+    @property
+    def compile_count(self) -> int:
+        """How often this function was compiled."""
+        return len(self._executables)
+
+    @property
+    def executable(self) -> Executable:
+        """The newest executable. Raises ValueError before the first call."""
+        if not self._executables:
+            raise ValueError(f"{self.__name__} has not been called yet")
+        return self._executables[-1]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function. The first call exports and compiles it; later calls of any admissible size only run."""
+        if not self._executables:
+            self._compile_first(args, kwargs)
+        for executable in self._executables:
+            try:
+                return executable(*args, **kwargs)
+            except (ShapeError, ArgumentTypeError) as error:
+                if self._compile_once:
+                    raise RecompileError(f"this call does not fit the one compiled program: {error}") from error
+        executable = self._compile(args, kwargs)
+        self._executables.append(executable)
+        return executable(*args, **kwargs)
+
+    def _compile_first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        with self._lock:
+            if not self._executables:
+                self._executables.append(self._compile(args, kwargs))
+
+    def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
+        from jax import export
+
+        specs = export.symbolic_args_specs((args, kwargs), self._specification(args), self._constraints)
+        return compile(self._function, args=specs[0], kwargs=specs[1], options=self._options)
+
+    def _specification(self, args: tuple[Any, ...]) -> Any:
+        if self._dynamic is None or isinstance(self._dynamic, str):
+            return self._dynamic
+        return (tuple(self._dynamic), None)
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    dynamic: Any = None,
+    constraints: Sequence[str] = (),
+    options: Options | None = None,
+    compile_once: bool = True,
+) -> Any:
+    """Like `jax.jit`, but one compilation serves every size.
+
+    dynamic: the symbolic shapes, as `jax.export.symbolic_args_specs` takes them: one string for all arguments, or one
+    for each positional argument (None: static), e.g. dynamic=("b, s", "b, s, ...").
+    compile_once: a call that does not fit the compiled program raises RecompileError; with False it compiles again.
+    """
+    if function is None:
+        return functools.partial(
+            jit, dynamic=dynamic, constraints=constraints, options=options, compile_once=compile_once
+        )
+    return Jitted(function, dynamic, constraints, options, compile_once)

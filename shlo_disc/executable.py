@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What `compile` returns."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from shlo_disc import codegen
+from shlo_disc.compiler import STAGES, Compilation, artifact_header, constants_block
+from shlo_disc.errors import ArtifactError
+from shlo_disc.mlir import ir
+from shlo_disc.runtime import Artifact, Client, LoadedExecutable, MemoryStats, TreeSpec
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.types import parse_dim, product
+
+_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1}
+
+
+class KernelLaunch(NamedTuple):
+    """One step of the program: the kernel's name ("blas_dot" for a library product) and the kind of its fusion."""
+
+    name: str
+    kind: str
+
+
+@functools.cache
+def client(threads: int) -> Client:
+    """The process's client for a thread count; clients share nothing but the machine."""
+    return Client(threads=threads)
+
+
+class Executable:
+    """A compiled program: call it with arrays of any admissible shape.
+
+    Takes and returns NumPy arrays, jax.Arrays and DLPack arrays in the program's own pytree. Raises ShapeError on a
+    wrong rank, size or constraint and ArgumentTypeError on a wrong dtype or pytree; nothing has run then.
+    """
+
+    compile_count = 1
+
+    def __init__(self, compilation: Compilation):
+        self._compilation = compilation
+        self._artifact = _artifact(compilation)
+        signature = compilation.signature
+        self._loaded = client(compilation.options.threads).load(
+            self._artifact, in_tree=signature.in_tree, out_tree=signature.out_tree
+        )
+        self._output = compilation.options.output
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program."""
+        if self._output is None:
+            return self._loaded(*args, **kwargs)
+        return self._loaded.execute(args, kwargs, output=self._output)
+
+    # ---- what it is -----------------------------------------------------------------------------------------------
+
+    @property
+    def signature(self) -> Any:
+        """The arguments and results with their symbolic shapes."""
+        return self._compilation.signature
+
+    @property
+    def stages(self) -> list[str]:
+        """The names that `as_text` takes for MLIR, in pipeline order."""
+        return list(STAGES)
+
+    @property
+    def kernels(self) -> list[KernelLaunch]:
+        """Every launch of a call, in order."""
+        lowered = self._compilation.lowered
+        return [] if lowered is None else [KernelLaunch(*launch) for launch in lowered.launches]
+
+    @property
+    def timings(self) -> dict[str, float]:
+        """Seconds that each stage took."""
+        return dict(self._compilation.timings)
+
+    @property
+    def artifact(self) -> Artifact:
+        """The artifact: header, native code, constants."""
+        return self._artifact
+
+    @property
+    def loaded(self) -> LoadedExecutable:
+        """The runtime's executable."""
+        return self._loaded
+
+    def as_text(self, stage: str = "simplify") -> str:
+        """A stage's MLIR, or "llvm" (LLVM IR), "optimized-llvm", "asm". Raises ValueError on another name."""
+        c = self._compilation
+        if stage in c.snapshots:
+            return str(c.snapshots[stage])
+        exported = {"disc_plan", "disc_run"}
+        if stage == "llvm":
+            return c.llvm_ir
+        if stage == "optimized-llvm":
+            return codegen.optimized_llvm_ir(c.llvm_ir, c.cpu, c.options.opt_level, exported)
+        if stage == "asm":
+            return codegen.assembly(c.llvm_ir, c.cpu, c.options.opt_level, exported)
+        raise ValueError(f"no stage {stage!r}; stages are {', '.join([*STAGES, 'llvm', 'optimized-llvm', 'asm'])}")
+
+    def dump(self, directory: str | Path) -> list[Path]:
+        """Write every stage's text to `directory`; returns the files."""
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        files = []
+        for number, stage in enumerate(STAGES):
+            path = folder / f"{number}-{stage}.mlir"
+            path.write_text(self.as_text(stage))
+            files.append(path)
+        path = folder / f"{len(STAGES)}-codegen.ll"
+        path.write_text(self._compilation.llvm_ir)
+        return [*files, path]
+
+    # ---- what it needs --------------------------------------------------------------------------------------------
+
+    def out_shape(self, **dims: int) -> Any:
+        """The results' shapes and dtypes for given symbol values, in the program's result pytree."""
+        return self._loaded.output_shapes(**dims)
+
+    @property
+    def memory_stats(self) -> dict[str, Any]:
+        """The device's counters: live and peak bytes, allocations."""
+        return client(self._compilation.options.threads).devices()[0].memory_stats()
+
+    def memory(self, **dims: int) -> MemoryStats:
+        """Arena, result and constant bytes of one call at given symbol values."""
+        return self._loaded.memory_stats(**dims)
+
+    def peak_memory(self, **dims: int) -> int:
+        """Bytes that one call allocates (arena and results) at given symbol values."""
+        return self._loaded.peak_memory(**dims)
+
+    @property
+    def peak_memory_formula(self) -> str:
+        """`peak_memory` as an expression of the symbols, in bytes."""
+        c = self._compilation
+        module = c.snapshots["plan"]
+        arena = parse_dim(ir.StringAttr(module.attributes["disc.arena_bytes"]).value)
+        results = sum((_result_bytes(r) for r in self.signature.results), Expr.const(0))
+        return str(c.facts.simplify(arena + results))
+
+
+def _result_bytes(spec: Any) -> Expr:
+    width = _BYTES.get(spec.dtype) or int(spec.dtype.lstrip("iu")) // 8
+    return product(spec.dims) * width
+
+
+def _artifact(c: Compilation) -> Artifact:
+    trees = [_tree_json(t) for t in (c.signature.in_tree, c.signature.out_tree)]
+    header = artifact_header(c)
+    header["pytree"] = {k: v for k, v in zip(("in", "out"), trees, strict=True) if v is not _ABSENT}
+    if c.lowered is None:
+        raise ArtifactError("the program has not been lowered")
+    return Artifact(header, c.object, constants_block(c.lowered))
+
+
+_ABSENT = object()
+
+
+def _tree_json(treedef: Any) -> Any:
+    """The JSON form of a pytree; absent for plain signatures and for custom nodes, which need their class."""
+    if treedef is None:
+        return _ABSENT
+    try:
+        return TreeSpec.from_jax(treedef).to_json()
+    except ArtifactError:
+        return _ABSENT
+
+
+__all__ = ["Executable", "KernelLaunch", "client"]

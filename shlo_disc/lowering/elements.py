@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Elements on demand: the value of any tensor of a fusion at any position, emitted at the insertion point.
+
+A kernel asks for the elements it writes; each op knows which elements of its operands they need (a transpose permutes
+the position, a concatenate selects an operand), down to the loads. What was emitted once for a position is used again.
+This is the elemental emitter of XLA, over lanes instead of scalars. `width` lanes are computed together; with a width
+of 1 everything is scalar, which is how the GPU lowering uses it.
+
+Out-of-range reads never happen: where only some lanes or only some outcomes are valid (`pad`, `concatenate`), the reads
+below are masked or predicated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from shlo_disc.errors import CompilerError
+from shlo_disc.lowering.elementwise import (
+    Element,
+    Elementwise,
+    MathLibrary,
+    constant_like,
+    convert,
+    element_of,
+    from_memory,
+    like,
+)
+from shlo_disc.lowering.positions import Position, PositionMath, index_constant
+from shlo_disc.mlir import arith, ir, memref, scf, vector
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.transforms.fusion.access import ELEMENTWISE
+
+Positions = tuple[Position, ...]
+SizeOf = Callable[[Expr], ir.Value]
+
+
+@dataclass(frozen=True)
+class Validity:
+    """Which lanes may be read: `mask` per lane (None: all), `predicate` for all of them (None: true)."""
+
+    mask: ir.Value | None = None
+    predicate: ir.Value | None = None
+
+
+@dataclass
+class Elements:
+    """The emitter. `memory` maps tensors to memrefs, `size_of` gives the SSA value of a size."""
+
+    width: int
+    facts: Facts
+    size_of: SizeOf
+    library: MathLibrary
+    memory: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    bound: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    cached: dict[ir.Value, Callable[[Positions], ir.Value]] = field(default_factory=dict)
+    validity: Validity = field(default_factory=Validity)
+
+    def __post_init__(self) -> None:
+        self.math = PositionMath(self.width)
+        self.elementwise = Elementwise(self.library)
+        self._known: list[dict[object, ir.Value]] = [{}]
+
+    # ---- scopes ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def scope(self) -> Iterator[dict[object, ir.Value]]:
+        """Values emitted inside are forgotten at the end: they live in a nested region."""
+        self._known.append({})
+        try:
+            yield self._known[-1]
+        finally:
+            self._known.pop()
+
+    @contextmanager
+    def valid(self, mask: ir.Value | None = None, predicate: ir.Value | None = None) -> Iterator[None]:
+        """Reads inside happen only where `mask` (per lane) and `predicate` hold, too."""
+        outer = self.validity
+        combined_mask = _both(outer.mask, mask)
+        self.validity = Validity(combined_mask, _both(outer.predicate, predicate))
+        try:
+            yield
+        finally:
+            self.validity = outer
+
+    def emitted(self, value: ir.Value, positions: Positions) -> ir.Value | None:
+        """What an earlier request of this value at these positions gave, if it is still in reach."""
+        key = (value, positions, self.validity)
+        return next((known[key] for known in reversed(self._known) if key in known), None)
+
+    # ---- requests -------------------------------------------------------------------------------------------------
+
+    def at(self, value: ir.Value, positions: Positions) -> ir.Value:
+        """The element(s) of `value` at `positions`: a scalar when all lanes agree, else a vector of `width` lanes."""
+        if value in self.bound:
+            return self.bound[value]
+        known = self.emitted(value, positions)
+        if known is not None:
+            return known
+        if value in self.cached:
+            result = self.cached[value](positions)
+        elif value in self.memory:
+            result = self.load(self.memory[value], positions, element_of(value.type), dims_of(value))
+        else:
+            result = self._compute(value, positions)
+        self._known[-1][(value, positions, self.validity)] = result
+        return result
+
+    def _compute(self, value: ir.Value, positions: Positions) -> ir.Value:
+        op = value.owner.opview if isinstance(value.owner, ir.Operation) else value.owner
+        name = op.operation.name
+        if name in ELEMENTWISE:
+            operands = [self.at(v, positions if dims_of(v) else ()) for v in op.operands]
+            return self.elementwise.emit(op, operands)
+        from shlo_disc.lowering.index_rules import INDEX_RULES
+
+        rule = INDEX_RULES.get(name)
+        if rule is None:
+            raise CompilerError(f"lower: {name} reached a kernel and has no rule")
+        return rule(self, op, value, positions)
+
+    def splat(self, value: ir.Value) -> ir.Value:
+        """A scalar in every lane; vectors and one-lane kernels are left alone."""
+        if self.width == 1 or isinstance(value.type, ir.VectorType):
+            return value
+        return vector.broadcast(ir.VectorType.get([self.width], value.type), value)
+
+    def select(self, condition: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:
+        """`condition ? yes : no`, any of them scalar or vector."""
+        if any(isinstance(v.type, ir.VectorType) for v in (condition, yes, no)):
+            condition, yes, no = self.splat(condition), self.splat(yes), self.splat(no)
+        return arith.select(condition, yes, no)
+
+    def where(
+        self, condition: ir.Value, yes: Callable[[], ir.Value], no: Callable[[], ir.Value]
+    ) -> ir.Value:
+        """`condition ? yes() : no()`, each side reading only where its outcome is used."""
+        inverse = arith.xori(condition, constant_like(condition, 1))
+        with self._where(condition):
+            first = yes()
+        with self._where(inverse):
+            second = no()
+        return self.select(condition, first, second)
+
+    def _where(self, condition: ir.Value):  # noqa: ANN202
+        if isinstance(condition.type, ir.VectorType):
+            return self.valid(mask=condition)
+        return self.valid(predicate=condition)
+
+    # ---- memory ---------------------------------------------------------------------------------------------------
+
+    def load(self, buffer: ir.Value, positions: Positions, element: Element, dims: Dims) -> ir.Value:
+        """Read a memref: one scalar, one vector, or a gather, by how the lanes stand."""
+        if all(p.is_uniform for p in positions):
+            raw = self._load_scalar(buffer, [p.base for p in positions], element)
+        elif self._is_contiguous(positions):
+            raw = self._load_vector(buffer, [p.base for p in positions], element)
+        else:
+            raw = self._gather(buffer, self.linear_offset(positions, dims), element, len(dims))
+        return from_memory(raw, element)
+
+    @staticmethod
+    def _is_contiguous(positions: Positions) -> bool:
+        *outer, last = positions
+        return last.lanes is None and last.step == 1 and all(p.is_uniform for p in outer)
+
+    def _load_scalar(self, buffer: ir.Value, indices: list[ir.Value], element: Element) -> ir.Value:
+        if self.validity.predicate is None:
+            return memref.load(buffer, indices)
+        loop = scf.IfOp(self.validity.predicate, [element.memory()], has_else=True)
+        with ir.InsertionPoint(loop.then_block):
+            scf.yield_([memref.load(buffer, indices)])
+        with ir.InsertionPoint(loop.else_block):
+            scf.yield_([constant_of(element.memory())])
+        return loop.results[0]
+
+    def lane_mask(self) -> ir.Value | None:
+        """The mask and the predicate as one mask, None when every lane is valid."""
+        predicate = self.validity.predicate
+        return _both(self.validity.mask, None if predicate is None else self.splat(predicate))
+
+    def _load_vector(self, buffer: ir.Value, indices: list[ir.Value], element: Element) -> ir.Value:
+        type_ = ir.VectorType.get([self.width], element.memory())
+        mask = self.lane_mask()
+        if mask is None:
+            return vector.load(type_, buffer, indices)
+        return vector.maskedload(type_, buffer, indices, mask, splat_constant(type_))
+
+    def _gather(self, buffer: ir.Value, offset: Position, element: Element, rank: int) -> ir.Value:
+        type_ = ir.VectorType.get([self.width], element.memory())
+        mask = self.lane_mask() or splat_constant(ir.VectorType.get([self.width], ir.IntegerType.get_signless(1)), 1)
+        origin = [index_constant(0)] * rank
+        return vector.gather(type_, buffer, origin, self.math.as_lanes(offset), mask, splat_constant(type_))
+
+    def linear_offset(self, positions: Positions, dims: Dims) -> Position:
+        """The row-major element offset of a position."""
+        offset = positions[0]
+        for position, dim in zip(positions[1:], dims[1:], strict=True):
+            offset = self.math.add(self.math.scale(offset, self.size_of(dim), dim.constant), position)
+        return offset
+
+    # ---- sizes and integers -----------------------------------------------------------------------------------------
+
+    def shape_element(self, value: ir.Value, position: int) -> Position:
+        """Element `position` of an integer vector operand as a uniform position (sizes, starts, strides)."""
+        op = value.owner
+        if not isinstance(op, ir.Block) and op.operation.name == "disc.shape":
+            from shlo_disc.shape_dialect.types import dims_of_attr
+
+            return Position(self.size_of(dims_of_attr(op.attributes["dims"])[position]))
+        element = self.at(value, (Position(index_constant(position)),))
+        return self.as_index(element, element_of(value.type))
+
+    def as_index(self, value: ir.Value, element: Element) -> Position:
+        """An integer register value as a position."""
+        index = ir.IndexType.get()
+        cast = arith.index_castui if element.is_unsigned else arith.index_cast
+        if isinstance(value.type, ir.VectorType):
+            return Position(None, 0, cast(like(value, index), value))
+        return Position(cast(index, value))
+
+    def clamp(self, p: Position, high: ir.Value) -> Position:
+        """`min(max(p, 0), high)`."""
+        if p.is_uniform:
+            return Position(arith.minsi(arith.maxsi(p.base, index_constant(0)), high))
+        lanes = self.math.as_lanes(p)
+        zero, top = (vector.broadcast(lanes.type, v) for v in (index_constant(0), high))
+        return Position(None, 0, arith.minsi(arith.maxsi(lanes, zero), top))
+
+    def position_value(self, p: Position, element: Element) -> ir.Value:
+        """A position as an element (iota)."""
+        integer = ir.IntegerType.get_signless(64)
+        index = p.base if p.is_uniform else self.math.as_lanes(p)
+        wide = arith.index_cast(like(index, integer), index)
+        return convert(wide, Element("i64"), element)
+
+
+def _both(a: ir.Value | None, b: ir.Value | None) -> ir.Value | None:
+    if a is None or b is None:
+        return a if b is None else b
+    return arith.andi(a, b)
+
+
+def constant_of(type_: ir.Type, number: int = 0) -> ir.Value:
+    """A scalar constant of any element type."""
+    if isinstance(type_, ir.IntegerType):
+        return arith.constant(type_, ir.IntegerAttr.get(type_, number))
+    return arith.constant(type_, ir.FloatAttr.get(type_, float(number)))
+
+
+def splat_constant(type_: ir.VectorType, number: int = 0) -> ir.Value:
+    """A vector constant with one number in every lane."""
+    element = type_.element_type
+    is_integer = isinstance(element, ir.IntegerType)
+    attribute = ir.IntegerAttr.get(element, number) if is_integer else ir.FloatAttr.get(element, float(number))
+    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, attribute))
+
+
+def uniform(values: Sequence[ir.Value]) -> Positions:
+    """Positions at which all lanes stand together."""
+    return tuple(Position(v) for v in values)

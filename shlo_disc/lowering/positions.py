@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Positions: where along one axis the lanes of a kernel stand.
+
+A kernel computes `width` elements at once. Along each axis they all stand at the same place (uniform), at places a
+constant step apart (linear), or anywhere (scattered). Keeping the three apart is what turns a read of a tensor into a
+scalar load, a vector load or a gather.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shlo_disc.mlir import arith, ir, vector
+
+
+@dataclass(frozen=True)
+class Position:
+    """`base + step * lane`, or `lanes[lane]` when `lanes` is set. All are of MLIR's index type."""
+
+    base: ir.Value | None
+    step: int = 0
+    lanes: ir.Value | None = None
+
+    @property
+    def is_uniform(self) -> bool:
+        """All lanes stand at `base`."""
+        return self.lanes is None and self.step == 0
+
+
+def index_constant(value: int) -> ir.Value:
+    """An index constant at the insertion point."""
+    return arith.constant(ir.IndexType.get(), value)
+
+
+class PositionMath:
+    """Arithmetic on positions for a kernel of `width` lanes, at the insertion point."""
+
+    def __init__(self, width: int):
+        self.width = width
+
+    def vector_type(self, element: ir.Type) -> ir.VectorType:
+        """A vector of `width` lanes."""
+        return ir.VectorType.get([self.width], element)
+
+    def as_lanes(self, p: Position) -> ir.Value:
+        """The place of every lane as a vector of indices."""
+        if p.lanes is not None:
+            return p.lanes
+        type_ = self.vector_type(ir.IndexType.get())
+        base = vector.broadcast(type_, p.base)
+        if p.step == 0:
+            return base
+        lane = vector.step(type_)
+        if p.step != 1:
+            lane = arith.muli(lane, vector.broadcast(type_, index_constant(p.step)))
+        return arith.addi(base, lane)
+
+    def _splat(self, value: ir.Value) -> ir.Value:
+        return vector.broadcast(self.vector_type(ir.IndexType.get()), value)
+
+    def add(self, p: Position, offset: ir.Value | Position) -> Position:
+        """`p + offset`; the offset is a scalar index or a position."""
+        other = offset if isinstance(offset, Position) else Position(offset)
+        if p.lanes is None and other.lanes is None:
+            return Position(arith.addi(p.base, other.base), p.step + other.step)
+        return Position(None, 0, arith.addi(self.as_lanes(p), self.as_lanes(other)))
+
+    def scale(self, p: Position, factor: ir.Value, constant: int | None = None) -> Position:
+        """`p * factor`; `constant` is the factor's value when it is known."""
+        if constant == 1:
+            return p
+        if p.is_uniform:
+            return Position(arith.muli(p.base, factor))
+        if p.lanes is None and constant is not None:
+            return Position(arith.muli(p.base, factor), p.step * constant)
+        return Position(None, 0, arith.muli(self.as_lanes(p), self._splat(factor)))
+
+    def negate_from(self, limit: ir.Value, p: Position) -> Position:
+        """`limit - p`."""
+        if p.lanes is None:
+            return Position(arith.subi(limit, p.base), -p.step)
+        return Position(None, 0, arith.subi(self._splat(limit), p.lanes))
+
+    def divmod(self, p: Position, divisor: ir.Value) -> tuple[Position, Position]:
+        """Quotient and remainder of a nonnegative position."""
+        if p.is_uniform:
+            return Position(arith.divui(p.base, divisor)), Position(arith.remui(p.base, divisor))
+        lanes, splat = self.as_lanes(p), self._splat(divisor)
+        return Position(None, 0, arith.divui(lanes, splat)), Position(None, 0, arith.remui(lanes, splat))
+
+    def compare(self, predicate: arith.CmpIPredicate, p: Position, bound: ir.Value) -> ir.Value:
+        """`p predicate bound` as i1, or a vector of i1 when lanes may differ."""
+        if p.is_uniform:
+            return arith.cmpi(predicate, p.base, bound)
+        return arith.cmpi(predicate, self.as_lanes(p), self._splat(bound))

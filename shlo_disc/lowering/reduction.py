@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Combining elements with the body of a `reduce`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from shlo_disc.lowering.elementwise import Element, Elementwise, constant_like, element_of, round_to
+from shlo_disc.mlir import arith, ir, vector
+
+Accumulators = list[ir.Value]
+
+_MONOIDS = {"add", "multiply", "maximum", "minimum", "and", "or", "xor"}
+
+
+class Combiner:
+    """The body of a reduce op on register values, scalar or vector."""
+
+    def __init__(self, op: ir.OpView, elementwise: Elementwise):
+        self.op = op
+        self.elementwise = elementwise
+        self.block = op.regions[0].blocks[0]
+        self.elements = [element_of(v.type) for v in op.results]
+
+    @property
+    def monoid(self) -> str | None:
+        """"add", "maximum", ... when the body is that one op on one value; None for any other body."""
+        ops = list(self.block.operations)
+        if len(ops) != 2 or len(self.elements) != 1:
+            return None
+        name = ops[0].operation.name.removeprefix("stablehlo.")
+        arguments = set(self.block.arguments)
+        is_plain = name in _MONOIDS and set(ops[0].operands) == arguments and ops[1].operands[0] == ops[0].results[0]
+        return name if is_plain else None
+
+    def identity(self, monoid: str) -> float | int:
+        """The neutral element of a monoid on this reduce's element type."""
+        element = self.elements[0]
+        if monoid == "add" or monoid in ("or", "xor"):
+            return 0
+        if monoid == "multiply":
+            return 1
+        if monoid == "and":
+            return -1
+        largest, smallest = _extremes(element)
+        return smallest if monoid == "maximum" else largest
+
+    def combine(self, left: Sequence[ir.Value], right: Sequence[ir.Value], exact: bool = False) -> Accumulators:
+        """body(left, right). Sums and products of half floats stay in f32 unless `exact`."""
+        values = dict(zip(self.block.arguments, [*left, *right], strict=True))
+        *ops, terminator = self.block.operations
+        for op in ops:
+            values[op.results[0]] = self._emit(op, [values[v] for v in op.operands], exact)
+        return [values[v] for v in terminator.operands]
+
+    def _emit(self, op: ir.OpView, operands: list[ir.Value], exact: bool) -> ir.Value:
+        name = op.operation.name
+        if name == "stablehlo.constant":
+            attribute = ir.DenseElementsAttr(op.attributes["value"])
+            return scalar_of(attribute, element_of(op.results[0].type))
+        if name == "stablehlo.add" and not exact and element_of(op.results[0].type).is_half:
+            return arith.addf(*operands)
+        return self.elementwise.emit(op, operands)
+
+    def across_lanes(self, accumulators: Accumulators, width: int) -> Accumulators:
+        """Fold `width` lanes (a power of two) into one scalar each, halving the vectors."""
+        while width > 1:
+            width //= 2
+            low = [_half(a, 0, width) for a in accumulators]
+            high = [_half(a, width, width) for a in accumulators]
+            accumulators = self.combine(low, high)
+        return [vector.extract(a, [], [0]) for a in accumulators]
+
+    def rounded(self, accumulators: Accumulators) -> Accumulators:
+        """The final values as the result's elements."""
+        return [round_to(a, e) for a, e in zip(accumulators, self.elements, strict=True)]
+
+
+def _half(value: ir.Value, start: int, width: int) -> ir.Value:
+    type_ = ir.VectorType.get([width], ir.VectorType(value.type).element_type)
+    return vector.extract_strided_slice(type_, value, [start], [width], [1])
+
+
+def _extremes(element: Element) -> tuple[float | int, float | int]:
+    if element.is_float:
+        return math.inf, -math.inf
+    if element.is_bool:
+        return 1, 0
+    if element.is_unsigned:
+        return -1, 0
+    return (1 << (element.width - 1)) - 1, -(1 << (element.width - 1))
+
+
+def scalar_of(attribute: ir.DenseElementsAttr, element: Element) -> ir.Value:
+    """The element of a splat constant as a register value."""
+    number = attribute.get_splat_value().value
+    type_ = element.register()
+    if isinstance(type_, ir.IntegerType):
+        return arith.constant(type_, ir.IntegerAttr.get(type_, int(number)))
+    return arith.constant(type_, ir.FloatAttr.get(type_, float(number)))
+
+
+def start_values(combiner: Combiner, init: Sequence[ir.Value], lanes: int) -> tuple[Accumulators, bool]:
+    """What each lane starts from, and whether the initial values still have to be combined at the end.
+
+    With a monoid lanes start from its neutral element; any other body runs on one lane from the initial values.
+    """
+    monoid = combiner.monoid
+    if monoid is None:
+        return list(init), False
+    scalar = constant_like(init[0], combiner.identity(monoid))
+    if lanes == 1:
+        return [scalar], True
+    return [vector.broadcast(ir.VectorType.get([lanes], scalar.type), scalar)], True

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The `lower` stage for CPUs: fusions become kernels, calls become launches of a host program.
+
+Kernels are built once per distinct body: a fusion whose symbols have other names, or whose sizes are other expressions
+of which the same facts hold, uses the kernel that exists.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from shlo_disc.errors import CompilerError
+from shlo_disc.lowering.elements import MathLibrary
+from shlo_disc.lowering_cpu import vector_math
+from shlo_disc.lowering_cpu.constants import dense_bytes
+from shlo_disc.lowering_cpu.dot import BlasDot, match_blas
+from shlo_disc.lowering_cpu.entry import write_entry
+from shlo_disc.lowering_cpu.host import Check, DotCall, Launch, Place, Words, write_plan, write_run
+from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame, Kernel
+from shlo_disc.lowering_cpu.loop_kernel import build_loop
+from shlo_disc.lowering_cpu.row_kernel import build_rows
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.annotate import entry_block
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.types import Dims, parse_dim
+from shlo_disc.transforms.views import root
+
+SERIAL_WORK = 60_000
+"""Simple vector-lane operations below which a kernel is not worth handing to a second thread: some 10 microseconds."""
+
+_SYMBOL = re.compile(r'@(?:"([^"]+)"|([A-Za-z_][\w$.]*))')
+
+
+@dataclass
+class LoweredProgram:
+    """A module with the kernels and the host program, and what the artifact's header needs to know."""
+
+    module: ir.Module
+    words: Words
+    checks: list[Check]
+    constants: list[bytes]
+    launches: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Lowering:
+    """Lowers one planned module."""
+
+    def __init__(self, module: ir.Module, facts: Facts, options: CpuOptions):
+        self.source = module
+        self.facts = facts
+        self.options = options
+        self.library: MathLibrary = vector_math  # type: ignore[assignment]
+        self.target = ir.Module.create()
+        self.kernels: dict[str, Kernel] = {}
+        self.entries: dict[Kernel, str] = {}
+        self.names: dict[str, int] = {}
+        self.launches: list[tuple[str, str]] = []
+
+    @cached_property
+    def functions(self) -> dict[str, func.FuncOp]:
+        """The fusions by name."""
+        return {op.name.value: op for op in self.source.body.operations if isinstance(op, func.FuncOp)}
+
+    # ---- kernels --------------------------------------------------------------------------------------------------
+
+    def kernel_for(self, fusion: func.FuncOp) -> tuple[Kernel, dict[str, Expr]]:
+        """The kernel of a fusion, and what its size names stand for here."""
+        text = str(fusion).replace(f"@{fusion.name.value}(", "@fusion(", 1)
+        renamed, meaning = self._rename(text) if "disc.collapsed" in fusion.attributes else (text, {})
+        key = renamed + self._known_facts(meaning)
+        if key not in self.kernels:
+            self.kernels[key] = self._build(fusion, renamed, meaning)
+        return self.kernels[key], meaning
+
+    @staticmethod
+    def _rename(text: str) -> tuple[str, dict[str, Expr]]:
+        """Sizes renamed in order of appearance."""
+        meaning: dict[str, Expr] = {}
+        short: dict[str, str] = {}
+
+        def replace(match: re.Match[str]) -> str:
+            name = match.group(1) or match.group(2)
+            if name == "fusion":
+                return match.group(0)
+            if name not in short:
+                short[name] = f"n{len(short)}"
+                meaning[short[name]] = parse_dim(name)
+            return "@" + short[name]
+
+        return _SYMBOL.sub(replace, text), meaning
+
+    def _known_facts(self, meaning: dict[str, Expr]) -> str:
+        return "".join(f" {name}:{self._divisor(e)},{self.facts.range(e)[1]}" for name, e in meaning.items())
+
+    def _divisor(self, size: Expr) -> int:
+        return next((k for k in (64, 32, 16, 8, 4, 2) if self.facts.divides(k, size)), 1)
+
+    def _build(self, fusion: func.FuncOp, text: str, meaning: dict[str, Expr]) -> Kernel:
+        facts = self.facts
+        if meaning:
+            facts = Facts()
+            for name, size in meaning.items():
+                low, high = self.facts.range(size)
+                hint = self.facts.estimate(size)
+                facts.declare(name, min=low or 0, max=high, divisor=self._divisor(size), hints=(hint,))
+            holder = ir.Module.parse(text)
+            fusion = next(op for op in holder.body.operations if isinstance(op, func.FuncOp))
+        kind = ir.StringAttr(fusion.attributes["disc.kind"]).value
+        name = self._unique(self._describe(fusion, kind))
+        frame = Frame(fusion, facts, self.options, self.library)
+        frame.open(self.target, name)
+        with ir.InsertionPoint(frame.entry):
+            rows = kind == "row_reduce" and "disc.columns" in fusion.attributes
+            total, cost = build_rows(frame) if rows else build_loop(frame)
+        frame.close()
+        kernel = Kernel(name, frame.function, frame.sizes, total, cost)
+        self.entries[kernel] = write_entry(frame, name)
+        return kernel
+
+    def _unique(self, name: str) -> str:
+        number = self.names.get(name, 0)
+        self.names[name] = number + 1
+        return f"{name}_{number}" if number else name
+
+    @staticmethod
+    def _describe(fusion: func.FuncOp, kind: str) -> str:
+        """`row_reduce_add_exponential_divide`: the kind and the first telling ops."""
+        plain = {"constant", "shape", "broadcast_in_dim", "dynamic_broadcast_in_dim", "reshape", "dynamic_reshape",
+                 "return", "reduce"}  # fmt: skip
+        names = [op.operation.name.split(".")[-1] for op in fusion.entry_block.operations]
+        telling = list(dict.fromkeys(n for n in names if n not in plain))
+        return "_".join([kind, *telling[:4]])
+
+    # ---- the host program -------------------------------------------------------------------------------------------
+
+    def steps(self, places: dict[ir.Value, Place]) -> list[Launch | DotCall]:
+        """One step for each call of the entry function."""
+        steps: list[Launch | DotCall] = []
+        for call in entry_block(self.source).operations:
+            if call.operation.name != "func.call":
+                continue
+            callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+            fusion = self.functions[callee]
+            inputs = [places[root(v)] for v in call.operands]
+            outputs = [places[r] for r in call.results]
+            blas = match_blas(fusion) if callee.startswith("dot") else None
+            if blas is not None:
+                steps.append(self._dot(blas, inputs, outputs))
+                self.launches.append(("blas_dot", "dot"))
+            else:
+                steps.append(self._launch(fusion, [*inputs, *outputs]))
+        return steps
+
+    @staticmethod
+    def _dot(dot: BlasDot, inputs: list[Place], outputs: list[Place]) -> DotCall:
+        return DotCall(tuple(dot.words()), (inputs[dot.lhs], inputs[dot.rhs], outputs[0]))
+
+    def _launch(self, fusion: func.FuncOp, buffers: list[Place]) -> Launch:
+        kernel, meaning = self.kernel_for(fusion)
+
+        def here(e: Expr) -> Expr:
+            return e.substitute(meaning) if meaning else e
+
+        total = here(kernel.total)
+        kind = ir.StringAttr(fusion.attributes["disc.kind"]).value
+        self.launches.append((kernel.name, kind))
+        return Launch(kernel.name, tuple(buffers), tuple(here(s) for s in kernel.sizes), total, self._grain(kernel))
+
+    def _grain(self, kernel: Kernel) -> Expr:
+        return Expr.const(max(1, SERIAL_WORK // kernel.cost))
+
+
+def lower(
+    module: ir.Module,
+    facts: Facts,
+    *,
+    arguments: Sequence[Dims],
+    results: Sequence[Dims],
+    kept: Sequence[int],
+    symbols: Sequence[str],
+    checks: Sequence[Check],
+    options: CpuOptions,
+) -> LoweredProgram:
+    """Lower a planned module. `arguments` and `results` are the symbolic shapes of all leaves of the signature."""
+    with ir.Location.unknown():
+        lowering = Lowering(module, facts, options)
+        constants: list[bytes] = []
+        places = _places(module, kept, len(arguments), len(results), constants)
+        steps = lowering.steps(places)
+        arena = parse_dim(ir.StringAttr(module.operation.attributes["disc.arena_bytes"]).value)
+        words = Words([arena, *(d for dims in (*arguments, *results) for d in dims)])
+        for check in checks:
+            for operand in check.operands:
+                words.place(operand)
+        run = write_run(steps, words)
+        plan = write_plan(symbols, checks, words)
+        for kernel, entry in lowering.entries.items():
+            types = ", ".join(map(str, kernel.function.type.inputs))
+            append_text(lowering.target, entry, [f"func.func private @{kernel.name}({types})"])
+        entries = [f"llvm.func @{k.name}_entry(!llvm.ptr, i64, i64)" for k in lowering.entries]
+        append_text(lowering.target, plan, [])
+        append_text(lowering.target, run, entries)
+    if not lowering.target.operation.verify():
+        raise CompilerError("lower: the lowered module does not verify")
+    return LoweredProgram(lowering.target, words, list(checks), constants, lowering.launches)
+
+
+def append_text(module: ir.Module, text: str, declarations: Sequence[str]) -> None:
+    """Parse one function that refers to functions of `module`, declared for the parser, and append it."""
+    holder = ir.Module.parse("\n".join([*declarations, text]))
+    function = list(holder.body.operations)[-1].operation
+    function.detach_from_parent()
+    module.body.append(function)
+
+
+def _places(
+    module: ir.Module, kept: Sequence[int], arguments: int, results: int, constants: list[bytes]
+) -> dict[ir.Value, Place]:
+    """Where every buffer of the entry function is: arguments, results and constants in `buffers`, the rest in arena."""
+    block = entry_block(module)
+    places = {value: Place("buffer", leaf) for value, leaf in zip(block.arguments, kept, strict=True)}
+    for op in block.operations:
+        if op.operation.name == "stablehlo.constant":
+            places[op.results[0]] = Place("buffer", arguments + results + len(constants))
+            attribute = ir.DenseElementsAttr(op.attributes["value"])
+            constants.append(dense_bytes(attribute, ir.RankedTensorType(op.results[0].type)))
+        elif op.operation.name == "func.call":
+            for result, entry in zip(op.results, ir.ArrayAttr(op.attributes["disc.buffers"]), strict=True):
+                entry = ir.DictAttr(entry)
+                if ir.StringAttr(entry["space"]).value == "result":
+                    places[result] = Place("buffer", arguments + ir.IntegerAttr(entry["index"]).value)
+                else:
+                    places[result] = Place("arena", 0, parse_dim(ir.StringAttr(entry["offset"]).value))
+    return places
+

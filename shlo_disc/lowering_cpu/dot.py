@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Dots through BLAS: a dot_general of any layout as batched matrix products over strided views, without transposes.
+
+Sizes that lie next to each other in every operand that has them become one; those that do not become batch sizes, with
+a stride of zero where an operand lacks them. A transpose of the result is only another set of strides.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from shlo_disc.lowering.elementwise import element_of
+from shlo_disc.mlir import func, ir, stablehlo
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.propagate import integers
+from shlo_disc.shape_dialect.types import Dims, dims_of, product
+
+MAX_BATCH = 4
+_ZERO = Expr.const(0)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A loop of the product: its size and its stride, in elements, in each of lhs, rhs and result (0: not there)."""
+
+    size: Expr
+    lhs: Expr
+    rhs: Expr
+    result: Expr
+
+
+@dataclass(frozen=True)
+class BlasDot:
+    """One call of the runtime's `dot`. `lhs`, `rhs` are operand numbers of the fusion; dtype 0 is f32, 1 is f64."""
+
+    dtype: int
+    lhs: int
+    rhs: int
+    batch: tuple[Axis, ...]
+    m: Axis
+    n: Axis
+    k: Axis
+
+    def words(self) -> list[Expr]:
+        """The fields of `DiscDot` before its pointers."""
+        padding = MAX_BATCH - len(self.batch)
+        one = Expr.const(1)
+
+        def column(values: list[Expr], fill: Expr) -> list[Expr]:
+            return values + [fill] * padding
+
+        words = [Expr.const(self.dtype), Expr.const(len(self.batch))]
+        words += column([a.size for a in self.batch], one)
+        words += column([a.lhs for a in self.batch], _ZERO)
+        words += column([a.rhs for a in self.batch], _ZERO)
+        words += column([a.result for a in self.batch], _ZERO)
+        words += [self.m.size, self.n.size, self.k.size]
+        words += [self.m.lhs, self.k.lhs, self.k.rhs, self.n.rhs, self.m.result, self.n.result]
+        return words
+
+
+def strides_of(dims: Dims) -> list[Expr]:
+    """Row-major strides in elements."""
+    return [product(dims[i + 1 :]) for i in range(len(dims))]
+
+
+def match_blas(fusion: func.FuncOp) -> BlasDot | None:
+    """The BLAS form of a fusion of kind "dot"; None when the dtype or the layout has none."""
+    operations = list(fusion.entry_block.operations)
+    dot = operations[0]
+    if dot.operation.name != "stablehlo.dot_general" or len(operations) > 3:
+        return None
+    dtype = {"f32": 0, "f64": 1}.get(element_of(dot.operands[0].type).name)
+    if dtype is None or element_of(dot.results[0].type) != element_of(dot.operands[0].type):
+        return None
+    arguments = list(fusion.entry_block.arguments)
+    if any(v not in arguments for v in dot.operands):
+        return None
+    strides = strides_of(dims_of(dot.results[0]))
+    if len(operations) == 3:
+        permutation = integers(operations[1].attributes["permutation"])
+        transposed = strides_of(dims_of(operations[1].results[0]))
+        strides = [transposed[permutation.index(i)] for i in range(len(strides))]
+    lhs, rhs = (arguments.index(v) for v in dot.operands)
+    return _choose(dtype, lhs, rhs, *_axes(dot, strides))
+
+
+def _axes(dot: ir.OpView, strides: list[Expr]) -> tuple[list[Axis], list[Axis], list[Axis], list[Axis]]:
+    """The batch, m, n and k loops, outermost first, neighbours merged."""
+    numbers = stablehlo.DotDimensionNumbers(dot.attributes["dot_dimension_numbers"])
+    lhs_dims, rhs_dims = dims_of(dot.operands[0]), dims_of(dot.operands[1])
+    lhs_strides, rhs_strides = strides_of(lhs_dims), strides_of(rhs_dims)
+    lhs_batch, rhs_batch = list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)
+    lhs_inner, rhs_inner = list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)
+    lhs_free = [i for i in range(len(lhs_dims)) if i not in {*lhs_batch, *lhs_inner}]
+    rhs_free = [i for i in range(len(rhs_dims)) if i not in {*rhs_batch, *rhs_inner}]
+    result = iter(strides)
+    batch = [
+        Axis(lhs_dims[i], lhs_strides[i], rhs_strides[j], next(result))
+        for i, j in zip(lhs_batch, rhs_batch, strict=True)
+    ]
+    m = [Axis(lhs_dims[i], lhs_strides[i], _ZERO, next(result)) for i in lhs_free]
+    n = [Axis(rhs_dims[j], _ZERO, rhs_strides[j], next(result)) for j in rhs_free]
+    k = [
+        Axis(lhs_dims[i], lhs_strides[i], rhs_strides[j], _ZERO)
+        for i, j in sorted(zip(lhs_inner, rhs_inner, strict=True))
+    ]
+    return _merge(batch), _merge(m), _merge(n), _merge(k)
+
+
+def _merge(axes: list[Axis]) -> list[Axis]:
+    merged: list[Axis] = []
+    for axis in (a for a in axes if a.size.constant != 1):
+        last = merged[-1] if merged else None
+        if last is not None and all(
+            getattr(last, side) == getattr(axis, side) * axis.size for side in ("lhs", "rhs", "result")
+        ):
+            merged[-1] = Axis(last.size * axis.size, axis.lhs, axis.rhs, axis.result)
+        else:
+            merged.append(axis)
+    return merged
+
+
+def _choose(
+    dtype: int, lhs: int, rhs: int, batch: list[Axis], m: list[Axis], n: list[Axis], k: list[Axis]
+) -> BlasDot | None:
+    """The split into one matrix product and batch sizes in which every matrix has a unit stride."""
+    one = Expr.const(1)
+    unit = [Axis(one, one, one, one)]
+    if len(k) > 1:
+        return None
+    inner = (k or unit)[0]
+    for row, column in itertools.product(reversed(m or unit), reversed(n or unit)):
+        outer = batch + [a for a in m if a is not row] + [a for a in n if a is not column]
+        units = (
+            one in (row.lhs, inner.lhs) and one in (column.rhs, inner.rhs) and one in (row.result, column.result)
+        )
+        if units and len(outer) <= MAX_BATCH:
+            return BlasDot(dtype, lhs, rhs, tuple(outer), row, column, inner)
+    return None

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The frame of a CPU kernel: a function over memrefs, a range of work, and the sizes it uses.
+
+    func.func private @kernel(inputs..., outputs..., %begin: index, %end: index, sizes...)
+
+Sizes are arguments, added when the body first asks for them, so kernels over other symbols but with the same body are
+one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from shlo_disc.lowering.elements import Elements, MathLibrary, Positions
+from shlo_disc.lowering.elementwise import Element, element_of, to_memory
+from shlo_disc.lowering.positions import Position, index_constant
+from shlo_disc.mlir import arith, func, ir, memref, scf, vector
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.types import DYNAMIC, Dims, dims_of
+
+
+@dataclass(frozen=True)
+class CpuOptions:
+    """What kernels need to know of the target: `vector_bits` of a register, `unroll` registers worked on together."""
+
+    vector_bits: int = 512
+    unroll: int = 2
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A finished kernel. `sizes` are the expressions of its size arguments, over the names of its fusion."""
+
+    name: str
+    function: func.FuncOp
+    sizes: list[Expr]
+    total: Expr
+    cost: int
+
+
+@dataclass
+class Frame:
+    """A kernel under construction, with the insertion point at the end of its entry block."""
+
+    fusion: func.FuncOp
+    facts: Facts
+    options: CpuOptions
+    library: MathLibrary
+    sizes: list[Expr] = field(default_factory=list)
+
+    def open(self, module: ir.Module, name: str) -> None:
+        """Create the function."""
+        block = self.fusion.entry_block
+        terminator = block.operations[len(block.operations) - 1]
+        self.inputs = list(block.arguments)
+        self.outputs = list(terminator.operands)
+        types = [memref_type(v) for v in [*self.inputs, *self.outputs]]
+        index = ir.IndexType.get()
+        with ir.InsertionPoint(module.body):
+            type_ = ir.FunctionType.get([*types, index, index], [])
+            self.function = func.FuncOp(name, type_, visibility="private")
+        self.entry = self.function.add_entry_block()
+        arguments = list(self.entry.arguments)
+        count = len(self.inputs)
+        self.input_buffers = arguments[:count]
+        self.output_buffers = arguments[count:-2]
+        self.begin, self.end = arguments[-2:]
+        for value in [*self.inputs, *self.outputs]:
+            for dim in dims_of(value):
+                if dim.constant is None:
+                    self._size_argument(dim)
+
+    def close(self) -> None:
+        """Fix the function's type, after the body is complete."""
+        with ir.InsertionPoint(self.entry):
+            func.ReturnOp([])
+        types = [a.type for a in self.entry.arguments]
+        self.function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+
+    def _size_argument(self, size: Expr) -> ir.Value:
+        if size not in self.sizes:
+            self.sizes.append(size)
+            self.entry.add_argument(ir.IndexType.get(), ir.Location.current)
+        first = len(self.inputs) + len(self.outputs) + 2
+        return self.entry.arguments[first + self.sizes.index(size)]
+
+    def size_of(self, size: Expr) -> ir.Value:
+        """The value of a size: a constant or an argument."""
+        return index_constant(size.constant) if size.constant is not None else self._size_argument(size)
+
+    def elements(self, width: int) -> Elements:
+        """An emitter that reads this kernel's inputs."""
+        memory = dict(zip(self.inputs, self.input_buffers, strict=True))
+        return Elements(width, self.facts, self.size_of, self.library, memory)
+
+    def width(self) -> int:
+        """Lanes worked on together: `unroll` registers of the widest element type, a power of two."""
+        widest = 32
+        for op in self.fusion.entry_block.operations:
+            for value in [*op.operands, *op.results]:
+                if isinstance(value.type, ir.RankedTensorType) and dims_of(value):
+                    widest = max(widest, element_of(value.type).width)
+        return max(1, self.options.unroll * self.options.vector_bits // widest)
+
+
+def memref_type(value: ir.Value) -> ir.MemRefType:
+    """A contiguous memref for a tensor."""
+    shape = [DYNAMIC if d.constant is None else d.constant for d in dims_of(value)]
+    return ir.MemRefType.get(shape, element_of(value.type).memory())
+
+
+def store(
+    buffer: ir.Value, value: ir.Value, positions: Positions, element: Element, elements: Elements
+) -> None:
+    """Write the element(s) at `positions`, whose last axis carries the lanes."""
+    value = to_memory(value, element)
+    indices = [p.base for p in positions]
+    if all(p.is_uniform for p in positions):
+        memref.store(value, buffer, indices)
+        return
+    value = elements.splat(value)
+    mask = elements.lane_mask()
+    if mask is None:
+        vector.store(value, buffer, indices)
+    else:
+        vector.maskedstore(buffer, indices, mask, value)
+
+
+def for_range(begin: ir.Value, end: ir.Value, body: Callable[[ir.Value], None], step: ir.Value | None = None) -> None:
+    """A plain counted loop."""
+    loop = scf.ForOp(begin, end, step or index_constant(1), [])
+    with ir.InsertionPoint(loop.body):
+        body(loop.induction_variable)
+        scf.yield_([])
+
+
+def over_lanes(
+    elements: Elements,
+    begin: ir.Value,
+    end: ir.Value,
+    divisible: bool,
+    carried: list[ir.Value],
+    body: Callable[[Position, list[ir.Value], ir.Value | None], list[ir.Value]],
+) -> list[ir.Value]:
+    """Vectors over [begin, end), then one masked vector for the rest unless the length is a multiple of the width.
+
+    `body(position, carried, mask)` returns the next carried values; with a mask it must leave masked lanes alone.
+    """
+    width = elements.width
+    step = index_constant(width)
+    length = arith.subi(end, begin)
+    rest = arith.remui(length, step)
+    main_end = end if divisible or width == 1 else arith.subi(end, rest)
+    lane_step = 1 if width > 1 else 0
+    loop = scf.ForOp(begin, main_end, step, carried)
+    with ir.InsertionPoint(loop.body), elements.scope():
+        results = body(Position(loop.induction_variable, lane_step), list(loop.inner_iter_args), None)
+        scf.yield_(results)
+    if divisible or width == 1:
+        return list(loop.results)
+    some = arith.cmpi(arith.CmpIPredicate.ugt, rest, index_constant(0))
+    tail = scf.IfOp(some, [v.type for v in carried], has_else=bool(carried))
+    with ir.InsertionPoint(tail.then_block), elements.scope():
+        mask = vector.create_mask(ir.VectorType.get([width], ir.IntegerType.get_signless(1)), [rest])
+        with elements.valid(mask=mask):
+            scf.yield_(body(Position(main_end, lane_step), list(loop.results), mask))
+    if carried:
+        with ir.InsertionPoint(tail.else_block):
+            scf.yield_(list(loop.results))
+    return list(tail.results)
+
+
+def delinearize(linear: ir.Value, dims: Dims, size_of: Callable[[Expr], ir.Value]) -> list[ir.Value]:
+    """The index along each of `dims` of a row-major linear index."""
+    indices: list[ir.Value] = []
+    for dim in reversed(dims[1:]):
+        if dim.constant == 1:
+            indices.insert(0, index_constant(0))
+            continue
+        size = size_of(dim)
+        indices.insert(0, arith.remui(linear, size))
+        linear = arith.divui(linear, size)
+    return [linear, *indices] if dims else []
+
+
+_COST = {"exponential": 12, "divide": 4, "tanh": 20, "logistic": 16, "power": 40, "log": 15, "sqrt": 6, "rsqrt": 6,
+         "sine": 25, "cosine": 25, "gather": 6, "dynamic_gather": 6, "remainder": 60, "dot_general": 200}  # fmt: skip
+
+
+def op_cost(op: ir.OpView) -> int:
+    """Rough work per element, in simple vector ops."""
+    name = op.operation.name.removeprefix("stablehlo.")
+    return 0 if name in ("constant", "reshape", "broadcast_in_dim") else _COST.get(name, 1)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Loop kernels: every element of the outputs computed on its own, vectors along the last axis.
+
+Work is divided over the elements of a one-dimensional space, else over the rows of the leading axes.
+"""
+
+from __future__ import annotations
+
+from shlo_disc.lowering.elements import Elements, Positions
+from shlo_disc.lowering.elementwise import element_of
+from shlo_disc.lowering.positions import Position, index_constant
+from shlo_disc.lowering_cpu.kernel import Frame, delinearize, for_range, op_cost, over_lanes, store
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.types import Dims, dims_of, product
+from shlo_disc.transforms.fusion.access import unit_reshape_axes
+
+
+def build_loop(frame: Frame) -> tuple[Expr, int]:
+    """Emit the body; returns the number of work items and the cost of one."""
+    domain = dims_of(frame.outputs[0])
+    cost = max(1, sum(op_cost(op) for op in frame.fusion.entry_block.operations))
+    if not domain:
+        elements = frame.elements(1)
+        for_range(frame.begin, frame.end, lambda _: _write(frame, elements, (), domain))
+        return Expr.const(1), cost
+    elements = frame.elements(frame.width())
+    if len(domain) == 1:
+        _vectors(frame, elements, [], domain, frame.begin, frame.end, divisible=False)
+        return domain[0], cost
+    inner = domain[-1]
+
+    def row(linear: ir.Value) -> None:
+        with elements.scope():
+            outer = delinearize(linear, domain[:-1], frame.size_of)
+            divisible = frame.facts.divides(elements.width, inner)
+            _vectors(frame, elements, outer, domain, index_constant(0), frame.size_of(inner), divisible)
+
+    for_range(frame.begin, frame.end, row)
+    return product(domain[:-1]), cost * max(1, frame.facts.estimate(inner))
+
+
+def _vectors(
+    frame: Frame,
+    elements: Elements,
+    outer: list[ir.Value],
+    domain: Dims,
+    begin: ir.Value,
+    end: ir.Value,
+    divisible: bool,
+) -> None:
+    def body(position: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
+        _write(frame, elements, (*(Position(v) for v in outer), position), domain)
+        return []
+
+    over_lanes(elements, begin, end, divisible, [], body)
+
+
+def _write(frame: Frame, elements: Elements, positions: Positions, domain: Dims) -> None:
+    """All outputs are computed before any is written, so that an output may take over an input's buffer."""
+    places = [_output_positions(v, positions, domain) for v in frame.outputs]
+    values = [elements.at(v, p) for v, p in zip(frame.outputs, places, strict=True)]
+    for value, place, output, buffer in zip(values, places, frame.outputs, frame.output_buffers, strict=True):
+        store(buffer, value, place, element_of(output.type), elements)
+
+
+def _output_positions(output: ir.Value, positions: Positions, domain: Dims) -> Positions:
+    """Outputs of one loop have the same sizes up to sizes of 1."""
+    dims = dims_of(output)
+    if dims == domain:
+        return positions
+    axes = unit_reshape_axes(dims, domain, tuple(range(len(domain))))
+    if axes is None:
+        raise ValueError(f"outputs of one loop have different sizes: {dims} and {domain}")
+    return tuple(Position(index_constant(0)) if a is None else positions[a] for a in axes)

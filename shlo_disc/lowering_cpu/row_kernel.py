@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Row kernels: chains of reductions along rows (softmax, layer norm) with everything around them, one row at a time.
+
+A row is walked once per reduction depth: the first walk computes the reductions that need only inputs, the next those
+that need the first ones, the last writes the outputs (FusionStitching's block composition, with the row kept in cache).
+A value that a later walk needs again is kept in a stack buffer when the row fits it, else computed again; where the
+facts cannot tell, the kernel holds both versions and a guard on the row's length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from shlo_disc.lowering.elements import Elements, Positions
+from shlo_disc.lowering.elementwise import element_of, from_memory, to_memory
+from shlo_disc.lowering.positions import Position, index_constant
+from shlo_disc.lowering.reduction import Combiner, start_values
+from shlo_disc.lowering_cpu.kernel import Frame, delinearize, for_range, op_cost, over_lanes, store
+from shlo_disc.mlir import arith, ir, memref, scf, vector
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.types import Dims, dims_of, product
+
+ROW_BUFFER = 4096
+"""Elements of a stack buffer for one row."""
+
+MAX_ROW_BYTES = 128 * 1024
+"""All row buffers of a kernel together; half of a core's share of L2 on the machines we know."""
+
+
+@dataclass
+class RowAnalysis:
+    """Depths: how many reductions lie above a value."""
+
+    rows: Dims
+    columns: Dims
+    depth: dict[ir.Value, int] = field(default_factory=dict)
+    reduces: dict[int, list[ir.OpView]] = field(default_factory=dict)
+    kept: dict[int, list[ir.Value]] = field(default_factory=dict)
+
+    @property
+    def last(self) -> int:
+        """The depth of the walk that writes the outputs."""
+        return max(self.reduces) + 1
+
+    def is_full(self, value: ir.Value) -> bool:
+        """Runs along the row, as opposed to one value a row."""
+        wide = [d for d in dims_of(value) if d.constant != 1]
+        return len(wide) > len([d for d in self.rows if d.constant != 1])
+
+    def places(self, value: ir.Value, rows: Positions, columns: Positions) -> Positions:
+        """The positions of a value's element in row `rows` at `columns`."""
+        wide = [p for p, d in zip(rows, self.rows, strict=True) if d.constant != 1]
+        if self.is_full(value):
+            wide += [p for p, d in zip(columns, self.columns, strict=True) if d.constant != 1]
+        source = iter(wide)
+        return tuple(Position(index_constant(0)) if d.constant == 1 else next(source) for d in dims_of(value))
+
+
+def analyse(frame: Frame) -> RowAnalysis:
+    """Find the rows, the columns, the reduction depths and the values worth keeping between walks."""
+    operations = list(frame.fusion.entry_block.operations)
+    first = next(op for op in operations if op.operation.name == "stablehlo.reduce")
+    dims = dims_of(first.operands[0])
+    columns = len(dims) - len(dims_of(first.results[0]))
+    analysis = RowAnalysis(dims[: len(dims) - columns], dims[len(dims) - columns :])
+    for op in operations:
+        above = max((analysis.depth.get(v, 0) for v in op.operands), default=0)
+        is_reduce = op.operation.name == "stablehlo.reduce"
+        if is_reduce:
+            analysis.reduces.setdefault(above, []).append(op)
+        for result in op.results:
+            analysis.depth[result] = above + is_reduce
+    _choose_kept(frame, analysis, operations)
+    return analysis
+
+
+def _choose_kept(frame: Frame, analysis: RowAnalysis, operations: list[ir.OpView]) -> None:
+    cost: dict[ir.Value, int] = {}
+    room = MAX_ROW_BYTES
+    for op in operations:
+        if op.operation.name == "stablehlo.reduce" or len(op.results) != 1:
+            continue
+        value = op.results[0]
+        cost[value] = op_cost(op) + sum(cost.get(v, 1) for v in op.operands)
+        size = ROW_BUFFER * max(4, element_of(value.type).width // 8)
+        needed_later = any(_walk_of(use.owner, analysis) > analysis.depth[value] for use in value.uses)
+        is_worth = needed_later and cost[value] >= 3 and analysis.is_full(value)
+        if is_worth and not element_of(value.type).is_bool and size <= room:
+            room -= size
+            cost[value] = 1
+            analysis.kept.setdefault(analysis.depth[value], []).append(value)
+
+
+def _walk_of(user: ir.OpView, analysis: RowAnalysis) -> int:
+    """The walk in which an op reads its operands."""
+    if user.operation.name == "func.return":
+        return analysis.last
+    if user.operation.name == "stablehlo.reduce":
+        return analysis.depth[user.results[0]] - 1
+    return analysis.depth[user.results[0]]
+
+
+class RowKernel:
+    """Emits one version of the kernel, with or without row buffers."""
+
+    def __init__(self, frame: Frame, analysis: RowAnalysis, elements: Elements, buffers: dict[ir.Value, ir.Value]):
+        self.frame = frame
+        self.analysis = analysis
+        self.elements = elements
+        self.buffers = buffers
+
+    def row(self, linear: ir.Value) -> None:
+        """One row."""
+        elements = self.elements
+        with elements.scope():
+            indices = delinearize(linear, self.analysis.rows, self.frame.size_of)
+            self.rows = tuple(Position(i) for i in indices)
+            for depth in sorted(self.analysis.reduces):
+                self._reduce_walk(depth, self.analysis.reduces[depth])
+            self._write_walk()
+        elements.bound.clear()
+        elements.cached.clear()
+
+    # ---- walks ------------------------------------------------------------------------------------------------
+
+    def _walk(
+        self,
+        carried: list[ir.Value],
+        body: Callable[[Positions, list[ir.Value], ir.Value | None], list[ir.Value]],
+    ) -> list[ir.Value]:
+        """Over the columns, vectors along the last one."""
+        *outer, inner = self.analysis.columns
+        size_of = self.frame.size_of
+
+        def level(axis: int, above: Positions, values: list[ir.Value]) -> list[ir.Value]:
+            if axis == len(outer):
+                divisible = self.frame.facts.divides(self.elements.width, inner)
+                return over_lanes(
+                    self.elements,
+                    index_constant(0),
+                    size_of(inner),
+                    divisible,
+                    values,
+                    lambda position, inside, mask: body((*above, position), inside, mask),
+                )
+            loop = scf.ForOp(index_constant(0), size_of(outer[axis]), index_constant(1), values)
+            with ir.InsertionPoint(loop.body), self.elements.scope():
+                scf.yield_(level(axis + 1, (*above, Position(loop.induction_variable)), list(loop.inner_iter_args)))
+            return list(loop.results)
+
+        return level(0, (), carried)
+
+    def _reduce_walk(self, depth: int, reduces: list[ir.OpView]) -> None:
+        elements = self.elements
+        combiners = [Combiner(op, elements.elementwise) for op in reduces]
+        inits = [[elements.at(v, ()) for v in list(op.operands)[len(op.results) :]] for op in reduces]
+        starts = [start_values(c, i, elements.width) for c, i in zip(combiners, inits, strict=True)]
+        carried = [v for values, _ in starts for v in values]
+        stored: set[ir.Value] = set()
+
+        def body(columns: Positions, values: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
+            result: list[ir.Value] = []
+            rest = iter(values)
+            for op, combiner in zip(reduces, combiners, strict=True):
+                own = [next(rest) for _ in op.results]
+                inputs = list(op.operands)[: len(op.results)]
+                read = [elements.splat(elements.at(v, self._place(v, columns))) for v in inputs]
+                combined = combiner.combine(own, read)
+                if mask is not None:
+                    combined = [elements.select(mask, c, o) for c, o in zip(combined, own, strict=True)]
+                result += combined
+            stored.update(self._keep(depth, columns))
+            return result
+
+        results = iter(self._walk(carried, body))
+        for op, combiner, init, (_, pending) in zip(reduces, combiners, inits, starts, strict=True):
+            own = [next(results) for _ in op.results]
+            if elements.width > 1:
+                own = combiner.across_lanes(own, elements.width)
+            if pending:
+                own = combiner.combine(init, own)
+            for value, final in zip(op.results, combiner.rounded(own), strict=True):
+                elements.bound[value] = final
+        for value in stored:
+            elements.cached[value] = self._loader(value)
+
+    def _write_walk(self) -> None:
+        frame, elements = self.frame, self.elements
+        outputs = list(zip(frame.outputs, frame.output_buffers, strict=True))
+        full = [(v, b) for v, b in outputs if self.analysis.is_full(v)]
+
+        def body(columns: Positions, values: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
+            places = [self._place(v, columns) for v, _ in full]
+            computed = [elements.at(v, p) for (v, _), p in zip(full, places, strict=True)]
+            for value, place, (output, buffer) in zip(computed, places, full, strict=True):
+                store(buffer, value, place, element_of(output.type), elements)
+            return []
+
+        row_values = [(elements.at(v, self._place(v, ())), v, b) for v, b in outputs if not self.analysis.is_full(v)]
+        if full:
+            self._walk([], body)
+        for value, output, buffer in row_values:
+            store(buffer, value, self._place(output, ()), element_of(output.type), elements)
+
+    def _place(self, value: ir.Value, columns: Positions) -> Positions:
+        return self.analysis.places(value, self.rows, columns)
+
+    # ---- row buffers --------------------------------------------------------------------------------------------
+
+    def _keep(self, depth: int, columns: Positions) -> set[ir.Value]:
+        """Store what this walk computed and a later walk needs. Buffers have room for a whole last vector."""
+        found = set()
+        for value in self.analysis.kept.get(depth, ()):
+            buffer = self.buffers.get(value)
+            known = self.elements.emitted(value, self._place(value, columns))
+            if buffer is None or known is None:
+                continue
+            vector.store(
+                to_memory(self.elements.splat(known), element_of(value.type)), buffer, [columns[-1].base]
+            )
+            found.add(value)
+        return found
+
+    def _loader(self, value: ir.Value) -> Callable[[Positions], ir.Value]:
+        buffer = self.buffers[value]
+        element = element_of(value.type)
+
+        def load(positions: Positions) -> ir.Value:
+            type_ = ir.VectorType.get([self.elements.width], element.memory())
+            return from_memory(vector.load(type_, buffer, [positions[-1].base]), element)
+
+        return load
+
+
+def build_rows(frame: Frame) -> tuple[Expr, int]:
+    """Emit the body; returns the number of rows and the cost of one."""
+    analysis = analyse(frame)
+    lanes = all(Combiner(op, None).monoid for ops in analysis.reduces.values() for op in ops)  # type: ignore[arg-type]
+    width = frame.width() if lanes else 1
+    buffers = _row_buffers(analysis, width)
+    _versions(frame, analysis, width, buffers)
+    cost = sum(op_cost(op) for op in frame.fusion.entry_block.operations)
+    return product(analysis.rows), max(1, cost * frame.facts.estimate(product(analysis.columns)))
+
+
+def _row_buffers(analysis: RowAnalysis, width: int) -> dict[ir.Value, ir.Value]:
+    wide = [d for d in analysis.columns if d.constant != 1]
+    if width == 1 or len(wide) != 1 or wide[0] != analysis.columns[-1]:
+        return {}
+    buffers = {}
+    for value in (v for values in analysis.kept.values() for v in values):
+        type_ = ir.MemRefType.get([ROW_BUFFER + width], element_of(value.type).memory())
+        buffers[value] = memref.AllocaOp(type_, [], [], alignment=64).result
+    return buffers
+
+
+def _versions(frame: Frame, analysis: RowAnalysis, width: int, buffers: dict[ir.Value, ir.Value]) -> None:
+    def rows(with_buffers: bool) -> None:
+        kernel = RowKernel(frame, analysis, frame.elements(width), buffers if with_buffers else {})
+        for_range(frame.begin, frame.end, kernel.row)
+
+    if not buffers:
+        rows(with_buffers=False)
+        return
+    length = analysis.columns[-1]
+    longest = frame.facts.range(length)[1]
+    if longest is not None and longest <= ROW_BUFFER:
+        rows(with_buffers=True)
+        return
+    fits = arith.cmpi(arith.CmpIPredicate.ule, frame.size_of(length), index_constant(ROW_BUFFER))
+    guard = scf.IfOp(fits, [], has_else=True)
+    with ir.InsertionPoint(guard.then_block):
+        rows(with_buffers=True)
+        scf.yield_([])
+    with ir.InsertionPoint(guard.else_block):
+        rows(with_buffers=False)
+        scf.yield_([])

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+import enum
+from collections.abc import Sequence
+
+class TreeKind(enum.Enum):
+    leaf = 0
+
+    none = 1
+
+    tuple = 2
+
+    list = 3
+
+    dict = 4
+
+    named_tuple = 5
+
+    custom = 6
+
+class Tree:
+    def __init__(self, kind: TreeKind, children: Sequence[Tree], detail: object | None) -> None: ...
+    @property
+    def leaves(self) -> int: ...
+
+class Buffer:
+    """
+    An array in the device's memory. Its elements never change after it is made.
+    """
+
+    @property
+    def shape(self) -> tuple: ...
+    @property
+    def dtype(self) -> object: ...
+    def on_device_size_in_bytes(self) -> int: ...
+    def delete(self) -> None:
+        """Gives the memory up; arrays made from it before keep their share."""
+
+    def is_deleted(self) -> bool: ...
+    def is_ready(self) -> bool: ...
+    def block_until_ready(self) -> object: ...
+    def to_host(self) -> object:
+        """A NumPy copy that is the caller's own."""
+
+    def __array__(self, dtype: object | None = None, copy: object | None = None) -> object: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: object | None = None,
+        max_version: object | None = None,
+        dl_device: object | None = None,
+        copy: object | None = None,
+    ) -> object: ...
+    def __dlpack_device__(self) -> tuple: ...
+    def __len__(self) -> int: ...
+
+class Device:
+    """Threads and memory shared by the executables of one client."""
+
+    def __init__(self, threads: int, memory_limit: int, cache_limit: int) -> None: ...
+    @property
+    def threads(self) -> int: ...
+    def memory_stats(self) -> dict: ...
+    def reset_peak(self) -> None: ...
+    def trim(self) -> int: ...
+    def fail_allocation(self, arg: int, /) -> None:
+        """Test hook: the k-th next allocation fails once; 0 switches it off."""
+
+    def buffer_from_host(self, arg: object, /) -> Buffer: ...
+
+class Output(enum.Enum):
+    automatic = 0
+
+    numpy = 1
+
+    jax = 2
+
+    buffer = 3
+
+class Executable:
+    def __init__(
+        self,
+        device: Device,
+        header: dict,
+        object: bytes,
+        constants: object,
+        in_tree: Tree,
+        out_tree: Tree,
+        explain_structure: object,
+        jax_converter: object,
+        memo_bytes: int,
+        perf_map: bool,
+    ) -> None: ...
+    def __call__(self, *args: object, **kwargs: object) -> object: ...
+    def execute(self, args: tuple, kwargs: dict, output: Output) -> object: ...
+    def plan(self, symbols: Sequence[int]) -> tuple:
+        """(arena bytes, result shapes, result bytes) at symbol values."""
+
+    @property
+    def memo_size(self) -> int: ...
+    @property
+    def memo_bytes(self) -> int: ...
+    @property
+    def function_names(self) -> list[str]: ...
+
+class ObjectCode:
+    """An object file placed in memory."""
+
+    def __init__(self, arg: bytes, /) -> None: ...
+    def function(self, arg: str, /) -> int: ...
+    def write_perf_map(self) -> None: ...
+    @property
+    def function_names(self) -> list[str]: ...
+    @property
+    def mapped_bytes(self) -> int: ...
+
+def dot(arg0: Device, arg1: Sequence[int], /) -> None: ...
+def install_blas(arg0: object, arg1: object, arg2: object, arg3: object, /) -> None: ...
+def blas_controls_threads() -> bool: ...
+def set_bfloat16(arg: object, /) -> None: ...
+def set_adapt(arg: object, /) -> None: ...
+def set_jax_array_type(arg: object, /) -> None: ...

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The runtime's batched matrix product against NumPy: layouts, strides, batches, degenerate sizes."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import mmap
+import threading
+
+import numpy as np
+import pytest
+from scipy.linalg import cython_blas
+
+from shlo_disc.runtime import Client, _native
+from shlo_disc.runtime.native_module import install_blas
+
+THREADS = (1, 2, 3)
+
+
+@pytest.fixture(scope="module", params=THREADS)
+def device(request: pytest.FixtureRequest) -> _native.Device:
+    assert install_blas()
+    return Client(threads=request.param).native_device
+
+
+def run(device: _native.Device, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    """c = a @ b with whatever strides the three arrays have; they have the same leading batch dimensions."""
+
+    def strides(array: np.ndarray) -> list[int]:
+        return [stride // array.itemsize for stride in array.strides]
+
+    def padded(values: list[int]) -> list[int]:
+        return values + [0] * (4 - len(values))
+
+    sa, sb, sc = strides(a), strides(b), strides(c)
+    batch = list(c.shape[:-2])
+    words = [int(a.dtype == np.float64), len(batch), *padded(batch)]
+    words += [*padded(sa[:-2]), *padded(sb[:-2]), *padded(sc[:-2])]
+    words += [a.shape[-2], b.shape[-1], a.shape[-1]]
+    words += [sa[-2], sa[-1], sb[-2], sb[-1], sc[-2], sc[-1]]
+    words += [array.__array_interface__["data"][0] for array in (a, b, c)]
+    _native.dot(device, words)
+
+
+def laid_out(shape: tuple[int, ...], order: str, dtype: type, rng: np.random.Generator) -> np.ndarray:
+    """A random array whose last two dimensions are stored by rows, by columns, or by rows with gaps."""
+    *batch, rows, columns = shape
+    if order == "columns":
+        return rng.standard_normal((*batch, columns, rows)).astype(dtype).swapaxes(-1, -2)
+    gap = 3 if order == "gaps" else 0
+    return rng.standard_normal((*batch, rows, columns + gap)).astype(dtype)[..., :columns]
+
+
+SIZES = [
+    (1, 1, 1),
+    (1, 7, 5),
+    (9, 1, 4),
+    (2, 3, 1),
+    (5, 33, 17),
+    (64, 48, 31),
+    (130, 70, 65),
+    (3, 400, 64),
+    (257, 5, 9),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", SIZES)
+def test_every_layout(device: _native.Device, dtype: type, size: tuple[int, int, int]) -> None:
+    m, n, k = size
+    rng = np.random.default_rng(m * 1000 + n)
+    orders = ("rows", "columns", "gaps")
+    for order_a, order_b, order_c in itertools.product(orders, orders, orders):
+        a, b = laid_out((m, k), order_a, dtype, rng), laid_out((k, n), order_b, dtype, rng)
+        c = laid_out((m, n), order_c, dtype, rng)
+        c[...] = np.nan
+        run(device, a, b, c)
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+        np.testing.assert_allclose(c, expected, rtol=0, atol=(1e-4 if dtype == np.float32 else 1e-12) * max(k, 1))
+
+
+@pytest.mark.parametrize("batch", [(3,), (2, 5), (2, 1, 3), (2, 3, 1, 2), (40,)])
+@pytest.mark.parametrize("size", [(1, 6, 4), (7, 1, 4), (6, 10, 3), (20, 20, 64)])
+def test_batches(device: _native.Device, batch: tuple[int, ...], size: tuple[int, int, int]) -> None:
+    m, n, k = size
+    rng = np.random.default_rng(7)
+    a = laid_out((*batch, m, k), "rows", np.float32, rng)
+    b = laid_out((*batch, k, n), "columns", np.float32, rng)
+    c = np.full((*batch, m, n), np.nan, np.float32)
+    run(device, a, b, c)
+    np.testing.assert_allclose(c, a @ b, atol=1e-4)
+
+
+def test_attention_without_a_transpose(device: _native.Device) -> None:
+    rng = np.random.default_rng(3)
+    q, k = (rng.standard_normal((2, 37, 12, 64)).astype(np.float32) for _ in range(2))
+    scores = np.empty((2, 12, 37, 37), np.float32)
+    run(device, q.transpose(0, 2, 1, 3), k.transpose(0, 2, 3, 1), scores)
+    np.testing.assert_allclose(scores, np.einsum("bqhd,bkhd->bhqk", q, k), atol=1e-3)
+    out = np.empty((2, 37, 12, 64), np.float32)
+    run(device, scores, k.transpose(0, 2, 1, 3), out.transpose(0, 2, 1, 3))
+    np.testing.assert_allclose(out, np.einsum("bhqk,bkhd->bqhd", scores, k), rtol=1e-3, atol=1e-2)
+
+
+def test_a_batch_dimension_that_is_broadcast(device: _native.Device) -> None:
+    a = np.random.default_rng(0).standard_normal((4, 5, 6)).astype(np.float32)
+    b = np.broadcast_to(np.random.default_rng(1).standard_normal((6, 7)).astype(np.float32), (4, 6, 7))
+    c = np.empty((4, 5, 7), np.float32)
+    run(device, a, b, c)
+    np.testing.assert_allclose(c, a @ b, atol=1e-5)
+
+
+def test_operands_that_are_broadcast_along_a_matrix_dimension(device: _native.Device) -> None:
+    a = np.broadcast_to(np.arange(6, dtype=np.float32), (5, 6))
+    b = np.broadcast_to(np.arange(7, dtype=np.float32), (6, 7))
+    c = np.empty((5, 7), np.float32)
+    run(device, a, b, c)
+    np.testing.assert_allclose(c, a @ b)
+
+
+def test_no_depth_gives_zeros(device: _native.Device) -> None:
+    for batch in ((), (3,)):
+        c = np.full((*batch, 4, 5), np.nan, np.float32)
+        run(device, np.empty((*batch, 4, 0), np.float32), np.empty((*batch, 0, 5), np.float32), c)
+        assert (c == 0).all()
+
+
+@pytest.mark.parametrize("shape", [((0, 4), (4, 5)), ((3, 4), (4, 0)), ((0, 0), (0, 0)), ((0, 3, 4), (0, 4, 5))])
+def test_no_result_writes_nothing(device: _native.Device, shape: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    a, b = (np.ones(s, np.float32) for s in shape)
+    guard = np.full(8, 7.0, np.float32)
+    c = np.lib.stride_tricks.as_strided(guard, (a @ b).shape, (a @ b).strides)
+    run(device, a, b, c)
+    assert (guard == 7).all()
+
+
+def test_old_contents_never_show(device: _native.Device) -> None:
+    for m, n in ((1, 65), (65, 1), (1, 1), (33, 65)):
+        c = np.full((m, n), np.nan, np.float32)
+        run(device, np.zeros((m, 8), np.float32), np.ones((8, n), np.float32), c)
+        assert (c == 0).all()
+
+
+def test_a_leading_dimension_beyond_32_bits(device: _native.Device) -> None:
+    """Rows 2**31 + 64 elements apart, in memory that is reserved but never touched between them."""
+    stride = (1 << 31) + 64
+    no_reserve = 0x4000  # MAP_NORESERVE on Linux
+    memory = mmap.mmap(-1, (stride + 16) * 4, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve)
+    flat = np.frombuffer(memory, np.float32)
+    a = np.lib.stride_tricks.as_strided(flat, (2, 8), (stride * 4, 4))
+    a[...] = np.arange(16).reshape(2, 8)
+    b = np.random.default_rng(5).standard_normal((8, 3)).astype(np.float32)
+    c = np.empty((2, 3), np.float32)
+    run(device, a, b, c)
+    np.testing.assert_allclose(c, np.ascontiguousarray(a) @ b, rtol=1e-5)
+
+
+def test_the_users_thread_setting_is_restored() -> None:
+    """Checked in OpenBLAS itself, whose functions SciPy's wheel prefixes."""
+    assert install_blas()
+    assert _native.blas_controls_threads()
+    library = ctypes.CDLL(cython_blas.__file__)
+    get, set_ = library.scipy_openblas_get_num_threads, library.scipy_openblas_set_num_threads
+    a, c = np.ones((64, 64), np.float32), np.empty((64, 64), np.float32)
+    before = get()
+    try:
+        for threads in (1, 2):
+            set_(threads)
+            run(Client(threads=2).native_device, a, a, c)
+            assert get() == threads
+    finally:
+        set_(before)
+
+
+def test_many_callers_at_once(device: _native.Device) -> None:
+    rng = np.random.default_rng(11)
+    a, b = (rng.standard_normal((96, 96)).astype(np.float32) for _ in range(2))
+    expected, failures = a @ b, []
+
+    def work() -> None:
+        c = np.empty((96, 96), np.float32)
+        for _ in range(50):
+            run(device, a, b, c)
+            if not np.allclose(c, expected, atol=1e-3):
+                failures.append(c.copy())
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
