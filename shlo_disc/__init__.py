@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""shlo_disc: one compile of a StableHLO program serves every shape."""
+"""shlo_disc: one compile of a StableHLO program serves every shape.
+
+The compiler is imported on first use, so that `shlo_disc.runtime` loads artifacts where neither MLIR nor LLVM is
+installed.
+"""
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from shlo_disc import errors
-from shlo_disc.api import compile, jit  # noqa: A004
 from shlo_disc.errors import (
     ArgumentTypeError,
     ArtifactError,
@@ -15,10 +21,22 @@ from shlo_disc.errors import (
     ShapeError,
     UnsupportedError,
 )
-from shlo_disc.executable import Executable
 from shlo_disc.options import Options
 
+if TYPE_CHECKING:
+    from shlo_disc.api import compile, jit  # noqa: A004
+    from shlo_disc.executable import Executable
+
 __version__ = "0.1.0"
+
+_LAZY = {"Executable": "shlo_disc.executable", "compile": "shlo_disc.api", "jit": "shlo_disc.api"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'shlo_disc' has no attribute {name!r}")
+    return getattr(importlib.import_module(_LAZY[name]), name)
+
 
 __all__ = [
     "ArgumentTypeError", "ArtifactError", "CompilerError", "DiscError", "Executable", "Options", "ProgramError",

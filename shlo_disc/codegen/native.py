@@ -52,13 +52,14 @@ def optimized_llvm_ir(
 
 
 @cache
-def _initialise() -> None:
+def initialise() -> None:
+    """Register LLVM's targets, once."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
 
 
 def _target_machine(target: CpuTarget, opt_level: int) -> llvm.TargetMachine:
-    _initialise()
+    initialise()
     try:
         found = llvm.Target.from_triple(target.triple)
     except RuntimeError as error:
@@ -69,18 +70,18 @@ def _target_machine(target: CpuTarget, opt_level: int) -> llvm.TargetMachine:
 
 
 @contextmanager
-def parsed_module(ir_text: str) -> Iterator[llvm.ModuleRef]:
-    """A verified module in an LLVM context of its own. Raises `CompilerError` when LLVM rejects the text.
+def parsed_module(ir_text: str) -> Iterator[tuple[llvm.ModuleRef, llvm.ContextRef]]:
+    """A verified module, and the LLVM context that it alone is in. Raises `CompilerError` when LLVM rejects the text.
 
     LLVM crashes when a context dies before its modules, and the garbage collector keeps no order: both are closed here.
     """
-    _initialise()
+    initialise()
     context = llvm.create_context()
     try:
         module = llvm.parse_assembly(ir_text, context)
         try:
             module.verify()
-            yield module
+            yield module, context
         finally:
             module.close()
     except RuntimeError as error:
@@ -97,7 +98,7 @@ def _optimised(
 ) -> Iterator[tuple[llvm.ModuleRef, llvm.TargetMachine]]:
     """The optimised module with the target's attributes on every definition, and the machine to emit it for."""
     machine = _target_machine(target, opt_level)
-    with parsed_module(with_target_attributes(ir_text, target)) as module:
+    with parsed_module(with_target_attributes(ir_text, target)) as (module, _):
         module.triple = target.triple
         module.data_layout = str(machine.target_data)
         _check_declarations(module)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -99,7 +100,7 @@ class LoadedExecutable:
         """The artifact that this was loaded from."""
         return self._artifact
 
-    @property
+    @functools.cached_property
     def fingerprint(self) -> str:
         """SHA-256 over the artifact, in hexadecimal."""
         return self._artifact.fingerprint()

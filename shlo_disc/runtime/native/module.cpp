@@ -90,7 +90,7 @@ void dot_words(Device &device, const std::vector<int64_t> &words) {
   without_gil([&] { run_dot(device.pool, dot); });
 }
 
-void bind_tests(nb::module_ &module) {
+void bind_code(nb::module_ &module) {
   nb::class_<ObjectCode>(module, "ObjectCode", "An object file placed in memory.")
       .def("__init__",
            [](ObjectCode *self, const nb::bytes &bytes) {
@@ -116,7 +116,7 @@ NB_MODULE(_native, module) {
   bind_tree(module);
   bind_buffer(module);
   bind_executable(module);
-  bind_tests(module);
+  bind_code(module);
   module.def("install_blas", &install_blas);
   module.def("blas_controls_threads", [] { return Blas::instance().controls_threads(); });
   module.def("set_bfloat16", [](nb::handle descr) {

@@ -99,7 +99,8 @@ class CollapsedBody:
         self.accesses = accesses
         self.groups = self._collapse()
         self._values: dict[ir.Value, tuple[ir.Value, Groups]] = {}
-        self._broadcasts: dict[tuple[ir.Value, Groups], ir.Value] = {}
+        self._generated: dict[tuple[ir.Value, Groups], tuple[ir.Value, Groups]] = {}
+        self._broadcasts: dict[tuple[ir.Value, Groups, Groups], ir.Value] = {}
 
     @staticmethod
     def create(cluster: Cluster) -> CollapsedBody | None:
@@ -198,8 +199,10 @@ class CollapsedBody:
         op = defining_op(access.value)
         if op is None or not _is_generated(op):
             return arguments[access.value, self.dims(groups)], groups
-        self._values[access.value] = self._generate(op, groups)
-        return self._values[access.value]
+        key = (access.value, groups)
+        if key not in self._generated:
+            self._generated[key] = self._generate(op, groups)
+        return self._generated[key]
 
     def _generate(self, op: ir.Operation, groups: Groups) -> tuple[ir.Value, Groups]:
         if op.name == "stablehlo.constant":
@@ -216,7 +219,7 @@ class CollapsedBody:
     def _stretch(self, value: ir.Value, groups: Groups, target: Groups) -> ir.Value:
         if groups == target:
             return value
-        key = (value, target)
+        key = (value, groups, target)
         if key not in self._broadcasts:
             positions = [target.index(g) for g in groups]
             self._broadcasts[key] = broadcast(value, self.dims(target), positions)

@@ -6,12 +6,12 @@ from __future__ import annotations
 from shlo_disc.mlir import ir, passmanager, rewrite
 from shlo_disc.shape_dialect.annotate import main_function
 from shlo_disc.shape_dialect.facts import Facts
-from shlo_disc.transforms.simplify import data_movement
+from shlo_disc.transforms.simplify import data_movement, dot
 from shlo_disc.transforms.simplify.materialize_shapes import materialize_shapes
 
 CLEAN = "builtin.module(func.func(canonicalize{max-iterations=4},cse))"
 
-PATTERNS = data_movement.PATTERNS
+PATTERNS = [*data_movement.PATTERNS, *dot.PATTERNS]
 
 
 def simplify(module: ir.Module, facts: Facts) -> None:

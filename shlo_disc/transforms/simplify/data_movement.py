@@ -17,7 +17,8 @@ BROADCASTS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim"
 RESHAPES = ("stablehlo.reshape", "stablehlo.dynamic_reshape")
 
 
-def _defined_by(value: ir.Value, names: tuple[str, ...]) -> ir.Operation | None:
+def defined_by(value: ir.Value, names: tuple[str, ...]) -> ir.Operation | None:
+    """The op that defines `value`, if it is one of `names`."""
     owner = value.owner
     return None if isinstance(owner, ir.Block) or owner.operation.name not in names else owner.operation
 
@@ -57,7 +58,7 @@ def static_broadcast(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool |
 
 def broadcast_of_broadcast(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
     """The composition of two broadcasts is one, as long as the inner one's sizes survive unchanged."""
-    inner = _defined_by(op.operands[0], BROADCASTS)
+    inner = defined_by(op.operands[0], BROADCASTS)
     if inner is None:
         return NO_MATCH
     outer_dims = integers(op.attributes["broadcast_dimensions"])
@@ -80,7 +81,7 @@ def static_reshape(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | N
 
 def reshape_of_reshape(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
     """Only the last shape counts."""
-    inner = _defined_by(op.operands[0], RESHAPES)
+    inner = defined_by(op.operands[0], RESHAPES)
     if inner is None:
         return NO_MATCH
     if op.operation.name == RESHAPES[0] and not _is_static(inner.operands[0]):
@@ -93,7 +94,7 @@ def reshape_of_reshape(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool
 
 def transpose_of_transpose(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
     """The composition of two permutations is one."""
-    inner = _defined_by(op.operands[0], ("stablehlo.transpose",))
+    inner = defined_by(op.operands[0], ("stablehlo.transpose",))
     if inner is None:
         return NO_MATCH
     first = integers(inner.attributes["permutation"])
