@@ -40,7 +40,8 @@ def _libdevice_by_pathfinder() -> Path | None:
         return None
     try:
         found = find_bitcode_lib("device")
-    except Exception:  # noqa: BLE001  (its errors have no common base; whatever they say, the search goes on)
+    except Exception:
+        # Its errors have no common base; whatever they say, the search goes on elsewhere.
         return None
     return Path(found) if found and Path(found).is_file() else None
 

@@ -14,23 +14,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..mlir import arith, ir, math
+from .bf16_storage import store_bf16_as_integers
 
 _ARITHMETIC = frozenset(
     "arith." + name
     for name in ("addf", "subf", "mulf", "divf", "maximumf", "minimumf", "maxnumf", "minnumf", "sitofp", "uitofp",
-                 "fptosi", "fptoui", "cmpf")
+                 "fptosi", "fptoui", "cmpf", "negf")
 )  # fmt: skip
 _NOT_INLINE_ON_F16 = frozenset(("arith.maxnumf", "arith.minnumf", "vector.reduction"))
 
 
 def legalize_narrow_floats(module: ir.Module) -> None:
     """Rewrite, in place, the ops on 16-bit floats that have no inline form everywhere. Each op still rounds once."""
+    text = str(module)
+    if "f16" not in text:
+        return
     for op in _collect(module, _needs_widening):
         _widen(op)
     for op in _collect(module, _narrows_double):
         _replace(op, lambda op: arith.truncf(op.results[0].type, _round_to_odd_f32(op.operands[0])))
     for op in _collect(module, _narrows_to_bf16):
         _replace(op, lambda op: _truncate_to_bf16(op.operands[0], op.results[0].type))
+    for op in _collect(module, _extends_bf16):
+        _replace(op, lambda op: _extend_bf16(op.operands[0], op.results[0].type))
+    if "bf16" in text:
+        store_bf16_as_integers(module)
 
 
 def _collect(module: ir.Module, wanted: Callable[[ir.Operation], bool]) -> list[ir.Operation]:
@@ -58,6 +66,10 @@ def _narrows_double(op: ir.Operation) -> bool:
 
 def _narrows_to_bf16(op: ir.Operation) -> bool:
     return op.name == "arith.truncf" and _element(op.results[0].type) == "bf16"
+
+
+def _extends_bf16(op: ir.Operation) -> bool:
+    return op.name == "arith.extf" and _element(op.operands[0].type) == "bf16"
 
 
 def _is_narrow(kind: ir.Type) -> bool:
@@ -104,6 +116,15 @@ def _truncate_to_bf16(value: ir.Value, kind: ir.Type) -> ir.Value:
 
 def _element(kind: ir.Type) -> str:
     return str(kind.element_type) if isinstance(kind, ir.VectorType) else str(kind)
+
+
+def _extend_bf16(value: ir.Value, kind: ir.Type) -> ir.Value:
+    """bf16 -> f32 or f64: the upper half of the f32."""
+    half_type = _like(kind, ir.IntegerType.get_signless(16))
+    bits_type = _like(kind, ir.IntegerType.get_signless(32))
+    bits = arith.extui(bits_type, arith.bitcast(half_type, value))
+    single = arith.bitcast(_like(kind, ir.F32Type.get()), arith.shli(bits, _constant(bits_type, 16)))
+    return single if single.type == kind else arith.extf(kind, single)
 
 
 def _like(kind: ir.Type, element: ir.Type) -> ir.Type:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from ..errors import CompilerError
 from ..mlir import ir, passmanager
@@ -74,24 +73,29 @@ _SCALARS = ("f16", "bf16", "f32", "f64")
 _FLOAT = re.compile(r"(f|bf|tf)\d")
 
 
-def walk(op: ir.Operation) -> Iterator[ir.Operation]:
-    """Every operation nested in `op`, outermost first, `op` itself not included."""
-    for region in op.regions:
-        for block in region:
-            for child in block.operations:
-                yield child.operation
-                yield from walk(child.operation)
+def _operations(module: ir.Module) -> list[ir.Operation]:
+    """Every operation of `module`, inner ones before those around them."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found[:-1]
 
 
 def check_input(module: ir.Module) -> None:
     """Raise `CompilerError` naming the first op, or element type, that the CPU pipeline must not be given."""
-    for op in walk(module.operation):
-        reason = _fault(op)
+    faults: dict[ir.Type, str] = {}
+    for op in _operations(module):
+        reason = _fault(op, faults)
         if reason:
             raise CompilerError(f"codegen: {op.name} {reason} (at {op.location})")
 
 
-def _fault(op: ir.Operation) -> str:
+def _fault(op: ir.Operation, faults: dict[ir.Type, str]) -> str:
+    """Why code cannot be generated from `op`, or nothing. `faults` remembers the answers for types."""
     name = op.name
     dialect = name.split(".", 1)[0]
     if dialect not in _INPUT_DIALECTS:
@@ -104,7 +108,13 @@ def _fault(op: ir.Operation) -> str:
         return "would call libm; expand it with shlo_disc.lowering_cpu.vector_math"
     if name in _VECTOR_MEMORY and _is_packed_boolean(op):
         return "on i1 elements would pack eight to a byte; go through i8"
-    return next((fault for value in (*op.operands, *op.results) if (fault := _type_fault(value.type))), "")
+    for value in (*op.operands, *op.results):
+        kind = value.type
+        if kind not in faults:
+            faults[kind] = _type_fault(kind)
+        if faults[kind]:
+            return faults[kind]
+    return ""
 
 
 _VECTOR_MEMORY = frozenset({"vector.load", "vector.store", "vector.maskedload", "vector.maskedstore", "vector.gather",
@@ -130,10 +140,11 @@ def _type_fault(kind: ir.Type) -> str:
 
 def check_llvm_only(module: ir.Module) -> None:
     """Raise `CompilerError` naming the first op that is not an LLVM-dialect op that processors compute inline."""
-    for op in walk(module.operation):
+    faults: dict[ir.Type, str] = {}
+    for op in _operations(module):
         if not op.name.startswith("llvm."):
             raise CompilerError(f"codegen: {op.name} is left after lowering to the LLVM dialect (at {op.location})")
-        if fault := _fault(op):
+        if fault := _fault(op, faults):
             raise CompilerError(f"codegen: {op.name} {fault} (at {op.location})")
 
 

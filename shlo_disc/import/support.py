@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shlo_disc.errors import Unsupported, UnsupportedError
-from shlo_disc.mlir import ir, stablehlo
+from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.locations import operation_name, source_line
 from shlo_disc.shape_dialect.propagate import RULES
 
@@ -19,7 +19,6 @@ SUGGESTIONS = {
     "stablehlo.case": "use jnp.where / lax.select, or compile each branch",
     "stablehlo.if": "use jnp.where / lax.select, or compile each branch",
     "stablehlo.convolution": "express it as a dot over patches",
-    "stablehlo.scatter": "use jnp.where, one-hot products or dynamic_update_slice",
     "stablehlo.sort": "sort outside the compiled function",
 }
 
@@ -85,14 +84,7 @@ def _check_dot(op: ir.OpView) -> str | None:
     return None if lhs == rhs else f"operands of different dtypes ({lhs} and {rhs}) have no lowering"
 
 
-def _check_gather(op: ir.OpView) -> str | None:
-    numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
-    return "batching dimensions of a gather have no lowering" if numbers.operand_batching_dims else None
-
-
 _EXTRA_CHECKS = {
     "stablehlo.bitcast_convert": _check_bitcast,
     "stablehlo.dot_general": _check_dot,
-    "stablehlo.dynamic_gather": _check_gather,
-    "stablehlo.gather": _check_gather,
 }

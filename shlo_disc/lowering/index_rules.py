@@ -161,7 +161,7 @@ def _gather(e: Elements, op: ir.OpView, value: ir.Value, positions: Positions) -
     batch = [p for i, p in enumerate(positions) if i not in offset_dims]
     offsets = iter(positions[i] for i in offset_dims)
     dims = dims_of(operand)
-    collapsed = set(numbers.collapsed_slice_dims)
+    collapsed = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     moved = [Position(index_constant(0)) if a in collapsed else next(offsets) for a in range(len(dims))]
     vector_axis = numbers.index_vector_dim
     for component, axis in enumerate(numbers.start_index_map):
@@ -172,6 +172,8 @@ def _gather(e: Elements, op: ir.OpView, value: ir.Value, positions: Positions) -
         window = _slice_size(e, op, axis)
         start = e.clamp(start, arith.subi(e.size_of(dims[axis]), window))
         moved[axis] = e.math.add(moved[axis], start)
+    for axis, indices_axis in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
+        moved[axis] = batch[indices_axis - (indices_axis > vector_axis)]
     return e.at(operand, tuple(moved))
 
 

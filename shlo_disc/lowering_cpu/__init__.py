@@ -22,6 +22,7 @@ from shlo_disc.lowering_cpu.host import Check, DotCall, Launch, Place, Words, wr
 from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame, Kernel
 from shlo_disc.lowering_cpu.loop_kernel import build_loop
 from shlo_disc.lowering_cpu.row_kernel import build_rows
+from shlo_disc.lowering_cpu.scatter_kernel import build_scatter
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.shape_dialect.expr import Expr
@@ -114,8 +115,9 @@ class Lowering:
         frame = Frame(fusion, facts, self.options, self.library)
         frame.open(self.target, name)
         with ir.InsertionPoint(frame.entry):
-            rows = kind == "row_reduce" and "disc.columns" in fusion.attributes
-            total, cost = build_rows(frame) if rows else build_loop(frame)
+            is_rows = kind == "row_reduce" and "disc.columns" in fusion.attributes
+            build = build_scatter if kind == "scatter" else build_rows if is_rows else build_loop
+            total, cost = build(frame)
         frame.close()
         kernel = Kernel(name, frame.function, frame.sizes, total, cost)
         self.entries[kernel] = write_entry(frame, name)

@@ -219,6 +219,7 @@ RULES: dict[str, Rule] = {
     "stablehlo.real_dynamic_slice": _real_dynamic_slice,
     "stablehlo.reduce": _reduce,
     "stablehlo.reshape": _static,
+    "stablehlo.scatter": lambda p, op: [dims_of(v) for v in list(op.operands)[: len(op.results)]],
     "stablehlo.select": _select,
     "stablehlo.slice": _slice,
     "stablehlo.transpose": _transpose,

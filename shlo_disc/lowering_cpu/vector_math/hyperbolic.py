@@ -18,7 +18,10 @@ _SATURATION = {False: 10.0, True: 20.0}
 
 
 def tanh_lanes(x: Lanes) -> Lanes:
-    """x + x**3 p(x**2) up to 0.55 (Remez: f32 degree 4, 2**-29.7; f64 degree 10, 2**-59.3), then 1 - 2 / (e**2|x| + 1)."""
+    """x + x**3 p(x**2) up to 0.55, 1 - 2 / (e**2x + 1) above.
+
+    p by Remez: degree 4 and 2**-29.7 for f32, degree 10 and 2**-59.3 for f64.
+    """
     size = x.abs()
     square = x * x
     near = (x * square).fma(horner(square, _TANH_F64 if x.is_double else _TANH_F32), x)

@@ -16,7 +16,10 @@ _P_F32 = (0.3333331346511841, -0.2500015199184418, 0.20002204179763794, -0.16660
 _S_F64 = (0.6666666666666734, 0.3999999999941452, 0.2857142874242697, 0.22222198569112886, 0.18183564532478771,
           0.15314045468987383, 0.14795998423274398)  # fmt: skip
 # log2(e) as the sum of two numbers of the format.
-_LOG2_E = {False: (1.44269502162933349609375, 1.925963033500766e-08), True: (1.4426950408889634, 2.0355273740931033e-17)}
+_LOG2_E = {
+    False: (1.44269502162933349609375, 1.925963033500766e-08),
+    True: (1.4426950408889634, 2.0355273740931033e-17),
+}
 
 
 def split_exponent(x: Lanes) -> tuple[Lanes, Lanes]:
@@ -88,4 +91,3 @@ def log1p_lanes(x: Lanes) -> Lanes:
     f = (x * 0.25).fma(scale, scale.fma(0.25, -1.0))
     result = _with_special_values(total, _assemble(k, f))
     return where(x.abs().lt(form.tiny), x, result)
-

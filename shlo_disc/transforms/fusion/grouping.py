@@ -47,6 +47,8 @@ class Grouping:
             self._alone(op, "dot")
         elif op.name == "stablehlo.transpose" and self._transposes_a_dot(op):
             self._join_dot(op)
+        elif op.name == "stablehlo.scatter":
+            self._absorb_producers(op, self._alone(op, "scatter"))
         else:
             self._data_movement(op)
 
@@ -126,7 +128,7 @@ class Grouping:
 
     def _fits(self, op: ir.Operation, cluster: Cluster, mapping: DomainMap) -> bool:
         """Complete `mapping` in place; False when the op's sizes do not line up with the cluster's domain."""
-        if cluster.kind == "dot" or not mapping and cluster.domain:
+        if cluster.kind in ("dot", "scatter") or not mapping and cluster.domain:
             return False
         dims = dims_of(op.results[0])
         uncovered = [i for i, d in enumerate(dims) if d.constant != 1 and i not in mapping]
@@ -169,7 +171,7 @@ class Grouping:
         self, cluster: Cluster, mapping: DomainMap, other: Cluster, other_mapping: DomainMap
     ) -> dict[int, int] | None:
         """Domain axes of `other` -> domain axes of `cluster`, when the two iterate over one space."""
-        if not other.is_aligned or other.kind == "reduce" or cluster.kind == "reduce":
+        if not other.is_aligned or not {other.kind, cluster.kind} <= {"loop", "row_reduce"}:
             return None
         translation = {other_mapping[i]: a for i, a in mapping.items() if i in other_mapping}
         needed = {a for a, d in enumerate(other.domain) if d.constant != 1}

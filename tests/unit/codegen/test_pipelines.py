@@ -13,6 +13,7 @@ from shlo_disc.mlir import ir
 BF16 = ml_dtypes.bfloat16
 DTYPES = {"f16": np.float16, "bf16": BF16, "f32": np.float32, "f64": np.float64, "i8": np.int8, "i16": np.int16,
           "i32": np.int32, "i64": np.int64}  # fmt: skip
+TARGETS = [CpuTarget.host(), CpuTarget.baseline()]
 WIDTHS = (1, 2, 3, 8, 16, 32, 64)
 
 
@@ -26,10 +27,12 @@ def zero(dtype: str) -> str:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", WIDTHS)
-def test_masked_loop_doubles(jit, dtype: str, width: int) -> None:
+@pytest.mark.parametrize("target", TARGETS, ids=["host", "baseline"])
+def test_masked_loop_doubles(jit, dtype: str, width: int, target: CpuTarget) -> None:
     add = "arith.addi" if dtype.startswith("i") else "arith.addf"
     vector, memory = f"vector<{width}x{dtype}>", f"memref<?x{dtype}>"
-    loaded = jit(f"""func.func @f(%x: {memory}, %n: index) {{
+    loaded = jit(
+        f"""func.func @f(%x: {memory}, %n: index) {{
       %c0 = arith.constant 0 : index
       %step = arith.constant {width} : index
       %zero = arith.constant dense<{zero(dtype)}> : {vector}
@@ -40,7 +43,9 @@ def test_masked_loop_doubles(jit, dtype: str, width: int) -> None:
         %r = {add} %v, %v : {vector}
         vector.maskedstore %x[%i], %mask, %r : {memory}, vector<{width}xi1>, {vector}
       }}
-      return }}""")
+      return }}""",
+        target,
+    )
     for size in {1, max(width - 1, 1), width, width + 1, 5 * width + 3}:
         x = sample(dtype, size + 4)
         y = x.copy()
@@ -80,10 +85,13 @@ def test_load_shuffle_broadcast_store(jit, dtype: str, width: int) -> None:
 def test_reductions(jit, dtype: str, width: int) -> None:
     kinds = ("add", "maxsi", "minsi", "xor") if dtype.startswith("i") else ("add", "maximumf", "minimumf", "maxnumf")
     vector, memory = f"vector<{width}x{dtype}>", f"memref<?x{dtype}>"
-    body = "".join(f"""
+    body = "".join(
+        f"""
       %r{i} = vector.reduction <{kind}>, %v : {vector} into {dtype}
       %p{i} = arith.constant {i} : index
-      memref.store %r{i}, %y[%p{i}] : {memory}""" for i, kind in enumerate(kinds))
+      memref.store %r{i}, %y[%p{i}] : {memory}"""
+        for i, kind in enumerate(kinds)
+    )
     loaded = jit(f"""func.func @f(%x: {memory}, %y: {memory}) {{
       %c0 = arith.constant 0 : index
       %v = vector.load %x[%c0] : {memory}, {vector} {body}
@@ -96,16 +104,21 @@ def test_reductions(jit, dtype: str, width: int) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", [1, 4, 16, 32])
-def test_gather_and_scatter(jit, dtype: str, width: int) -> None:
+@pytest.mark.parametrize("target", TARGETS, ids=["host", "baseline"])
+def test_gather_and_scatter(jit, dtype: str, width: int, target: CpuTarget) -> None:
     vector, memory = f"vector<{width}x{dtype}>", f"memref<?x{dtype}>"
-    loaded = jit(f"""func.func @f(%x: {memory}, %at: memref<?xi32>, %y: {memory}, %n: index) {{
+    loaded = jit(
+        f"""func.func @f(%x: {memory}, %at: memref<?xi32>, %y: {memory}, %n: index) {{
       %c0 = arith.constant 0 : index
       %zero = arith.constant dense<{zero(dtype)}> : {vector}
       %mask = vector.create_mask %n : vector<{width}xi1>
       %i = vector.load %at[%c0] : memref<?xi32>, vector<{width}xi32>
-      %v = vector.gather %x[%c0] [%i], %mask, %zero : {memory}, vector<{width}xi32>, vector<{width}xi1>, {vector} into {vector}
+      %v = vector.gather %x[%c0] [%i], %mask, %zero
+        : {memory}, vector<{width}xi32>, vector<{width}xi1>, {vector} into {vector}
       vector.scatter %y[%c0] [%i], %mask, %v : {memory}, vector<{width}xi32>, vector<{width}xi1>, {vector}
-      return }}""")  # noqa: E501
+      return }}""",
+        target,
+    )
     x, at = sample(dtype, 100), np.random.default_rng(1).permutation(100)[:width].astype(np.int32)
     for n in {0, 1, width // 2, width}:
         y = np.zeros(100, DTYPES[dtype])
@@ -221,10 +234,13 @@ def test_overflow_checks_and_wide_products(jit) -> None:
 
 def test_inline_math(jit) -> None:
     names = ("absf", "sqrt", "floor", "ceil", "round", "roundeven", "trunc")
-    body = "".join(f"""
+    body = "".join(
+        f"""
       %r{i} = math.{name} %v : vector<16xf32>
       %p{i} = arith.constant {16 * i} : index
-      vector.store %r{i}, %y[%p{i}] : memref<?xf32>, vector<16xf32>""" for i, name in enumerate(names))
+      vector.store %r{i}, %y[%p{i}] : memref<?xf32>, vector<16xf32>"""
+        for i, name in enumerate(names)
+    )
     loaded = jit(f"""func.func @f(%x: memref<?xf32>, %y: memref<?xf32>) {{
       %c0 = arith.constant 0 : index
       %v = vector.load %x[%c0] : memref<?xf32>, vector<16xf32> {body}
@@ -252,11 +268,14 @@ ARITHMETIC = {"addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": 
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])
-@pytest.mark.parametrize("target", [CpuTarget.host(), CpuTarget.baseline()], ids=["host", "baseline"])
-def test_narrow_arithmetic_rounds_once_to_even(dtype: str, target: CpuTarget, monkeypatch, jit) -> None:
-    body = "".join(f"""
+@pytest.mark.parametrize("target", TARGETS, ids=["host", "baseline"])
+def test_narrow_arithmetic_rounds_once_to_even(dtype: str, target: CpuTarget, jit) -> None:
+    body = "".join(
+        f"""
         %r{i} = arith.{name} %a, %b : vector<16x{dtype}>
-        vector.store %r{i}, %o{i}[%i] : memref<?x{dtype}>, vector<16x{dtype}>""" for i, name in enumerate(ARITHMETIC))
+        vector.store %r{i}, %o{i}[%i] : memref<?x{dtype}>, vector<16x{dtype}>"""
+        for i, name in enumerate(ARITHMETIC)
+    )
     outs = ", ".join(f"%o{i}: memref<?x{dtype}>" for i in range(4))
     loaded = jit(f"""func.func @f(%x: memref<?x{dtype}>, %y: memref<?x{dtype}>, {outs}, %n: index) {{
       %c0 = arith.constant 0 : index
@@ -276,7 +295,7 @@ def test_narrow_arithmetic_rounds_once_to_even(dtype: str, target: CpuTarget, mo
             assert same_bits(out, expected)
 
 
-@pytest.mark.parametrize("target", [CpuTarget.host(), CpuTarget.baseline()], ids=["host", "baseline"])
+@pytest.mark.parametrize("target", TARGETS, ids=["host", "baseline"])
 @pytest.mark.parametrize("wide", ["f32", "f64"])
 @pytest.mark.parametrize("narrow", ["f16", "bf16"])
 def test_narrowing_rounds_once(target: CpuTarget, wide: str, narrow: str, jit) -> None:
@@ -292,7 +311,8 @@ def test_narrowing_rounds_once(target: CpuTarget, wide: str, narrow: str, jit) -
       }}
       return }}""", target)  # fmt: skip
     every = np.arange(1 << 16, dtype=np.uint16).view(DTYPES[narrow])
-    every = every[np.isfinite(every)].astype(DTYPES[wide])
+    with np.errstate(invalid="ignore"):
+        every = every[np.isfinite(every)].astype(DTYPES[wide])
     middle = every[:-1] / 2 + every[1:] / 2
     special = [np.nan, np.inf, -np.inf, 3e38, -3e38, 65519.9, 65520.0, 1e-45, *[0.0] * 8]
     x = np.concatenate([every, middle, np.nextafter(middle, every[1:]), np.nextafter(middle, every[:-1]), special])
@@ -314,6 +334,40 @@ def nearest(x: np.ndarray, narrow: str) -> np.ndarray:
         _, exponent = np.frexp(np.abs(x))
         grid = np.ldexp(1.0, np.maximum(exponent, -125) - 8)
         return (np.rint(x / grid) * grid).astype(np.float32).astype(BF16)
+
+
+@pytest.mark.parametrize("count", [4, 200])
+def test_bf16_constants_and_moves(count: int, jit) -> None:
+    values = np.array([(i * 37 % 256) - 100.5 for i in range(count)], np.float32).astype(BF16)
+    text = ", ".join(f"{float(v)!r}" for v in values)
+    loaded = jit(
+        f"""func.func @f(%y: memref<?xbf16>, %n: index) -> i64 {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %v = arith.constant dense<[{text}]> : vector<{count}xbf16>
+      %nan = arith.constant 0x7FC0 : bf16
+      %splat = arith.constant dense<0xFF80> : vector<{count}xbf16>
+      %local = memref.alloca() : memref<{count}xbf16>
+      vector.store %splat, %local[%c0] : memref<{count}xbf16>, vector<{count}xbf16>
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%carried = %v) -> vector<{count}xbf16> {{
+        %w = vector.load %local[%c0] : memref<{count}xbf16>, vector<{count}xbf16>
+        %less = arith.cmpf olt, %w, %carried : vector<{count}xbf16>
+        %kept = arith.select %less, %carried, %w : vector<{count}xi1>, vector<{count}xbf16>
+        %negated = arith.negf %kept : vector<{count}xbf16>
+        scf.yield %negated : vector<{count}xbf16>
+      }}
+      vector.store %r, %y[%c0] : memref<?xbf16>, vector<{count}xbf16>
+      memref.store %nan, %y[%c0] : memref<?xbf16>
+      %bits = arith.bitcast %nan : bf16 to i16
+      %wide = arith.extui %bits : i16 to i64
+      return %wide : i64 }}""",
+        CpuTarget.baseline(),
+    )
+    for turns in (0, 1, 2):
+        y = np.zeros(count, BF16)
+        assert loaded("f", y, turns) == 0x7FC0
+        assert np.isnan(y[0])
+        np.testing.assert_array_equal(y[1:], (-values if turns == 1 else values)[1:])
 
 
 def test_a_typical_kernel_compiles_quickly() -> None:

@@ -241,7 +241,7 @@ def test_the_table_covers_every_function() -> None:
 @pytest.mark.parametrize("kind", ["i32", "vector<2x2xf32>", "vector<[4]xf32>", "f16", "vector<4xbf16>"])
 def test_other_types_are_refused(kind: str) -> None:
     with ir.Context(), ir.Location.unknown():
-        module = ir.Module.parse(f'func.func private @f() -> {kind}\n %x = func.call @f() : () -> {kind}')
+        module = ir.Module.parse(f"func.func private @f() -> {kind}\n %x = func.call @f() : () -> {kind}")
         call = module.body.operations[1]
         with ir.InsertionPoint(module.body), pytest.raises(CompilerError, match="vector_math.exp"):
             exp(call.results[0])

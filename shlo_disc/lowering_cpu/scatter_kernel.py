@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Scatter kernels: copy the operands, then combine the updates into them one after the other.
+
+Updates that hit the same element are combined in program order. When windows end in the operand's last axis, work is
+divided over that axis: every thread takes a slice of the columns through all updates, so no two threads meet. As in
+XLA, an update whose window does not lie inside the operand is dropped as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shlo_disc.lowering.elements import Elements, Positions
+from shlo_disc.lowering.elementwise import element_of
+from shlo_disc.lowering.index_rules import nest
+from shlo_disc.lowering.positions import Position, index_constant
+from shlo_disc.lowering.reduction import Combiner
+from shlo_disc.lowering_cpu.kernel import Frame, over_lanes, store
+from shlo_disc.mlir import arith, ir, scf, stablehlo
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.types import Dims, dims_of, product
+
+
+@dataclass
+class ScatterNumbers:
+    """The dimension numbers of a scatter, over `rank` operand axes and `update_rank` update axes."""
+
+    op: ir.OpView
+    count: int
+
+    def __post_init__(self) -> None:
+        numbers = stablehlo.ScatterDimensionNumbers(self.op.attributes["scatter_dimension_numbers"])
+        self.operand = dims_of(self.op.operands[0])
+        self.indices = self.op.operands[self.count]
+        self.updates = list(self.op.operands)[self.count + 1 :]
+        self.update = dims_of(self.updates[0])
+        self.window_axes = list(numbers.update_window_dims)
+        self.scatter_axes = [a for a in range(len(self.update)) if a not in self.window_axes]
+        dropped = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
+        self.window_targets = [a for a in range(len(self.operand)) if a not in dropped]
+        self.index_targets = list(numbers.scattered_dims_to_operand_dims)
+        self.vector_axis = numbers.index_vector_dim
+        self.batch = list(zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True))
+
+    @property
+    def has_columns(self) -> bool:
+        """The windows run along the operand's last axis, and so do the updates' last axes."""
+        if not self.window_axes or not self.operand:
+            return False
+        last = len(self.operand) - 1
+        is_last = self.window_axes[-1] == len(self.update) - 1 and self.window_targets[-1] == last
+        return is_last and last not in self.index_targets and self.update[-1] == self.operand[-1]
+
+    def window(self, axis: int) -> Expr:
+        """The window's size along an operand axis."""
+        if axis not in self.window_targets:
+            return Expr.const(1)
+        return self.update[self.window_axes[self.window_targets.index(axis)]]
+
+
+def build_scatter(frame: Frame) -> tuple[Expr, int]:
+    """Emit the body; returns the number of work items and the cost of one."""
+    op = next(o for o in frame.fusion.entry_block.operations if o.operation.name == "stablehlo.scatter")
+    numbers = ScatterNumbers(op, len(op.results))
+    buffers = [frame.output_buffers[frame.outputs.index(r)] for r in op.results]
+    work = product(numbers.update) + product(numbers.operand)
+    if not numbers.has_columns:
+        elements = frame.elements(1)
+        loop = scf.ForOp(frame.begin, frame.end, index_constant(1), [])
+        with ir.InsertionPoint(loop.body), elements.scope():
+            _scalar_version(frame, elements, op, numbers, buffers)
+            scf.yield_([])
+        return Expr.const(1), max(1, frame.facts.estimate(work))
+    elements = frame.elements(frame.width())
+    _copy_columns(frame, elements, op, numbers, buffers)
+    _update_columns(frame, elements, op, numbers, buffers)
+    columns = numbers.operand[-1]
+    return columns, max(1, frame.facts.estimate(work) // max(1, frame.facts.estimate(columns)))
+
+
+def _scalar_version(
+    frame: Frame, elements: Elements, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]
+) -> None:
+    sizes = [frame.size_of(d) for d in numbers.operand]
+
+    def copy(indices: list[ir.Value], _: list[ir.Value]) -> list[ir.Value]:
+        _copy(elements, op, tuple(Position(i) for i in indices), buffers)
+        return []
+
+    def update(indices: list[ir.Value], _: list[ir.Value]) -> list[ir.Value]:
+        _combine(frame, elements, op, numbers, tuple(Position(i) for i in indices), buffers)
+        return []
+
+    nest(elements, sizes, [], copy)
+    nest(elements, [frame.size_of(d) for d in numbers.update], [], update)
+
+
+def _copy_columns(
+    frame: Frame, elements: Elements, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]
+) -> None:
+    def row(indices: list[ir.Value], _: list[ir.Value]) -> list[ir.Value]:
+        def lanes(column: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
+            _copy(elements, op, (*(Position(i) for i in indices), column), buffers)
+            return []
+
+        return over_lanes(elements, frame.begin, frame.end, False, [], lanes)
+
+    nest(elements, [frame.size_of(d) for d in numbers.operand[:-1]], [], row)
+
+
+def _update_columns(
+    frame: Frame, elements: Elements, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]
+) -> None:
+    def row(indices: list[ir.Value], _: list[ir.Value]) -> list[ir.Value]:
+        def lanes(column: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
+            where = (*(Position(i) for i in indices), column)
+            _combine(frame, elements, op, numbers, where, buffers)
+            return []
+
+        return over_lanes(elements, frame.begin, frame.end, False, [], lanes)
+
+    nest(elements, [frame.size_of(d) for d in numbers.update[:-1]], [], row)
+
+
+def _copy(elements: Elements, op: ir.OpView, positions: Positions, buffers: Sequence[ir.Value]) -> None:
+    for operand, buffer in zip(op.operands, buffers, strict=False):
+        store(buffer, elements.at(operand, positions), positions, element_of(operand.type), elements)
+
+
+def _combine(
+    frame: Frame,
+    elements: Elements,
+    op: ir.OpView,
+    numbers: ScatterNumbers,
+    update: Positions,
+    buffers: Sequence[ir.Value],
+) -> None:
+    """One update element, or one vector of them along the last axis."""
+    target, inside = _target(frame, elements, numbers, update)
+    guard = scf.IfOp(inside, [])
+    with ir.InsertionPoint(guard.then_block), elements.scope():
+        kinds = [element_of(r.type) for r in op.results]
+        dims: Dims = numbers.operand
+        old = [elements.load(b, target, k, dims) for b, k in zip(buffers, kinds, strict=True)]
+        new = [elements.at(u, update) for u in numbers.updates]
+        if elements.width > 1:
+            old, new = ([elements.splat(v) for v in values] for values in (old, new))
+        combiner = Combiner(op, elements.elementwise)
+        for value, buffer, kind in zip(combiner.combine(old, new, exact=True), buffers, kinds, strict=True):
+            store(buffer, value, target, kind, elements)
+        scf.yield_([])
+
+
+def _target(
+    frame: Frame, elements: Elements, numbers: ScatterNumbers, update: Positions
+) -> tuple[Positions, ir.Value]:
+    """Where an update element goes, and whether its window lies inside the operand."""
+    scatter = [update[a] for a in numbers.scatter_axes]
+    zero = index_constant(0)
+    starts: dict[int, ir.Value] = {}
+    for component, axis in enumerate(numbers.index_targets):
+        where = list(scatter)
+        if numbers.vector_axis < len(dims_of(numbers.indices)):
+            where.insert(numbers.vector_axis, Position(index_constant(component)))
+        start = elements.as_index(elements.at(numbers.indices, tuple(where)), element_of(numbers.indices.type))
+        starts[axis] = start.base
+    inside = arith.constant(ir.IntegerType.get_signless(1), 1)
+    for axis, start in starts.items():
+        last = arith.subi(frame.size_of(numbers.operand[axis]), frame.size_of(numbers.window(axis)))
+        inside = arith.andi(inside, arith.cmpi(arith.CmpIPredicate.sge, start, zero))
+        inside = arith.andi(inside, arith.cmpi(arith.CmpIPredicate.sle, start, last))
+    target = []
+    for axis in range(len(numbers.operand)):
+        offset = Position(zero)
+        if axis in numbers.window_targets:
+            offset = update[numbers.window_axes[numbers.window_targets.index(axis)]]
+        target.append(elements.math.add(offset, starts[axis]) if axis in starts else offset)
+    for axis, indices_axis in numbers.batch:
+        place = indices_axis - (indices_axis > numbers.vector_axis)
+        target[axis] = scatter[place]
+    return tuple(target), inside
