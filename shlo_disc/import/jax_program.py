@@ -33,7 +33,7 @@ def export_function(
     """Export a JAX function. Leaves of args/kwargs: arrays, ShapeDtypeStructs or ("b, s", dtype) pairs."""
     scope = export.SymbolicScope(constraints)
     specs = jax.tree.map(lambda leaf: _spec(leaf, scope), (tuple(args), dict(kwargs)), is_leaf=_is_pair)
-    jitted = function if hasattr(function, "trace") else jax.jit(function)
+    jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
     return export.export(jitted, platforms=["cpu"])(*specs[0], **specs[1])
 
 

@@ -31,8 +31,8 @@ from shlo_disc.lowering.positions import Position, PositionMath, index_constant
 from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.types import Dims, dims_of
-from shlo_disc.transforms.fusion.access import ELEMENTWISE
 
 Positions = tuple[Position, ...]
 SizeOf = Callable[[Expr], ir.Value]

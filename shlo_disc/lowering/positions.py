@@ -10,20 +10,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import arith, ir, vector
 
 
 @dataclass(frozen=True)
 class Position:
-    """`base + step * lane`, or `lanes[lane]` when `lanes` is set. All are of MLIR's index type."""
+    """`origin + step * lane`, or `lanes[lane]` when `lanes` is set. All are of MLIR's index type."""
 
-    base: ir.Value | None
+    origin: ir.Value | None
     step: int = 0
     lanes: ir.Value | None = None
 
     @property
+    def base(self) -> ir.Value:
+        """Where lane 0 stands. Raises CompilerError for scattered lanes, which have no common base."""
+        if self.origin is None:
+            raise CompilerError("lower: a scattered position was used where all lanes have to stand together")
+        return self.origin
+
+    @property
     def is_uniform(self) -> bool:
-        """All lanes stand at `base`."""
+        """All lanes stand at one place."""
         return self.lanes is None and self.step == 0
 
 

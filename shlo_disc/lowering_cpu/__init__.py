@@ -54,7 +54,7 @@ class Lowering:
         self.source = module
         self.facts = facts
         self.options = options
-        self.library: MathLibrary = vector_math  # type: ignore[assignment]
+        self.library: MathLibrary = vector_math
         self.target = ir.Module.create()
         self.kernels: dict[str, Kernel] = {}
         self.entries: dict[Kernel, str] = {}
@@ -224,7 +224,7 @@ def _places(
 ) -> dict[ir.Value, Place]:
     """Where every buffer of the entry function is: arguments, results and constants in `buffers`, the rest in arena."""
     block = entry_block(module)
-    places = {value: Place("buffer", leaf) for value, leaf in zip(block.arguments, kept, strict=True)}
+    places: dict[ir.Value, Place] = {value: Place("buffer", leaf) for value, leaf in zip(block.arguments, kept, strict=True)}
     for op in block.operations:
         if op.operation.name == "stablehlo.constant":
             places[op.results[0]] = Place("buffer", arguments + results + len(constants))

@@ -133,9 +133,7 @@ def _choose(
     inner = (k or unit)[0]
     for row, column in itertools.product(reversed(m or unit), reversed(n or unit)):
         outer = batch + [a for a in m if a is not row] + [a for a in n if a is not column]
-        units = (
-            one in (row.lhs, inner.lhs) and one in (column.rhs, inner.rhs) and one in (row.result, column.result)
-        )
+        units = one in (row.lhs, inner.lhs) and one in (column.rhs, inner.rhs) and one in (row.result, column.result)
         if units and len(outer) <= MAX_BATCH:
             return BlasDot(dtype, lhs, rhs, tuple(outer), row, column, inner)
     return None

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from shlo_disc.lowering_cpu.kernel import Frame, memref_type
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import Dims, dims_of
 
 
@@ -20,9 +23,7 @@ def write_entry(frame: Frame, name: str) -> str:
     operands = ", ".join([*memrefs, *indices])
     writer.lines.append(f"  func.call @{name}({operands}) : ({', '.join(types)}) -> ()")
     body = "\n".join(writer.lines)
-    return (
-        f"llvm.func @{name}_entry(%args: !llvm.ptr, %begin: i64, %end: i64) {{\n{body}\n  llvm.return\n}}"
-    )
+    return f"llvm.func @{name}_entry(%args: !llvm.ptr, %begin: i64, %end: i64) {{\n{body}\n  llvm.return\n}}"
 
 
 class _EntryWriter:
@@ -45,7 +46,7 @@ class _EntryWriter:
     def constant(self, number: int) -> str:
         return self._op(f"llvm.mlir.constant({number} : i64) : i64")
 
-    def descriptor(self, pointer: str, dims: Dims, type_: ir.MemRefType, sizes: dict) -> str:  # type: ignore[type-arg]
+    def descriptor(self, pointer: str, dims: Dims, type_: ir.MemRefType, sizes: Mapping[Expr, str]) -> str:
         """A memref over a raw pointer: contiguous, so strides are products of sizes."""
         rank = len(dims)
         arrays = f", array<{rank} x i64>, array<{rank} x i64>" if rank else ""

@@ -253,9 +253,7 @@ class RunWriter:
             self.known[place] = self._op(f"llvm.load {address} : !llvm.ptr -> !llvm.ptr")
         else:
             offset = self.size(place.offset)
-            self.known[place] = self._op(
-                f"llvm.getelementptr %arena[{offset}] : (!llvm.ptr, i64) -> !llvm.ptr, i8"
-            )
+            self.known[place] = self._op(f"llvm.getelementptr %arena[{offset}] : (!llvm.ptr, i64) -> !llvm.ptr, i8")
         return self.known[place]
 
     def _put(self, word: int, value: str, type_: str) -> None:
@@ -297,10 +295,7 @@ class RunWriter:
 def write_run(steps: Sequence[Launch | DotCall], words: Words) -> str:
     """The text of `disc_run`."""
     capacity = max(
-        (
-            len(s.buffers) + (len(s.sizes) if isinstance(s, Launch) else len(s.words))
-            for s in steps
-        ),
+        (len(s.buffers) + (len(s.sizes) if isinstance(s, Launch) else len(s.words)) for s in steps),
         default=0,
     )
     writer = RunWriter(words, capacity)

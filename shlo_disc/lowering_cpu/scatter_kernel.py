@@ -152,11 +152,9 @@ def _combine(
         scf.yield_([])
 
 
-def _target(
-    frame: Frame, elements: Elements, numbers: ScatterNumbers, update: Positions
-) -> tuple[Positions, ir.Value]:
+def _target(frame: Frame, elements: Elements, numbers: ScatterNumbers, update: Positions) -> tuple[Positions, ir.Value]:
     """Where an update element goes, and whether its window lies inside the operand."""
-    scatter = [update[a] for a in numbers.scatter_axes]
+    scatter: list[Position] = [update[a] for a in numbers.scatter_axes]
     zero = index_constant(0)
     starts: dict[int, ir.Value] = {}
     for component, axis in enumerate(numbers.index_targets):
@@ -170,7 +168,7 @@ def _target(
         last = arith.subi(frame.size_of(numbers.operand[axis]), frame.size_of(numbers.window(axis)))
         inside = arith.andi(inside, arith.cmpi(arith.CmpIPredicate.sge, start, zero))
         inside = arith.andi(inside, arith.cmpi(arith.CmpIPredicate.sle, start, last))
-    target = []
+    target: list[Position] = []
     for axis in range(len(numbers.operand)):
         offset = Position(zero)
         if axis in numbers.window_targets:

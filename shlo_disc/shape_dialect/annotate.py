@@ -45,8 +45,8 @@ def entry_block(module: ir.Module) -> ir.Block:
 def annotate(module: ir.Module, facts: Facts | None = None, shapes: Sequence[Dims | None] = ()) -> Facts:
     """Annotate `module` in place and return what is known of its sizes.
 
-    `facts` holds the symbols that the importer declared and `shapes` the argument shapes it knows. Raises ProgramError on sizes that can never agree and
-    UnsupportedError on sizes that depend on data.
+    `facts` holds the symbols that the importer declared and `shapes` the argument shapes it knows. Raises
+    ProgramError on sizes that can never agree and UnsupportedError on sizes that depend on data.
     """
     facts = facts or Facts()
     block = entry_block(module)
@@ -202,10 +202,15 @@ def _write_declarations(module: ir.Module, facts: Facts, constraints: list[Const
 
 
 def _is_canonically_true(relation: Relation, facts: Facts) -> bool:
-    """An equality that vanished because one of its symbols was replaced everywhere by the other side."""
+    """An equality that the types state: one of its symbols was replaced everywhere by the other side.
+
+    Only the replaced symbols count. `mod(b, 4) == 0` or `b*s == 15` rewrite expressions too, but no argument's type
+    says so, and a call must still be checked.
+    """
     if relation.operator != "==":
         return False
-    return facts.canonical(relation.lhs) == facts.canonical(relation.rhs)
+    replaced = {name: facts.canonical(Expr.symbol(name)) for name in relation.symbols()}
+    return relation.lhs.substitute(replaced) == relation.rhs.substitute(replaced)
 
 
 def _set_bounds(op: ir.OpView, low: int | None, high: int | None) -> None:

@@ -8,8 +8,8 @@
 | `disc.constraint` | module | a relation that every admissible call satisfies, with the text of its error |
 | `disc.shape` | body | an integer tensor (rank 0 or 1) whose elements are sizes; the only shape arithmetic left |
 
-Fusions are private functions with a `disc.kind` and calls to them: IRDL, which defines this dialect, gives all values of
-a variadic operand group one type, so an op of ours could not take the inputs of a kernel.
+Fusions are private functions with a `disc.kind` and calls to them: IRDL, which defines this dialect, gives all values
+of a variadic operand group one type, so an op of ours could not take the inputs of a kernel.
 
 Dynamic tensor types carry their sizes in the encoding: `tensor<?x?x768xf32, [@b, @s, 768]>`.
 """

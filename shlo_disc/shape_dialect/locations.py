@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from shlo_disc.mlir import ir
 
 
-def _files(location: ir.Location) -> Iterator[str]:
+def _files(location: Any) -> Iterator[str]:
     if isinstance(location, ir.FileLineColLoc):
         yield f"{location.filename}:{location.start_line}"
     elif isinstance(location, ir.NameLoc):
@@ -21,7 +22,7 @@ def _files(location: ir.Location) -> Iterator[str]:
             yield from _files(part)
 
 
-def _names(location: ir.Location) -> Iterator[str]:
+def _names(location: Any) -> Iterator[str]:
     if isinstance(location, ir.NameLoc):
         yield location.name_str
     elif isinstance(location, ir.CallSiteLoc):

@@ -16,7 +16,8 @@ from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.locations import source_line
-from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.values import SymbolicValues
 
 
@@ -96,8 +97,16 @@ def _transpose(p: Propagation, op: ir.OpView) -> list[Dims]:
     return [tuple(source[i] for i in integers(op.attributes["permutation"]))]
 
 
+def _reshape(p: Propagation, op: ir.OpView) -> list[Dims]:
+    result = dims_of(op.results[0])
+    p.equal(product(dims_of(op.operands[0])), product(result), op)
+    return [result]
+
+
 def _dynamic_reshape(p: Propagation, op: ir.OpView) -> list[Dims]:
-    return [p.sizes(op.operands[1])]
+    result = p.sizes(op.operands[1])
+    p.equal(product(dims_of(op.operands[0])), product(result), op)
+    return [result]
 
 
 def _slice(p: Propagation, op: ir.OpView) -> list[Dims]:
@@ -189,15 +198,8 @@ def _bitcast_convert(p: Propagation, op: ir.OpView) -> list[Dims]:
     return [dims_of(op.operands[0])]
 
 
-_ELEMENTWISE = (
-    "abs add and atan2 cbrt ceil compare convert cosine count_leading_zeros divide exponential "
-    "exponential_minus_one floor is_finite log log_plus_one logistic maximum minimum multiply negate not or popcnt "
-    "power reduce_precision remainder reverse round_nearest_afz round_nearest_even rsqrt shift_left "
-    "shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor"
-).split()
-
 RULES: dict[str, Rule] = {
-    **{f"stablehlo.{name}": _same(()) for name in _ELEMENTWISE},
+    **{name: _same(()) for name in ELEMENTWISE},
     "disc.shape": _static,
     "stablehlo.bitcast_convert": _bitcast_convert,
     "stablehlo.broadcast_in_dim": _static,
@@ -218,8 +220,9 @@ RULES: dict[str, Rule] = {
     "stablehlo.pad": _pad,
     "stablehlo.real_dynamic_slice": _real_dynamic_slice,
     "stablehlo.reduce": _reduce,
-    "stablehlo.reshape": _static,
+    "stablehlo.reshape": _reshape,
     "stablehlo.scatter": lambda p, op: [dims_of(v) for v in list(op.operands)[: len(op.results)]],
+    "stablehlo.reverse": _same(()),
     "stablehlo.select": _select,
     "stablehlo.slice": _slice,
     "stablehlo.transpose": _transpose,

@@ -92,7 +92,8 @@ def _constant(values: SymbolicValues, op: ir.OpView) -> Elements | None:
     count = math.prod(ir.RankedTensorType(op.results[0].type).shape)
     if attribute.is_splat:
         return (Expr.const(int(attribute.get_splat_value().value)),) * count
-    return tuple(Expr.const(int(v)) for v in ir.DenseIntElementsAttr(attribute))
+    elements = ir.DenseIntElementsAttr(attribute)
+    return tuple(Expr.const(int(elements[i])) for i in range(count))
 
 
 def _get_dimension_size(values: SymbolicValues, op: ir.OpView) -> Elements | None:
@@ -204,4 +205,3 @@ def _applies(op: ir.OpView) -> bool:
     name = op.operation.name
     boolean = len(op.results) == 1 and str(ir.RankedTensorType(op.results[0].type).element_type) == "i1"
     return (name not in _BOOLEAN_ONLY or boolean) and (name not in _BOOLEAN_UNSAFE or not boolean)
-

@@ -33,7 +33,7 @@ def view(value: ir.Value, dims: Sequence[Expr]) -> ir.Value:
 def broadcast(value: ir.Value, dims: Sequence[Expr], positions: Sequence[int]) -> ir.Value:
     """`value` stretched to `dims`, its sizes standing at `positions`, at the insertion point."""
     result = tensor_type(dims, element_type_of(value))
-    attributes = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get(list(positions))}
+    attributes: dict[str, ir.Attribute] = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get(list(positions))}
     if result.has_static_shape:
         op = ir.Operation.create(
             "stablehlo.broadcast_in_dim", results=[result], operands=[value], attributes=attributes

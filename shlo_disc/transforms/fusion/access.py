@@ -12,16 +12,6 @@ from shlo_disc.shape_dialect.types import Dims, dims_of
 Axis = int | None
 """A size of the reader, or None for a size of 1 (index zero)."""
 
-ELEMENTWISE = frozenset(
-    "stablehlo." + name
-    for name in (
-        "abs add and atan2 bitcast_convert cbrt ceil clamp compare convert cosine count_leading_zeros divide "
-        "exponential exponential_minus_one floor is_finite log log_plus_one logistic maximum minimum multiply negate "
-        "not or popcnt power reduce_precision remainder round_nearest_afz round_nearest_even rsqrt select shift_left "
-        "shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor"
-    ).split()
-)
-
 BROADCASTS = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim"})
 RESHAPES = frozenset({"stablehlo.reshape", "stablehlo.dynamic_reshape"})
 IOTAS = frozenset({"stablehlo.iota", "stablehlo.dynamic_iota"})

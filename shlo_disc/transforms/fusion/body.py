@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.transforms.fusion.access import (
-    ELEMENTWISE,
     IOTAS,
     RESHAPES,
     Access,
     defining_op,
-
     is_free,
     is_scalar_constant,
     resolve,
@@ -161,7 +160,7 @@ class CollapsedBody:
 
     def output_dims(self, value: ir.Value) -> Dims:
         """The collapsed sizes of a member's result."""
-        return self.dims(self.groups_of(self.cluster.axes[value.owner]))
+        return self.dims(self.groups_of(self.cluster.axes[value.owner.operation]))
 
     def build(self, arguments: dict[tuple[ir.Value, Dims], ir.Value], outputs: Sequence[ir.Value]) -> list[ir.Value]:
         """Emit the members at the insertion point; returns the values of `outputs`."""
@@ -189,9 +188,7 @@ class CollapsedBody:
             result.set_type(tensor_type(self.dims(own), element_type_of(old)))
             self._values[old] = (result, own)
 
-    def _read(
-        self, access: DomainAccess, arguments: dict[tuple[ir.Value, Dims], ir.Value]
-    ) -> tuple[ir.Value, Groups]:
+    def _read(self, access: DomainAccess, arguments: dict[tuple[ir.Value, Dims], ir.Value]) -> tuple[ir.Value, Groups]:
         known = self._values.get(access.value)
         if known is not None:
             return known
@@ -211,7 +208,7 @@ class CollapsedBody:
             return op.clone().results[0], ()
         dims = self.dims(groups)
         result = tensor_type(dims, element_type_of(op.results[0]))
-        attributes = {"iota_dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)}
+        attributes: dict[str, ir.Attribute] = {"iota_dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)}
         name, operands = ("stablehlo.iota", []) if result.has_static_shape else _dynamic_iota(dims)
         iota = ir.Operation.create(name, results=[result], operands=operands, attributes=attributes)
         return iota.results[0], groups

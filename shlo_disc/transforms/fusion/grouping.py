@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.propagate import integers
+from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.types import Dims, dims_of
 from shlo_disc.transforms.fusion.access import (
-    ELEMENTWISE,
     GENERATORS,
     Access,
-
     defining_op,
     identity_axes,
     is_free,
@@ -178,7 +177,7 @@ class Grouping:
         if set(translation) != needed:
             return None
         translation.update({a: -1 for a, d in enumerate(other.domain) if d.constant == 1})
-        if list(translation[a] for a in sorted(needed)) != sorted(translation[a] for a in needed):
+        if [translation[a] for a in sorted(needed)] != sorted(translation[a] for a in needed):
             return None
         targets = {translation[a] for a in needed}
         if other.columns:
@@ -317,6 +316,3 @@ def group(block: ir.Block) -> Graph:
     for op in block.operations:
         grouping.visit(op.operation)
     return grouping.graph
-
-
-

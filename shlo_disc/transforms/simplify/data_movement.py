@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Broadcast, reshape, transpose and convert algebra. A pattern returns None when it rewrote, True when it did not match."""
+"""Broadcast, reshape, transpose and convert algebra.
+
+A pattern returns None when it rewrote and True when it did not match.
+"""
 
 from __future__ import annotations
 

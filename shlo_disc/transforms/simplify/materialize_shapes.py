@@ -48,7 +48,5 @@ def _constant(tensor: ir.RankedTensorType, elements: Elements) -> ir.Value:
     width = ir.IntegerType(tensor.element_type).width
     dtype = np.bool_ if width == 1 else np.dtype(f"i{width // 8}")
     array = np.array(numbers, dtype=object).astype(np.int64).astype(dtype).reshape(tensor.shape)
-    attribute = ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=tensor)
+    attribute = ir.DenseElementsAttr.get(memoryview(np.ascontiguousarray(array)), type=tensor)
     return ir.Operation.create("stablehlo.constant", results=[tensor], attributes={"value": attribute}).results[0]
-
-
