@@ -18,6 +18,7 @@ from shlo_disc.lowering_cpu import vector_math
 from shlo_disc.lowering_cpu.constants import dense_bytes
 from shlo_disc.lowering_cpu.dot import BlasDot, match_blas
 from shlo_disc.lowering_cpu.entry import write_entry
+from shlo_disc.lowering_cpu.few_rows_dot import entry_text, is_few, kernel_text, match_few_rows
 from shlo_disc.lowering_cpu.host import Check, DotCall, Launch, Place, Words, write_plan, write_run
 from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame, Kernel
 from shlo_disc.lowering_cpu.loop_kernel import build_loop
@@ -60,6 +61,7 @@ class Lowering:
         self.entries: dict[Kernel, str] = {}
         self.names: dict[str, int] = {}
         self.launches: list[tuple[str, str]] = []
+        self.few_rows_dtypes: set[int] = set()
 
     @cached_property
     def functions(self) -> dict[str, func.FuncOp]:
@@ -151,15 +153,37 @@ class Lowering:
             outputs = [places[r] for r in call.results]
             blas = match_blas(fusion) if callee.startswith("dot") else None
             if blas is not None:
-                steps.append(self._dot(blas, inputs, outputs))
-                self.launches.append(("blas_dot", "dot"))
+                steps += self._dot(blas, (inputs[blas.lhs], inputs[blas.rhs], outputs[0]))
             else:
                 steps.append(self._launch(fusion, [*inputs, *outputs]))
         return steps
 
-    @staticmethod
-    def _dot(dot: BlasDot, inputs: list[Place], outputs: list[Place]) -> DotCall:
-        return DotCall(tuple(dot.words()), (inputs[dot.lhs], inputs[dot.rhs], outputs[0]))
+    def _dot(self, dot: BlasDot, buffers: tuple[Place, ...]) -> list[Launch | DotCall]:
+        """A BLAS call, a launch of the kernel for few rows, or both where only the plan can tell which."""
+        few = match_few_rows(dot, self.options.vector_bits)
+        if few is None:
+            self.launches.append(("blas_dot", "dot"))
+            return [DotCall(tuple(dot.words(dot.m.size)), buffers)]
+        taken = is_few(dot.m.size, self.facts)
+        steps: list[Launch | DotCall] = []
+        if taken.constant != 1:
+            rows = self.facts.simplify(dot.m.size * (1 - taken))
+            steps.append(DotCall(tuple(dot.words(rows)), buffers))
+        if taken.constant != 0:
+            self.few_rows_dtypes.add(dot.dtype)
+            grain = Expr.maximum(1, SERIAL_WORK // Expr.maximum(few.block_cost, 1))
+            steps.append(Launch(few.kernel, buffers, few.sizes, few.blocks * taken, grain))
+        self.launches.append((few.kernel if taken.constant == 1 else "blas_dot", "dot"))
+        return steps
+
+    def append_few_rows_kernel(self, dtype: int) -> str:
+        """Add the kernel for products of few rows; returns its name."""
+        append_text(self.target, kernel_text(dtype, self.options.vector_bits), [])
+        function = list(self.target.body.operations)[-1]
+        types = ", ".join(map(str, function.type.inputs))
+        name: str = function.name.value
+        append_text(self.target, entry_text(dtype), [f"func.func private @{name}({types})"])
+        return name
 
     def _launch(self, fusion: func.FuncOp, buffers: list[Place]) -> Launch:
         kernel, meaning = self.kernel_for(fusion)
@@ -203,7 +227,10 @@ def lower(
         for kernel, entry in lowering.entries.items():
             types = ", ".join(map(str, kernel.function.type.inputs))
             append_text(lowering.target, entry, [f"func.func private @{kernel.name}({types})"])
-        entries = [f"llvm.func @{k.name}_entry(!llvm.ptr, i64, i64)" for k in lowering.entries]
+        names = [k.name for k in lowering.entries]
+        for dtype in sorted(lowering.few_rows_dtypes):
+            names.append(lowering.append_few_rows_kernel(dtype))
+        entries = [f"llvm.func @{name}_entry(!llvm.ptr, i64, i64)" for name in names]
         append_text(lowering.target, plan, [])
         append_text(lowering.target, run, entries)
     if not lowering.target.operation.verify():

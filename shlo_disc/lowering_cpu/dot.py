@@ -42,8 +42,8 @@ class BlasDot:
     n: Axis
     k: Axis
 
-    def words(self) -> list[Expr]:
-        """The fields of `DiscDot` before its pointers."""
+    def words(self, rows: Expr) -> list[Expr]:
+        """The fields of `DiscDot` before its pointers, for a product of `rows` rows (0: nothing to do)."""
         padding = MAX_BATCH - len(self.batch)
         one = Expr.const(1)
 
@@ -55,7 +55,7 @@ class BlasDot:
         words += column([a.lhs for a in self.batch], _ZERO)
         words += column([a.rhs for a in self.batch], _ZERO)
         words += column([a.result for a in self.batch], _ZERO)
-        words += [self.m.size, self.n.size, self.k.size]
+        words += [rows, self.n.size, self.k.size]
         words += [self.m.lhs, self.k.lhs, self.k.rhs, self.n.rhs, self.m.result, self.n.result]
         return words
 
