@@ -16,6 +16,7 @@ from shlo_disc.errors import (
     ArtifactError,
     CompilerError,
     DiscError,
+    OptionError,
     ProgramError,
     RecompileError,
     ShapeError,
@@ -39,6 +40,6 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "ArgumentTypeError", "ArtifactError", "CompilerError", "DiscError", "Executable", "Options", "ProgramError",
-    "RecompileError", "ShapeError", "UnsupportedError", "compile", "errors", "jit",
+    "ArgumentTypeError", "ArtifactError", "CompilerError", "DiscError", "Executable", "OptionError", "Options",
+    "ProgramError", "RecompileError", "ShapeError", "UnsupportedError", "compile", "errors", "jit",
 ]  # fmt: skip

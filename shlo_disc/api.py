@@ -6,15 +6,41 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from shlo_disc.compiler import import_stage, run_pipeline
-from shlo_disc.errors import ArgumentTypeError, DiscError, RecompileError, ShapeError
+from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError, ShapeError
 from shlo_disc.executable import Executable
+from shlo_disc.gpu_program import GpuProgram
 from shlo_disc.options import Options
+from shlo_disc.target import cuda_architecture
 
 
-def compile(  # noqa: A001
+@overload
+def compile(
+    program: Any,
+    *,
+    target: Literal["cpu"] = ...,
+    options: Options | None = ...,
+    args: Sequence[Any] | None = ...,
+    kwargs: dict[str, Any] | None = ...,
+    constraints: Sequence[str] = ...,
+) -> Executable: ...
+
+
+@overload
+def compile(
+    program: Any,
+    *,
+    target: str,
+    options: Options | None = ...,
+    args: Sequence[Any] | None = ...,
+    kwargs: dict[str, Any] | None = ...,
+    constraints: Sequence[str] = ...,
+) -> Executable | GpuProgram: ...
+
+
+def compile(
     program: Any,
     *,
     target: str = "cpu",
@@ -22,22 +48,23 @@ def compile(  # noqa: A001
     args: Sequence[Any] | None = None,
     kwargs: dict[str, Any] | None = None,
     constraints: Sequence[str] = (),
-) -> Executable:
+) -> Executable | GpuProgram:
     """Compile a program once, for every shape it admits.
 
     program: a `jax.export.Exported`; StableHLO as text, bytecode or portable artifact (str, bytes or a path); or a JAX
     function with `args=`/`kwargs=` whose leaves are arrays, `jax.ShapeDtypeStruct`s or pairs like ("b, s, 768",
     "float32"). `constraints` are JAX's, e.g. "s <= 512", and apply to a JAX function.
-    target: "cpu".
+    target: "cpu"; or "cuda:sm_80" or "cuda:sm_90", which give a GpuProgram, to read and assemble but not to run.
 
-    Raises ProgramError when the program cannot be parsed or verified and UnsupportedError listing every construct that
-    cannot be compiled, with the user's source lines.
+    Raises ProgramError when the program cannot be parsed or verified, UnsupportedError listing every construct that
+    cannot be compiled, with the user's source lines, and DiscError for a target that does not exist or lacks its tools.
     """
-    options = options or Options()
-    if target != "cpu":
-        raise DiscError(f"unknown target {target!r}; targets are 'cpu'")
+    options = Options() if options is None else options
+    if not isinstance(options, Options):
+        raise OptionError(f"options must be a shlo_disc.Options, not {options!r}")
+    result = Executable if cuda_architecture(target) is None else GpuProgram
     compilation = import_stage(program, target, options, args, kwargs, constraints)
-    executable = Executable(run_pipeline(compilation))
+    executable = result(run_pipeline(compilation))
     if options.dump:
         executable.dump(options.dump)
     return executable

@@ -10,13 +10,14 @@ import importlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from shlo_disc import codegen
-from shlo_disc.errors import CompilerError, ProgramError
+from shlo_disc.errors import CompilerError, OptionError, ProgramError
 from shlo_disc.lowering_cpu import LoweredProgram, lower
 from shlo_disc.lowering_cpu.host import Check
 from shlo_disc.lowering_cpu.kernel import CpuOptions
+from shlo_disc.lowering_gpu import GpuLoweredProgram, lower_to_gpu, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.annotate import Constraint, annotate, entry_block, read_facts
@@ -24,9 +25,12 @@ from shlo_disc.shape_dialect.dialect import make_context
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.types import Dims
+from shlo_disc.target import cuda_architecture
 from shlo_disc.transforms.fusion import fuse
 from shlo_disc.transforms.memory import plan_memory
 from shlo_disc.transforms.simplify import simplify
+
+_Made = TypeVar("_Made")
 
 STAGES = ("import", "annotate", "simplify", "fuse", "plan", "lower", "codegen")
 
@@ -44,8 +48,10 @@ class Compilation:
     shapes: Sequence[Dims | None] = ()
     constraints: list[Constraint] = field(default_factory=list)
     lowered: LoweredProgram | None = None
+    gpu: GpuLoweredProgram | None = None
     cpu: codegen.CpuTarget = field(default_factory=codegen.CpuTarget.host)
     llvm_ir: str = ""
+    ptx: str = ""
     object: bytes = b""
     snapshots: dict[str, ir.Operation] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
@@ -53,9 +59,16 @@ class Compilation:
     def run_stage(self, name: str, work: Callable[[Compilation], None]) -> None:
         """Run one stage: time it, verify what it made, keep a copy."""
         start = time.perf_counter()
-        work(self)
+        try:
+            work(self)
+        except ir.MLIRError as error:
+            found = [d.message.strip() for d in error.error_diagnostics]
+            raise CompilerError(f"the stage {name} failed: {'; '.join(found) or error}") from error
+        except RecursionError as error:
+            raise CompilerError(f"the stage {name} failed: the program's chains are too long for it") from error
         self.timings[name] = time.perf_counter() - start
-        module = self.lowered.module if self.lowered is not None else self.module
+        lowered = self.lowered or self.gpu
+        module = self.module if lowered is None else lowered.module
         if module is None:
             raise CompilerError(f"the stage {name} left no module")
         if self.options.verify:
@@ -71,24 +84,41 @@ def _verify(module: ir.Module, stage: str) -> None:
         raise kind(f"the program does not verify after {stage}: {error}") from None
 
 
+def _made(value: _Made | None) -> _Made:
+    """What an earlier stage has made."""
+    if value is None:
+        raise CompilerError("a stage runs before one that it needs")
+    return value
+
+
 def _annotate(c: Compilation) -> None:
-    c.facts = annotate(c.module, c.facts, c.shapes)
-    c.signature = c.signature.with_shapes(entry_block(c.module))
-    c.constraints = read_facts(c.module)[1]
+    module = _made(c.module)
+    c.facts = annotate(module, c.facts, c.shapes)
+    c.signature = c.signature.with_shapes(entry_block(module))
+    c.constraints = read_facts(module)[1]
+    names = [source.name for source in c.signature.symbols]
     for name, value in c.options.hints.items():
-        if name not in c.facts.symbols:
-            raise ProgramError(f"the hint for {name!r} names no symbol; the symbols are {sorted(c.facts.symbols)}")
+        if name not in names:
+            raise OptionError(f"the hint for {name!r} names no symbol; the symbols are {names}")
         declaration = c.facts.symbols[name]
         c.facts.declare(name, min=declaration.min, max=declaration.max, divisor=declaration.divisor, hints=(value,))
 
 
-def _lower(c: Compilation) -> None:
+def _plan(c: Compilation) -> None:
+    plan_memory(_made(c.module), c.facts)
+
+
+def _require_solved(c: Compilation) -> None:
     solved = {s.name for s in c.signature.symbols}
     unsolved = sorted({n for a in c.signature.arguments for d in a.dims for n in d.symbols()} - solved)
     if unsolved:
         raise ProgramError(f"no argument size determines the symbols {unsolved}; pass one of size a*symbol + b")
+
+
+def _lower(c: Compilation) -> None:
+    _require_solved(c)
     c.lowered = lower(
-        c.module,
+        _made(c.module),
         c.facts,
         arguments=[a.dims for a in c.signature.arguments],
         results=[r.dims for r in c.signature.results],
@@ -100,20 +130,37 @@ def _lower(c: Compilation) -> None:
 
 
 def _codegen(c: Compilation) -> None:
-    codegen.lower_to_llvm(c.lowered.module)
-    c.llvm_ir = codegen.to_llvm_ir(c.lowered.module)
+    module = _made(c.lowered).module
+    codegen.lower_to_llvm(module)
+    c.llvm_ir = codegen.to_llvm_ir(module)
     exported = {"disc_plan", "disc_run"}
     c.object = codegen.compile_to_object(c.llvm_ir, c.cpu, c.options.opt_level, exported)
 
 
-PIPELINE: tuple[tuple[str, Callable[[Compilation], None]], ...] = (
+def _lower_to_gpu(c: Compilation) -> None:
+    _require_solved(c)
+    c.gpu = lower_to_gpu(_made(c.module), c.facts)
+
+
+def _codegen_gpu(c: Compilation) -> None:
+    module = lower_to_nvvm(_made(c.gpu).module)
+    c.llvm_ir = nvvm_to_llvm_ir(module)
+    c.ptx = codegen.compile_to_ptx(c.llvm_ir, _made(cuda_architecture(c.target)), c.options.opt_level)
+
+
+Work = Callable[[Compilation], None]
+
+PIPELINE: tuple[tuple[str, Work], ...] = (
     ("annotate", _annotate),
-    ("simplify", lambda c: simplify(c.module, c.facts)),
-    ("fuse", lambda c: fuse(c.module)),
-    ("plan", lambda c: plan_memory(c.module, c.facts) and None),
+    ("simplify", lambda c: simplify(_made(c.module), c.facts)),
+    ("fuse", lambda c: fuse(_made(c.module))),
+    ("plan", _plan),
     ("lower", _lower),
     ("codegen", _codegen),
 )
+
+GPU_WORK: dict[str, Work] = {"lower": _lower_to_gpu, "codegen": _codegen_gpu}
+"""What the stages that know the target do for a GPU."""
 
 
 def import_stage(
@@ -134,11 +181,12 @@ def import_stage(
 
 def run_pipeline(c: Compilation, last: str = STAGES[-1]) -> Compilation:
     """Run the stages after `import`, up to and including `last`."""
+    is_gpu = cuda_architecture(c.target) is not None
     with c.context, ir.Location.unknown():
         for name, work in PIPELINE:
             if STAGES.index(name) > STAGES.index(last):
                 break
-            c.run_stage(name, work)
+            c.run_stage(name, GPU_WORK.get(name, work) if is_gpu else work)
     return c
 
 
@@ -147,44 +195,54 @@ _ADVICE = "Please see https://docs.jax.dev/en/latest/export/shape_poly.html#shap
 
 def checks_of(c: Compilation) -> list[Check]:
     """The conditions on a call's sizes, in the order in which they are checked, with jax.export's wording."""
-    checks = []
-    for source in c.signature.symbols:
-        symbol = Expr.symbol(source.name)
-        low = c.facts.symbols[source.name].min
-        constrained = any(k.relation == Relation.ge(symbol, low) for k in c.constraints)
-        if low is not None and not constrained:
-            message = _message(c, f"Expected value >= {low} for dimension variable '{source.name}'.")
-            checks.append(Check("min", Relation.ge(symbol, low), message, _symbols(c)))
+    declared = 1 if c.signature.in_tree is not None else 0
+    checks = [_minimum(c, position, declared) for position in range(len(c.signature.symbols))]
     for constraint in c.constraints:
         if constraint.message:
             checks.append(Check("constraint", constraint.relation, constraint.message, constraint.operands))
         else:
             text = f"Expected {constraint.relation}, which {constraint.origin} requires."
-            checks.append(Check("equal", constraint.relation, _message(c, text), _symbols(c)))
+            checks.append(Check("equal", constraint.relation, *_message(c, text)))
+    # What the facts add to the declarations follows from the constraints, or from a symbol that was replaced.
+    for position, source in enumerate(c.signature.symbols):
+        low = c.facts.symbols[source.name].min
+        if low is not None and low > declared:
+            checks.append(_minimum(c, position, low))
     return checks
 
 
-def _symbols(c: Compilation) -> Dims:
-    return tuple(Expr.symbol(s.name) for s in c.signature.symbols)
+def _minimum(c: Compilation, position: int, low: int) -> Check:
+    name = c.signature.symbols[position].name
+    text = f"Expected value >= {low} for dimension variable '{name}'."
+    return Check("min", Relation.ge(Expr.symbol(name), low), *_message(c, text, position + 1))
 
 
-def _message(c: Compilation, finding: str) -> str:
-    """A message template in jax.export's form; `{i}` stands for the value of symbol i."""
+def _message(c: Compilation, finding: str, solved: int | None = None) -> tuple[str, Dims]:
+    """A message in jax.export's form and its operands; `{i}` stands for the value of operand i.
+
+    `solved`: how many of the symbols have their values when the condition is checked, all by default.
+    """
     specifications = ",".join(
         f"{a.path}.shape = ({', '.join(map(str, a.dims))}{',' if len(a.dims) == 1 else ''})"
         for a in c.signature.arguments
         if any(d.constant is None for d in a.dims)
     )
-    obtained = ", ".join(
-        f"'{s.name}' = {{{i}}} from specification '{c.signature.arguments[s.argument].dims[s.dim]}' "
-        f"for dimension {c.signature.arguments[s.argument].path}.shape[{s.dim}]"
-        for i, s in enumerate(c.signature.symbols)
-    )
-    return (
+    operands: list[Expr] = []
+    obtained = ""
+    for source in c.signature.symbols[:solved]:
+        argument = c.signature.arguments[source.argument]
+        size = argument.dims[source.dim]
+        obtained += (
+            f"'{source.name}' = {{{len(operands)}}} from specification '{size}' "
+            f"for dimension {argument.path}.shape[{source.dim}] (= {{{len(operands) + 1}}}), "
+        )
+        operands += [Expr.symbol(source.name), size]
+    text = (
         f"Input shapes do not match the polymorphic shapes specification. {finding} "
         f"Using the following polymorphic shapes specifications: {specifications}. "
         f"Obtained dimension variables: {obtained}. {_ADVICE}"
     )
+    return text, tuple(operands)
 
 
 def artifact_header(c: Compilation) -> dict[str, Any]:
@@ -197,8 +255,9 @@ def artifact_header(c: Compilation) -> dict[str, Any]:
         for k in lowered.checks
     ]
     overflow = "A size that this call needs does not fit in 64 bits, or divides by zero."
-    checks.append({"kind": "overflow", "message": _message(c, overflow), "operands":
-                   [lowered.words.place(s) for s in _symbols(c)]})  # fmt: skip
+    message, operands = _message(c, overflow)
+    places = [lowered.words.place(o) for o in operands]
+    checks.append({"kind": "overflow", "message": message, "operands": places})
     offset = 0
     constants = []
     for data in lowered.constants:

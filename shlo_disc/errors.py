@@ -18,6 +18,10 @@ class ProgramError(DiscError, ValueError):
     """The program cannot be parsed, deserialised or verified. The message carries the position."""
 
 
+class OptionError(DiscError, ValueError):
+    """An option, a target or a hint that does not exist or does not fit the program."""
+
+
 class ShapeError(DiscError, ValueError):
     """A call's sizes break the program's signature: wrong rank or size, a broken constraint, an overflow."""
 

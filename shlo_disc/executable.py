@@ -9,13 +9,17 @@ from typing import Any, NamedTuple
 
 from shlo_disc import codegen
 from shlo_disc.compiler import STAGES, Compilation, artifact_header, constants_block
-from shlo_disc.errors import ArtifactError
+from shlo_disc.errors import ArtifactError, OptionError
 from shlo_disc.mlir import ir
 from shlo_disc.runtime import Artifact, Client, LoadedExecutable, MemoryStats, TreeSpec
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import parse_dim, product
 
 _BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1}
+_NUMPY_NAMES = {
+    "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "i1": "bool", "i8": "int8",
+    "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+}  # fmt: skip
 
 
 class KernelLaunch(NamedTuple):
@@ -89,18 +93,8 @@ class Executable:
         return self._loaded
 
     def as_text(self, stage: str = "simplify") -> str:
-        """A stage's MLIR, or "llvm" (LLVM IR), "optimized-llvm", "asm". Raises ValueError on another name."""
-        c = self._compilation
-        if stage in c.snapshots:
-            return str(c.snapshots[stage])
-        exported = {"disc_plan", "disc_run"}
-        if stage == "llvm":
-            return c.llvm_ir
-        if stage == "optimized-llvm":
-            return codegen.optimized_llvm_ir(c.llvm_ir, c.cpu, c.options.opt_level, exported)
-        if stage == "asm":
-            return codegen.assembly(c.llvm_ir, c.cpu, c.options.opt_level, exported)
-        raise ValueError(f"no stage {stage!r}; stages are {', '.join([*STAGES, 'llvm', 'optimized-llvm', 'asm'])}")
+        """A stage's MLIR, or "llvm" (LLVM IR), "optimized-llvm", "asm". Raises OptionError on another name."""
+        return stage_text(self._compilation, stage)
 
     def dump(self, directory: str | Path) -> list[Path]:
         """Write every stage's text to `directory`; returns the files."""
@@ -118,8 +112,20 @@ class Executable:
     # ---- what it needs --------------------------------------------------------------------------------------------
 
     def out_shape(self, **dims: int) -> Any:
-        """The results' shapes and dtypes for given symbol values, in the program's result pytree."""
-        return self._loaded.output_shapes(**dims)
+        """The results for given symbol values: a jax.ShapeDtypeStruct at each leaf of the program's result pytree.
+
+        Raises ShapeError when the values are not admissible. Nothing is allocated and nothing runs.
+        """
+        import jax  # here, for a program that is not JAX's needs it for nothing else
+
+        shapes = self._loaded.result_shapes(**dims)
+        leaves = [
+            jax.ShapeDtypeStruct(shape, jax.numpy.dtype(_NUMPY_NAMES[result.dtype]))
+            for shape, result in zip(shapes, self.signature.results, strict=True)
+        ]
+        if self.signature.out_tree is not None:
+            return jax.tree.unflatten(self.signature.out_tree, leaves)
+        return leaves[0] if len(leaves) == 1 else tuple(leaves)
 
     @property
     def memory_stats(self) -> dict[str, Any]:
@@ -142,6 +148,23 @@ class Executable:
         arena = parse_dim(ir.StringAttr(module.attributes["disc.arena_bytes"]).value)
         results = sum((_result_bytes(r) for r in self.signature.results), Expr.const(0))
         return str(c.facts.simplify(arena + results))
+
+
+VIEWS = ("llvm", "optimized-llvm", "asm")
+"""What `stage_text` gives besides the stages' MLIR."""
+
+
+def stage_text(c: Compilation, stage: str) -> str:
+    """A stage's MLIR, or one of `VIEWS`, of a compilation that went that far. Raises OptionError on another name."""
+    if stage in c.snapshots:
+        return str(c.snapshots[stage])
+    if stage not in VIEWS:
+        raise OptionError(f"no stage {stage!r}; stages are {', '.join([*STAGES, *VIEWS])}")
+    exported = {"disc_plan", "disc_run"}
+    if stage == "llvm":
+        return c.llvm_ir
+    view = codegen.optimized_llvm_ir if stage == "optimized-llvm" else codegen.assembly
+    return view(c.llvm_ir, c.cpu, c.options.opt_level, exported)
 
 
 def _result_bytes(spec: Any) -> Expr:

@@ -6,6 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from shlo_disc.errors import OptionError
+
+OUTPUTS = ("numpy", "jax", "buffer", None)
+
 
 @dataclass(frozen=True)
 class Options:
@@ -25,3 +29,21 @@ class Options:
     opt_level: int = 3
     output: str | None = None
     dump: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raises OptionError on a value that no compilation can use."""
+        if not _is_integer(self.threads) or self.threads < 0:
+            raise OptionError(f"threads must be an integer of at least 0, not {self.threads!r}")
+        if not _is_integer(self.opt_level) or not 0 <= self.opt_level <= 3:
+            raise OptionError(f"opt_level must be 0, 1, 2 or 3, not {self.opt_level!r}")
+        if self.output not in OUTPUTS:
+            raise OptionError(f"output must be 'numpy', 'jax', 'buffer' or None, not {self.output!r}")
+        if not isinstance(self.hints, Mapping):
+            raise OptionError(f"hints must map symbols to sizes, e.g. {{'s': 128}}, not {self.hints!r}")
+        for name, value in self.hints.items():
+            if not _is_integer(value) or value < 0:
+                raise OptionError(f"the hint for {name!r} must be an integer of at least 0, not {value!r}")
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -11,18 +11,18 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from shlo_disc.errors import ProgramError
+from shlo_disc.errors import OptionError, ProgramError
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts
 from shlo_disc.shape_dialect.types import Dims, dims_of, has_dims
 
-from .normalise import entry_function, global_constant_names, normalise, parse_program
+from .normalise import entry_function, global_constant_names, normalise
+from .parse import parse_program, parse_trusted, read_program
 from .signature import DTYPES, Signature, TensorSpec
-from .support import check_supported
+from .support import check_signature_supported, check_supported
 
 
 @dataclass
@@ -54,42 +54,37 @@ def import_program(
     exported = _as_exported(program, args, kwargs, constraints)
     if exported is not None:
         return _import_exported(exported, context)
-    data = _read(program)
-    module = parse_program(data, context)
+    if args is not None or kwargs is not None or constraints:
+        raise OptionError("args=, kwargs= and constraints= apply to a JAX function; this program states its own shapes")
+    data, source = read_program(program)
+    module = parse_program(data, context, source)
     with context, ir.Location.unknown():
         return _finish(module, None)
+
+
+_SOURCES = "a program is a jax.export.Exported, StableHLO (str, bytes or a path), or a JAX function with args="
 
 
 def _as_exported(program: Any, args: Any, kwargs: Any, constraints: Sequence[str]) -> Any:
     if isinstance(program, str | bytes | os.PathLike):
         return None
     if "jax" not in sys.modules and not callable(program):
-        raise ProgramError(f"cannot compile an object of type {type(program).__name__}")
+        raise ProgramError(f"cannot compile an object of type {type(program).__name__}: {_SOURCES}")
     jax_program = importlib.import_module(".jax_program", __name__)
     if jax_program.is_exported(program):
+        if args is not None or kwargs is not None or constraints:
+            raise OptionError("args=, kwargs= and constraints= apply to a JAX function; an Exported has its own")
         return program
     if not callable(program):
-        raise ProgramError(f"cannot compile an object of type {type(program).__name__}")
+        raise ProgramError(f"cannot compile an object of type {type(program).__name__}: {_SOURCES}")
     if args is None and kwargs is None:
         raise ProgramError('a JAX function needs args=, e.g. args=(("b, 768", "float32"),)')
     return jax_program.export_function(program, args or (), kwargs or {}, constraints)
 
 
-def _read(program: str | bytes | os.PathLike[str]) -> str | bytes:
-    if isinstance(program, bytes):
-        return program
-    if isinstance(program, str) and ("\n" in program or "func" in program or "module" in program):
-        return program
-    try:
-        data = Path(program).read_bytes()
-    except OSError as error:
-        raise ProgramError(f"cannot read the program {os.fspath(program)!r}: {error.strerror}") from None
-    return data if data[:4] == b"ML\xefR" else data.decode(errors="replace")
-
-
 def _import_exported(exported: Any, context: ir.Context) -> ImportedProgram:
     jax_program = importlib.import_module(".jax_program", __name__)
-    module = parse_program(bytes(exported.mlir_module_serialized), context)
+    module = parse_trusted(bytes(exported.mlir_module_serialized), context)
     signature = Signature(
         name=exported.fun_name,
         arguments=jax_program.argument_specs(exported),
@@ -98,6 +93,7 @@ def _import_exported(exported: Any, context: ir.Context) -> ImportedProgram:
         in_tree=exported.in_tree,
         out_tree=exported.out_tree,
     )
+    check_signature_supported(signature)
     with context, ir.Location.unknown():
         return _finish(module, signature)
 
@@ -105,7 +101,7 @@ def _import_exported(exported: Any, context: ir.Context) -> ImportedProgram:
 def _finish(module: ir.Module, signature: Signature | None) -> ImportedProgram:
     names = global_constant_names(module)
     normalise(module)
-    check_supported(module)
+    check_supported(module, entry_function(module))
     facts = Facts()
     block = entry_function(module).regions[0].blocks[0]
     if signature is None:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax import export
 
+from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.expr import Expr
 
 from .signature import TensorSpec
@@ -31,25 +33,41 @@ def export_function(
     constraints: Sequence[str],
 ) -> export.Exported:
     """Export a JAX function. Leaves of args/kwargs: arrays, ShapeDtypeStructs or ("b, s", dtype) pairs."""
-    scope = export.SymbolicScope(constraints)
-    specs = jax.tree.map(lambda leaf: _spec(leaf, scope), (tuple(args), dict(kwargs)), is_leaf=_is_pair)
+    if _is_pair(args) and isinstance(args[0], str):
+        raise ProgramError(f"args= has one entry for each argument: write args=({args!r},)")
+    if isinstance(args, str) or not isinstance(args, Sequence):
+        raise ProgramError(f'args= is a sequence such as (("b, 768", "float32"),), not {args!r}')
+    if isinstance(constraints, str):
+        raise ProgramError(f"constraints= is a sequence of strings: write constraints=({constraints!r},)")
+    try:
+        scope = export.SymbolicScope(constraints)
+        specs = jax.tree.map(lambda leaf: _spec(leaf, scope), (tuple(args), dict(kwargs)), is_leaf=_is_pair)
+    except ValueError as error:  # the texts of JAX's parser
+        raise ProgramError(str(error)) from None
     jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
-    return export.export(jitted, platforms=["cpu"])(*specs[0], **specs[1])
+    try:
+        return export.export(jitted, platforms=["cpu"])(*specs[0], **specs[1])
+    except ValueError as error:  # the function's own errors keep their traceback
+        if str(error).startswith("Cannot solve for values of dimension variables"):
+            raise ProgramError(str(error)) from None
+        raise
 
 
 def _is_pair(leaf: Any) -> bool:
     """A ("b, s", dtype) or ((2, "s"), dtype) specification."""
     if not isinstance(leaf, tuple) or len(leaf) != 2 or not isinstance(leaf[0], str | tuple):
         return False
-    if isinstance(leaf[1], str | tuple | list | dict):
-        return isinstance(leaf[1], str) and leaf[1] in NUMPY_TO_DTYPE
-    return hasattr(leaf[1], "dtype") or isinstance(leaf[1], type) or hasattr(leaf[1], "itemsize")
+    if isinstance(leaf[1], str):
+        return True  # a string is no array, so this can only be meant as a pair
+    return isinstance(leaf[1], type | np.dtype)
 
 
 def _spec(leaf: Any, scope: export.SymbolicScope) -> Any:
     if not _is_pair(leaf):
         return leaf
     shape, dtype = leaf
+    if isinstance(dtype, str) and dtype not in NUMPY_TO_DTYPE:
+        raise ProgramError(f"unknown dtype {dtype!r} in {leaf!r}; dtypes are {', '.join(NUMPY_TO_DTYPE)}")
     text = shape if isinstance(shape, str) else ", ".join(str(d) for d in shape)
     return jax.ShapeDtypeStruct(export.symbolic_shape(text, scope=scope) if text else (), dtype)
 

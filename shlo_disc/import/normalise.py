@@ -9,36 +9,6 @@ from shlo_disc.mlir import ir, passmanager
 NORMALISE = "builtin.module(func.func(stablehlo-legalize-composite-to-call),inline{default-pipeline=},symbol-dce,cse)"
 
 
-def parse_program(data: str | bytes, context: ir.Context) -> ir.Module:
-    """Parse StableHLO text, MLIR bytecode or a portable artifact. Raises ProgramError with the position."""
-    from shlo_disc.mlir import stablehlo
-
-    with context:
-        if isinstance(data, bytes) and data[:4] == b"ML\xefR":
-            try:
-                return stablehlo.deserialize_portable_artifact(context, data)
-            except Exception as portable_error:  # bytecode of ordinary StableHLO is not a portable artifact
-                return _parse(data, str(portable_error))
-        return _parse(data, "")
-
-
-def _parse(data: str | bytes, earlier: str) -> ir.Module:
-    try:
-        return ir.Module.parse(data)
-    except ir.MLIRError as error:
-        detail = "; ".join(f"{_position(d)}{d.message}" for d in error.error_diagnostics) or str(error)
-        raise ProgramError(f"the program cannot be parsed: {detail or earlier}") from None
-    except (UnicodeDecodeError, ValueError) as error:
-        raise ProgramError(f"the program cannot be parsed: {earlier or error}") from None
-
-
-def _position(diagnostic: ir.DiagnosticInfo) -> str:
-    location = diagnostic.location
-    if isinstance(location, ir.FileLineColLoc):
-        return f"line {location.start_line}, column {location.start_col}: "
-    return ""
-
-
 def entry_function(module: ir.Module) -> ir.OpView:
     """The function to compile: `@main`, else the only public one. Raises ProgramError."""
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
@@ -60,7 +30,8 @@ def normalise(module: ir.Module) -> None:
     try:
         passmanager.PassManager.parse(NORMALISE).run(module.operation)
     except ir.MLIRError as error:
-        raise ProgramError(f"the program cannot be normalised: {error}") from None
+        found = [d.message.strip() for d in error.error_diagnostics]
+        raise ProgramError(f"the program cannot be normalised: {'; '.join(found) or error}") from None
     _remove_barriers(entry)
 
 
@@ -96,6 +67,8 @@ def global_constant_names(module: ir.Module) -> dict[tuple[int, int], str]:
             attributes = ir.DictAttr(attributes)
             source = operand.owner
             if "jax.global_constant" not in attributes or isinstance(source, ir.Block):
+                continue
+            if not isinstance(attributes["jax.global_constant"], ir.StringAttr):
                 continue
             if source.name == "stablehlo.get_dimension_size" and source.operands[0] in arguments:
                 axis = ir.IntegerAttr(source.attributes["dimension"]).value

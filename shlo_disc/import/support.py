@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from shlo_disc.errors import Unsupported, UnsupportedError
+from shlo_disc.errors import ProgramError, Unsupported, UnsupportedError
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.locations import operation_name, source_line
+from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.propagate import RULES
+from shlo_disc.shape_dialect.regions import captured, is_constant
+from shlo_disc.shape_dialect.types import dims_of_attr
 
-from .signature import DTYPES
+from .signature import DTYPES, Signature
 
 STRUCTURAL = {"func.func", "func.return", "stablehlo.return", "builtin.module"}
 
@@ -20,16 +23,70 @@ SUGGESTIONS = {
     "stablehlo.if": "use jnp.where / lax.select, or compile each branch",
     "stablehlo.convolution": "express it as a dot over patches",
     "stablehlo.sort": "sort outside the compiled function",
+    "func.call": "give the function a body; recursion cannot be compiled",
+    "cf.br": "write the function as one block",
+    "cf.cond_br": "write the function as one block",
 }
+_CONVERT = "convert to a supported dtype first"
 
 
-def check_supported(module: ir.Module) -> None:
-    """Raise UnsupportedError listing every construct of `module` that cannot be compiled."""
-    found = []
+def check_supported(module: ir.Module, entry: ir.OpView) -> None:
+    """Raise UnsupportedError listing every construct of `module` that cannot be compiled.
+
+    Raises ProgramError on an encoding that is not a list of the type's sizes.
+    """
+    found = _argument_problems(entry)
     for op in _operations(module.operation):
         found += _op_problems(op)
     if found:
         raise UnsupportedError(list(dict.fromkeys(found)))
+    for value in _values(entry):
+        _check_encoding(ir.RankedTensorType(value.type))
+
+
+def check_signature_supported(signature: Signature) -> None:
+    """Raise UnsupportedError on leaves of a dtype that calls cannot pass, even where the program drops them."""
+    leaves = [*signature.arguments, *signature.results]
+    found = [
+        Unsupported(leaf.path, leaf.dtype, signature.name, "this dtype has no lowering", _CONVERT)
+        for leaf in leaves
+        if leaf.dtype not in DTYPES.values()
+    ]
+    if found:
+        raise UnsupportedError(found)
+
+
+def _argument_problems(entry: ir.OpView) -> list[Unsupported]:
+    where = source_line(entry.location)
+    return [
+        Unsupported(f"argument {position}", dtype, where, "this dtype has no lowering", _CONVERT)
+        for position, argument in enumerate(entry.regions[0].blocks[0].arguments)
+        for dtype in sorted(_foreign_dtypes([argument]))
+    ]
+
+
+def _values(entry: ir.OpView) -> Iterator[ir.Value]:
+    yield from entry.regions[0].blocks[0].arguments
+    for op in entry.regions[0].blocks[0].operations:
+        yield from op.results
+
+
+def _check_encoding(tensor: ir.RankedTensorType) -> None:
+    """Symbolic sizes come as `[@b, 768]`, one entry a dimension, in agreement with the type's own sizes."""
+    encoding = tensor.encoding
+    if encoding is None:
+        return
+    parts = list(ir.ArrayAttr(encoding)) if isinstance(encoding, ir.ArrayAttr) else []
+    if not isinstance(encoding, ir.ArrayAttr) or not all(isinstance(p, _SIZE_ATTRIBUTES) for p in parts):
+        raise ProgramError(f"the encoding of {tensor} is not a list of sizes such as [@b, 768]")
+    dims = dims_of_attr(encoding)
+    sizes = [None if tensor.is_dynamic_dim(i) else size for i, size in enumerate(tensor.shape)]
+    agree = len(dims) == len(sizes) and all(d.constant == s for d, s in zip(dims, sizes, strict=True))
+    if not agree:
+        raise ProgramError(f"the encoding of {tensor} does not have one size for each dimension, equal where static")
+
+
+_SIZE_ATTRIBUTES = (ir.IntegerAttr, ir.FlatSymbolRefAttr)
 
 
 def _operations(op: ir.Operation) -> Iterator[ir.OpView]:
@@ -48,13 +105,14 @@ def _op_problems(op: ir.OpView) -> list[Unsupported]:
     if name == "stablehlo.custom_call":
         target = ir.StringAttr(op.attributes["call_target_name"]).value
         if target == "shape_assertion":
-            return []
+            reason = _check_assertion(op)
+            return [Unsupported(f"{shown} @{target}", "", where, reason)] if reason else []
         return [Unsupported(f"{shown} @{target}", "", where, "this custom call has no lowering")]
     if name not in RULES and name not in STRUCTURAL:
         return [Unsupported(shown, "", where, "this op has no lowering", SUGGESTIONS.get(name, ""))]
     problems = [
-        Unsupported(shown, dtype, where, "this dtype has no lowering", "convert to a supported dtype first")
-        for dtype in sorted(_foreign_dtypes(op))
+        Unsupported(shown, dtype, where, "this dtype has no lowering", _CONVERT)
+        for dtype in sorted(_foreign_dtypes([*op.operands, *op.results]))
     ]
     if name in _EXTRA_CHECKS and not problems:
         reason = _EXTRA_CHECKS[name](op)
@@ -63,9 +121,9 @@ def _op_problems(op: ir.OpView) -> list[Unsupported]:
     return problems
 
 
-def _foreign_dtypes(op: ir.OpView) -> set[str]:
+def _foreign_dtypes(values: Sequence[ir.Value]) -> set[str]:
     dtypes = set()
-    for value in [*op.operands, *op.results]:
+    for value in values:
         if not isinstance(value.type, ir.RankedTensorType):
             dtypes.add(str(value.type))
         elif str(value.type.element_type) not in DTYPES:
@@ -79,12 +137,40 @@ def _check_bitcast(op: ir.OpView) -> str | None:
     return None if same else "a bitcast that changes the rank has no lowering"
 
 
+def _check_constant(op: ir.OpView) -> str | None:
+    inline = isinstance(op.attributes["value"], ir.DenseElementsAttr)
+    return None if inline else "a constant whose elements are not in the program has no lowering"
+
+
+def _check_assertion(op: ir.OpView) -> str | None:
+    said = "error_message" in op.attributes and isinstance(op.attributes["error_message"], ir.StringAttr)
+    scalars = op.operands and all(ir.RankedTensorType(v.type).rank == 0 for v in op.operands)
+    return None if scalars and said else "a shape assertion needs scalars and a message"
+
+
 def _check_dot(op: ir.OpView) -> str | None:
     lhs, rhs = (str(ir.RankedTensorType(v.type).element_type) for v in op.operands)
     return None if lhs == rhs else f"operands of different dtypes ({lhs} and {rhs}) have no lowering"
 
 
+def _check_body(op: ir.OpView) -> str | None:
+    """The body of a reduction or scatter: scalar ops on its own arguments and constants."""
+    blocks = list(op.regions[0].blocks)
+    if len(blocks) != 1:
+        return "a body of several blocks has no lowering"
+    names = {inner.operation.name for inner in blocks[0].operations}
+    foreign = sorted(names - ELEMENTWISE - {"stablehlo.constant", "stablehlo.return"})
+    if foreign:
+        return f"a body with {', '.join(foreign)} has no lowering"
+    if not all(is_constant(value) for _, _, value in captured(blocks[0])):
+        return "a body that uses values from outside has no lowering"
+    return None
+
+
 _EXTRA_CHECKS = {
     "stablehlo.bitcast_convert": _check_bitcast,
+    "stablehlo.constant": _check_constant,
     "stablehlo.dot_general": _check_dot,
+    "stablehlo.reduce": _check_body,
+    "stablehlo.scatter": _check_body,
 }

@@ -26,6 +26,7 @@ from shlo_disc.lowering.elementwise import (
     element_of,
     from_memory,
     like,
+    number_attribute,
 )
 from shlo_disc.lowering.positions import Position, PositionMath, index_constant
 from shlo_disc.mlir import arith, ir, memref, scf, vector
@@ -246,17 +247,12 @@ def _both(a: ir.Value | None, b: ir.Value | None) -> ir.Value | None:
 
 def constant_of(type_: ir.Type, number: int = 0) -> ir.Value:
     """A scalar constant of any element type."""
-    if isinstance(type_, ir.IntegerType):
-        return arith.constant(type_, ir.IntegerAttr.get(type_, number))
-    return arith.constant(type_, ir.FloatAttr.get(type_, float(number)))
+    return arith.constant(type_, number_attribute(type_, number))
 
 
 def splat_constant(type_: ir.VectorType, number: int = 0) -> ir.Value:
     """A vector constant with one number in every lane."""
-    element = type_.element_type
-    is_integer = isinstance(element, ir.IntegerType)
-    attribute = ir.IntegerAttr.get(element, number) if is_integer else ir.FloatAttr.get(element, float(number))
-    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, attribute))
+    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, number_attribute(type_.element_type, number)))
 
 
 def uniform(values: Sequence[ir.Value]) -> Positions:

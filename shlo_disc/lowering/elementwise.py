@@ -93,20 +93,35 @@ def like(value: ir.Value, element: ir.Type) -> ir.Type:
     return element
 
 
+def number_attribute(element: ir.Type, number: float | int) -> ir.Attribute:
+    """A scalar attribute of a signless integer or float type; integers beyond the type's range wrap around."""
+    if not isinstance(element, ir.IntegerType):
+        return ir.FloatAttr.get(element, float(number))
+    half = 1 << (element.width - 1)
+    return ir.IntegerAttr.get(element, (int(number) + half) % (2 * half) - half)
+
+
 def constant_like(value: ir.Value, number: float | int) -> ir.Value:
     """`number` in every lane, of the type of `value`."""
     type_ = value.type
-    element = type_.element_type if isinstance(type_, ir.VectorType) else type_
-    is_integer = isinstance(element, ir.IntegerType)
-    attribute = ir.IntegerAttr.get(element, int(number)) if is_integer else ir.FloatAttr.get(element, float(number))
+    attribute = number_attribute(type_.element_type if isinstance(type_, ir.VectorType) else type_, number)
     if isinstance(type_, ir.VectorType):
         return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, attribute))
     return arith.constant(type_, attribute)
 
 
+def _widened_from(value: ir.Value, element: Element) -> ir.Value | None:
+    """The half float that `value` is a widened copy of. Narrowing again would cost time and a NaN's payload."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.extf":
+        return None
+    source = owner.operands[0]
+    return source if source.type == like(value, element.memory()) else None
+
+
 def round_to(value: ir.Value, element: Element) -> ir.Value:
     """Round a register value to what its element type can hold."""
-    if not element.is_half:
+    if not element.is_half or _widened_from(value, element) is not None:
         return value
     narrow = arith.truncf(like(value, element.memory()), value)
     return arith.extf(value.type, narrow)
@@ -124,7 +139,7 @@ def from_memory(value: ir.Value, element: Element) -> ir.Value:
 def to_memory(value: ir.Value, element: Element) -> ir.Value:
     """A register value as it is stored."""
     if element.is_half:
-        return arith.truncf(like(value, element.memory()), value)
+        return _widened_from(value, element) or arith.truncf(like(value, element.memory()), value)
     if element.is_bool:
         return arith.extui(like(value, element.memory()), value)
     return value
@@ -181,6 +196,12 @@ def _shift(op: Callable[[ir.Value, ir.Value], ir.Value], overshoot: str, a: ir.V
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
 
+EXACT_OPS = frozenset(
+    "abs ceil clamp floor maximum minimum negate round_nearest_afz round_nearest_even select sign".split()
+)
+"""Results are representable in the operands' type: nothing to round."""
+
+
 class Elementwise:
     """Emits elementwise ops with a target's math library."""
 
@@ -195,9 +216,11 @@ class Elementwise:
         name = op.operation.name.removeprefix("stablehlo.")
         special = getattr(self, "_" + name, None)
         if special is not None:
-            return round_to(special(op, operands, element, result_element), result_element)
-        table = FLOAT_ROWS if element.is_float else INTEGER_ROWS
-        return round_to(table[name](self.library, element, *operands), result_element)
+            result = special(op, operands, element, result_element)
+        else:
+            table = FLOAT_ROWS if element.is_float else INTEGER_ROWS
+            result = table[name](self.library, element, *operands)
+        return result if name in EXACT_OPS else round_to(result, result_element)
 
     def _select(self, op: ir.OpView, operands: list[ir.Value], *_: Element) -> ir.Value:
         return arith.select(*operands)
@@ -241,7 +264,8 @@ class Elementwise:
     def _reduce_precision(self, op: ir.OpView, operands: list[ir.Value], element: Element, _: Element) -> ir.Value:
         exponent = ir.IntegerAttr(op.attributes["exponent_bits"]).value
         mantissa = ir.IntegerAttr(op.attributes["mantissa_bits"]).value
-        return _reduce_precision(operands[0], exponent, mantissa)
+        stored = _reduce_precision(to_memory(operands[0], element), element, exponent, mantissa)
+        return from_memory(stored, element)
 
 
 def _same_lanes(operands: list[ir.Value]) -> list[ir.Value]:
@@ -268,10 +292,18 @@ def _total_order(value: ir.Value) -> ir.Value:
     return arith.xori(bits, arith.shrui(sign, constant_like(bits, 1)))
 
 
-def _reduce_precision(value: ir.Value, exponent_bits: int, mantissa_bits: int) -> ir.Value:
-    """Round to fewer mantissa bits (ties to even), then clamp to fewer exponent bits (after XLA's ReducePrecision)."""
-    bits, width = _bits(value)
-    own_mantissa, own_exponent = (52, 11) if width == 64 else (23, 8)
+_FLOAT_FORMATS = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}
+"""Exponent and mantissa bits."""
+
+
+def _reduce_precision(value: ir.Value, element: Element, exponent_bits: int, mantissa_bits: int) -> ir.Value:
+    """Round to fewer mantissa bits (ties to even), then clamp to fewer exponent bits (after XLA's ReducePrecision).
+
+    `value` is as it is stored: the subnormals of a half float have fewer bits than their f32 forms.
+    """
+    own_exponent, own_mantissa = _FLOAT_FORMATS[element.name]
+    width = 1 + own_exponent + own_mantissa
+    bits = arith.bitcast(like(value, ir.IntegerType.get_signless(width)), value)
     dropped = own_mantissa - mantissa_bits
     result = bits
     if dropped > 0:
@@ -281,9 +313,10 @@ def _reduce_precision(value: ir.Value, exponent_bits: int, mantissa_bits: int) -
         result = arith.andi(rounded, constant_like(bits, -(1 << dropped)))
     if exponent_bits < own_exponent:
         result = _clamp_exponent(result, own_mantissa, own_exponent, exponent_bits)
-    reduced = arith.bitcast(value.type, result)
-    is_nan = arith.cmpf(arith.CmpFPredicate.UNO, value, value)
-    return arith.select(is_nan, value, reduced)
+    magnitude = arith.andi(bits, constant_like(bits, (1 << (width - 1)) - 1))
+    infinity = constant_like(bits, ((1 << own_exponent) - 1) << own_mantissa)
+    is_nan = arith.cmpi(arith.CmpIPredicate.ugt, magnitude, infinity)
+    return arith.bitcast(value.type, arith.select(is_nan, bits, result))
 
 
 def _clamp_exponent(bits: ir.Value, mantissa: int, own: int, wanted: int) -> ir.Value:

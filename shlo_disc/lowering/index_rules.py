@@ -118,13 +118,25 @@ def _slice(e: Elements, op: ir.OpView, value: ir.Value, positions: Positions) ->
 
 
 def _real_dynamic_slice(e: Elements, op: ir.OpView, value: ir.Value, positions: Positions) -> ir.Value:
+    starts_are_data = not _is_shape(op.operands[1])
+    whole, part = dims_of(op.operands[0]), dims_of(value)
     moved = []
     for axis, position in enumerate(positions):
         stride = e.shape_element(op.operands[3], axis)
         start = e.shape_element(op.operands[1], axis)
+        if starts_are_data:
+            last = arith.muli(arith.subi(e.size_of(part[axis]), index_constant(1)), stride.base)
+            top = arith.subi(arith.subi(e.size_of(whole[axis]), index_constant(1)), last)
+            start = e.clamp(start, top)
         constant = _known_element(op.operands[3], axis)
         moved.append(e.math.add(e.math.scale(position, stride.base, constant), start))
     return e.at(op.operands[0], tuple(moved))
+
+
+def _is_shape(value: ir.Value) -> bool:
+    """Known from the sizes alone, and checked against them before the call."""
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.operation.name in ("disc.shape", "stablehlo.constant")
 
 
 def _known_element(value: ir.Value, position: int) -> int | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from shlo_disc.lowering.elementwise import Element, Elementwise, constant_like, element_of, round_to
+from shlo_disc.lowering.elementwise import Element, Elementwise, constant_like, element_of, number_attribute, round_to
 from shlo_disc.mlir import arith, ir, vector
 
 Accumulators = list[ir.Value]
@@ -94,11 +94,8 @@ def _extremes(element: Element) -> tuple[float | int, float | int]:
 
 def scalar_of(attribute: ir.DenseElementsAttr, element: Element) -> ir.Value:
     """The element of a splat constant as a register value."""
-    number = attribute.get_splat_value().value
     type_ = element.register()
-    if isinstance(type_, ir.IntegerType):
-        return arith.constant(type_, ir.IntegerAttr.get(type_, int(number)))
-    return arith.constant(type_, ir.FloatAttr.get(type_, float(number)))
+    return arith.constant(type_, number_attribute(type_, attribute.get_splat_value().value))
 
 
 def start_values(combiner: Combiner, init: Sequence[ir.Value], lanes: int) -> tuple[Accumulators, bool]:

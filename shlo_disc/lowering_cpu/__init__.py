@@ -7,20 +7,20 @@ of which the same facts hold, uses the kernel that exists.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.elements import MathLibrary
+from shlo_disc.lowering.kernels import Kernel, KernelCache, has_rows, kind_of
 from shlo_disc.lowering_cpu import vector_math
 from shlo_disc.lowering_cpu.constants import dense_bytes
 from shlo_disc.lowering_cpu.dot import BlasDot, match_blas
 from shlo_disc.lowering_cpu.entry import write_entry
 from shlo_disc.lowering_cpu.few_rows_dot import entry_text, is_few, kernel_text, match_few_rows
 from shlo_disc.lowering_cpu.host import Check, DotCall, Launch, Place, Words, write_plan, write_run
-from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame, Kernel
+from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame
 from shlo_disc.lowering_cpu.loop_kernel import build_loop
 from shlo_disc.lowering_cpu.row_kernel import build_rows
 from shlo_disc.lowering_cpu.scatter_kernel import build_scatter
@@ -33,9 +33,6 @@ from shlo_disc.transforms.views import root
 
 SERIAL_WORK = 60_000
 """Simple vector-lane operations below which a kernel is not worth handing to a second thread: some 10 microseconds."""
-
-_SYMBOL = re.compile(r'@(?:"([^"]+)"|([A-Za-z_][\w$.]*))')
-
 
 @dataclass
 class LoweredProgram:
@@ -57,9 +54,8 @@ class Lowering:
         self.options = options
         self.library: MathLibrary = vector_math
         self.target = ir.Module.create()
-        self.kernels: dict[str, Kernel] = {}
+        self.kernels = KernelCache(facts, self.build_kernel)
         self.entries: dict[Kernel, str] = {}
-        self.names: dict[str, int] = {}
         self.launches: list[tuple[str, str]] = []
         self.few_rows_dtypes: set[int] = set()
 
@@ -68,76 +64,17 @@ class Lowering:
         """The fusions by name."""
         return {op.name.value: op for op in self.source.body.operations if isinstance(op, func.FuncOp)}
 
-    # ---- kernels --------------------------------------------------------------------------------------------------
-
-    def kernel_for(self, fusion: func.FuncOp) -> tuple[Kernel, dict[str, Expr]]:
-        """The kernel of a fusion, and what its size names stand for here."""
-        text = str(fusion).replace(f"@{fusion.name.value}(", "@fusion(", 1)
-        renamed, meaning = self._rename(text) if "disc.collapsed" in fusion.attributes else (text, {})
-        key = renamed + self._known_facts(meaning)
-        if key not in self.kernels:
-            self.kernels[key] = self._build(fusion, renamed, meaning)
-        return self.kernels[key], meaning
-
-    @staticmethod
-    def _rename(text: str) -> tuple[str, dict[str, Expr]]:
-        """Sizes renamed in order of appearance."""
-        meaning: dict[str, Expr] = {}
-        short: dict[str, str] = {}
-
-        def replace(match: re.Match[str]) -> str:
-            name = match.group(1) or match.group(2)
-            if name == "fusion":
-                return match.group(0)
-            if name not in short:
-                short[name] = f"n{len(short)}"
-                meaning[short[name]] = parse_dim(name)
-            return "@" + short[name]
-
-        return _SYMBOL.sub(replace, text), meaning
-
-    def _known_facts(self, meaning: dict[str, Expr]) -> str:
-        return "".join(f" {name}:{self._divisor(e)},{self.facts.range(e)[1]}" for name, e in meaning.items())
-
-    def _divisor(self, size: Expr) -> int:
-        return next((k for k in (64, 32, 16, 8, 4, 2) if self.facts.divides(k, size)), 1)
-
-    def _build(self, fusion: func.FuncOp, text: str, meaning: dict[str, Expr]) -> Kernel:
-        facts = self.facts
-        if meaning:
-            facts = Facts()
-            for name, size in meaning.items():
-                low, high = self.facts.range(size)
-                hint = self.facts.estimate(size)
-                facts.declare(name, min=low or 0, max=high, divisor=self._divisor(size), hints=(hint,))
-            holder = ir.Module.parse(text)
-            fusion = next(op for op in holder.body.operations if isinstance(op, func.FuncOp))
-        kind = ir.StringAttr(fusion.attributes["disc.kind"]).value
-        name = self._unique(self._describe(fusion, kind))
+    def build_kernel(self, fusion: func.FuncOp, facts: Facts, name: str) -> Kernel:
+        """Emit the kernel of a fusion and the text of its entry point."""
         frame = Frame(fusion, facts, self.options, self.library)
         frame.open(self.target, name)
         with ir.InsertionPoint(frame.entry):
-            is_rows = kind == "row_reduce" and "disc.columns" in fusion.attributes
-            build = build_scatter if kind == "scatter" else build_rows if is_rows else build_loop
+            build = build_scatter if kind_of(fusion) == "scatter" else build_rows if has_rows(fusion) else build_loop
             total, cost = build(frame)
         frame.close()
         kernel = Kernel(name, frame.function, frame.sizes, total, cost)
         self.entries[kernel] = write_entry(frame, name)
         return kernel
-
-    def _unique(self, name: str) -> str:
-        number = self.names.get(name, 0)
-        self.names[name] = number + 1
-        return f"{name}_{number}" if number else name
-
-    @staticmethod
-    def _describe(fusion: func.FuncOp, kind: str) -> str:
-        """`row_reduce_add_exponential_divide`: the kind and the first telling ops."""
-        plain = {"constant", "shape", "broadcast_in_dim", "dynamic_broadcast_in_dim", "reshape", "dynamic_reshape",
-                 "return", "reduce"}  # fmt: skip
-        names = [op.operation.name.split(".")[-1] for op in fusion.entry_block.operations]
-        telling = list(dict.fromkeys(n for n in names if n not in plain))
-        return "_".join([kind, *telling[:4]])
 
     # ---- the host program -------------------------------------------------------------------------------------------
 
@@ -186,14 +123,13 @@ class Lowering:
         return name
 
     def _launch(self, fusion: func.FuncOp, buffers: list[Place]) -> Launch:
-        kernel, meaning = self.kernel_for(fusion)
+        kernel, meaning = self.kernels.kernel_for(fusion)
 
         def here(e: Expr) -> Expr:
             return e.substitute(meaning) if meaning else e
 
         total = here(kernel.total)
-        kind = ir.StringAttr(fusion.attributes["disc.kind"]).value
-        self.launches.append((kernel.name, kind))
+        self.launches.append((kernel.name, kind_of(fusion)))
         return Launch(kernel.name, tuple(buffers), tuple(here(s) for s in kernel.sizes), total, self._grain(kernel))
 
     def _grain(self, kernel: Kernel) -> Expr:
@@ -251,7 +187,9 @@ def _places(
 ) -> dict[ir.Value, Place]:
     """Where every buffer of the entry function is: arguments, results and constants in `buffers`, the rest in arena."""
     block = entry_block(module)
-    places: dict[ir.Value, Place] = {value: Place("buffer", leaf) for value, leaf in zip(block.arguments, kept, strict=True)}
+    places: dict[ir.Value, Place] = {
+        value: Place("buffer", leaf) for value, leaf in zip(block.arguments, kept, strict=True)
+    }
     for op in block.operations:
         if op.operation.name == "stablehlo.constant":
             places[op.results[0]] = Place("buffer", arguments + results + len(constants))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import ml_dtypes
 import numpy as np
@@ -26,5 +27,23 @@ def dense_bytes(attribute: ir.DenseElementsAttr, tensor: ir.RankedTensorType) ->
     if str(tensor.element_type) == "i1":
         return np.array(list(ir.DenseIntElementsAttr(attribute)), np.bool_).tobytes()
     if dtype == ml_dtypes.bfloat16:
-        return np.array(list(ir.DenseFPElementsAttr(attribute)), np.float32).astype(dtype).tobytes()
+        return _bf16_from_text(str(attribute)).tobytes()
     return np.ascontiguousarray(np.array(attribute)).astype(dtype, copy=False).tobytes()
+
+
+_NUMBER = re.compile(r"0x[0-9A-F]{4}|[-+0-9.e]+")
+
+
+def _bf16_from_text(text: str) -> np.ndarray:
+    """The elements of a printed `dense<...> : tensor<...xbf16>`: the bindings give no other access to them.
+
+    MLIR prints few elements as decimals that read back exactly, or as bits, and many as one string of bytes.
+    """
+    elements = text[len("dense<") : text.rindex(">", 0, text.rindex(" : "))]
+    if elements.startswith('"0x'):
+        return np.frombuffer(bytes.fromhex(elements[3:-1]), ml_dtypes.bfloat16)
+    bits = [
+        int(number, 16) if number.startswith("0x") else np.array(float(number), ml_dtypes.bfloat16).view(np.uint16)
+        for number in _NUMBER.findall(elements)
+    ]
+    return np.array(bits, np.uint16).view(ml_dtypes.bfloat16)

@@ -20,7 +20,7 @@ ROWS = 6
 DEPTH = 8
 """Rows of the right-hand side walked together: more would fall into the same cache sets at strides of whole pages."""
 
-FEWEST_ROWS, MOST_ROWS = 4, 40
+FEWEST_ROWS, MOST_ROWS = 4, 24
 """Where the generated kernel is used; measured against OpenBLAS at the sizes of BERT (fewer rows go to its gemv)."""
 
 _NAMES = {0: "f32", 1: "f64"}

@@ -18,7 +18,7 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.mlir import arith, func, ir, memref, scf, vector
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts
-from shlo_disc.shape_dialect.types import DYNAMIC, Dims, dims_of
+from shlo_disc.shape_dialect.types import DYNAMIC, dims_of
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,6 @@ class CpuOptions:
 
     vector_bits: int = 512
     unroll: int = 2
-
-
-@dataclass(eq=False)
-class Kernel:
-    """A finished kernel. `sizes` are the expressions of its size arguments, over the names of its fusion."""
-
-    name: str
-    function: func.FuncOp
-    sizes: list[Expr]
-    total: Expr
-    cost: int
 
 
 @dataclass
@@ -170,26 +159,3 @@ def over_lanes(
         with ir.InsertionPoint(tail.else_block):
             scf.yield_(list(loop.results))
     return list(tail.results)
-
-
-def delinearize(linear: ir.Value, dims: Dims, size_of: Callable[[Expr], ir.Value]) -> list[ir.Value]:
-    """The index along each of `dims` of a row-major linear index."""
-    indices: list[ir.Value] = []
-    for dim in reversed(dims[1:]):
-        if dim.constant == 1:
-            indices.insert(0, index_constant(0))
-            continue
-        size = size_of(dim)
-        indices.insert(0, arith.remui(linear, size))
-        linear = arith.divui(linear, size)
-    return [linear, *indices] if dims else []
-
-
-_COST = {"exponential": 12, "divide": 4, "tanh": 20, "logistic": 16, "power": 40, "log": 15, "sqrt": 6, "rsqrt": 6,
-         "sine": 25, "cosine": 25, "gather": 6, "dynamic_gather": 6, "remainder": 60, "dot_general": 200}  # fmt: skip
-
-
-def op_cost(op: ir.OpView) -> int:
-    """Rough work per element, in simple vector ops."""
-    name = op.operation.name.removeprefix("stablehlo.")
-    return 0 if name in ("constant", "reshape", "broadcast_in_dim") else _COST.get(name, 1)

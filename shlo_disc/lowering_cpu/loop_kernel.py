@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.elementwise import element_of
+from shlo_disc.lowering.kernels import delinearize, op_cost, output_positions
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_cpu.kernel import Frame, delinearize, for_range, op_cost, over_lanes, store
+from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import Dims, dims_of, product
-from shlo_disc.transforms.fusion.access import unit_reshape_axes
 
 
 def build_loop(frame: Frame) -> tuple[Expr, int]:
@@ -58,18 +58,7 @@ def _vectors(
 
 def _write(frame: Frame, elements: Elements, positions: Positions, domain: Dims) -> None:
     """All outputs are computed before any is written, so that an output may take over an input's buffer."""
-    places = [_output_positions(v, positions, domain) for v in frame.outputs]
+    places = [output_positions(v, positions, domain) for v in frame.outputs]
     values = [elements.at(v, p) for v, p in zip(frame.outputs, places, strict=True)]
     for value, place, output, buffer in zip(values, places, frame.outputs, frame.output_buffers, strict=True):
         store(buffer, value, place, element_of(output.type), elements)
-
-
-def _output_positions(output: ir.Value, positions: Positions, domain: Dims) -> Positions:
-    """Outputs of one loop have the same sizes up to sizes of 1."""
-    dims = dims_of(output)
-    if dims == domain:
-        return positions
-    axes = unit_reshape_axes(dims, domain, tuple(range(len(domain))))
-    if axes is None:
-        raise ValueError(f"outputs of one loop have different sizes: {dims} and {domain}")
-    return tuple(Position(index_constant(0)) if a is None else positions[a] for a in axes)

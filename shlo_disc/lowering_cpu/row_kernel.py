@@ -10,16 +10,17 @@ facts cannot tell, the kernel holds both versions and a guard on the row's lengt
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.elementwise import element_of, from_memory, to_memory
+from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner, start_values
-from shlo_disc.lowering_cpu.kernel import Frame, delinearize, for_range, op_cost, over_lanes, store
+from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
+from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
 from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import Dims, dims_of, product
+from shlo_disc.shape_dialect.types import product
 
 ROW_BUFFER = 4096
 """Elements of a stack buffer for one row."""
@@ -28,57 +29,12 @@ MAX_ROW_BYTES = 128 * 1024
 """All row buffers of a kernel together; half of a core's share of L2 on the machines we know."""
 
 
-@dataclass
-class RowAnalysis:
-    """Depths: how many reductions lie above a value."""
-
-    rows: Dims
-    columns: Dims
-    depth: dict[ir.Value, int] = field(default_factory=dict)
-    reduces: dict[int, list[ir.OpView]] = field(default_factory=dict)
-    kept: dict[int, list[ir.Value]] = field(default_factory=dict)
-
-    @property
-    def last(self) -> int:
-        """The depth of the walk that writes the outputs."""
-        return max(self.reduces) + 1
-
-    def is_full(self, value: ir.Value) -> bool:
-        """Runs along the row, as opposed to one value a row."""
-        wide = [d for d in dims_of(value) if d.constant != 1]
-        return len(wide) > len([d for d in self.rows if d.constant != 1])
-
-    def places(self, value: ir.Value, rows: Positions, columns: Positions) -> Positions:
-        """The positions of a value's element in row `rows` at `columns`."""
-        wide = [p for p, d in zip(rows, self.rows, strict=True) if d.constant != 1]
-        if self.is_full(value):
-            wide += [p for p, d in zip(columns, self.columns, strict=True) if d.constant != 1]
-        source = iter(wide)
-        return tuple(Position(index_constant(0)) if d.constant == 1 else next(source) for d in dims_of(value))
-
-
-def analyse(frame: Frame) -> RowAnalysis:
-    """Find the rows, the columns, the reduction depths and the values worth keeping between walks."""
-    operations = list(frame.fusion.entry_block.operations)
-    first = next(op for op in operations if op.operation.name == "stablehlo.reduce")
-    dims = dims_of(first.operands[0])
-    columns = len(dims) - len(dims_of(first.results[0]))
-    analysis = RowAnalysis(dims[: len(dims) - columns], dims[len(dims) - columns :])
-    for op in operations:
-        above = max((analysis.depth.get(v, 0) for v in op.operands), default=0)
-        is_reduce = op.operation.name == "stablehlo.reduce"
-        if is_reduce:
-            analysis.reduces.setdefault(above, []).append(op)
-        for result in op.results:
-            analysis.depth[result] = above + is_reduce
-    _choose_kept(frame, analysis, operations)
-    return analysis
-
-
-def _choose_kept(frame: Frame, analysis: RowAnalysis, operations: list[ir.OpView]) -> None:
+def _worth_keeping(frame: Frame, analysis: RowAnalysis) -> list[ir.Value]:
+    """Values that a later walk needs again and that are dearer to compute than to load."""
+    kept: list[ir.Value] = []
     cost: dict[ir.Value, int] = {}
     room = MAX_ROW_BYTES
-    for op in operations:
+    for op in frame.fusion.entry_block.operations:
         if op.operation.name == "stablehlo.reduce" or len(op.results) != 1:
             continue
         value = op.results[0]
@@ -89,7 +45,8 @@ def _choose_kept(frame: Frame, analysis: RowAnalysis, operations: list[ir.OpView
         if is_worth and not element_of(value.type).is_bool and size <= room:
             room -= size
             cost[value] = 1
-            analysis.kept.setdefault(analysis.depth[value], []).append(value)
+            kept.append(value)
+    return kept
 
 
 def _walk_of(user: ir.OpView, analysis: RowAnalysis) -> int:
@@ -211,10 +168,11 @@ class RowKernel:
     def _keep(self, depth: int, columns: Positions) -> set[ir.Value]:
         """Store what this walk computed and a later walk needs. Buffers have room for a whole last vector."""
         found = set()
-        for value in self.analysis.kept.get(depth, ()):
-            buffer = self.buffers.get(value)
+        for value, buffer in self.buffers.items():
+            if self.analysis.depth[value] != depth:
+                continue
             known = self.elements.emitted(value, self._place(value, columns))
-            if buffer is None or known is None:
+            if known is None:
                 continue
             vector.store(
                 to_memory(self.elements.splat(known), element_of(value.type)), buffer, [columns[-1].base]
@@ -235,21 +193,21 @@ class RowKernel:
 
 def build_rows(frame: Frame) -> tuple[Expr, int]:
     """Emit the body; returns the number of rows and the cost of one."""
-    analysis = analyse(frame)
+    analysis = analyse_rows(frame.fusion)
     lanes = all(Combiner(op, None).monoid for ops in analysis.reduces.values() for op in ops)  # type: ignore[arg-type]
     width = frame.width() if lanes else 1
-    buffers = _row_buffers(analysis, width)
+    buffers = _row_buffers(frame, analysis, width)
     _versions(frame, analysis, width, buffers)
     cost = sum(op_cost(op) for op in frame.fusion.entry_block.operations)
     return product(analysis.rows), max(1, cost * frame.facts.estimate(product(analysis.columns)))
 
 
-def _row_buffers(analysis: RowAnalysis, width: int) -> dict[ir.Value, ir.Value]:
+def _row_buffers(frame: Frame, analysis: RowAnalysis, width: int) -> dict[ir.Value, ir.Value]:
     wide = [d for d in analysis.columns if d.constant != 1]
     if width == 1 or len(wide) != 1 or wide[0] != analysis.columns[-1]:
         return {}
     buffers = {}
-    for value in (v for values in analysis.kept.values() for v in values):
+    for value in _worth_keeping(frame, analysis):
         type_ = ir.MemRefType.get([ROW_BUFFER + width], element_of(value.type).memory())
         buffers[value] = memref.AllocaOp(type_, [], [], alignment=64).result
     return buffers

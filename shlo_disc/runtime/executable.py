@@ -111,8 +111,11 @@ class LoadedExecutable:
 
     def output_shapes(self, **dims: int) -> Any:
         """The result tree with a shape tuple at each leaf, for values of the symbolic dimensions."""
-        _, shapes, _ = self._plan(dims)
-        return _rebuild(self.out_tree, iter(shapes))
+        return _rebuild(self.out_tree, iter(self.result_shapes(**dims)))
+
+    def result_shapes(self, **dims: int) -> tuple[tuple[int, ...], ...]:
+        """The shape of every result leaf, for values of the symbolic dimensions. Raises ShapeError."""
+        return tuple(tuple(shape) for shape in self._plan(dims)[1])
 
     def memory_stats(self, **dims: int) -> MemoryStats:
         """Bytes that a call needs for values of the symbolic dimensions. Raises ShapeError when not admissible."""
@@ -143,6 +146,9 @@ class LoadedExecutable:
     def _plan(self, dims: Mapping[str, int]) -> tuple[int, tuple[tuple[int, ...], ...], list[int]]:
         if set(dims) != set(self._symbols):
             raise ShapeError(f"expected values for the dimension variables {self._symbols}, got {sorted(dims)}")
+        for name, value in dims.items():
+            if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) <= value < 1 << 63:
+                raise ShapeError(f"the value of the dimension variable '{name}' is no 64-bit integer: {value!r}")
         return self._alive().plan([dims[name] for name in self._symbols])
 
 

@@ -9,9 +9,9 @@ ops imply; a second step writes canonical sizes into the types, so that equal si
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from shlo_disc.errors import Unsupported, UnsupportedError
+from shlo_disc.errors import ProgramError, Unsupported, UnsupportedError
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import ConstraintOp, DimOp, SymbolOp, integer_attr
 from shlo_disc.shape_dialect.expr import Expr
@@ -84,13 +84,14 @@ def _propagate(block: ir.Block, p: Propagation) -> list[Constraint]:
     data_dependent = []
     for op in list(block.operations):
         name = op.operation.name
-        if name == "stablehlo.custom_call" and _target(op) == "shape_assertion":
-            constraints += _assertion(op, p)
-            op.operation.erase()
-            continue
-        if not op.results:
+        is_assertion = name == "stablehlo.custom_call" and _target(op) == "shape_assertion"
+        if not op.results and not is_assertion:
             continue
         try:
+            if is_assertion:
+                constraints += _assertion(op, p)
+                op.operation.erase()
+                continue
             _infer(op, p)
         except DataDependentSize:
             data_dependent.append(op)
@@ -114,6 +115,8 @@ def _infer(op: ir.OpView, p: Propagation) -> None:
         for axis, dim in enumerate(dims):
             if not tensor.is_dynamic_dim(axis):
                 p.equal(dim, Expr.const(tensor.shape[axis]), op)
+            else:
+                p.require(Relation.ge(dim, 0), op)
         simplified = [p.facts.simplify(d) for d in dims]
         known = [
             d if tensor.is_dynamic_dim(axis) else Expr.const(tensor.shape[axis]) for axis, d in enumerate(simplified)
@@ -146,9 +149,12 @@ def _assertion(op: ir.OpView, p: Propagation) -> list[Constraint]:
     if elements is None or any(o is None for o in operands):
         raise DataDependentSize
     relation = relation or Relation.eq(elements[0], 1)
-    if p.facts.prove(relation) is True:
+    proved = p.facts.prove(relation)
+    if proved is True:
         return []
     message = ir.StringAttr(op.attributes["error_message"]).value
+    if proved is False:
+        raise ProgramError(f"{source_line(op.location)}: no call can satisfy {relation}, which the program asserts")
     p.facts.add(relation)
     return [Constraint(relation, message, tuple(o[0] for o in operands if o), source_line(op.location))]
 
@@ -180,7 +186,8 @@ def _write_function_type(module: ir.Module) -> None:
 
 
 def _write_declarations(module: ir.Module, facts: Facts, constraints: list[Constraint]) -> None:
-    constraints = [c for c in constraints if not _is_canonically_true(c.relation, facts)]
+    constraints = [_rewritten(c, facts) for c in constraints]
+    constraints = [c for c in constraints if c.relation.operator != "==" or c.relation.lhs != c.relation.rhs]
     dims = {d for value in _all_values(entry_block(module)) for d in dims_of(value)}
     derived = {str(d): d for d in dims if d.constant is None and not d.is_symbol}
     used = {name for d in dims for name in d.symbols()} | {n for c in constraints for n in c.relation.symbols()}
@@ -201,16 +208,20 @@ def _write_declarations(module: ir.Module, facts: Facts, constraints: list[Const
             _write_constraint(constraint)
 
 
-def _is_canonically_true(relation: Relation, facts: Facts) -> bool:
-    """An equality that the types state: one of its symbols was replaced everywhere by the other side.
+def _rewritten(constraint: Constraint, facts: Facts) -> Constraint:
+    """The constraint over the symbols that the types still have.
 
-    Only the replaced symbols count. `mod(b, 4) == 0` or `b*s == 15` rewrite expressions too, but no argument's type
-    says so, and a call must still be checked.
+    An equality whose symbol was replaced everywhere by the other side becomes trivial: the types state it. Nothing else
+    that the facts know is used, for `mod(b, 4) == 0` or `b*s == 15` is stated by no argument's type, and every call
+    must be checked.
     """
-    if relation.operator != "==":
-        return False
-    replaced = {name: facts.canonical(Expr.symbol(name)) for name in relation.symbols()}
-    return relation.lhs.substitute(replaced) == relation.rhs.substitute(replaced)
+    names = {*constraint.relation.symbols(), *(n for o in constraint.operands for n in o.symbols())}
+    replaced = {name: facts.canonical(Expr.symbol(name)) for name in names}
+    return replace(
+        constraint,
+        relation=constraint.relation.substitute(replaced),
+        operands=tuple(o.substitute(replaced) for o in constraint.operands),
+    )
 
 
 def _set_bounds(op: ir.OpView, low: int | None, high: int | None) -> None:

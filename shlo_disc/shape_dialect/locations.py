@@ -11,7 +11,9 @@ from shlo_disc.mlir import ir
 
 def _files(location: Any) -> Iterator[str]:
     if isinstance(location, ir.FileLineColLoc):
-        yield f"{location.filename}:{location.start_line}"
+        # MLIR calls a program that has no file "-".
+        is_text = location.filename == "-"
+        yield f"line {location.start_line}" if is_text else f"{location.filename}:{location.start_line}"
     elif isinstance(location, ir.NameLoc):
         yield from _files(location.child_loc)
     elif isinstance(location, ir.CallSiteLoc):

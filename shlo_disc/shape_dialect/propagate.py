@@ -8,7 +8,7 @@ backwards to the arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from shlo_disc.errors import ProgramError
@@ -27,7 +27,7 @@ class DataDependentSize(Exception):
 
 @dataclass
 class Propagation:
-    """The state of one walk: the facts, the symbolic values, and the equalities that ops imply, with their origin."""
+    """The state of one walk: the facts, the symbolic values, and the relations that ops imply, with their origin."""
 
     facts: Facts
     values: SymbolicValues
@@ -35,15 +35,23 @@ class Propagation:
 
     def equal(self, a: Expr, b: Expr, op: ir.OpView) -> None:
         """Record that a valid program has a == b here. Raises ProgramError when that can never hold."""
-        relation = Relation.eq(a, b)
+        self.require(Relation.eq(a, b), op, f"the sizes {a} and {b} must be equal and never are")
+
+    def require(self, relation: Relation, op: ir.OpView, otherwise: str = "") -> None:
+        """Record that a valid program has this relation here. Raises ProgramError when it can never hold."""
         proved = self.facts.prove(relation)
         if proved is True:
             return
         where = f"{op.operation.name} at {source_line(op.location)}"
         if proved is False:
-            raise ProgramError(f"{where}: the sizes {a} and {b} must be equal and never are")
+            raise ProgramError(f"{where}: {otherwise or f'{relation} must hold and never does'}")
         self.facts.add(relation)
         self.implied.append((relation, where))
+
+    def fits(self, parts: Iterable[Expr], wholes: Iterable[Expr], op: ir.OpView) -> None:
+        """Record that every window is no larger than what it lies in."""
+        for part, whole in zip(parts, wholes, strict=True):
+            self.require(Relation.ge(whole, part), op)
 
     def sizes(self, value: ir.Value) -> Dims:
         """The elements of a shape operand. Raises DataDependentSize when they are data."""
@@ -110,17 +118,66 @@ def _dynamic_reshape(p: Propagation, op: ir.OpView) -> list[Dims]:
 
 
 def _slice(p: Propagation, op: ir.OpView) -> list[Dims]:
-    bounds = zip(*(integers(op.attributes[n]) for n in ("start_indices", "limit_indices", "strides")), strict=True)
+    names = ("start_indices", "limit_indices", "strides")
+    starts, limits, strides = (integers(op.attributes[n]) for n in names)
+    p.fits((Expr.const(n) for n in limits), dims_of(op.operands[0]), op)
+    bounds = zip(starts, limits, strides, strict=True)
     return [tuple(ceildiv(Expr.const(limit - start), stride) for start, limit, stride in bounds)]
 
 
 def _real_dynamic_slice(p: Propagation, op: ir.OpView) -> list[Dims]:
-    bounds = zip(*(p.sizes(op.operands[i]) for i in (1, 2, 3)), strict=True)
-    return [tuple(ceildiv(limit - start, stride) for start, limit, stride in bounds)]
+    strides = p.sizes(op.operands[3])
+    for stride in strides:
+        p.require(Relation.ge(stride, 1), op)
+    starts = p.values.get(op.operands[1])
+    if starts is None:
+        extents = _extents_from_data(p, op)
+    else:
+        limits = p.sizes(op.operands[2])
+        extents = tuple(limit - start for start, limit in zip(starts, limits, strict=True))
+        for start, extent in zip(starts, extents, strict=True):
+            p.require(Relation.ge(start, 0), op)
+            p.require(Relation.ge(extent, 0), op)
+        p.fits(limits, dims_of(op.operands[0]), op)
+    return [tuple(ceildiv(extent, stride) for extent, stride in zip(extents, strides, strict=True))]
+
+
+def _extents_from_data(p: Propagation, op: ir.OpView) -> Dims:
+    """The `sizes` of a slice from `start` to `start + sizes`, where `start` is data (jax.lax.dynamic_slice)."""
+    start, limit = op.operands[1], op.operands[2]
+    addition = limit.owner
+    if isinstance(addition, ir.Block) or addition.operation.name != "stablehlo.add":
+        raise DataDependentSize
+    operands = list(addition.operands)
+    if start not in operands:
+        raise DataDependentSize
+    operands.remove(start)
+    extents = p.sizes(operands[0])
+    for extent in extents:
+        p.require(Relation.ge(extent, 0), op)
+    p.fits(extents, dims_of(op.operands[0]), op)
+    return extents
 
 
 def _dynamic_slice(p: Propagation, op: ir.OpView) -> list[Dims]:
-    return [tuple(Expr.const(s) for s in integers(op.attributes["slice_sizes"]))]
+    sizes = tuple(Expr.const(s) for s in integers(op.attributes["slice_sizes"]))
+    p.fits(sizes, dims_of(op.operands[0]), op)
+    return [sizes]
+
+
+def _dynamic_update_slice(p: Propagation, op: ir.OpView) -> list[Dims]:
+    whole = dims_of(op.operands[0])
+    p.fits(dims_of(op.operands[1]), whole, op)
+    return [whole]
+
+
+def _dynamic_broadcast(p: Propagation, op: ir.OpView) -> list[Dims]:
+    result = p.sizes(op.operands[1])
+    for size, target in zip(dims_of(op.operands[0]), integers(op.attributes["broadcast_dimensions"]), strict=True):
+        if size.constant != 1 and p.facts.prove(Relation.eq(size, result[target])) is not True:
+            # Either factor vanishes: the size is 1 and stretched, or it is the result's.
+            p.require(Relation.eq((size - 1) * (size - result[target]), 0), op)
+    return [result]
 
 
 def _concatenate(p: Propagation, op: ir.OpView) -> list[Dims]:
@@ -185,13 +242,16 @@ def gather_dims(indices: Dims, slice_sizes: Dims, numbers: stablehlo.GatherDimen
 
 def _gather(p: Propagation, op: ir.OpView) -> list[Dims]:
     sizes = tuple(Expr.const(s) for s in integers(op.attributes["slice_sizes"]))
+    p.fits(sizes, dims_of(op.operands[0]), op)
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     return [gather_dims(dims_of(op.operands[1]), sizes, numbers)]
 
 
 def _dynamic_gather(p: Propagation, op: ir.OpView) -> list[Dims]:
+    sizes = p.sizes(op.operands[2])
+    p.fits(sizes, dims_of(op.operands[0]), op)
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
-    return [gather_dims(dims_of(op.operands[1]), p.sizes(op.operands[2]), numbers)]
+    return [gather_dims(dims_of(op.operands[1]), sizes, numbers)]
 
 
 def _bitcast_convert(p: Propagation, op: ir.OpView) -> list[Dims]:
@@ -207,13 +267,13 @@ RULES: dict[str, Rule] = {
     "stablehlo.concatenate": _concatenate,
     "stablehlo.constant": _static,
     "stablehlo.dot_general": _dot_general,
-    "stablehlo.dynamic_broadcast_in_dim": _sizes_of_operand(1),
+    "stablehlo.dynamic_broadcast_in_dim": _dynamic_broadcast,
     "stablehlo.dynamic_gather": _dynamic_gather,
     "stablehlo.dynamic_iota": _sizes_of_operand(0),
     "stablehlo.dynamic_pad": _dynamic_pad,
     "stablehlo.dynamic_reshape": _dynamic_reshape,
     "stablehlo.dynamic_slice": _dynamic_slice,
-    "stablehlo.dynamic_update_slice": lambda p, op: [dims_of(op.operands[0])],
+    "stablehlo.dynamic_update_slice": _dynamic_update_slice,
     "stablehlo.gather": _gather,
     "stablehlo.get_dimension_size": _static,
     "stablehlo.iota": _static,

@@ -45,8 +45,11 @@ class SymbolicValues:
         if rule is None or len(op.results) != 1 or not is_shape_like(op.results[0].type) or not _applies(op):
             return
         elements = rule(self, op)
-        if elements is not None:
-            self.elements[op.results[0]] = tuple(self.facts.simplify(e) for e in elements)
+        if elements is None:
+            return
+        held = [_held_by(ir.RankedTensorType(op.results[0].type).element_type, e, self.facts) for e in elements]
+        if None not in held:
+            self.elements[op.results[0]] = tuple(self.facts.simplify(e) for e in held if e is not None)
 
     def operands(self, op: ir.OpView) -> list[Elements] | None:
         """The elements of all operands, or None."""
@@ -59,6 +62,22 @@ def is_shape_like(type_: ir.Type) -> bool:
     if not isinstance(type_, ir.RankedTensorType) or not isinstance(type_.element_type, ir.IntegerType):
         return False
     return type_.has_static_shape and math.prod(type_.shape) <= MAX_ELEMENTS
+
+
+def _held_by(type_: ir.IntegerType, e: Expr, facts: Facts) -> Expr | None:
+    """What an integer type holds of an exact result: constants wrap around, sizes are kept while they fit.
+
+    A size is taken to fit 32 bits; anything narrower, and unsigned differences, must be proved to.
+    """
+    low = 0 if type_.is_unsigned or type_.width == 1 else -(1 << (type_.width - 1))
+    if e.constant is not None:
+        return Expr.const((e.constant - low) % (1 << type_.width) + low)
+    if low and type_.width >= 32:
+        return e
+    smallest, largest = facts.range(e)
+    fits_below = smallest is not None and smallest >= low
+    fits_above = type_.width >= 32 or (largest is not None and largest < low + (1 << type_.width))
+    return e if fits_below and fits_above else None
 
 
 def truncated_quotient(a: Expr, b: Expr, facts: Facts) -> Expr | None:
@@ -133,12 +152,19 @@ def _compare(values: SymbolicValues, op: ir.OpView) -> Elements | None:
 
 
 def _moved(values: SymbolicValues, op: ir.OpView) -> Elements | None:
-    """`reshape`, `convert` and scalar broadcasts: the same elements, or one element repeated."""
+    """`reshape` and scalar broadcasts: the same elements, or one element repeated."""
     source = values.get(op.operands[0])
     count = math.prod(ir.RankedTensorType(op.results[0].type).shape)
     if source is None or (len(source) != count and len(source) != 1):
         return None
     return source if len(source) == count else source * count
+
+
+def _convert(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    source = values.get(op.operands[0])
+    if source is None or str(ir.RankedTensorType(op.results[0].type).element_type) != "i1":
+        return source
+    return tuple(_truth(Relation("!=", e, Expr.const(0)), values.facts) for e in source)
 
 
 def _broadcast(values: SymbolicValues, op: ir.OpView) -> Elements | None:
@@ -179,7 +205,7 @@ _RULES: dict[str, Callable[[SymbolicValues, ir.OpView], Elements | None]] = {
     "stablehlo.compare": _compare,
     "stablehlo.concatenate": _concatenate,
     "stablehlo.constant": _constant,
-    "stablehlo.convert": _moved,
+    "stablehlo.convert": _convert,
     "stablehlo.divide": _elementwise(lambda facts, a, b: truncated_quotient(a, b, facts)),
     "stablehlo.get_dimension_size": _get_dimension_size,
     "stablehlo.maximum": _same_values(Expr.maximum),

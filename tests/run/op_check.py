@@ -79,7 +79,7 @@ def assert_same(got: Any, want: Any, ulps: float = 0.0, scale: Any = None) -> No
         assert (a.dtype, a.shape) == (b.dtype, b.shape), f"result {number}: {a.dtype}{a.shape}, not {b.dtype}{b.shape}"
         wrong = different(a, b, ulps, None if s is None else np.asarray(s))
         if wrong.any():
-            where = tuple(int(i[0]) for i in np.nonzero(wrong))
+            where = tuple(int(i) for i in np.argwhere(wrong)[0])
             raise AssertionError(
                 f"result {number}: {wrong.sum()} of {wrong.size} elements differ, first at {where}: "
                 f"{a[where]!r}, not {b[where]!r}"
@@ -210,7 +210,7 @@ def refine(text: str, arguments: tuple[tuple[tuple[int, ...], str], ...]) -> str
     types = ",".join(tensor_text(shape, dtype) for shape, dtype in arguments)
     passes = (
         f"builtin.module(inline,stablehlo-refine-arguments{{types={types}}},stablehlo-refine-shapes,"
-        "stablehlo-canonicalize-dynamism,canonicalize)"
+        "func.func(stablehlo-canonicalize-dynamism),canonicalize)"
     )
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)

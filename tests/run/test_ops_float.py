@@ -51,8 +51,8 @@ BOUNDS: dict[str, tuple[float, Callable[..., Any]]] = {
     "exponential": (4, lambda x, y: lax.exp(x)),
     "exponential_minus_one": (4, lambda x, y: lax.expm1(x)),
     "log": (4, lambda x, y: lax.log(x)),
-    # At -0.39 XLA's f64 log1p is off by 46 units; ours is within one.
-    "log_plus_one": (64, lambda x, y: lax.log1p(x)),
+    # Near -0.4 XLA's f64 log1p is off by up to 90 units; ours is within one.
+    "log_plus_one": (128, lambda x, y: lax.log1p(x)),
     "logistic": (4, lambda x, y: lax.logistic(x)),
     "power": (8, lax.pow),
     "rsqrt": (2, lambda x, y: lax.rsqrt(x)),

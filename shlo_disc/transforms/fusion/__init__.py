@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from shlo_disc.mlir import ir, passmanager
+from shlo_disc.mlir import func, ir, passmanager
 from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.transforms.fusion.grouping import group
 from shlo_disc.transforms.fusion.outline import Outliner
+from shlo_disc.transforms.regions import close_regions
 
 CLEAN = "builtin.module(func.func(cse))"
 
@@ -16,3 +17,6 @@ def fuse(module: ir.Module) -> None:
     block = entry_block(module)
     Outliner(module, block, group(block)).run()
     passmanager.PassManager.parse(CLEAN).run(module.operation)
+    for function in module.body.operations:
+        if isinstance(function, func.FuncOp):
+            close_regions(function.entry_block)

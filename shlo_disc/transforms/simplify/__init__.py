@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from shlo_disc.mlir import ir, passmanager, rewrite
-from shlo_disc.shape_dialect.annotate import main_function
+from shlo_disc.shape_dialect.annotate import entry_block, main_function
 from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.transforms.regions import close_regions
 from shlo_disc.transforms.simplify import data_movement, dot
 from shlo_disc.transforms.simplify.materialize_shapes import materialize_shapes
 
@@ -24,3 +25,4 @@ def simplify(module: ir.Module, facts: Facts) -> None:
         patterns.add(name, pattern)
     rewrite.apply_patterns_and_fold_greedily(main_function(module).operation, patterns.freeze())
     clean.run(module.operation)
+    close_regions(entry_block(module))

@@ -44,9 +44,9 @@ def _materialize(op: ir.OpView, elements: Elements) -> ir.Value | None:
 
 
 def _constant(tensor: ir.RankedTensorType, elements: Elements) -> ir.Value:
-    numbers = [e.constant for e in elements]
     width = ir.IntegerType(tensor.element_type).width
-    dtype = np.bool_ if width == 1 else np.dtype(f"i{width // 8}")
-    array = np.array(numbers, dtype=object).astype(np.int64).astype(dtype).reshape(tensor.shape)
+    wrapped = [(e.constant or 0) % (1 << width) for e in elements]
+    numbers = np.array(wrapped, np.bool_) if width == 1 else np.array(wrapped, f"u{width // 8}").view(f"i{width // 8}")
+    array = numbers.reshape(tensor.shape)
     attribute = ir.DenseElementsAttr.get(memoryview(np.ascontiguousarray(array)), type=tensor)
     return ir.Operation.create("stablehlo.constant", results=[tensor], attributes={"value": attribute}).results[0]

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The command line: `python -m shlo_disc opt|compile|info|run`.
+
+    opt FILE [--stage NAME] [-o FILE]   print a stage's MLIR, or the LLVM IR or assembly
+    compile FILE -o OUT                 write the artifact, which `shlo_disc.runtime` loads without the compiler
+    info FILE                           signature, symbols, constraints, kernels, memory, timings
+    run FILE --dims b=2,s=16            call the program once on made-up or given arrays
+
+FILE is StableHLO text, bytecode or a portable artifact; `info` and `run` take a compiled artifact too. Results go to
+standard output and errors to standard error. Exit status: 0, 1 when the program or a file is at fault, 2 when the
+command line is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shlo_disc.errors import ArtifactError, DiscError, OptionError
+from shlo_disc.options import Options
+
+if TYPE_CHECKING:
+    from shlo_disc.executable import Executable
+    from shlo_disc.runtime import Artifact, LoadedExecutable
+
+ARTIFACT_MAGIC = b"SHLODISC"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status. Raises SystemExit(2) on a wrong command line, as argparse does."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.command(options)
+        sys.stdout.flush()
+    except DiscError as error:
+        return _fail(str(error))
+    except BrokenPipeError:
+        # The reader of a pipe left, e.g. `| head`; the interpreter must not try to flush again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    return 0
+
+
+def _fail(message: str) -> int:
+    print(f"shlo_disc: error: {message}", file=sys.stderr)
+    return 1
+
+
+# ---- the command line --------------------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="shlo_disc", description="Compile StableHLO once, for every shape.")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_opt(commands)
+    _add_compile(commands)
+    _add_info(commands)
+    _add_run(commands)
+    return parser
+
+
+def _add_opt(commands: Any) -> None:
+    command = commands.add_parser("opt", help="print a stage's text")
+    command.set_defaults(command=_opt)
+    command.add_argument("file", metavar="FILE")
+    command.add_argument("--stage", default="simplify", help="a stage's name, llvm, optimized-llvm, asm, or all")
+    command.add_argument("-o", "--output", metavar="FILE", help="write there instead of to standard output")
+    command.add_argument("--dump", metavar="DIR", help="with --stage all: write one file a stage into this directory")
+    _add_common(command)
+
+
+def _add_compile(commands: Any) -> None:
+    command = commands.add_parser("compile", help="write a compiled artifact")
+    command.set_defaults(command=_compile)
+    command.add_argument("file", metavar="FILE")
+    command.add_argument("-o", "--output", metavar="FILE", required=True)
+    _add_common(command)
+
+
+def _add_info(commands: Any) -> None:
+    command = commands.add_parser("info", help="what a program or an artifact takes, gives and needs")
+    command.set_defaults(command=_info)
+    command.add_argument("file", metavar="FILE")
+    _add_common(command)
+
+
+def _add_run(commands: Any) -> None:
+    command = commands.add_parser("run", help="call a program once")
+    command.set_defaults(command=_run)
+    command.add_argument("file", metavar="FILE")
+    command.add_argument("--dims", type=_pairs, default={}, metavar="b=2,s=16", help="sizes of made-up arguments")
+    command.add_argument("--seed", type=int, default=0, help="seed of made-up arguments")
+    command.add_argument("--inputs", metavar="FILE.npz", help="arguments, in the order of the archive")
+    command.add_argument("--outputs", metavar="FILE.npz", help="write the results there")
+    command.add_argument("--trust", action="store_true", help="run an artifact's native code: say so if you made it")
+    _add_common(command)
+
+
+def _add_common(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--target", default="cpu", help="what to compile for (default: cpu)")
+    command.add_argument("--threads", type=int, default=0, help="threads of a call; 0: all processors")
+    command.add_argument("--opt-level", type=int, default=3, help="LLVM's optimisation level, 0 to 3")
+    command.add_argument("--hints", type=_pairs, default={}, metavar="s=128", help="likely sizes of symbols")
+
+
+def _pairs(text: str) -> dict[str, int]:
+    """`b=2,s=16` as a dict."""
+    pairs = [part.partition("=") for part in text.split(",")]
+    try:
+        return {name.strip(): int(value) for name, _, value in pairs}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form b=2,s=16") from None
+
+
+def _options(options: argparse.Namespace) -> Options:
+    return Options(threads=options.threads, opt_level=options.opt_level, hints=options.hints)
+
+
+# ---- opt and compile ---------------------------------------------------------------------------------------------
+
+
+def _opt(options: argparse.Namespace) -> None:
+    from shlo_disc.compiler import STAGES, import_stage, run_pipeline
+    from shlo_disc.executable import VIEWS, stage_text
+    from shlo_disc.target import cuda_architecture
+
+    is_gpu = cuda_architecture(options.target) is not None
+    views = ("llvm", "ptx") if is_gpu else VIEWS
+    if options.stage not in ("all", *STAGES, *views):
+        raise OptionError(f"no stage {options.stage!r}; stages are {', '.join([*STAGES, *views, 'all'])}")
+    if options.stage == "all" and not options.dump:
+        raise OptionError("--stage all needs --dump DIR")
+    if is_gpu or options.stage == "all":
+        program = _build(options)
+        if options.stage == "all":
+            _write_names(program.dump(options.dump), options)
+        else:
+            _write(program.as_text(options.stage), options)
+        return
+    compilation = import_stage(Path(options.file), options.target, _options(options), None, None, ())
+    run_pipeline(compilation, options.stage if options.stage in STAGES else STAGES[-1])
+    _write(stage_text(compilation, options.stage), options)
+
+
+def _write_names(files: Sequence[Path], options: argparse.Namespace) -> None:
+    _write("".join(f"{path}\n" for path in files), options)
+
+
+def _write(text: str, options: argparse.Namespace) -> None:
+    if options.output:
+        Path(options.output).write_text(text)
+    else:
+        sys.stdout.write(text)
+
+
+def _build(options: argparse.Namespace) -> Any:
+    """The executable, or for a GPU the program that can be read."""
+    from shlo_disc.api import compile as build
+
+    return build(Path(options.file), target=options.target, options=_options(options))
+
+
+def _build_for_cpu(options: argparse.Namespace) -> Executable:
+    if options.target != "cpu":
+        raise OptionError(f"this command needs the target 'cpu', not {options.target!r}")
+    return _build(options)
+
+
+def _compile(options: argparse.Namespace) -> None:
+    executable = _build_for_cpu(options)
+    data = executable.artifact.serialize()
+    Path(options.output).write_bytes(data)
+    print(f"{options.output}: {len(data)} bytes, {executable.signature}")
+
+
+# ---- info --------------------------------------------------------------------------------------------------------
+
+
+def _info(options: argparse.Namespace) -> None:
+    artifact = _artifact(options)
+    lines = _artifact_lines(artifact) if artifact else _executable_lines(_build_for_cpu(options))
+    print("\n".join(lines))
+
+
+def _artifact(options: argparse.Namespace, *, trust: bool = False) -> Artifact | None:
+    """The file as an artifact; None when it is a program."""
+    from shlo_disc.runtime import Artifact
+
+    with open(options.file, "rb") as file:
+        if file.read(len(ARTIFACT_MAGIC)) != ARTIFACT_MAGIC:
+            return None
+        file.seek(0)
+        return Artifact.deserialize(file.read(), trust=trust)
+
+
+def _artifact_lines(artifact: Artifact) -> Iterator[str]:
+    """What the header says; the native code is not touched."""
+    header = artifact.header
+    try:
+        yield from _header_lines(header)
+    except (KeyError, TypeError) as error:
+        raise ArtifactError(f"the artifact's header is malformed: {error!r}") from None
+    yield f"native code   {len(artifact.object)} bytes for {header['target']['triple']}"
+    yield f"constants     {len(artifact.constants)} bytes"
+
+
+def _executable_lines(executable: Executable) -> Iterator[str]:
+    yield from _header_lines(executable.artifact.header)
+    yield f"kernels       {len(executable.kernels)} launches, {len(set(executable.kernels))} different"
+    yield from (f"  {launch.name}: {launch.kind}" for launch in executable.kernels)
+    yield f"peak memory   {executable.peak_memory_formula} bytes"
+    yield f"native code   {len(executable.artifact.object)} bytes"
+    yield f"constants     {len(executable.artifact.constants)} bytes"
+    yield f"timings       {sum(executable.timings.values()):.3f} s"
+    yield from (f"  {stage}: {seconds:.3f} s" for stage, seconds in executable.timings.items())
+
+
+def _header_lines(header: Mapping[str, Any]) -> Iterator[str]:
+    yield f"program       {header['name']}"
+    for title in ("arguments", "results"):
+        yield f"{title:<14}{len(header[title])}"
+        yield from (f"  {_tensor(row)}" for row in header[title])
+    yield f"symbols       {len(header['symbols'])}"
+    yield from (f"  {_symbol(row)}" for row in header["symbols"])
+    checks = [check for check in header["checks"] if check["kind"] in ("constraint", "equal")]
+    yield f"constraints   {len(checks)}"
+    yield from (f"  {_condition(check['message'])}" for check in checks)
+
+
+def _tensor(row: Mapping[str, Any]) -> str:
+    return f"{row['path']}: {row['dtype']}[{', '.join(map(str, row['shape']))}]"
+
+
+def _symbol(row: Mapping[str, Any]) -> str:
+    low = f"{row['min']} <= " if row["min"] is not None else ""
+    high = f" <= {row['max']}" if row["max"] is not None else ""
+    solve = row["solve"]
+    return f"{low}{row['name']}{high}, from dimension {solve['dim']} of argument {solve['argument']}"
+
+
+def _condition(message: str) -> str:
+    """The part of a check's message that states the condition, without the sizes of a call."""
+    text = message.removeprefix("Input shapes do not match the ")
+    text = text.removeprefix("polymorphic shapes specification. ").removeprefix("symbolic shape constraint ")
+    return text.partition(", but found")[0].partition(" Using the following")[0]
+
+
+# ---- run ---------------------------------------------------------------------------------------------------------
+
+
+def _run(options: argparse.Namespace) -> None:
+    import numpy as np
+
+    artifact = _artifact(options, trust=options.trust) or _build_for_cpu(options).artifact
+    if not artifact.trusted:
+        raise ArtifactError("the artifact holds native code from outside: pass --trust if you know who made it")
+    rows = artifact.header["results"]
+    executable = _load_flat(artifact, options.threads)
+    arrays = _read_inputs(options.inputs) if options.inputs else _made_up(artifact.header, options.dims, options.seed)
+    start = time.perf_counter()
+    results = executable(*arrays)
+    seconds = time.perf_counter() - start
+    for row, result in zip(rows, results, strict=True):
+        print(f"{row['path']}: {result.dtype}{list(result.shape)} {_summary(result)}")
+    print(f"first call    {seconds:.6f} s")
+    if options.outputs:
+        np.savez(options.outputs, *results)
+
+
+def _load_flat(artifact: Artifact, threads: int) -> LoadedExecutable:
+    """The program with one positional argument a leaf and a tuple of results, whatever its own trees are."""
+    from shlo_disc.runtime import Client, TreeSpec
+
+    arguments, results = (
+        TreeSpec("tuple", (TreeSpec("leaf"),) * len(artifact.header[key])) for key in ("arguments", "results")
+    )
+    call = TreeSpec("tuple", (arguments, TreeSpec("dict")))
+    return Client(threads=threads).load(artifact, in_tree=call, out_tree=results)
+
+
+def _read_inputs(path: str) -> list[Any]:
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return [archive[name] for name in archive.files]
+    except (AttributeError, EOFError, ValueError) as error:
+        raise OptionError(f"{path}: not an archive of arrays: {error}") from None
+
+
+def _made_up(header: Mapping[str, Any], dims: Mapping[str, int], seed: int) -> list[Any]:
+    """Arguments of the given sizes: small integers, and for floats values between 0 and 1."""
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    return [_made_up_array(random, row["dtype"], _sizes(row, dims)) for row in header["arguments"]]
+
+
+def _sizes(row: Mapping[str, Any], dims: Mapping[str, int]) -> tuple[int, ...]:
+    from shlo_disc.shape_dialect.expr import Expr
+
+    sizes = [Expr.const(size) if isinstance(size, int) else Expr.parse(size) for size in row["shape"]]
+    missing = sorted({name for size in sizes for name in size.symbols()} - set(dims))
+    if missing:
+        raise OptionError(f"{_tensor(row)} needs --dims with {', '.join(f'{name}=...' for name in missing)}")
+    values = tuple(size.evaluate(dims) for size in sizes)
+    if any(value < 0 for value in values):
+        raise OptionError(f"{_tensor(row)} would have the shape {values}")
+    return values
+
+
+def _made_up_array(random: Any, dtype: str, shape: tuple[int, ...]) -> Any:
+    import ml_dtypes
+    import numpy as np
+
+    names = {"i1": np.dtype(bool), "bf16": np.dtype(ml_dtypes.bfloat16)}
+    letters = {"f": "float", "i": "int", "u": "uint"}
+    kind = names[dtype] if dtype in names else np.dtype(f"{letters[dtype[0]]}{dtype[1:]}")
+    if dtype in ("f16", "bf16", "f32", "f64"):
+        return random.random(shape).astype(kind)
+    return random.integers(0, 2, shape).astype(kind)
+
+
+def _summary(array: Any) -> str:
+    """Enough to compare two runs by eye: the mean of the magnitudes in double precision."""
+    import numpy as np
+
+    return f"mean magnitude {np.abs(array.astype(np.float64)).mean():.6g}" if array.size else "empty"
+
+
+__all__ = ["main"]

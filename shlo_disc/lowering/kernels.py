@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the kernels of every target share: one kernel per distinct body, its name, and where a work item stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from shlo_disc.lowering.elements import Positions
+from shlo_disc.lowering.positions import Position, index_constant
+from shlo_disc.mlir import arith, func, ir
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.types import Dims, dims_of, parse_dim
+from shlo_disc.transforms.fusion.access import unit_reshape_axes
+
+_SYMBOL = re.compile(r'@(?:"([^"]+)"|([A-Za-z_][\w$.]*))')
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A finished kernel.
+
+    `sizes` are the expressions of its size arguments and `total` the number of its work items, both over the names of
+    its fusion; `cost` is the rough work of one item, in simple vector ops.
+    """
+
+    name: str
+    function: ir.OpView
+    sizes: list[Expr]
+    total: Expr
+    cost: int
+
+
+class KernelCache:
+    """Kernels by body: fusions that differ in the names of their sizes only share one.
+
+    Sizes may be other expressions as well, as long as the same facts hold of them. `build(fusion, facts, name)` makes a
+    kernel that is not there yet.
+    """
+
+    def __init__(self, facts: Facts, build: Callable[[func.FuncOp, Facts, str], Kernel]):
+        self.facts = facts
+        self.build = build
+        self.kernels: dict[str, Kernel] = {}
+        self.names: dict[str, int] = {}
+
+    def kernel_for(self, fusion: func.FuncOp) -> tuple[Kernel, dict[str, Expr]]:
+        """The kernel of a fusion, and what its size names stand for here."""
+        text = str(fusion).replace(f"@{fusion.name.value}(", "@fusion(", 1)
+        renamed, meaning = _rename(text) if "disc.collapsed" in fusion.attributes else (text, {})
+        key = renamed + self._known_facts(meaning)
+        if key not in self.kernels:
+            self.kernels[key] = self._build(fusion, renamed, meaning)
+        return self.kernels[key], meaning
+
+    def _known_facts(self, meaning: dict[str, Expr]) -> str:
+        return "".join(f" {name}:{self._divisor(e)},{self.facts.range(e)[1]}" for name, e in meaning.items())
+
+    def _divisor(self, size: Expr) -> int:
+        return next((k for k in (64, 32, 16, 8, 4, 2) if self.facts.divides(k, size)), 1)
+
+    def _build(self, fusion: func.FuncOp, text: str, meaning: dict[str, Expr]) -> Kernel:
+        facts = self.facts
+        if meaning:
+            facts = Facts()
+            for name, size in meaning.items():
+                low, high = self.facts.range(size)
+                hint = self.facts.estimate(size)
+                facts.declare(name, min=low or 0, max=high, divisor=self._divisor(size), hints=(hint,))
+            holder = ir.Module.parse(text)
+            fusion = next(op for op in holder.body.operations if isinstance(op, func.FuncOp))
+        return self.build(fusion, facts, self._unique(_describe(fusion)))
+
+    def _unique(self, name: str) -> str:
+        number = self.names.get(name, 0)
+        self.names[name] = number + 1
+        return f"{name}_{number}" if number else name
+
+
+def _rename(text: str) -> tuple[str, dict[str, Expr]]:
+    """Sizes renamed in order of appearance."""
+    meaning: dict[str, Expr] = {}
+    short: dict[str, str] = {}
+
+    def replace(match: re.Match[str]) -> str:
+        name = match.group(1) or match.group(2)
+        if name == "fusion":
+            return match.group(0)
+        if name not in short:
+            short[name] = f"n{len(short)}"
+            meaning[short[name]] = parse_dim(name)
+        return "@" + short[name]
+
+    return _SYMBOL.sub(replace, text), meaning
+
+
+def _describe(fusion: func.FuncOp) -> str:
+    """`row_reduce_add_exponential_divide`: the kind and the first telling ops."""
+    plain = {"constant", "shape", "broadcast_in_dim", "dynamic_broadcast_in_dim", "reshape", "dynamic_reshape",
+             "return", "reduce"}  # fmt: skip
+    names = [op.operation.name.split(".")[-1] for op in fusion.entry_block.operations]
+    telling = list(dict.fromkeys(n for n in names if n not in plain))
+    return "_".join([kind_of(fusion), *telling[:4]])
+
+
+def kind_of(fusion: func.FuncOp) -> str:
+    """The kind that the `fuse` stage gave: "loop", "row_reduce", "reduce", "dot", "scatter"."""
+    return ir.StringAttr(fusion.attributes["disc.kind"]).value
+
+
+def has_rows(fusion: func.FuncOp) -> bool:
+    """A row reduction that is known to be one chain over rows and columns."""
+    return kind_of(fusion) == "row_reduce" and "disc.columns" in fusion.attributes
+
+
+def delinearize(linear: ir.Value, dims: Dims, size_of: Callable[[Expr], ir.Value]) -> list[ir.Value]:
+    """The index along each of `dims` of a row-major linear index."""
+    indices: list[ir.Value] = []
+    for dim in reversed(dims[1:]):
+        if dim.constant == 1:
+            indices.insert(0, index_constant(0))
+            continue
+        size = size_of(dim)
+        indices.insert(0, arith.remui(linear, size))
+        linear = arith.divui(linear, size)
+    return [linear, *indices] if dims else []
+
+
+def output_positions(output: ir.Value, positions: Positions, domain: Dims) -> Positions:
+    """Where an output of a loop over `domain` is written: outputs have the same sizes up to sizes of 1."""
+    dims = dims_of(output)
+    if dims == domain:
+        return positions
+    axes = unit_reshape_axes(dims, domain, tuple(range(len(domain))))
+    if axes is None:
+        raise ValueError(f"outputs of one loop have different sizes: {dims} and {domain}")
+    return tuple(Position(index_constant(0)) if a is None else positions[a] for a in axes)
+
+
+_COST = {"exponential": 12, "divide": 4, "tanh": 20, "logistic": 16, "power": 40, "log": 15, "sqrt": 6, "rsqrt": 6,
+         "sine": 25, "cosine": 25, "gather": 6, "dynamic_gather": 6, "remainder": 60, "dot_general": 200}  # fmt: skip
+
+
+def op_cost(op: ir.OpView) -> int:
+    """Rough work per element, in simple vector ops."""
+    name = op.operation.name.removeprefix("stablehlo.")
+    return 0 if name in ("constant", "reshape", "broadcast_in_dim") else _COST.get(name, 1)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The frame of a GPU kernel: a gpu.func over raw pointers and sizes, and its loops over the grid and over a block.
+
+    gpu.func @kernel(inputs..., outputs..., sizes...) kernel attributes {known_block_size = [THREADS, 1, 1]}
+
+A pointer is a memref of rank 0, which the conversion to NVVM turns into one plain pointer; the body sees it through a
+`memref.reinterpret_cast` with the tensor's sizes. Every loop over the grid has a stride, so a kernel is right for any
+number of blocks.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from shlo_disc.lowering.elements import Elements
+from shlo_disc.lowering.elementwise import element_of
+from shlo_disc.lowering.positions import index_constant
+from shlo_disc.lowering_gpu import device_math
+from shlo_disc.mlir import arith, func, gpu, ir, memref, scf
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.types import DYNAMIC, Dims, dims_of
+
+THREADS = 256
+"""Threads of every block: enough to hide latency, few enough for any kernel's registers."""
+
+WARP = 32
+"""Threads that exchange values by shuffles."""
+
+
+@dataclass
+class Frame:
+    """A kernel under construction, with the insertion point at the end of its entry block."""
+
+    fusion: func.FuncOp
+    facts: Facts
+    sizes: list[Expr] = field(default_factory=list)
+    shared: int = 0
+
+    def open(self, module: gpu.GPUModuleOp, name: str) -> None:
+        """Create the function at the end of `module`."""
+        block = self.fusion.entry_block
+        terminator = block.operations[len(block.operations) - 1]
+        self.inputs = list(block.arguments)
+        self.outputs = list(terminator.operands)
+        self.tensors = [*self.inputs, *self.outputs]
+        types = [_pointer_type(v) for v in self.tensors]
+        with ir.InsertionPoint(module.regions[0].blocks[0]):
+            type_ = ir.FunctionType.get(types, [])
+            self.function = gpu.GPUFuncOp(type_, name, kernel=True, known_block_size=[THREADS, 1, 1])
+        self.entry = self.function.add_entry_block()
+        for value in self.tensors:
+            for dim in dims_of(value):
+                if dim.constant is None:
+                    self._size_argument(dim)
+        pointers = list(self.entry.arguments)[: len(self.tensors)]
+        with ir.InsertionPoint(self.entry):
+            self.buffers = [self._view(p, v) for p, v in zip(pointers, self.tensors, strict=True)]
+        self.input_buffers = self.buffers[: len(self.inputs)]
+        self.output_buffers = self.buffers[len(self.inputs) :]
+
+    def close(self) -> None:
+        """Fix the function's type, after the body is complete."""
+        with ir.InsertionPoint(self.entry):
+            gpu.ReturnOp([])
+        types = [a.type for a in self.entry.arguments]
+        self.function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+
+    def size_of(self, size: Expr) -> ir.Value:
+        """The value of a size: a constant or an argument."""
+        return index_constant(size.constant) if size.constant is not None else self._size_argument(size)
+
+    def _size_argument(self, size: Expr) -> ir.Value:
+        if size not in self.sizes:
+            self.sizes.append(size)
+            self.entry.add_argument(ir.IndexType.get(), ir.Location.current)
+        return self.entry.arguments[len(self.tensors) + self.sizes.index(size)]
+
+    def elements(self) -> Elements:
+        """An emitter, one element at a time, that reads this kernel's inputs."""
+        memory = dict(zip(self.inputs, self.input_buffers, strict=True))
+        return Elements(1, self.facts, self.size_of, device_math, memory)
+
+    def shared_memory(self, length: int, element: ir.Type) -> ir.Value:
+        """An uninitialised array in the memory of the block."""
+        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+        type_ = ir.MemRefType.get([length], element, memory_space=space)
+        name = f"{self.function.name.value}_shared_{self.shared}"
+        self.shared += 1
+        with ir.InsertionPoint(self.function):
+            memref.GlobalOp(name, type_, sym_visibility="private", initial_value=ir.UnitAttr.get())
+        return memref.GetGlobalOp(type_, name).result
+
+    def _view(self, pointer: ir.Value, value: ir.Value) -> ir.Value:
+        """The contiguous tensor behind a pointer."""
+        dims = dims_of(value)
+        if not dims:
+            return pointer
+        strides = _strides(dims)
+        type_ = ir.MemRefType.get(
+            [_static(d) for d in dims],
+            element_of(value.type).memory(),
+            layout=ir.StridedLayoutAttr.get(0, [_static(s) for s in strides]),
+            memory_space=_global_space(),
+        )
+        return memref.ReinterpretCastOp(
+            type_,
+            pointer,
+            [],
+            [self.size_of(d) for d in dims if d.constant is None],
+            [self._stride(dims, axis) for axis, s in enumerate(strides) if s.constant is None],
+            [0],
+            [_static(d) for d in dims],
+            [_static(s) for s in strides],
+        ).result
+
+    def _stride(self, dims: Dims, axis: int) -> ir.Value:
+        """The product of the sizes after `axis`."""
+        first, *rest = (self.size_of(d) for d in dims[axis + 1 :] if d.constant != 1)
+        return functools.reduce(arith.muli, rest, first)
+
+
+def _strides(dims: Dims) -> list[Expr]:
+    strides = [Expr.const(1)]
+    for dim in reversed(dims[1:]):
+        strides.insert(0, strides[0] * dim)
+    return strides
+
+
+def _static(size: Expr) -> int:
+    return DYNAMIC if size.constant is None else size.constant
+
+
+def _global_space() -> ir.Attribute:
+    return ir.Attribute.parse("#gpu.address_space<global>")
+
+
+def _pointer_type(value: ir.Value) -> ir.MemRefType:
+    return ir.MemRefType.get([], element_of(value.type).memory(), memory_space=_global_space())
+
+
+def thread() -> ir.Value:
+    """This thread's number in its block."""
+    return gpu.thread_id(gpu.Dimension.x)
+
+
+def each_block(total: ir.Value, body: Callable[[ir.Value], None]) -> None:
+    """`body(item)` for all items below `total`, one block an item at a time."""
+    _strided(gpu.block_id(gpu.Dimension.x), total, gpu.grid_dim(gpu.Dimension.x), body)
+
+
+def each_thread(total: ir.Value, body: Callable[[ir.Value], None]) -> None:
+    """`body(item)` for all items below `total`, one thread an item at a time, neighbours side by side."""
+    threads = index_constant(THREADS)
+    first = arith.addi(arith.muli(gpu.block_id(gpu.Dimension.x), threads), thread())
+    _strided(first, total, arith.muli(gpu.grid_dim(gpu.Dimension.x), threads), body)
+
+
+def _strided(first: ir.Value, total: ir.Value, step: ir.Value, body: Callable[[ir.Value], None]) -> None:
+    loop = scf.ForOp(first, total, step, [])
+    with ir.InsertionPoint(loop.body):
+        body(loop.induction_variable)
+        scf.yield_([])

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From a gpu.module to the NVVM and LLVM dialects, and on to LLVM IR text."""
+
+from __future__ import annotations
+
+from shlo_disc.codegen import to_llvm_ir
+from shlo_disc.errors import CompilerError
+from shlo_disc.mlir import ir, passmanager
+
+# A memref of rank 0 is passed as a plain pointer. Functions of the math dialect become calls of libdevice in the
+# conversion to NVVM; what has an instruction is left over for convert-math-to-llvm.
+PIPELINE = (
+    "builtin.module(gpu.module("
+    "canonicalize,cse,"
+    "convert-scf-to-cf,"
+    "convert-gpu-to-nvvm{index-bitwidth=64 use-bare-ptr-memref-call-conv=true},"
+    "convert-math-to-llvm,"
+    "reconcile-unrealized-casts,"
+    "canonicalize,cse"
+    "))"
+)
+
+
+def lower_to_nvvm(module: ir.Module) -> ir.Module:
+    """Lower the kernels of `module` in place and return it.
+
+    Raises `CompilerError` when a pass fails or an op is left that is neither of the LLVM nor of the NVVM dialect.
+    """
+    try:
+        passmanager.PassManager.parse(PIPELINE).run(module.operation)
+        _use_exact_square_roots(module)
+    except ir.MLIRError as error:
+        raise CompilerError(f"codegen: lowering to the NVVM dialect failed: {error}") from error
+    for op in _operations(module):
+        if op.name not in ("builtin.module", "gpu.module") and not op.name.startswith(("llvm.", "nvvm.")):
+            raise CompilerError(f"codegen: {op.name} is left after lowering to the NVVM dialect (at {op.location})")
+    return module
+
+
+def _operations(module: ir.Module) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found
+
+
+def _use_exact_square_roots(module: ir.Module) -> None:
+    """libdevice's square root of an f32 is approximate unless the link answers its question about precision."""
+    for op in [op for op in _operations(module) if _callee(op) in ("__nv_sqrtf", "__nv_sqrt")]:
+        with ir.InsertionPoint(op), op.location:
+            root = ir.Operation.create("llvm.intr.sqrt", results=[op.results[0].type], operands=list(op.operands))
+        op.results[0].replace_all_uses_with(root.results[0])
+        op.erase()
+
+
+def _callee(op: ir.Operation) -> str | None:
+    return ir.FlatSymbolRefAttr(op.attributes["callee"]).value if op.name == "llvm.call" else None
+
+
+def nvvm_to_llvm_ir(module: ir.Module) -> str:
+    """The LLVM IR text of the kernels of `module`, which `lower_to_nvvm` has lowered."""
+    plain = ir.Module.create(ir.Location.unknown(module.context))
+    for op in module.body.operations:
+        for inner in op.regions[0].blocks[0].operations:
+            plain.body.append(inner.operation.clone(ip=False))
+    return to_llvm_ir(plain)

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the body of a reduction or a scatter uses from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shlo_disc.mlir import ir
+
+
+def captured(body: ir.Block) -> Iterator[tuple[ir.Operation, int, ir.Value]]:
+    """The operands of a body's ops that are defined outside of it: (op, position, value)."""
+    own = {*body.arguments, *(r for op in body.operations for r in op.results)}
+    for op in body.operations:
+        for position, value in enumerate(op.operands):
+            if value not in own:
+                yield op.operation, position, value
+
+
+def is_constant(value: ir.Value) -> bool:
+    """Defined by `stablehlo.constant`."""
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.operation.name == "stablehlo.constant"

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Bodies of reductions and scatters that stand on their own.
+
+MLIR's canonicaliser and CSE move constants out of regions. The body of an op that goes into a kernel must not refer to
+anything outside, so constants are copied back in.
+"""
+
+from __future__ import annotations
+
+from shlo_disc.errors import CompilerError
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.regions import captured, is_constant
+
+
+def close_regions(block: ir.Block) -> None:
+    """Copy the constants that bodies of the block's ops use from outside into those bodies, in place."""
+    for op in block.operations:
+        for region in op.regions:
+            for body in region.blocks:
+                _close(body)
+
+
+def _close(body: ir.Block) -> None:
+    copies: dict[ir.Value, ir.Value] = {}
+    for user, position, value in list(captured(body)):
+        if not is_constant(value):
+            raise CompilerError(f"a body uses {value}, which is defined outside of it")
+        if value not in copies:
+            with ir.InsertionPoint.at_block_begin(body):
+                copies[value] = value.owner.operation.clone().results[0]
+        user.operands[position] = copies[value]

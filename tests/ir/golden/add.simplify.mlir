@@ -1,0 +1,8 @@
+module {
+  "disc.symbol"() {min = 0 : i64, sym_name = "arg0_d0"} : () -> ()
+  func.func @main(%arg0: tensor<?x4xf32, [@arg0_d0, 4]>, %arg1: tensor<?x4xf32, [@arg0_d0, 4]>) -> tensor<?x4xf32, [@arg0_d0, 4]> {
+    %0 = stablehlo.add %arg0, %arg1 : tensor<?x4xf32, [@arg0_d0, 4]>
+    %1 = stablehlo.tanh %0 : tensor<?x4xf32, [@arg0_d0, 4]>
+    return %1 : tensor<?x4xf32, [@arg0_d0, 4]>
+  }
+}

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs gpu.func kernels with NumPy: blocks one after the other, the threads of a block as lanes of one array.
+
+Beyond results it checks what hardware does not: every access lies inside its tensor, no active thread divides by zero,
+all threads of a block reach each barrier and shuffle together, no thread touches what another thread of its block wrote
+since the last barrier, and no block touches what another block wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from shlo_disc.mlir import ir
+
+WARP = 32
+
+Lanes = np.ndarray
+Env = dict[ir.Value, Any]
+
+DTYPES = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64, "i1": np.bool_,
+    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "index": np.int64,
+}  # fmt: skip
+
+
+def dtype_of(type_: ir.Type) -> np.dtype:
+    """The NumPy dtype of a scalar or memref element type."""
+    element = type_.element_type if isinstance(type_, ir.MemRefType) else type_
+    return np.dtype(DTYPES[str(element)])
+
+
+@dataclass
+class View:
+    """A strided tensor over a flat array."""
+
+    data: np.ndarray
+    sizes: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+
+    def offsets(self, indices: Sequence[Lanes], active: Lanes) -> Lanes:
+        """The element each lane stands at; fails for an active lane that stands outside."""
+        total = np.zeros(active.shape, np.int64)
+        for index, size, stride in zip(indices, self.sizes, self.strides, strict=True):
+            wrong = active & ((index < 0) | (index >= size))
+            assert not wrong.any(), f"index {index[wrong][0]} is outside a size of {size}"
+            total = total + index * stride
+        return np.where(active, total, 0)
+
+    def addresses(self, offsets: Lanes) -> Lanes:
+        """Where the elements are in memory, in bytes."""
+        return self.data.__array_interface__["data"][0] + offsets * self.data.itemsize
+
+
+@dataclass
+class Accesses:
+    """Who touched which address: pairs of address and owner, those that wrote apart."""
+
+    touched: list[np.ndarray] = field(default_factory=list)
+    written: list[np.ndarray] = field(default_factory=list)
+
+    def add(self, addresses: Lanes, owners: Lanes, is_write: bool) -> None:
+        """Record one access of several owners."""
+        pairs = np.stack([addresses, owners], axis=1)
+        self.touched.append(pairs)
+        if is_write:
+            self.written.append(pairs)
+
+    def check(self, what: str) -> None:
+        """Fail when an address that was written has two owners."""
+        if not self.written:
+            return
+        touched = np.unique(np.concatenate(self.touched), axis=0)
+        addresses, owners = np.unique(touched[:, 0], return_counts=True)
+        shared = addresses[owners > 1]
+        written = np.unique(np.concatenate(self.written)[:, 0])
+        assert not np.isin(shared, written).any(), f"two {what} touch one element, and one writes it"
+
+
+class Emulator:
+    """The kernels of a lowered module; `launch` runs one."""
+
+    def __init__(self, module: ir.Module):
+        self.module = module
+        self.functions: dict[str, ir.OpView] = {}
+        self.globals: dict[str, ir.MemRefType] = {}
+        for holder in module.body.operations:
+            for op in holder.regions[0].blocks[0].operations:
+                name = ir.StringAttr(op.attributes["sym_name"]).value
+                if op.operation.name == "memref.global":
+                    self.globals[name] = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value)
+                else:
+                    self.functions[name] = op
+
+    def launch(self, name: str, blocks: int, pointers: Sequence[np.ndarray], sizes: Sequence[int]) -> None:
+        """Run a kernel on flat arrays, which it changes in place."""
+        function = self.functions[name]
+        threads = list(ir.DenseI32ArrayAttr(function.attributes["known_block_size"]))[0]
+        entry = function.regions[0].blocks[0]
+        arguments: list[Any] = [View(p) for p in pointers]
+        arguments += [np.full(threads, size, np.int64) for size in sizes]
+        grid = Accesses()
+        for number in range(blocks):
+            block = Block(self.globals, number, blocks, threads)
+            with np.errstate(all="ignore"):
+                block.run(entry, dict(zip(entry.arguments, arguments, strict=True)), np.ones(threads, bool))
+            block.since_barrier.check("threads")
+            for addresses, is_write in block.global_accesses:
+                grid.add(addresses, np.full_like(addresses, number), is_write)
+        grid.check("blocks")
+
+
+class Block:
+    """One block of a launch."""
+
+    def __init__(self, globals_: dict[str, ir.MemRefType], number: int, blocks: int, threads: int):
+        self.shared = {
+            name: View(np.full(type_.shape, 77, dtype_of(type_)), tuple(type_.shape), (1,))
+            for name, type_ in globals_.items()
+        }
+        self.threads = threads
+        self.lane = np.arange(threads, dtype=np.int64)
+        self.places = {
+            "gpu.block_id": np.full(threads, number, np.int64),
+            "gpu.grid_dim": np.full(threads, blocks, np.int64),
+            "gpu.block_dim": np.full(threads, threads, np.int64),
+            "gpu.thread_id": self.lane,
+        }
+        self.since_barrier = Accesses()
+        self.global_accesses: list[tuple[np.ndarray, bool]] = []
+
+    def run(self, block: ir.Block, env: Env, active: Lanes) -> list[Lanes]:
+        """Run a block's ops for the active lanes; gives what its terminator yields."""
+        for op in block.operations:
+            name = op.operation.name
+            if name in ("scf.yield", "gpu.return"):
+                return [env[v] for v in op.operands]
+            handler = getattr(self, "_" + name.replace(".", "_"), None)
+            if handler is not None:
+                results = handler(op, env, active)
+            elif name in self.places:
+                results = [self.places[name]]
+            else:
+                results = [self._scalar(op, [env[v] for v in op.operands], active)]
+            env.update(zip(op.results, results, strict=True))
+        raise AssertionError("a block without a terminator")
+
+    def _scalar(self, op: ir.OpView, operands: list[Lanes], active: Lanes) -> Lanes:
+        name, dtype = op.operation.name, dtype_of(op.results[0].type)
+        if name in DIVISIONS:
+            assert not (active & (operands[1] == 0)).any(), f"{name} by zero"
+            operands[1] = np.where(operands[1] == 0, np.ones_like(operands[1]), operands[1])
+        return np.asarray(SCALARS[name](op, dtype, *operands)).astype(dtype, copy=False)
+
+    def _arith_constant(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        return [np.full(self.threads, op.value.value, dtype_of(op.results[0].type))]
+
+    # ---- memory ---------------------------------------------------------------------------------------------------
+
+    def _memref_reinterpret_cast(self, op: ir.OpView, env: Env, active: Lanes) -> list[View]:
+        source, *dynamic = op.operands
+        rest = iter(dynamic)
+
+        def known(attribute: str) -> tuple[int, ...]:
+            static = ir.DenseI64ArrayAttr(op.attributes[attribute])
+            return tuple(int(env[next(rest)][0]) if s == ir.ShapedType.get_dynamic_size() else s for s in static)
+
+        assert known("static_offsets") == (0,)
+        sizes = known("static_sizes")
+        return [View(env[source].data, sizes, known("static_strides"))]
+
+    def _memref_get_global(self, op: ir.OpView, env: Env, active: Lanes) -> list[View]:
+        return [self.shared[ir.FlatSymbolRefAttr(op.attributes["name"]).value]]
+
+    def _memref_load(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        buffer, *indices = op.operands
+        return [self._touch(env[buffer], [env[i] for i in indices], active, None)]
+
+    def _memref_store(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        value, buffer, *indices = op.operands
+        self._touch(env[buffer], [env[i] for i in indices], active, env[value])
+        return []
+
+    def _touch(self, view: View, indices: list[Lanes], active: Lanes, value: Lanes | None) -> Lanes:
+        if not active.any():
+            return np.zeros(self.threads, view.data.dtype)
+        offsets = view.offsets(indices, active)
+        addresses, is_write = view.addresses(offsets)[active], value is not None
+        self.since_barrier.add(addresses, self.lane[active], is_write)
+        if not any(view.data is s.data for s in self.shared.values()):
+            self.global_accesses.append((addresses, is_write))
+        if is_write:
+            view.data[offsets[active]] = value[active]
+            return value
+        return view.data[offsets]
+
+    # ---- threads --------------------------------------------------------------------------------------------------
+
+    def _gpu_barrier(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        assert active.all(), "not all threads reach a barrier"
+        self.since_barrier.check("threads")
+        self.since_barrier = Accesses()
+        return []
+
+    def _gpu_shuffle(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        assert active.all(), "not all threads reach a shuffle"
+        assert "down" in str(op.attributes["mode"])
+        value, offset, width = (env[v] for v in op.operands)
+        assert (width == WARP).all() and value.dtype.itemsize >= 4
+        valid = self.lane % WARP + offset < WARP
+        return [value[np.where(valid, self.lane + offset, self.lane)], valid]
+
+    # ---- control flow ---------------------------------------------------------------------------------------------
+
+    def _scf_for(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        place, upper, step, *carried = (env[v] for v in op.operands)
+        body = op.regions[0].blocks[0]
+        assert (step > 0).all()
+        while (inside := active & (place < upper)).any():
+            results = self.run(body, env | dict(zip(body.arguments, [place, *carried], strict=True)), inside)
+            carried = [np.where(inside, new, old) for new, old in zip(results, carried, strict=True)]
+            place = place + step
+        return carried
+
+    def _scf_if(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        condition = env[op.operands[0]]
+        results = [np.zeros(self.threads, dtype_of(r.type)) for r in op.results]
+        for region, taken in zip(op.regions, (active & condition, active & ~condition), strict=True):
+            if len(region.blocks) and taken.any():
+                values = self.run(region.blocks[0], dict(env), taken)
+                results = [np.where(taken, new, old) for new, old in zip(values, results, strict=True)]
+        return results
+
+
+# ---- scalar ops ----------------------------------------------------------------------------------------------------
+
+
+def unsigned(value: Lanes) -> Lanes:
+    """The same bits as unsigned integers; booleans as bytes."""
+    return value.astype(np.uint8) if value.dtype == np.bool_ else value.view(f"u{value.dtype.itemsize}")
+
+
+def wide(value: Lanes) -> Lanes:
+    """Integers whose sign bit is copied: a true i1 is -1."""
+    return -value.astype(np.int8) if value.dtype == np.bool_ else value
+
+
+def compare_integers(op: ir.OpView, _: np.dtype, a: Lanes, b: Lanes) -> Lanes:
+    """arith.cmpi."""
+    predicate = ir.IntegerAttr(op.attributes["predicate"]).value
+    a, b = (unsigned(a), unsigned(b)) if predicate >= 6 else (wide(a), wide(b))
+    functions = [np.equal, np.not_equal, *[np.less, np.less_equal, np.greater, np.greater_equal] * 2]
+    return functions[predicate](a, b)
+
+
+def compare_floats(op: ir.OpView, _: np.dtype, a: Lanes, b: Lanes) -> Lanes:
+    """arith.cmpf: predicates 1 to 6 are false on NaN, 8 to 13 are true."""
+    predicate = ir.IntegerAttr(op.attributes["predicate"]).value
+    nan = np.isnan(a) | np.isnan(b)
+    if predicate in (7, 14):
+        return ~nan if predicate == 7 else nan
+    functions = [np.equal, np.greater, np.greater_equal, np.less, np.less_equal, np.not_equal]
+    result = functions[(predicate - 1) % 7](a, b)
+    return result & ~nan if predicate < 7 else result | nan
+
+
+def of_unsigned(function: Callable[..., Lanes]) -> Callable[..., Lanes]:
+    """An op on unsigned integers; the result has the bits of the unsigned one."""
+
+    def apply(_: ir.OpView, dtype: np.dtype, *operands: Lanes) -> Lanes:
+        result = function(*map(unsigned, operands))
+        return result if dtype.kind == "f" or result.dtype.itemsize != dtype.itemsize else result.view(dtype)
+
+    return apply
+
+
+def plain(function: Callable[..., Lanes]) -> Callable[..., Lanes]:
+    """An op that NumPy computes in the operands' own type."""
+    return lambda _, dtype, *operands: function(*operands)
+
+
+def signed_quotient(_: ir.OpView, __: np.dtype, a: Lanes, b: Lanes) -> Lanes:
+    """arith.divsi rounds towards zero."""
+    return np.trunc(a.astype(np.longdouble) / b.astype(np.longdouble))
+
+
+def ones(_: ir.OpView, __: np.dtype, x: Lanes) -> Lanes:
+    """math.ctpop."""
+    return sum((unsigned(x) >> i & 1).astype(np.int8) for i in bits_of(x))
+
+
+def leading_zeros(_: ir.OpView, __: np.dtype, x: Lanes) -> Lanes:
+    """math.ctlz."""
+    return len(bits_of(x)) - sum((unsigned(x) >> i != 0).astype(np.int8) for i in bits_of(x))
+
+
+def bits_of(x: Lanes) -> range:
+    """The bits of an integer."""
+    return range(8 * x.dtype.itemsize)
+
+
+DIVISIONS = {"arith.divui", "arith.remui", "arith.divsi", "arith.remsi"}
+
+SCALARS: dict[str, Callable[..., Lanes]] = {
+    "arith.addf": plain(np.add), "arith.addi": plain(np.add), "arith.andi": plain(np.bitwise_and),
+    "arith.bitcast": lambda _, dtype, x: x.view(dtype), "arith.cmpf": compare_floats, "arith.cmpi": compare_integers,
+    "arith.divf": plain(np.divide), "arith.divsi": signed_quotient, "arith.divui": of_unsigned(np.floor_divide),
+    "arith.extf": plain(np.asarray), "arith.extsi": plain(wide), "arith.extui": of_unsigned(np.asarray),
+    "arith.fptosi": plain(np.trunc), "arith.fptoui": plain(np.trunc), "arith.index_cast": plain(wide),
+    "arith.index_castui": of_unsigned(np.asarray), "arith.maximumf": plain(np.maximum),
+    "arith.maxsi": plain(np.maximum), "arith.maxui": of_unsigned(np.maximum), "arith.minimumf": plain(np.minimum),
+    "arith.minsi": plain(np.minimum), "arith.minui": of_unsigned(np.minimum), "arith.mulf": plain(np.multiply),
+    "arith.muli": plain(np.multiply), "arith.negf": plain(np.negative), "arith.ori": plain(np.bitwise_or),
+    "arith.remsi": plain(np.fmod), "arith.remui": of_unsigned(np.remainder), "arith.select": plain(np.where),
+    "arith.shli": plain(np.left_shift), "arith.shrsi": plain(np.right_shift),
+    "arith.shrui": of_unsigned(np.right_shift), "arith.sitofp": plain(wide), "arith.subf": plain(np.subtract),
+    "arith.subi": plain(np.subtract), "arith.truncf": plain(np.asarray),
+    "arith.trunci": lambda _, dtype, x: x & 1 if dtype == np.bool_ else x, "arith.uitofp": of_unsigned(np.asarray),
+    "arith.xori": plain(np.bitwise_xor), "math.absf": plain(np.abs), "math.atan2": plain(np.arctan2),
+    "math.cbrt": plain(np.cbrt), "math.ceil": plain(np.ceil), "math.copysign": plain(np.copysign),
+    "math.ctlz": leading_zeros, "math.ctpop": ones,
+    "math.cos": plain(np.cos), "math.exp": plain(np.exp), "math.expm1": plain(np.expm1),
+    "math.floor": plain(np.floor), "math.log": plain(np.log), "math.log1p": plain(np.log1p),
+    "math.powf": plain(np.power), "math.roundeven": plain(np.rint), "math.rsqrt": plain(lambda x: 1 / np.sqrt(x)),
+    "math.sin": plain(np.sin), "math.sqrt": plain(np.sqrt), "math.tan": plain(np.tan), "math.tanh": plain(np.tanh),
+}  # fmt: skip

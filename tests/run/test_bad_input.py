@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Bad input of every kind, with the exact text of its error; and after each bad call the next good one is right.
+
+The tables of calls and programs are in `bad_calls.py` and `bad_programs.py`. Where jax.export has a wording for a
+mistake, the installed JAX is asked for it and the two texts are compared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import shlo_disc
+from shlo_disc.errors import DiscError, OptionError, ProgramError, ShapeError, Unsupported, UnsupportedError
+from shlo_disc.options import Options
+from tests.run.bad_calls import (
+    CALLS,
+    POLYMORPHIC,
+    PROGRAMS,
+    compiled,
+    exported,
+    layer_sizes,
+    obtained,
+    sizes,
+    steps,
+    zeros,
+)
+from tests.run.bad_programs import ADD, HEAD, NO_DTYPE, NO_LOWERING, TAIL, TEXTS, unsupported
+
+# ---- calls -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_bad_call(name: str) -> None:
+    """The exact text; nothing ran, nothing is kept; and the next good call is right."""
+    case = CALLS[name]
+    executable = compiled(case.program)
+    good = PROGRAMS[case.program].good()
+    want = executable(*good)
+    args = case.args()
+    before = executable.memory_stats
+    with pytest.raises(DiscError) as caught:
+        executable(*args, **dict(case.kwargs))
+    assert str(caught.value) == case.message
+    assert type(caught.value) is case.error
+    after = executable.memory_stats
+    assert after["live_bytes"] == before["live_bytes"]
+    assert after["arena_allocations"] == before["arena_allocations"], "nothing runs without its arena"
+    for mine, again in zip(jax.tree.leaves(want), jax.tree.leaves(executable(*good)), strict=True):
+        np.testing.assert_array_equal(mine, again)
+    for argument in jax.tree.leaves(args):
+        if isinstance(argument, np.ndarray) and argument.size < 10**6 and argument.dtype.kind == "f":
+            assert argument.tobytes() == steps(*argument.shape).tobytes() or not argument.any()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_good_calls_are_right(name: str) -> None:
+    args = PROGRAMS[name].good()
+    for mine, xla in zip(
+        jax.tree.leaves(compiled(name)(*args)), jax.tree.leaves(exported(name).call(*args)), strict=True
+    ):
+        np.testing.assert_allclose(mine, xla, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CALLS.items() if case.as_jax])
+def test_same_text_as_jax(name: str) -> None:
+    case = CALLS[name]
+    with pytest.raises(ValueError) as caught:
+        exported(case.program).call(*case.args(), **dict(case.kwargs))
+    assert str(caught.value) == case.message
+
+
+def test_a_bad_call_from_text() -> None:
+    """A program without names: the symbols are named after the arguments."""
+    executable = shlo_disc.compile(ADD)
+    with pytest.raises(ShapeError) as caught:
+        executable(zeros(3), zeros(4))
+    assert str(caught.value) == sizes(
+        POLYMORPHIC + "Found inconsistency between dimension size args[1].shape[0] (= 4) and the specification "
+        "'arg0_d0' (= 3).",
+        "args[0].shape = (arg0_d0,),args[1].shape = (arg0_d0,)",
+        obtained("arg0_d0", 3, "arg0_d0", "args[0].shape[0]", 3),
+    )
+    np.testing.assert_array_equal(executable(steps(3), steps(3)), 2 * steps(3))
+
+
+DIMS = {
+    "missing": ({"b": 4}, "expected values for the dimension variables ['s', 'b'], got ['b']"),
+    "unknown": (
+        {"b": 4, "s": 3, "q": 1},
+        "expected values for the dimension variables ['s', 'b'], got ['b', 'q', 's']",
+    ),
+    "a string": ({"b": "4", "s": 3}, "the value of the dimension variable 'b' is no 64-bit integer: '4'"),
+    "a float": ({"b": 4.0, "s": 3}, "the value of the dimension variable 'b' is no 64-bit integer: 4.0"),
+    "too large": ({"b": 4, "s": 2**63}, f"the value of the dimension variable 's' is no 64-bit integer: {2**63}"),
+    "not admissible": (
+        {"b": 4, "s": 513},
+        layer_sizes(
+            "Input shapes do not match the symbolic shape constraint s <= 512. "
+            "Expected '- s + 512' to be greater or equal to 0, but found -1. ",
+            s=513,
+            b=4,
+        ),
+    ),
+    "overflow": (
+        {"b": 2**62, "s": 3},
+        layer_sizes(
+            POLYMORPHIC + "A size that this call needs does not fit in 64 bits, or divides by zero.", s=3, b=2**62
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIMS)
+@pytest.mark.parametrize("question", ["out_shape", "peak_memory", "memory"])
+def test_bad_dims(question: str, name: str) -> None:
+    dims, message = DIMS[name]
+    with pytest.raises(ShapeError) as caught:
+        getattr(compiled("layer"), question)(**dims)
+    assert str(caught.value) == message
+
+
+def test_a_stage_that_does_not_exist() -> None:
+    with pytest.raises(OptionError) as caught:
+        compiled("layer").as_text("nope")
+    assert str(caught.value) == (
+        "no stage 'nope'; stages are import, annotate, simplify, fuse, plan, lower, codegen, llvm, optimized-llvm, asm"
+    )
+
+
+# ---- programs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_bad_program(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """The exact text, with nothing printed behind it; and the next program compiles."""
+    program, error, message = TEXTS[name]
+    with pytest.raises(DiscError) as caught:
+        shlo_disc.compile(program)
+    assert str(caught.value) == message
+    assert type(caught.value) is error
+    assert capfd.readouterr() == ("", "")
+    np.testing.assert_array_equal(shlo_disc.compile(ADD)(steps(3), steps(3)), 2 * steps(3))
+
+
+def test_the_position_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "bad.mlir"
+    path.write_text(HEAD + "  foo.bar\n" + TAIL)
+    with pytest.raises(ProgramError) as caught:
+        shlo_disc.compile(path)
+    assert str(caught.value) == (
+        f"the program {str(path)!r} cannot be parsed: line 2, column 3: Dialect `foo' not found for custom op 'foo.bar'"
+    )
+
+
+def test_a_cut_or_changed_portable_artifact_is_refused() -> None:
+    """MLIR's reader ends the process on some of these; that process is never this one."""
+    data = bytes(exported("layer").mlir_module_serialized)
+    random = np.random.default_rng(5)
+    messages = []
+    for length in (5, 40, len(data) // 3, len(data) // 2, len(data) - 1):
+        with pytest.raises(ProgramError, match="^the program cannot be parsed: ") as caught:
+            shlo_disc.compile(data[:length])
+        messages.append(str(caught.value))
+    assert all("\n" not in message for message in messages)
+    for _ in range(12):
+        changed = bytearray(data)
+        for position in random.integers(4, len(data), 4):
+            changed[position] = random.integers(256)
+        with contextlib.suppress(ProgramError, UnsupportedError):  # most changes are noticed; some only change a name
+            shlo_disc.compile(bytes(changed))
+
+
+def test_bytecode_whose_reader_aborts_is_refused() -> None:
+    """The 23rd of these changes makes MLIR's reader ask for memory without end, and LLVM abort."""
+    data = bytes(exported("layer").mlir_module_serialized)
+    random = np.random.default_rng(0)
+    for turn in range(23):
+        changed = bytearray(data)
+        for position in random.integers(4, len(data), 6):
+            changed[position] = random.integers(256)
+        if turn < 21:
+            continue
+        with pytest.raises(ProgramError, match="^the program cannot be parsed: "):
+            shlo_disc.compile(bytes(changed))
+
+
+ENDS = {
+    "abort": (-6, "the program cannot be parsed: the bytecode is damaged (its reader ended with SIGABRT)"),
+    "crash": (-11, "the program cannot be parsed: the bytecode is damaged (its reader ended with SIGSEGV)"),
+    "status": (3, "the program cannot be parsed: the bytecode is damaged (its reader ended with exit status 3)"),
+    "no end": (None, "the program cannot be parsed: the bytecode is damaged (its reader does not end)"),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_every_end_of_the_reader_is_an_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    status, message = ENDS[name]
+    parse = importlib.import_module("shlo_disc.import.parse")
+
+    def run(command: list[str], **keywords: Any) -> subprocess.CompletedProcess[bytes]:
+        if status is None:
+            raise subprocess.TimeoutExpired(command, keywords["timeout"])
+        return subprocess.CompletedProcess(command, status, b"", b"")
+
+    monkeypatch.setattr(parse.subprocess, "run", run)
+    with pytest.raises(ProgramError) as caught:
+        shlo_disc.compile(b"ML\xefR")
+    assert str(caught.value) == message
+
+
+# ---- JAX programs ------------------------------------------------------------------------------------------------
+
+
+def several(x: Any) -> Any:
+    """One construct of each kind that has no lowering."""
+    y = jax.lax.while_loop(lambda c: c.sum() < 10, lambda c: c + 1, x)
+    y = jnp.sort(y)
+    return jax.lax.real(jax.lax.complex(y, y))
+
+
+def test_unsupported_jax_ops_are_listed_at_once() -> None:
+    """With the op, the name that JAX gave it, the user's line, and what to do."""
+    with pytest.raises(UnsupportedError) as caught:
+        shlo_disc.compile(several, args=(("b", "float32"),))
+    line = several.__code__.co_firstlineno
+    here = __file__
+    found = {c.op: c for c in caught.value.constructs}
+    expected = [
+        ("stablehlo.while (jit(several)/while)", line + 2, "unroll the loop or move it out of the compiled function"),
+        ("stablehlo.sort (sort)", line + 3, "sort outside the compiled function"),
+        ("stablehlo.complex (jit(several)/complex)", line + 4, ""),
+        ("stablehlo.real (jit(several)/real)", line + 4, ""),
+    ]
+    for op, number, suggestion in expected:
+        assert found[op] == Unsupported(op, "", f"{here}:{number}", NO_LOWERING, suggestion)
+    assert str(caught.value).startswith(f"{len(found)} unsupported construct(s):\n  - stablehlo.")
+
+
+def test_a_dropped_argument_of_another_dtype() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        shlo_disc.compile(lambda x, y: x + 1, args=(("b", "float32"), jax.ShapeDtypeStruct((3,), jnp.complex64)))
+    assert str(caught.value) == unsupported(f"args[1] on complex64 at <lambda>: {NO_DTYPE}")
+
+
+SPECIFICATIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "none": ({}, 'a JAX function needs args=, e.g. args=(("b, 768", "float32"),)'),
+    "no sequence": ({"args": "b"}, 'args= is a sequence such as (("b, 768", "float32"),), not \'b\''),
+    "no outer tuple": (
+        {"args": ("b", "float32")},
+        "args= has one entry for each argument: write args=(('b', 'float32'),)",
+    ),
+    "two names": (
+        {"args": (("b b", "float32"),)},
+        "syntax error in symbolic shape 'b b' in dimension 0: expecting one of {STAR} but found NAME. "
+        "Parsed 'b ', remaining 'b'.",
+    ),
+    "unknown dtype": (
+        {"args": (("b", "float33"),)},
+        "unknown dtype 'float33' in ('b', 'float33'); dtypes are float16, bfloat16, float32, float64, bool, int8, "
+        "int16, int32, int64, uint8, uint16, uint32, uint64",
+    ),
+    "constraints as a string": (
+        {"args": (("b", "float32"),), "constraints": "b <= 3"},
+        "constraints= is a sequence of strings: write constraints=('b <= 3',)",
+    ),
+    "no constraint": (
+        {"args": (("b", "float32"),), "constraints": ("b <> 3",)},
+        "Constraint parsing error: must contain one of '==' or '>=' or '<='",
+    ),
+    "constraints that contradict": (
+        {"args": (("b", "float32"),), "constraints": ("b <= 3", "b >= 4")},
+        "shape_assertion: no call can satisfy b - 4 >= 0, which the program asserts",
+    ),
+    "a size that no argument determines": (
+        {"args": (("a*b", "float32"),)},
+        "Cannot solve for values of dimension variables {'a', 'b'}. We can only solve linear uni-variate constraints. "
+        "Using the following polymorphic shapes specifications: args[0].shape = (a*b,). "
+        "Unprocessed specifications: 'a*b' for dimension size args[0].shape[0]. "
+        "Please see https://docs.jax.dev/en/latest/export/shape_poly.html"
+        "#dimension-variables-must-be-solvable-from-the-input-shapes for more details.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPECIFICATIONS)
+def test_bad_specification(name: str) -> None:
+    keywords, message = SPECIFICATIONS[name]
+    with pytest.raises(ProgramError) as caught:
+        shlo_disc.compile(lambda x: x + 1, **keywords)
+    text = str(caught.value).replace("{'b', 'a'}", "{'a', 'b'}")  # JAX prints a set
+    assert text == message
+
+
+# ---- options -----------------------------------------------------------------------------------------------------
+
+OPTIONS: dict[str, tuple[Callable[[], Any], str]] = {
+    "no Options": (
+        lambda: shlo_disc.compile(ADD, options={"threads": 1}),  # type: ignore[arg-type]
+        "options must be a shlo_disc.Options, not {'threads': 1}",
+    ),
+    "negative threads": (lambda: Options(threads=-1), "threads must be an integer of at least 0, not -1"),
+    "threads as a string": (lambda: Options(threads="2"), "threads must be an integer of at least 0, not '2'"),  # type: ignore[arg-type]
+    "level": (lambda: Options(opt_level=7), "opt_level must be 0, 1, 2 or 3, not 7"),
+    "output": (
+        lambda: Options(output="torch"),
+        "output must be 'numpy', 'jax', 'buffer' or None, not 'torch'",
+    ),
+    "hints as a list": (
+        lambda: Options(hints=[1]),  # type: ignore[arg-type]
+        "hints must map symbols to sizes, e.g. {'s': 128}, not [1]",
+    ),
+    "a negative hint": (
+        lambda: Options(hints={"s": -1}),
+        "the hint for 's' must be an integer of at least 0, not -1",
+    ),
+    "a hint for no symbol": (
+        lambda: shlo_disc.compile(ADD, options=Options(hints={"q": 1})),
+        "the hint for 'q' names no symbol; the symbols are ['arg0_d0']",
+    ),
+    "args for text": (
+        lambda: shlo_disc.compile(ADD, args=(("b", "float32"),)),
+        "args=, kwargs= and constraints= apply to a JAX function; this program states its own shapes",
+    ),
+    "constraints for an Exported": (
+        lambda: shlo_disc.compile(exported("odd"), constraints=("k <= 3",)),
+        "args=, kwargs= and constraints= apply to a JAX function; an Exported has its own",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_bad_options(name: str) -> None:
+    work, message = OPTIONS[name]
+    with pytest.raises(OptionError) as caught:
+        work()
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("target", ["tpu", "cuda", "CPU", ""])
+def test_bad_target(target: str) -> None:
+    with pytest.raises(DiscError) as caught:
+        shlo_disc.compile(ADD, target=target)
+    assert str(caught.value).startswith(f"unknown target {target!r}; targets are 'cpu'")
+
+
+def test_there_are_enough_cases() -> None:
+    assert len(CALLS) + len(TEXTS) + len(SPECIFICATIONS) + len(OPTIONS) >= 45
