@@ -99,7 +99,7 @@ class Jitted:
     def executable(self) -> Executable:
         """The newest executable. Raises ValueError before the first call."""
         if not self._executables:
-            raise ValueError(f"{self.__name__} has not been called yet")
+            raise ValueError(f"{self._function} has not been called yet")
         return self._executables[-1]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -55,6 +55,7 @@ class Compilation:
     object: bytes = b""
     snapshots: dict[str, ir.Operation] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
+    compile_count: int = 0
 
     def run_stage(self, name: str, work: Callable[[Compilation], None]) -> None:
         """Run one stage: time it, verify what it made, keep a copy."""
@@ -135,6 +136,7 @@ def _codegen(c: Compilation) -> None:
     c.llvm_ir = codegen.to_llvm_ir(module)
     exported = {"disc_plan", "disc_run"}
     c.object = codegen.compile_to_object(c.llvm_ir, c.cpu, c.options.opt_level, exported)
+    c.compile_count += 1
 
 
 def _lower_to_gpu(c: Compilation) -> None:
@@ -146,6 +148,7 @@ def _codegen_gpu(c: Compilation) -> None:
     module = lower_to_nvvm(_made(c.gpu).module)
     c.llvm_ir = nvvm_to_llvm_ir(module)
     c.ptx = codegen.compile_to_ptx(c.llvm_ir, _made(cuda_architecture(c.target)), c.options.opt_level)
+    c.compile_count += 1
 
 
 Work = Callable[[Compilation], None]

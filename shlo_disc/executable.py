@@ -42,8 +42,6 @@ class Executable:
     wrong rank, size or constraint and ArgumentTypeError on a wrong dtype or pytree; nothing has run then.
     """
 
-    compile_count = 1
-
     def __init__(self, compilation: Compilation):
         self._compilation = compilation
         self._artifact = _artifact(compilation)
@@ -58,6 +56,11 @@ class Executable:
         if self._output is None:
             return self._loaded(*args, **kwargs)
         return self._loaded.execute(args, kwargs, output=self._output)
+
+    @property
+    def compile_count(self) -> int:
+        """How often native code was generated for this program: once, however many shapes were run."""
+        return self._compilation.compile_count
 
     # ---- what it is -----------------------------------------------------------------------------------------------
 

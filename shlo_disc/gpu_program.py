@@ -14,8 +14,6 @@ from shlo_disc.lowering_gpu import GpuLaunch
 class GpuProgram:
     """A program compiled for an NVIDIA GPU. It can be read and assembled; this version cannot run it."""
 
-    compile_count = 1
-
     def __init__(self, compilation: Compilation):
         if compilation.gpu is None:
             raise CompilerError("the program has not been lowered for a GPU")

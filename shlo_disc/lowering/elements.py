@@ -13,7 +13,7 @@ below are masked or predicated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from shlo_disc.errors import CompilerError
@@ -111,7 +111,10 @@ class Elements:
         return result
 
     def _compute(self, value: ir.Value, positions: Positions) -> ir.Value:
-        op = value.owner.opview if isinstance(value.owner, ir.Operation) else value.owner
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            raise CompilerError(f"lower: {value} reached a kernel and has neither a buffer nor an op")
+        op = owner.operation.opview
         name = op.operation.name
         if name in ELEMENTWISE:
             operands = [self.at(v, positions if dims_of(v) else ()) for v in op.operands]
@@ -146,7 +149,7 @@ class Elements:
             second = no()
         return self.select(condition, first, second)
 
-    def _where(self, condition: ir.Value):  # noqa: ANN202
+    def _where(self, condition: ir.Value) -> AbstractContextManager[None]:
         if isinstance(condition.type, ir.VectorType):
             return self.valid(mask=condition)
         return self.valid(predicate=condition)

@@ -161,8 +161,8 @@ def _target(frame: Frame, elements: Elements, numbers: ScatterNumbers, update: P
         where = list(scatter)
         if numbers.vector_axis < len(dims_of(numbers.indices)):
             where.insert(numbers.vector_axis, Position(index_constant(component)))
-        start = elements.as_index(elements.at(numbers.indices, tuple(where)), element_of(numbers.indices.type))
-        starts[axis] = start.base
+        index = elements.at(numbers.indices, tuple(where))
+        starts[axis] = elements.as_index(index, element_of(numbers.indices.type)).base
     inside = arith.constant(ir.IntegerType.get_signless(1), 1)
     for axis, start in starts.items():
         last = arith.subi(frame.size_of(numbers.operand[axis]), frame.size_of(numbers.window(axis)))

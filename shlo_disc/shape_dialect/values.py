@@ -47,7 +47,8 @@ class SymbolicValues:
         elements = rule(self, op)
         if elements is None:
             return
-        held = [_held_by(ir.RankedTensorType(op.results[0].type).element_type, e, self.facts) for e in elements]
+        type_ = ir.IntegerType(ir.RankedTensorType(op.results[0].type).element_type)
+        held = [_held_by(type_, e, self.facts) for e in elements]
         if None not in held:
             self.elements[op.results[0]] = tuple(self.facts.simplify(e) for e in held if e is not None)
 

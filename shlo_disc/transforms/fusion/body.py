@@ -160,7 +160,10 @@ class CollapsedBody:
 
     def output_dims(self, value: ir.Value) -> Dims:
         """The collapsed sizes of a member's result."""
-        return self.dims(self.groups_of(self.cluster.axes[value.owner.operation]))
+        owner = defining_op(value)
+        if owner is None:
+            raise ValueError("an argument is not a member's result")
+        return self.dims(self.groups_of(self.cluster.axes[owner]))
 
     def build(self, arguments: dict[tuple[ir.Value, Dims], ir.Value], outputs: Sequence[ir.Value]) -> list[ir.Value]:
         """Emit the members at the insertion point; returns the values of `outputs`."""

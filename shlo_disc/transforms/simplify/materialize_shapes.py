@@ -48,5 +48,5 @@ def _constant(tensor: ir.RankedTensorType, elements: Elements) -> ir.Value:
     wrapped = [(e.constant or 0) % (1 << width) for e in elements]
     numbers = np.array(wrapped, np.bool_) if width == 1 else np.array(wrapped, f"u{width // 8}").view(f"i{width // 8}")
     array = numbers.reshape(tensor.shape)
-    attribute = ir.DenseElementsAttr.get(memoryview(np.ascontiguousarray(array)), type=tensor)
+    attribute = ir.DenseElementsAttr.get(np.ascontiguousarray(array).data, type=tensor)
     return ir.Operation.create("stablehlo.constant", results=[tensor], attributes={"value": attribute}).results[0]
