@@ -86,31 +86,31 @@ def format_row(shape: tuple[int, int], row: Row) -> str:
     return f"{shape[0]:>3} {shape[1]:>4} | {ours} | {jit} | {row.ratio:>6.2f} {row.error:>8.1e}"
 
 
-def summarise(executable: Any, shapes: list[tuple[int, int]], rows: list[Row], spent: float, folder: Path) -> str:
-    """The closing lines: compiles, ratio, memory by formula and as measured, where the stages lie."""
+def memory_lines(executable: Any, config: bert.Config, params: Params, shapes: list[tuple[int, int]]) -> list[str]:
+    """Peak memory at the shape that needs most: by formula, and as the allocator counted it over one call."""
     largest = max(shapes, key=lambda shape: executable.peak_memory(b=shape[0], s=shape[1]))
     predicted = executable.peak_memory(b=largest[0], s=largest[1])
+    measured = executable.measure_peak_memory(params, *bert.make_inputs(config, *largest))
+    return [
+        f"peak memory:    {predicted / 1e6:.2f} MB by formula at b={largest[0]}, s={largest[1]}, "
+        f"{measured / 1e6:.2f} MB measured",
+        f"  formula:      {executable.peak_memory_formula}",
+    ]
+
+
+def summarise(executable: Any, rows: list[Row], memory: list[str], spent: float, folder: Path) -> str:
+    """The closing lines: compiles, ratio, memory by formula and as measured, where the stages lie."""
     jit_total = sum(row.jit_compile for row in rows)
     lines = [
         f"compiles:       shlo_disc {executable.compile_count} ({duration(sum(executable.timings.values()))}), "
         f"jax.jit {len(rows)} ({duration(jit_total)})",
         f"warm latency:   {geometric_mean(row.ratio for row in rows):.3f} of jax.jit's (geometric mean of the ratios)",
         f"largest error:  {max(row.error for row in rows):.1e} of the output's largest magnitude",
-        f"peak memory:    {predicted / 1e6:.2f} MB by formula at b={largest[0]}, s={largest[1]}{_measured(executable)}",
-        f"  formula:      {executable.peak_memory_formula}",
+        *memory,
         f"stages:         {folder}/ ({', '.join(executable.stages)})",
         f"whole demo:     {spent:.0f} s",
     ]
     return "\n".join(lines)
-
-
-def _measured(executable: Any) -> str:
-    """The peak that the runtime counted, where the executable reports its memory statistics."""
-    statistics = getattr(executable, "memory_stats", None)
-    if callable(statistics):
-        statistics = statistics()
-    peak = statistics.get("peak_bytes") if isinstance(statistics, dict) else getattr(statistics, "peak_bytes", None)
-    return "" if peak is None else f", {peak / 1e6:.2f} MB measured"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -131,7 +131,8 @@ def main(arguments: list[str] | None = None) -> int:
     shapes = shape_stream(options.shapes, 8, config.max_length, 1024)
     rows = _run_stream(executable, config, params, shapes, budget=0.05 if options.quick else 1.0)
     executable.dump(options.output)
-    print("\n" + summarise(executable, shapes, rows, time.perf_counter() - start, options.output))
+    memory = memory_lines(executable, config, params, shapes)
+    print("\n" + summarise(executable, rows, memory, time.perf_counter() - start, options.output))
     return int(executable.compile_count != 1 or max(row.error for row in rows) > 1e-5)
 
 

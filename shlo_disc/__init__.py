@@ -25,7 +25,7 @@ from shlo_disc.errors import (
 from shlo_disc.options import Options
 
 if TYPE_CHECKING:
-    from shlo_disc.api import compile, jit  # noqa: A004
+    from shlo_disc.api import compile, jit
     from shlo_disc.executable import Executable
 
 __version__ = "0.1.0"

@@ -23,7 +23,7 @@ from shlo_disc.options import Options
 from shlo_disc.shape_dialect.annotate import Constraint, annotate, entry_block, read_facts
 from shlo_disc.shape_dialect.dialect import make_context
 from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.facts import Facts, Relation
+from shlo_disc.shape_dialect.facts import Declaration, Facts, Relation
 from shlo_disc.shape_dialect.types import Dims
 from shlo_disc.target import cuda_architecture
 from shlo_disc.transforms.fusion import fuse
@@ -207,8 +207,9 @@ def checks_of(c: Compilation) -> list[Check]:
             text = f"Expected {constraint.relation}, which {constraint.origin} requires."
             checks.append(Check("equal", constraint.relation, *_message(c, text)))
     # What the facts add to the declarations follows from the constraints, or from a symbol that was replaced.
+    known = c.facts.symbols
     for position, source in enumerate(c.signature.symbols):
-        low = c.facts.symbols[source.name].min
+        low = known[source.name].min
         if low is not None and low > declared:
             checks.append(_minimum(c, position, low))
     return checks
@@ -266,11 +267,12 @@ def artifact_header(c: Compilation) -> dict[str, Any]:
     for data in lowered.constants:
         constants.append({"offset": offset, "bytes": len(data)})
         offset += -(-len(data) // 64) * 64
+    known = c.facts.symbols
     return {
         "format": 1,
         "name": c.signature.name,
         "target": {"triple": c.cpu.triple, "features": list(c.cpu.features)},
-        "symbols": [_symbol_row(c, s) for s in c.signature.symbols],
+        "symbols": [_symbol_row(s, known[s.name]) for s in c.signature.symbols],
         "arguments": [_tensor_row(a) for a in c.signature.arguments],
         "results": [_tensor_row(r) for r in c.signature.results],
         "checks": checks,
@@ -285,8 +287,7 @@ def constants_block(lowered: LoweredProgram) -> bytes:
     return b"".join(data + bytes(-len(data) % 64) for data in lowered.constants)
 
 
-def _symbol_row(c: Compilation, source: Any) -> dict[str, Any]:
-    declaration = c.facts.symbols[source.name]
+def _symbol_row(source: Any, declaration: Declaration) -> dict[str, Any]:
     solve = {"argument": source.argument, "dim": source.dim, "scale": source.scale, "offset": source.offset}
     return {"name": source.name, "min": declaration.min, "max": declaration.max, "solve": solve}
 

@@ -135,6 +135,17 @@ class Executable:
         """The device's counters: live and peak bytes, allocations."""
         return client(self._compilation.options.threads).devices()[0].memory_stats()
 
+    def measure_peak_memory(self, *args: Any, **kwargs: Any) -> int:
+        """Run the program once and return the bytes it allocated at its peak, by the allocator's own count.
+
+        Meaningful while no other thread allocates from the same client.
+        """
+        device = client(self._compilation.options.threads)
+        device.reset_peak()
+        before = device.devices()[0].memory_stats()["live_bytes"]
+        self(*args, **kwargs)
+        return device.devices()[0].memory_stats()["peak_bytes"] - before
+
     def memory(self, **dims: int) -> MemoryStats:
         """Arena, result and constant bytes of one call at given symbol values."""
         return self._loaded.memory_stats(**dims)

@@ -69,9 +69,15 @@ def parse_program(data: str | bytes, context: ir.Context, source: str = "") -> i
 
 
 def parse_trusted(data: bytes, context: ir.Context) -> ir.Module:
-    """Parse a portable artifact that this process made, straight away."""
+    """Parse a portable artifact that this process made, straight away. Raises ProgramError on a dialect we lack."""
     with context:
-        return stablehlo.deserialize_portable_artifact(context, data)
+        try:
+            return stablehlo.deserialize_portable_artifact(context, data)
+        except ValueError:
+            raise ProgramError(
+                "the exported program uses ops or attributes outside of StableHLO (such as the sharding rules that JAX "
+                "attaches to its custom calls); they have no lowering"
+            ) from None
 
 
 def _decode(data: bytes, what: str) -> str:

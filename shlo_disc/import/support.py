@@ -10,7 +10,7 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.locations import operation_name, source_line
 from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.propagate import RULES
-from shlo_disc.shape_dialect.regions import captured, is_constant
+from shlo_disc.shape_dialect.regions import captured, constant_of
 from shlo_disc.shape_dialect.types import dims_of_attr
 
 from .signature import DTYPES, Signature
@@ -162,7 +162,7 @@ def _check_body(op: ir.OpView) -> str | None:
     foreign = sorted(names - ELEMENTWISE - {"stablehlo.constant", "stablehlo.return"})
     if foreign:
         return f"a body with {', '.join(foreign)} has no lowering"
-    if not all(is_constant(value) for _, _, value in captured(blocks[0])):
+    if any(constant_of(value) is None for _, _, value in captured(blocks[0])):
         return "a body that uses values from outside has no lowering"
     return None
 

@@ -12,7 +12,7 @@ below are masked or predicated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
@@ -49,12 +49,16 @@ class Validity:
 
 @dataclass
 class Elements:
-    """The emitter. `memory` maps tensors to memrefs, `size_of` gives the SSA value of a size."""
+    """The emitter. `memory` maps tensors to memrefs, `size_of` gives the SSA value of a size.
+
+    `rules` has, for each op that is not elementwise, which elements of its operands it needs.
+    """
 
     width: int
     facts: Facts
     size_of: SizeOf
     library: MathLibrary
+    rules: Mapping[str, Callable[..., ir.Value]]
     memory: dict[ir.Value, ir.Value] = field(default_factory=dict)
     bound: dict[ir.Value, ir.Value] = field(default_factory=dict)
     cached: dict[ir.Value, Callable[[Positions], ir.Value]] = field(default_factory=dict)
@@ -117,14 +121,43 @@ class Elements:
         op = owner.operation.opview
         name = op.operation.name
         if name in ELEMENTWISE:
-            operands = [self.at(v, positions if dims_of(v) else ()) for v in op.operands]
-            return self.elementwise.emit(op, operands)
-        from shlo_disc.lowering.index_rules import INDEX_RULES
-
-        rule = INDEX_RULES.get(name)
+            for inner in self._pending_chain(value, positions):
+                self.at(inner, positions)
+            return self.elementwise.emit(op, [self.at(v, positions if dims_of(v) else ()) for v in op.operands])
+        rule = self.rules.get(name)
         if rule is None:
             raise CompilerError(f"lower: {name} reached a kernel and has no rule")
         return rule(self, op, value, positions)
+
+    def _pending_chain(self, value: ir.Value, positions: Positions) -> list[ir.Value]:
+        """The elementwise values that `value` needs at the same positions and that are not there yet, operands first.
+
+        Found with a stack of our own, so that a chain of any length is emitted without deep recursion.
+        """
+        order: list[ir.Value] = []
+        entered: set[ir.Value] = set()
+        stack = [(value, False)]
+        while stack:
+            current, is_done = stack.pop()
+            if is_done:
+                order.append(current)
+                continue
+            if current in entered:
+                continue
+            entered.add(current)
+            stack.append((current, True))
+            for operand in current.owner.operation.operands:  # type: ignore[union-attr]
+                if dims_of(operand) and self._is_pending(operand, positions):
+                    stack.append((operand, False))
+        return order[:-1]
+
+    def _is_pending(self, value: ir.Value, positions: Positions) -> bool:
+        owner = value.owner
+        if isinstance(owner, ir.Block) or owner.operation.name not in ELEMENTWISE:
+            return False
+        if value in self.bound or value in self.cached or value in self.memory:
+            return False
+        return self.emitted(value, positions) is None
 
     def splat(self, value: ir.Value) -> ir.Value:
         """A scalar in every lane; vectors and one-lane kernels are left alone."""
@@ -138,9 +171,7 @@ class Elements:
             condition, yes, no = self.splat(condition), self.splat(yes), self.splat(no)
         return arith.select(condition, yes, no)
 
-    def where(
-        self, condition: ir.Value, yes: Callable[[], ir.Value], no: Callable[[], ir.Value]
-    ) -> ir.Value:
+    def where(self, condition: ir.Value, yes: Callable[[], ir.Value], no: Callable[[], ir.Value]) -> ir.Value:
         """`condition ? yes() : no()`, each side reading only where its outcome is used."""
         inverse = arith.xori(condition, constant_like(condition, 1))
         with self._where(condition):

@@ -197,8 +197,9 @@ def _shift(op: Callable[[ir.Value, ir.Value], ir.Value], overshoot: str, a: ir.V
 
 
 EXACT_OPS = frozenset(
-    "abs ceil clamp floor maximum minimum negate round_nearest_afz round_nearest_even select sign".split()
-)
+    ("abs", "ceil", "clamp", "floor", "maximum", "minimum", "negate", "round_nearest_afz", "round_nearest_even",
+     "select", "sign")
+)  # fmt: skip
 """Results are representable in the operands' type: nothing to round."""
 
 

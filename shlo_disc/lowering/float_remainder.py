@@ -27,9 +27,7 @@ def float_remainder(a: ir.Value, b: ir.Value) -> ir.Value:
     highest = 2200 if is_double else 300
     result = _divide_down(x, y, highest, is_double)
     infinity, zero = _number(x, float("inf")), _number(x, 0.0)
-    ok = arith.andi(
-        arith.cmpf(arith.CmpFPredicate.OLT, x, infinity), arith.cmpf(arith.CmpFPredicate.OGT, y, zero)
-    )
+    ok = arith.andi(arith.cmpf(arith.CmpFPredicate.OLT, x, infinity), arith.cmpf(arith.CmpFPredicate.OGT, y, zero))
     finite_divisor = arith.cmpf(arith.CmpFPredicate.OLT, y, infinity)
     result = arith.select(finite_divisor, result, x)
     result = math.copysign(result, a)

@@ -25,7 +25,7 @@ class Combiner:
 
     @property
     def monoid(self) -> str | None:
-        """"add", "maximum", ... when the body is that one op on one value; None for any other body."""
+        """ "add", "maximum", ... when the body is that one op on one value; None for any other body."""
         ops = list(self.block.operations)
         if len(ops) != 2 or len(self.elements) != 1:
             return None

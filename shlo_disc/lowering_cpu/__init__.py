@@ -34,6 +34,7 @@ from shlo_disc.transforms.views import root
 SERIAL_WORK = 60_000
 """Simple vector-lane operations below which a kernel is not worth handing to a second thread: some 10 microseconds."""
 
+
 @dataclass
 class LoweredProgram:
     """A module with the kernels and the host program, and what the artifact's header needs to know."""
@@ -203,4 +204,3 @@ def _places(
                 else:
                     places[result] = Place("arena", 0, parse_dim(ir.StringAttr(entry["offset"]).value))
     return places
-

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from shlo_disc.lowering.elements import Elements, MathLibrary, Positions
 from shlo_disc.lowering.elementwise import Element, element_of, to_memory
+from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.mlir import arith, func, ir, memref, scf, vector
 from shlo_disc.shape_dialect.expr import Expr
@@ -82,7 +83,7 @@ class Frame:
     def elements(self, width: int) -> Elements:
         """An emitter that reads this kernel's inputs."""
         memory = dict(zip(self.inputs, self.input_buffers, strict=True))
-        return Elements(width, self.facts, self.size_of, self.library, memory)
+        return Elements(width, self.facts, self.size_of, self.library, INDEX_RULES, memory)
 
     def width(self) -> int:
         """Lanes worked on together: `unroll` registers of the widest element type, a power of two."""
@@ -100,9 +101,7 @@ def memref_type(value: ir.Value) -> ir.MemRefType:
     return ir.MemRefType.get(shape, element_of(value.type).memory())
 
 
-def store(
-    buffer: ir.Value, value: ir.Value, positions: Positions, element: Element, elements: Elements
-) -> None:
+def store(buffer: ir.Value, value: ir.Value, positions: Positions, element: Element, elements: Elements) -> None:
     """Write the element(s) at `positions`, whose last axis carries the lanes."""
     value = to_memory(value, element)
     indices = [p.base for p in positions]

@@ -174,9 +174,7 @@ class RowKernel:
             known = self.elements.emitted(value, self._place(value, columns))
             if known is None:
                 continue
-            vector.store(
-                to_memory(self.elements.splat(known), element_of(value.type)), buffer, [columns[-1].base]
-            )
+            vector.store(to_memory(self.elements.splat(known), element_of(value.type)), buffer, [columns[-1].base])
             found.add(value)
         return found
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from shlo_disc.lowering.elements import Elements
 from shlo_disc.lowering.elementwise import element_of
+from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import device_math
 from shlo_disc.mlir import arith, func, gpu, ir, memref, scf
@@ -81,7 +82,7 @@ class Frame:
     def elements(self) -> Elements:
         """An emitter, one element at a time, that reads this kernel's inputs."""
         memory = dict(zip(self.inputs, self.input_buffers, strict=True))
-        return Elements(1, self.facts, self.size_of, device_math, memory)
+        return Elements(1, self.facts, self.size_of, device_math, INDEX_RULES, memory)
 
     def shared_memory(self, length: int, element: ir.Type) -> ir.Value:
         """An uninitialised array in the memory of the block."""

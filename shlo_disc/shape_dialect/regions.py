@@ -17,7 +17,9 @@ def captured(body: ir.Block) -> Iterator[tuple[ir.Operation, int, ir.Value]]:
                 yield op.operation, position, value
 
 
-def is_constant(value: ir.Value) -> bool:
-    """Defined by `stablehlo.constant`."""
+def constant_of(value: ir.Value) -> ir.Operation | None:
+    """The `stablehlo.constant` that defines `value`; None for any other value."""
     owner = value.owner
-    return not isinstance(owner, ir.Block) and owner.operation.name == "stablehlo.constant"
+    if isinstance(owner, ir.Block) or owner.operation.name != "stablehlo.constant":
+        return None
+    return owner.operation

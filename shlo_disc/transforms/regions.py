@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.regions import captured, is_constant
+from shlo_disc.shape_dialect.regions import captured, constant_of
 
 
 def close_regions(block: ir.Block) -> None:
@@ -23,9 +23,10 @@ def close_regions(block: ir.Block) -> None:
 def _close(body: ir.Block) -> None:
     copies: dict[ir.Value, ir.Value] = {}
     for user, position, value in list(captured(body)):
-        if not is_constant(value):
+        constant = constant_of(value)
+        if constant is None:
             raise CompilerError(f"a body uses {value}, which is defined outside of it")
         if value not in copies:
             with ir.InsertionPoint.at_block_begin(body):
-                copies[value] = value.owner.operation.clone().results[0]
+                copies[value] = constant.clone().results[0]
         user.operands[position] = copies[value]

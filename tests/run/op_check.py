@@ -8,8 +8,6 @@ shapes before XLA compiles it. Integers, booleans and moved data are compared bi
 from __future__ import annotations
 
 import functools
-import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -63,11 +61,13 @@ def small_integers(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndar
     return np.random.default_rng([seed, *shape]).integers(0, 5, shape).astype(dtype_of(dtype))
 
 
-# ---- comparing --------------------------------------------------------------------------------------------------------
+# ---- comparing ------------------------------------------------------------------------------------------------------
 
 
-def assert_same(got: Any, want: Any, ulps: float = 0.0, scale: Any = None) -> None:
+def assert_same(got: Any, want: Any, ulps: float = 0.0, scale: Any = None, floor: float = 0.0) -> None:
     """Leaves agree in dtype, shape and value, floats within `ulps` units of the last place of `want`, or of `scale`.
+
+    Elements below `floor` are measured as if they were of that size.
 
     Results smaller than the smallest normal number may differ by it: XLA flushes them to zero.
     """
@@ -77,7 +77,7 @@ def assert_same(got: Any, want: Any, ulps: float = 0.0, scale: Any = None) -> No
     for number, (a, b, s) in enumerate(zip(got_leaves, want_leaves, scales, strict=True)):
         a, b = np.asarray(a), np.asarray(b)
         assert (a.dtype, a.shape) == (b.dtype, b.shape), f"result {number}: {a.dtype}{a.shape}, not {b.dtype}{b.shape}"
-        wrong = different(a, b, ulps, None if s is None else np.asarray(s))
+        wrong = different(a, b, ulps, np.asarray(floor if s is None else s))
         if wrong.any():
             where = tuple(int(i) for i in np.argwhere(wrong)[0])
             raise AssertionError(
@@ -86,7 +86,7 @@ def assert_same(got: Any, want: Any, ulps: float = 0.0, scale: Any = None) -> No
             )
 
 
-def different(got: np.ndarray, want: np.ndarray, ulps: float, scale: np.ndarray | None = None) -> np.ndarray:
+def different(got: np.ndarray, want: np.ndarray, ulps: float, scale: np.ndarray) -> np.ndarray:
     """Which elements differ by more than the tolerance; NaN equals NaN, zeros differ in sign only if `ulps` is 0."""
     if not is_float(want.dtype):
         return np.asarray(got != want)
@@ -97,14 +97,13 @@ def different(got: np.ndarray, want: np.ndarray, ulps: float, scale: np.ndarray 
         return np.asarray(~(same | (nan & np.isnan(got))))
     info = ml_dtypes.finfo(want.dtype)
     with np.errstate(all="ignore"):
-        size = np.abs(want.astype(np.float64)) if scale is None else np.abs(scale.astype(np.float64))
-        size = np.maximum(size, np.abs(want.astype(np.float64)))
+        size = np.maximum(np.abs(scale.astype(np.float64)), np.abs(want.astype(np.float64)))
         step = np.where(np.isfinite(size), np.maximum(size * float(info.eps), float(info.tiny)), 0)
         close = np.abs(got.astype(np.float64) - want.astype(np.float64)) <= ulps * step
         return np.asarray(~(close | (got == want) | (nan & np.isnan(got))))
 
 
-# ---- JAX functions ----------------------------------------------------------------------------------------------------
+# ---- JAX functions --------------------------------------------------------------------------------------------------
 
 
 def shape_of(text: str, sizes: Sizes) -> tuple[int, ...]:
@@ -137,6 +136,7 @@ def check(
     inputs: Inputs = random_array,
     ulps: float = 0.0,
     scaled: bool = False,
+    floor: float = 0.0,
     static: int = 1,
     constraints: Sequence[str] = (),
 ) -> Any:
@@ -153,10 +153,10 @@ def check(
         got, want = executable(*arrays), run_xla(function, arrays)
         scale = run_xla(function, [_magnitude(a) for a in arrays]) if scaled else None
         try:
-            assert_same(got, want, ulps, scale)
+            assert_same(got, want, ulps, scale, floor)
             if size in picked:
                 fixed = compile_function(function, specs, size)
-                assert_same(got, fixed(*arrays), ulps, scale)
+                assert_same(got, fixed(*arrays), ulps, scale, floor)
         except AssertionError as error:
             raise AssertionError(f"at {size}: {error}") from None
     return executable
@@ -166,7 +166,7 @@ def _magnitude(array: np.ndarray) -> np.ndarray:
     return np.abs(array) if is_float(array.dtype) else array
 
 
-# ---- StableHLO text ---------------------------------------------------------------------------------------------------
+# ---- StableHLO text -------------------------------------------------------------------------------------------------
 
 
 def check_text(
@@ -174,18 +174,19 @@ def check_text(
     calls: Iterable[Sequence[np.ndarray]],
     *,
     ulps: float = 0.0,
+    floor: float = 0.0,
     static: int = 1,
 ) -> Any:
-    """Compile `text`, which may have `?`, and compare every call with XLA and `static` of them with a static compile."""
+    """Compile `text`, which may have `?`; compare every call with XLA and the last `static` with a static compile."""
     calls = [list(arrays) for arrays in calls]
     executable = shlo_disc.compile(text)
     for number, arrays in enumerate(calls):
         refined = refine(text, tuple((a.shape, a.dtype.name) for a in arrays))
         got, want = executable(*arrays), run_xla_text(refined, arrays)
         try:
-            assert_same(got, want, ulps)
+            assert_same(got, want, ulps, floor=floor)
             if number >= len(calls) - static:
-                assert_same(got, shlo_disc.compile(refined)(*arrays), ulps)
+                assert_same(got, shlo_disc.compile(refined)(*arrays), ulps, floor=floor)
         except AssertionError as error:
             raise AssertionError(f"at {[a.shape for a in arrays]}: {error}") from None
     return executable
@@ -229,13 +230,3 @@ def run_xla_text(text: str, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         loaded = backend.compile_and_load(text, backend.local_devices()[:1], options)
         results = loaded.execute([jax.numpy.asarray(a) for a in arrays])
         return [np.asarray(r) for r in results]
-
-
-def product(shape: Iterable[int]) -> int:
-    """The number of elements."""
-    return math.prod(shape)
-
-
-def names_in(text: str) -> list[str]:
-    """The symbols of a shape text."""
-    return sorted(set(re.findall(r"[a-z]\w*", text)))

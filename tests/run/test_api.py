@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import io
 import os
@@ -266,6 +267,7 @@ def test_peak_memory_is_what_a_call_allocates(name: str, dims: dict[str, int]) -
     executable = compiled(name)
     args = arrays(name, dims)
     executable(*args)
+    gc.collect()  # results in the tracebacks of earlier tests
     before = executable.memory_stats
     client(executable._compilation.options.threads).reset_peak()
     results = executable(*args)
@@ -293,6 +295,7 @@ def test_peak_memory_of_the_models(name: str) -> None:
         )
         inputs = module.make_inputs(config, *sizes)
         executable(weights, *inputs)
+        gc.collect()
         before = executable.memory_stats
         client(0).reset_peak()
         results = executable(weights, *inputs)

@@ -8,6 +8,7 @@ mistake, the installed JAX is asked for it and the two texts are compared.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import subprocess
 from collections.abc import Callable
@@ -47,6 +48,7 @@ def test_bad_call(name: str) -> None:
     good = PROGRAMS[case.program].good()
     want = executable(*good)
     args = case.args()
+    gc.collect()  # results in the tracebacks of earlier tests
     before = executable.memory_stats
     with pytest.raises(DiscError) as caught:
         executable(*args, **dict(case.kwargs))

@@ -110,8 +110,11 @@ def test_transposed_results_and_operands() -> None:
     check(function, specs, BATCH_SIZES, ulps=64, scaled=True)
 
 
-@pytest.mark.parametrize("narrow,wide", [("bfloat16", "float32"), ("float16", "float32"), ("int8", "int32"),
-                                         ("float32", "float64"), ("uint8", "uint32"), ("bfloat16", "bfloat16")])  # fmt: skip
+WIDENED = [("bfloat16", "float32"), ("float16", "float32"), ("int8", "int32"), ("float32", "float64"),
+           ("uint8", "uint32"), ("bfloat16", "bfloat16")]  # fmt: skip
+
+
+@pytest.mark.parametrize("narrow,wide", WIDENED)
 def test_wider_results(narrow: str, wide: str) -> None:
     def function(a: jax.Array, b: jax.Array) -> jax.Array:
         return lax.dot_general(a, b, (((1,), (0,)), ((), ())), preferred_element_type=dtype_of(wide))

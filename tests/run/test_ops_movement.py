@@ -29,7 +29,7 @@ def group(*functions: Function) -> Function:
     return lambda *args: tuple(f(*args) for f in functions)
 
 
-# ---- one matrix in ----------------------------------------------------------------------------------------------------
+# ---- one matrix in --------------------------------------------------------------------------------------------------
 
 
 def broadcasts(x: jax.Array) -> tuple[jax.Array, ...]:
@@ -119,14 +119,14 @@ def test_matrix(family: Function, dtype: str) -> None:
     check(family, [("m, n", dtype)], sizes)
 
 
-# ---- starts that are data -----------------------------------------------------------------------------------------------
+# ---- starts that are data -------------------------------------------------------------------------------------------
 
 
 def starts(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
     """Some inside, some far outside on either side."""
     rng = np.random.default_rng([seed, 11])
     if dtype_of(dtype).kind == "i" and shape == ():
-        return np.array(rng.choice([-2**31, -5, -1, 0, 1, 2, 7, 30, 2**31 - 1]), dtype)
+        return np.array(rng.choice([-(2**31), -5, -1, 0, 1, 2, 7, 30, 2**31 - 1]), dtype)
     return rng.integers(0, 100, shape).astype(dtype_of(dtype))
 
 
@@ -171,7 +171,7 @@ def test_dynamic_start_dtypes(family: Function, dtype: str) -> None:
     check(family, [("m, n", dtype), ("", "int32"), ("", "int32")], SIZES[::3], inputs=starts)
 
 
-# ---- several operands, generators -------------------------------------------------------------------------------------
+# ---- several operands, generators -----------------------------------------------------------------------------------
 
 
 def test_concatenate_of_several_sizes() -> None:

@@ -84,7 +84,10 @@ def test_sums_and_products_of_floats(name: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
 def test_half_sums_are_rounded_once(dtype: str) -> None:
-    executable = shlo_disc.compile(lambda x: (x.sum(1, dtype=x.dtype), x.sum(0, dtype=x.dtype)), args=(("m, n", dtype),))
+    def sums(x: jax.Array) -> tuple[jax.Array, ...]:
+        return tuple(x.sum(axis, dtype=x.dtype) for axis in (1, 0))
+
+    executable = shlo_disc.compile(sums, args=(("m, n", dtype),))
     for shape in [(3, 17), (33, 300), (2, 1025), (1000, 3)]:
         x = np.abs(random_array(shape, dtype))
         exact = [x.astype(np.float64).sum(axis) for axis in (1, 0)]
@@ -131,8 +134,8 @@ def test_other_initial_values(dtype: str) -> None:
         return tuple(lax.reduce(x, s, body, axes) for axes in AXES for body in bodies for s in (seven, start))
 
     def reference(x: jax.Array, start: jax.Array) -> tuple[jax.Array, ...]:
-        found = [body(s, f(x, axes).astype(x.dtype)) for axes in AXES for body, f in bodies.items() for s in (seven, start)]
-        return tuple(found)
+        found = [(body, f(x, axes).astype(x.dtype)) for axes in AXES for body, f in bodies.items()]
+        return tuple(body(s, value) for body, value in found for s in (seven, start))
 
     executable = compile_function(function, [("a, b, c", dtype), ("", dtype)])
     for seed, sizes in enumerate(SHAPES[1::3]):
@@ -177,7 +180,8 @@ def test_bodies_of_several_ops() -> None:
 def test_reduce_of_computed_values_and_several_at_once() -> None:
     def function(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
         z = x * y[:, None, :] + 1
-        return z.sum(-1), z.max(-1), (z * z).min((1, 2)), z.sum(0), z.T.max(0), z.sum(), z / (9 + z.max(-1, keepdims=True))
+        scaled = z / (9 + z.max(-1, keepdims=True))
+        return z.sum(-1), z.max(-1), (z * z).min((1, 2)), z.sum(0), z.T.max(0), z.sum(), scaled
 
     specs = [("a, b, c", "float32"), ("a, c", "float32")]
     check(function, specs, SHAPES, ulps=64, scaled=True)

@@ -86,7 +86,7 @@ def _in_domain(access: Access, reader_axes: Sequence[int | None]) -> DomainAcces
         return None
     if op is not None and op.name in IOTAS:
         axis = axes[ir.IntegerAttr(op.attributes["iota_dimension"]).value]
-        return None if axis is None else DomainAccess(access.value, (axis,))
+        return DomainAccess(access.value, () if axis is None else (axis,))
     return DomainAccess(access.value, axes)
 
 
@@ -209,6 +209,8 @@ class CollapsedBody:
             return scalar_constant(op), ()
         if op.name == "disc.shape":
             return op.clone().results[0], ()
+        if not groups:
+            return _zero(element_type_of(op.results[0])), ()
         dims = self.dims(groups)
         result = tensor_type(dims, element_type_of(op.results[0]))
         attributes: dict[str, ir.Attribute] = {"iota_dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)}
@@ -242,6 +244,14 @@ def scalar_constant(op: ir.Operation) -> ir.Value:
     scalar = ir.RankedTensorType.get([], element_type_of(op.results[0]))
     value = ir.DenseElementsAttr.get_splat(scalar, attribute.get_splat_value())
     return ir.Operation.create("stablehlo.constant", results=[scalar], attributes={"value": value}).results[0]
+
+
+def _zero(element: ir.Type) -> ir.Value:
+    """The one element of an iota of size 1, as a rank-0 constant at the insertion point."""
+    scalar = ir.RankedTensorType.get([], element)
+    number = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
+    attributes: dict[str, ir.Attribute] = {"value": ir.DenseElementsAttr.get_splat(scalar, number)}
+    return ir.Operation.create("stablehlo.constant", results=[scalar], attributes=attributes).results[0]
 
 
 @dataclass

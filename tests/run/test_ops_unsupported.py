@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What has no lowering is refused by name before anything is compiled, never by a crash."""
+
+from __future__ import annotations
+
+import jax
+import pytest
+from jax import lax
+from jax import numpy as jnp
+
+import shlo_disc
+from shlo_disc.errors import UnsupportedError
+
+F = "float32"
+
+FUNCTIONS = {
+    "while": (lambda x: lax.while_loop(lambda y: y.sum() < 9, lambda y: y + 1, x), ("n", F), "stablehlo.while"),
+    "scan": (lambda x: lax.scan(lambda c, _: (c * 2, c), x, None, length=3), ("n", F), "stablehlo.while"),
+    "cond": (lambda x: lax.cond(x[0] > 0, jnp.sin, jnp.cos, x), ("n", F), "stablehlo.case"),
+    "sort": (lambda x: jnp.sort(x), ("n", F), "stablehlo.sort"),
+    "complex": (lambda x: lax.complex(x, x).real, ("n", F), "complex"),
+    "fft": (lambda x: jnp.fft.fft(x), ("8", F), "complex64"),
+    "convolution": (lambda x: lax.conv(x, jnp.ones((2, 3, 3, 3)), (1, 1), "SAME"), ("1, 3, 8, 8", F), "convolution"),
+    "cumsum": (lambda x: jnp.cumsum(x), ("n", F), "reduce_window"),
+    "pooling": (lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2,), (1,), "VALID"), ("9", F), "reduce_window"),
+    "top_k": (lambda x: lax.top_k(x, 2), ("8", F), "top_k|sort"),
+    "random": (lambda x: x + lax.rng_bit_generator(jnp.zeros(4, jnp.uint32), (3,))[1], ("3", "uint32"), "rng"),
+    "float8": (lambda x: x.astype(jnp.float8_e4m3fn).astype(jnp.float32), ("n", F), "f8E4M3FN"),
+    "int4": (lambda x: x.astype(jnp.int4).astype(jnp.int32), ("n", "int32"), "i4"),
+    "bitcast": (lambda x: lax.bitcast_convert_type(x, jnp.uint8), ("n", F), "bitcast that changes the rank"),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name: str) -> None:
+    function, spec, pattern = FUNCTIONS[name]
+    with pytest.raises(UnsupportedError, match=pattern) as caught:
+        shlo_disc.compile(function, args=(spec,))
+    assert caught.value.constructs
+
+
+def text_program(body: str, result: str = "tensor<4xf32>", arguments: str = "%x: tensor<4xf32>") -> str:
+    return f"func.func @main({arguments}) -> {result} {{\n{body}\n  return %r : {result} }}"
+
+
+TEXTS = {
+    "map": text_program(
+        """%r = "stablehlo.map"(%x) <{dimensions = array<i64: 0>}> ({
+          ^bb0(%a: tensor<f32>):
+            %b = stablehlo.add %a, %a : tensor<f32>
+            stablehlo.return %b : tensor<f32>
+        }) : (tensor<4xf32>) -> tensor<4xf32>"""
+    ),
+    "if": text_program(
+        """%c = stablehlo.constant dense<true> : tensor<i1>
+        %r = "stablehlo.if"(%c) ({ stablehlo.return %x : tensor<4xf32> }, { stablehlo.return %x : tensor<4xf32> })
+          : (tensor<i1>) -> tensor<4xf32>"""
+    ),
+    "reduce_window": text_program(
+        """%z = stablehlo.constant dense<0.0> : tensor<f32>
+        %r = "stablehlo.reduce_window"(%x, %z) <{window_dimensions = array<i64: 1>}> ({
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %s = stablehlo.add %a, %b : tensor<f32>
+            stablehlo.return %s : tensor<f32>
+        }) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>"""
+    ),
+    "a body that uses values from outside": text_program(
+        """%z = stablehlo.constant dense<0.0> : tensor<f32>
+        %q = stablehlo.reduce(%y init: %z) across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+          reducer(%a: tensor<f32>, %b: tensor<f32>) {
+            %s = stablehlo.add %a, %b : tensor<f32>
+            %t = stablehlo.multiply %s, %x : tensor<f32>
+            stablehlo.return %t : tensor<f32>
+          }
+        %r = stablehlo.broadcast_in_dim %q, dims = [] : (tensor<f32>) -> tensor<4xf32>""",
+        arguments="%x: tensor<f32>, %y: tensor<4xf32>",
+    ),
+    "rng": text_program(
+        """%s = stablehlo.constant dense<4> : tensor<1xi64>
+        %a = stablehlo.constant dense<0.0> : tensor<f32>
+        %r = stablehlo.rng %a, %a, %s, distribution = UNIFORM
+          : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<4xf32>"""
+    ),
+    "all_reduce": text_program(
+        """%r = "stablehlo.all_reduce"(%x) <{replica_groups = dense<0> : tensor<1x1xi64>}> ({
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %s = stablehlo.add %a, %b : tensor<f32>
+            stablehlo.return %s : tensor<f32>
+        }) : (tensor<4xf32>) -> tensor<4xf32>"""
+    ),
+    "!quant": text_program(
+        "%r = stablehlo.uniform_dequantize %x : (tensor<4x!quant.uniform<i8:f32, 1.0>>) -> tensor<4xf32>",
+        arguments="%x: tensor<4x!quant.uniform<i8:f32, 1.0>>",
+    ),
+    "tuple": text_program(
+        """%t = stablehlo.tuple %x : tuple<tensor<4xf32>>
+        %r = stablehlo.get_tuple_element %t[0] : (tuple<tensor<4xf32>>) -> tensor<4xf32>"""
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts(name: str) -> None:
+    with pytest.raises((UnsupportedError, shlo_disc.errors.ProgramError)):
+        shlo_disc.compile(TEXTS[name])
+
+
+def test_dialects_outside_of_stablehlo() -> None:
+    """JAX attaches sharding rules, in a dialect of their own, to the custom calls of its linear algebra."""
+    with pytest.raises(shlo_disc.errors.DiscError, match="no lowering"):
+        shlo_disc.compile(jnp.linalg.cholesky, args=(("4, 4", F),))
+
+
+def test_all_are_listed_at_once() -> None:
+    def function(x: jax.Array) -> jax.Array:
+        y = jnp.sort(x)
+        return lax.while_loop(lambda v: v.sum() < 3, lambda v: v + jnp.cumsum(v), y)
+
+    with pytest.raises(UnsupportedError) as caught:
+        shlo_disc.compile(function, args=(("n", "float32"),))
+    names = {c.op.split()[0] for c in caught.value.constructs}
+    assert {"stablehlo.sort", "stablehlo.while"} <= names
+    assert all("test_ops_unsupported.py" in c.location or c.location for c in caught.value.constructs)
