@@ -76,7 +76,7 @@ def _reverse(e: Elements, op: ir.OpView, value: ir.Value, positions: Positions) 
 
 
 def _matched_groups(source: Dims, result: Dims) -> list[tuple[range, range]]:
-    """Pair runs of axes of the two shapes that hold equally many elements, cut where products of leading sizes agree."""
+    """Pair runs of axes of the two shapes that hold equally many elements, cut where leading products agree."""
     cuts = [(0, 0)]
     prefix_source = [product(source[:i]) for i in range(len(source) + 1)]
     prefix_result = [product(result[:j]) for j in range(len(result) + 1)]
