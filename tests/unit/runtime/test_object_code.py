@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from shlo_disc.runtime._native import ObjectCode
 
 from shlo_disc.errors import ArtifactError
 from shlo_disc.runtime import Client
+from shlo_disc.runtime._native import ObjectCode
 
 from .programs import ADD_ONE_IR, add_one, compile_ir
 
