@@ -61,7 +61,7 @@ class Elements:
     rules: Mapping[str, Callable[..., ir.Value]]
     memory: dict[ir.Value, ir.Value] = field(default_factory=dict)
     bound: dict[ir.Value, ir.Value] = field(default_factory=dict)
-    cached: dict[ir.Value, Callable[[Positions], ir.Value]] = field(default_factory=dict)
+    cached: dict[ir.Value, Callable[[Positions], ir.Value | None]] = field(default_factory=dict)
     validity: Validity = field(default_factory=Validity)
 
     def __post_init__(self) -> None:
@@ -105,14 +105,16 @@ class Elements:
         known = self.emitted(value, positions)
         if known is not None:
             return known
-        if value in self.cached:
-            result = self.cached[value](positions)
-        elif value in self.memory:
-            result = self.load(self.memory[value], positions, element_of(value.type), dims_of(value))
-        else:
-            result = self._compute(value, positions)
+        result = self.cached[value](positions) if value in self.cached else None
+        if result is None:
+            result = self._load_or_compute(value, positions)
         self._known[-1][(value, positions, self.validity)] = result
         return result
+
+    def _load_or_compute(self, value: ir.Value, positions: Positions) -> ir.Value:
+        if value in self.memory:
+            return self.load(self.memory[value], positions, element_of(value.type), dims_of(value))
+        return self._compute(value, positions)
 
     def _compute(self, value: ir.Value, positions: Positions) -> ir.Value:
         owner = value.owner

@@ -20,7 +20,7 @@ from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
 from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
 from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import product
+from shlo_disc.shape_dialect.types import dims_of, product
 
 ROW_BUFFER = 4096
 """Elements of a stack buffer for one row."""
@@ -117,6 +117,7 @@ class RowKernel:
         stored: set[ir.Value] = set()
 
         def body(columns: Positions, values: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
+            self.columns = columns
             result: list[ir.Value] = []
             rest = iter(values)
             for op, combiner in zip(reduces, combiners, strict=True):
@@ -148,6 +149,7 @@ class RowKernel:
         full = [(v, b) for v, b in outputs if self.analysis.is_full(v)]
 
         def body(columns: Positions, values: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
+            self.columns = columns
             places = [self._place(v, columns) for v, _ in full]
             computed = [elements.at(v, p) for (v, _), p in zip(full, places, strict=True)]
             for value, place, (output, buffer) in zip(computed, places, full, strict=True):
@@ -162,6 +164,11 @@ class RowKernel:
 
     def _place(self, value: ir.Value, columns: Positions) -> Positions:
         return self.analysis.places(value, self.rows, columns)
+
+    def _is_here(self, value: ir.Value, positions: Positions) -> bool:
+        """Whether `positions` is where the walk stands; sizes of 1 have one place only."""
+        here = zip(positions, self._place(value, self.columns), dims_of(value), strict=True)
+        return all(a == b for a, b, dim in here if dim.constant != 1)
 
     # ---- row buffers --------------------------------------------------------------------------------------------
 
@@ -178,11 +185,14 @@ class RowKernel:
             found.add(value)
         return found
 
-    def _loader(self, value: ir.Value) -> Callable[[Positions], ir.Value]:
+    def _loader(self, value: ir.Value) -> Callable[[Positions], ir.Value | None]:
+        """Reads a row buffer at the walk's own place; None for an op that moves data and asks for another one."""
         buffer = self.buffers[value]
         element = element_of(value.type)
 
-        def load(positions: Positions) -> ir.Value:
+        def load(positions: Positions) -> ir.Value | None:
+            if not self._is_here(value, positions):
+                return None
             type_ = ir.VectorType.get([self.elements.width], element.memory())
             return from_memory(vector.load(type_, buffer, [positions[-1].base]), element)
 

@@ -131,6 +131,27 @@ def test_rotary_and_masks() -> None:
     check(function, [("b, s, 2*d", "float32"), ("b, s", "bool")], sizes, ulps=512, floor=1.0)
 
 
+def test_moved_rows_meet_the_rows_they_come_from() -> None:
+    """A row kernel holds the sums of one row at a time; what reads another row, or another column, comes later."""
+
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        p, e = jax.nn.softmax(x, -1), jnp.exp(x / 4)
+        total = e.sum(-1, keepdims=True)
+        both = jnp.concatenate([p, e], 1)
+        return (
+            p + lax.rev(p, (0,)),
+            p * lax.rev(p, (1,)),
+            e / total + lax.rev(e, (1,)),
+            lax.rev(e, (0,)) / total - e,
+            jnp.maximum(p, lax.slice_in_dim(both, 1, None, 2, 1)),
+            p + jnp.pad(p, ((1, 0), (0, 1)))[:-1, 1:],
+            (p + lax.rev(p, (0,))).sum(-1),
+        )
+
+    sizes = [{"m": m, "n": n} for m, n in [(1, 1), (1, 17), (2, 3), (3, 16), (17, 33), (5, 97), (2, 4100)]]
+    check(function, [("m, n", "float32")], sizes, ulps=64, floor=0.1)
+
+
 def test_a_long_chain_of_mixed_ops() -> None:
     def function(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
         z = jnp.pad(x, ((0, 0), (1, 1)))

@@ -161,7 +161,9 @@ class Grouping:
             if other is cluster or other.number not in self.graph.clusters:
                 continue
             translation = self._translation(cluster, mapping, other, other_mapping)
-            if translation is not None and self.graph.can_merge(cluster, other):
+            if translation is None or self._moves_reduced_values(cluster, other):
+                continue
+            if self.graph.can_merge(cluster, other):
                 axes = {m: tuple(None if a is None else translation[a] for a in t) for m, t in other.axes.items()}
                 self._take_columns(cluster, other)
                 self.graph.merge(cluster, other, axes)
@@ -190,6 +192,18 @@ class Grouping:
         if not self._covers(cluster, targets):
             return None
         return {a: (None if t == -1 else t) for a, t in translation.items()}  # type: ignore[misc]
+
+    def _moves_reduced_values(self, cluster: Cluster, other: Cluster) -> bool:
+        """Whether the two as one would read, at another index than the row's own, what depends on a reduction.
+
+        A row kernel holds the reductions of one row at a time, so the reader has to wait for all rows.
+        """
+        if not cluster.columns and not other.columns:
+            return False
+        axes = cluster.axes | other.axes
+        members = {*cluster.members, *other.members}
+        movers = [m for m in members if m not in axes or m.name not in ELEMENTWISE and m.name != "stablehlo.reduce"]
+        return any(_depends_on_reduction(m, members) for m in movers)
 
     @staticmethod
     def _take_columns(cluster: Cluster, other: Cluster) -> None:
@@ -296,6 +310,22 @@ class Grouping:
         cluster = self.graph.of_op[defining_op(op.operands[0])]  # type: ignore[index]
         cluster.domain = dims_of(op.results[0])
         self.graph.add(cluster, op, identity_axes(op.results[0]), [])
+
+
+def _depends_on_reduction(op: ir.Operation, members: set[ir.Operation]) -> bool:
+    """Whether a reduction among `members` is above `op`, through members and free ops."""
+    pending = [op]
+    seen: set[ir.Operation] = set()
+    while pending:
+        for value in pending.pop().operands:
+            producer = defining_op(value)
+            if producer is None or producer in seen or not (producer in members or is_free(producer)):
+                continue
+            if producer.name == "stablehlo.reduce":
+                return True
+            seen.add(producer)
+            pending.append(producer)
+    return False
 
 
 def _users_are_within(op: ir.Operation, allowed: set[ir.Operation]) -> bool:
