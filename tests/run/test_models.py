@@ -19,11 +19,8 @@ import jax
 import numpy as np
 import pytest
 
+import shlo_disc
 from examples.model import describe, function, relative_error
-
-shlo_disc = pytest.importorskip("shlo_disc")
-if not hasattr(shlo_disc, "compile"):
-    pytest.skip("this build of shlo_disc has no compiler", allow_module_level=True)
 
 NAMES = ("bert", "gpt2", "vit", "mlp_mixer", "transformer_train")
 TOLERANCE = 1e-5
