@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What can be compiled: one table, read once per import, so that everything unsupported is reported together."""
+"""What can be compiled: the table of ops, read once per import, so that everything unsupported is reported together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from shlo_disc.errors import ProgramError, Unsupported, UnsupportedError
 from shlo_disc.mlir import ir
+from shlo_disc.registry import TABLE
 from shlo_disc.shape_dialect.locations import operation_name, source_line
 from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.propagate import RULES
 from shlo_disc.shape_dialect.regions import captured, constant_of
 from shlo_disc.shape_dialect.types import dims_of_attr
 
@@ -18,16 +18,12 @@ from .signature import DTYPES, Signature
 STRUCTURAL = {"func.func", "func.return", "stablehlo.return", "builtin.module"}
 
 SUGGESTIONS = {
-    "stablehlo.while": "unroll the loop or move it out of the compiled function",
-    "stablehlo.case": "use jnp.where / lax.select, or compile each branch",
-    "stablehlo.if": "use jnp.where / lax.select, or compile each branch",
-    "stablehlo.convolution": "express it as a dot over patches",
-    "stablehlo.sort": "sort outside the compiled function",
     "func.call": "give the function a body; recursion cannot be compiled",
     "cf.br": "write the function as one block",
     "cf.cond_br": "write the function as one block",
 }
 _CONVERT = "convert to a supported dtype first"
+_NO_LOWERING = "this op has no lowering"
 
 
 def check_supported(module: ir.Module, entry: ir.OpView) -> None:
@@ -61,7 +57,7 @@ def _argument_problems(entry: ir.OpView) -> list[Unsupported]:
     return [
         Unsupported(f"argument {position}", dtype, where, "this dtype has no lowering", _CONVERT)
         for position, argument in enumerate(entry.regions[0].blocks[0].arguments)
-        for dtype in sorted(_foreign_dtypes([argument]))
+        for dtype in sorted(_foreign_dtypes([argument], DTYPES))
     ]
 
 
@@ -108,11 +104,17 @@ def _op_problems(op: ir.OpView) -> list[Unsupported]:
             reason = _check_assertion(op)
             return [Unsupported(f"{shown} @{target}", "", where, reason)] if reason else []
         return [Unsupported(f"{shown} @{target}", "", where, "this custom call has no lowering")]
-    if name not in RULES and name not in STRUCTURAL:
-        return [Unsupported(shown, "", where, "this op has no lowering", SUGGESTIONS.get(name, ""))]
+    if name in STRUCTURAL:
+        lowered: Collection[str] = DTYPES
+    elif name in TABLE and TABLE[name].lowering:
+        lowered = TABLE[name].dtypes
+    else:
+        row = TABLE.get(name)
+        reason, instead = (row.reason, row.instead) if row else (_NO_LOWERING, SUGGESTIONS.get(name, ""))
+        return [Unsupported(shown, "", where, reason, instead)]
     problems = [
         Unsupported(shown, dtype, where, "this dtype has no lowering", _CONVERT)
-        for dtype in sorted(_foreign_dtypes([*op.operands, *op.results]))
+        for dtype in sorted(_foreign_dtypes([*op.operands, *op.results], lowered))
     ]
     if name in _EXTRA_CHECKS and not problems:
         reason = _EXTRA_CHECKS[name](op)
@@ -121,12 +123,12 @@ def _op_problems(op: ir.OpView) -> list[Unsupported]:
     return problems
 
 
-def _foreign_dtypes(values: Sequence[ir.Value]) -> set[str]:
+def _foreign_dtypes(values: Sequence[ir.Value], lowered: Collection[str]) -> set[str]:
     dtypes = set()
     for value in values:
         if not isinstance(value.type, ir.RankedTensorType):
             dtypes.add(str(value.type))
-        elif str(value.type.element_type) not in DTYPES:
+        elif str(value.type.element_type) not in lowered:
             dtypes.add(str(value.type.element_type))
     return dtypes
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.propagate import integers
+from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.types import Dims, dims_of, product
 
 MAX_BATCH = 4

@@ -17,7 +17,8 @@ from shlo_disc.shape_dialect.dialect import ConstraintOp, DimOp, SymbolOp, integ
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.locations import source_line
-from shlo_disc.shape_dialect.propagate import RULES, DataDependentSize, Propagation
+from shlo_disc.shape_dialect.propagation import DataDependentSize, Propagation
+from shlo_disc.shape_dialect.rules import RULES
 from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.values import SymbolicValues
 

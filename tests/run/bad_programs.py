@@ -233,7 +233,7 @@ TEXTS: dict[str, tuple[Any, type[DiscError], str]] = {
         unsupported(
             "stablehlo.custom_call @f at line 2: this custom call has no lowering",
             f"stablehlo.sort at line 3: {NO_LOWERING}; sort outside the compiled function",
-            f"stablehlo.complex at line 8: {NO_LOWERING}",
+            "stablehlo.complex at line 8: complex numbers have no lowering; compute with pairs",
             f"func.return on complex<f32> at line 9: {NO_DTYPE}",
         ),
     ),

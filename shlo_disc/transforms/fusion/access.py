@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.propagate import integers
+from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.types import Dims, dims_of
 
 Axis = int | None

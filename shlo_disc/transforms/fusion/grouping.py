@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.propagate import integers
+from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.types import Dims, dims_of
 from shlo_disc.transforms.fusion.access import (
     GENERATORS,

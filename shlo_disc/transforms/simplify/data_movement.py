@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shlo_disc.mlir import ir, rewrite
-from shlo_disc.shape_dialect.propagate import integers
+from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.types import dims_of
 
 Pattern = Callable[[ir.OpView, rewrite.PatternRewriter], bool | None]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shlo_disc.mlir import ir, rewrite, stablehlo
-from shlo_disc.shape_dialect.propagate import integers
+from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern, defined_by
 
 

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which elements of its operands an op needs for an element of its result: one row an op, one module a family."""
+
+from __future__ import annotations
+
+from shlo_disc.lowering.index_rules import choices, folds, movement
+from shlo_disc.lowering.index_rules.folds import nest
+from shlo_disc.lowering.index_rules.rule import Rule
+
+INDEX_RULES: dict[str, Rule] = {**movement.RULES, **choices.RULES, **folds.RULES}
+
+__all__ = ["INDEX_RULES", "nest"]

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ops that move elements without computing with them, gathers and scatters among them."""
+
+from __future__ import annotations
+
+from shlo_disc.registry.dtypes import ALL, REAL
+from shlo_disc.registry.row import refused, rows
+
+_TESTS = "tests/run/test_ops_movement.py"
+_GATHERS = "tests/run/test_ops_gather.py"
+
+ROWS = (
+    *rows(
+        "index",
+        "broadcast_in_dim concatenate dynamic_broadcast_in_dim dynamic_pad dynamic_reshape dynamic_slice "
+        "dynamic_update_slice pad real_dynamic_slice reshape reverse slice transpose",
+        REAL,
+        spec=ALL,
+        tests=_TESTS,
+    ),
+    *rows("index", "gather dynamic_gather", REAL, spec=ALL, tests=_GATHERS),
+    *rows("kernel", "scatter", REAL, spec=ALL, tests=_GATHERS),
+    *refused("broadcast", ALL, "an op of older StableHLO versions", "use broadcast_in_dim"),
+    *refused("torch_index_select", ALL, "an op of older StableHLO versions", "use gather"),
+    *refused("sort", ALL, "this op has no lowering", "sort outside the compiled function"),
+)

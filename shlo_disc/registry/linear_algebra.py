@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Products, factorisations and transforms of matrices."""
+
+from __future__ import annotations
+
+from shlo_disc.registry.dtypes import ALL, COMPLEX, FLOAT, NARROW_FLOAT, REAL
+from shlo_disc.registry.row import refused, rows
+
+_NONE = "this op has no lowering"
+
+ROWS = (
+    *rows("dot", "dot_general", REAL, spec=ALL, tests="tests/run/test_ops_dot.py"),
+    *refused("dot einsum unary_einsum", ALL, "an op of older StableHLO versions", "use dot_general"),
+    *refused("cholesky triangular_solve", FLOAT | NARROW_FLOAT | COMPLEX, _NONE),
+    *refused("fft", frozenset({"f32", "f64"}) | COMPLEX, _NONE),
+)

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Quantized tensors."""
+
+from __future__ import annotations
+
+from shlo_disc.registry.dtypes import FLOAT
+from shlo_disc.registry.row import refused
+
+ROWS = refused("uniform_dequantize uniform_quantize", FLOAT, "quantized tensors have no lowering", "convert them first")

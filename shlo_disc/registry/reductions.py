@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reductions over whole axes."""
+
+from __future__ import annotations
+
+from shlo_disc.registry.dtypes import ALL, REAL
+from shlo_disc.registry.row import rows
+
+ROWS = rows("reduction", "reduce", REAL, spec=ALL, tests="tests/run/test_ops_reduce.py")

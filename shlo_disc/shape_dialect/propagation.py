@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a shape rule works with: the facts, the symbolic values, and a place for the relations that an op implies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from shlo_disc.errors import ProgramError
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.facts import Facts, Relation
+from shlo_disc.shape_dialect.locations import source_line
+from shlo_disc.shape_dialect.types import Dims
+from shlo_disc.shape_dialect.values import SymbolicValues
+
+
+class DataDependentSize(Exception):
+    """A size depends on the elements of a tensor, not on sizes."""
+
+
+@dataclass
+class Propagation:
+    """The state of one walk: the facts, the symbolic values, and the relations that ops imply, with their origin."""
+
+    facts: Facts
+    values: SymbolicValues
+    implied: list[tuple[Relation, str]] = field(default_factory=list)
+
+    def equal(self, a: Expr, b: Expr, op: ir.OpView) -> None:
+        """Record that a valid program has a == b here. Raises ProgramError when that can never hold."""
+        self.require(Relation.eq(a, b), op, f"the sizes {a} and {b} must be equal and never are")
+
+    def require(self, relation: Relation, op: ir.OpView, otherwise: str = "") -> None:
+        """Record that a valid program has this relation here. Raises ProgramError when it can never hold."""
+        proved = self.facts.prove(relation)
+        if proved is True:
+            return
+        where = f"{op.operation.name} at {source_line(op.location)}"
+        if proved is False:
+            raise ProgramError(f"{where}: {otherwise or f'{relation} must hold and never does'}")
+        self.facts.add(relation)
+        self.implied.append((relation, where))
+
+    def fits(self, parts: Iterable[Expr], wholes: Iterable[Expr], op: ir.OpView) -> None:
+        """Record that every window is no larger than what it lies in."""
+        for part, whole in zip(parts, wholes, strict=True):
+            self.require(Relation.ge(whole, part), op)
+
+    def sizes(self, value: ir.Value) -> Dims:
+        """The elements of a shape operand. Raises DataDependentSize when they are data."""
+        elements = self.values.get(value)
+        if elements is None:
+            raise DataDependentSize
+        return elements
+
+
+Rule = Callable[[Propagation, ir.OpView], list[Dims]]
+
+
+def integers(attribute: ir.Attribute) -> list[int]:
+    """The elements of an `array<i64: ...>` attribute."""
+    return list(ir.DenseI64ArrayAttr(attribute))

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Shape rules: the sizes of an op's results from its operands, and the equalities that the op implies.
+
+One row an op in `RULES`, one module a family. A rule returns the sizes of every result; what it learns on the way (an
+`add` proves its operands' sizes equal, a `dot_general` its contracted sizes) goes to `Propagation.equal`, which is how
+facts flow backwards to the arguments.
+"""
+
+from __future__ import annotations
+
+from shlo_disc.shape_dialect.propagation import Rule
+from shlo_disc.shape_dialect.rules import contractions, data_movement, elementwise
+
+RULES: dict[str, Rule] = {**elementwise.RULES, **data_movement.RULES, **contractions.RULES}
+
+__all__ = ["RULES"]
