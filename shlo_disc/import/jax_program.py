@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ NUMPY_TO_DTYPE = {
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "bool": "i1", "int8": "i8",
     "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
 }  # fmt: skip
+
+_CUSTOM_CALL = re.compile(r'stablehlo\.custom_call @(?:"([^"]+)"|([\w.$]+))')
 
 
 def is_exported(program: Any) -> bool:
@@ -45,12 +48,26 @@ def export_function(
     except ValueError as error:  # the texts of JAX's parser
         raise ProgramError(str(error)) from None
     jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
+    return _export(jitted, specs, ())
+
+
+def _export(jitted: Any, specs: tuple[Any, Any], custom_calls: Sequence[str]) -> export.Exported:
+    """Export with these custom calls allowed.
+
+    jax.export refuses custom calls that it promises no compatibility for. Which of them can be compiled is decided with
+    the rest of the program, where the user's source line is known.
+    """
+    checks = [export.DisabledSafetyCheck.custom_call(name) for name in custom_calls]
     try:
-        return export.export(jitted, platforms=["cpu"])(*specs[0], **specs[1])
+        return export.export(jitted, platforms=["cpu"], disabled_checks=checks)(*specs[0], **specs[1])
     except ValueError as error:  # the function's own errors keep their traceback
-        if str(error).startswith("Cannot solve for values of dimension variables"):
-            raise ProgramError(str(error)) from None
-        raise
+        message = str(error)
+        if message.startswith("Cannot solve for values of dimension variables"):
+            raise ProgramError(message) from None
+        found = _CUSTOM_CALL.findall(message)
+        if custom_calls or not found or not message.startswith("Cannot serialize code with custom calls"):
+            raise
+    return _export(jitted, specs, sorted({quoted or plain for quoted, plain in found}))
 
 
 def _is_pair(leaf: Any) -> bool:
