@@ -30,9 +30,9 @@ class KernelLaunch(NamedTuple):
 
 
 @functools.cache
-def client(threads: int) -> Client:
+def client(threads: int, guard_pages: bool = False) -> Client:
     """The process's client for a thread count; clients share nothing but the machine."""
-    return Client(threads=threads)
+    return Client(threads=threads, guard_pages=guard_pages)
 
 
 class Executable:
@@ -46,9 +46,8 @@ class Executable:
         self._compilation = compilation
         self._artifact = _artifact(compilation)
         signature = compilation.signature
-        self._loaded = client(compilation.options.threads).load(
-            self._artifact, in_tree=signature.in_tree, out_tree=signature.out_tree
-        )
+        self._client = client(compilation.options.threads, compilation.options.guard_pages)
+        self._loaded = self._client.load(self._artifact, in_tree=signature.in_tree, out_tree=signature.out_tree)
         self._output = compilation.options.output
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -133,18 +132,17 @@ class Executable:
     @property
     def memory_stats(self) -> dict[str, Any]:
         """The device's counters: live and peak bytes, allocations."""
-        return client(self._compilation.options.threads).devices()[0].memory_stats()
+        return self._client.devices()[0].memory_stats()
 
     def measure_peak_memory(self, *args: Any, **kwargs: Any) -> int:
         """Run the program once and return the bytes it allocated at its peak, by the allocator's own count.
 
         Meaningful while no other thread allocates from the same client.
         """
-        device = client(self._compilation.options.threads)
-        device.reset_peak()
-        before = device.devices()[0].memory_stats()["live_bytes"]
+        self._client.reset_peak()
+        before = self.memory_stats["live_bytes"]
         self(*args, **kwargs)
-        return device.devices()[0].memory_stats()["peak_bytes"] - before
+        return self.memory_stats["peak_bytes"] - before
 
     def memory(self, **dims: int) -> MemoryStats:
         """Arena, result and constant bytes of one call at given symbol values."""

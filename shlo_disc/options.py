@@ -21,6 +21,8 @@ class Options:
     opt_level: LLVM's optimisation level, 0 to 3.
     output: "numpy", "jax" or "buffer" results; None gives jax.Arrays when an argument is one, else NumPy arrays.
     dump: a directory that receives every stage's text.
+    guard_pages: arguments, results and the arena end at an inaccessible page, and memory is 0xFF before it is written:
+        a kernel that accesses what is not its own gets a signal, or NaNs. Slow; for tests.
     """
 
     threads: int = 0
@@ -29,6 +31,7 @@ class Options:
     opt_level: int = 3
     output: str | None = None
     dump: str | None = None
+    guard_pages: bool = False
 
     def __post_init__(self) -> None:
         """Raises OptionError on a value that no compilation can use."""

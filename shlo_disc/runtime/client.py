@@ -39,15 +39,23 @@ class Client:
     """What programs are loaded into. Executables of one client share its threads and its memory.
 
     `threads`: 0 means one a processor that this process may run on. `memory_limit`: most bytes for arenas, results and
-    copies at a time, 0 for none. `cache_limit`: most bytes of freed memory kept for later calls.
+    copies at a time, 0 for none. `cache_limit`: most bytes of freed memory kept for later calls. `guard_pages`: a test
+    mode in which the arena, every result and a copy of every argument end at an inaccessible page.
     """
 
     platform = "cpu"
 
-    def __init__(self, *, threads: int = 0, memory_limit: int = 0, cache_limit: int = DEFAULT_CACHE_BYTES):
+    def __init__(
+        self,
+        *,
+        threads: int = 0,
+        memory_limit: int = 0,
+        cache_limit: int = DEFAULT_CACHE_BYTES,
+        guard_pages: bool = False,
+    ):
         if min(threads, memory_limit, cache_limit) < 0:
             raise ValueError("threads, memory_limit and cache_limit must not be negative")
-        self.native_device: Any = _native.Device(threads, memory_limit, cache_limit)
+        self.native_device: Any = _native.Device(threads, memory_limit, cache_limit, guard_pages)
         self._device = Device(self.native_device)
 
     def devices(self) -> list[Device]:

@@ -200,7 +200,7 @@ void Arguments::addresses(const std::shared_ptr<Allocator> &allocator, void **ou
     const ArrayView &view = views_[i];
     size_t rank = program_.arguments[i].shape.size();
     out[i] = const_cast<char *>(view.data);
-    if (!view.usable_in_place()) {
+    if (!view.usable_in_place() || allocator->guard_pages()) {
       int64_t bytes = byte_count(shape, rank, info(view.dtype).size);
       if (bytes < 0)
         throw Error(ErrorKind::shape, "The bytes of " + program_.arguments[i].path + " do not fit 64 bits.");

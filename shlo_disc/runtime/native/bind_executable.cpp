@@ -103,7 +103,8 @@ Buffer buffer_from_host(Device &device, nb::handle host) {
 
 void bind_device(nb::module_ &module) {
   nb::class_<Device>(module, "Device", "Threads and memory shared by the executables of one client.")
-      .def(nb::init<int, int64_t, int64_t>(), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("cache_limit"))
+      .def(nb::init<int, int64_t, int64_t, bool>(), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("cache_limit"),
+           nb::arg("guard_pages"))
       .def_prop_ro("threads", [](const Device &self) { return self.pool.size(); })
       .def("memory_stats", [](const Device &self) { return stats_dict(self.allocator->stats()); })
       .def("reset_peak", [](const Device &self) { self.allocator->reset_peak(); })

@@ -65,7 +65,7 @@ Executable::~Executable() { PyBuffer_Release(&constants_view_); }
 
 void Executable::hold_constants(nb::object constants) {
   char *base = static_cast<char *>(constants_view_.buf);
-  if (reinterpret_cast<uintptr_t>(base) % kConstantAlignment != 0) {
+  if (reinterpret_cast<uintptr_t>(base) % kConstantAlignment != 0 || device_->allocator->guard_pages()) {
     constants_copy_ = std::make_shared<Block>(device_->allocator, constants_view_.len, BlockKind::constant);
     std::memcpy(constants_copy_->address(), base, static_cast<size_t>(constants_view_.len));
     base = static_cast<char *>(constants_copy_->address());

@@ -22,8 +22,8 @@ namespace disc {
 
 /// Threads and memory, shared by the executables of one client.
 struct Device {
-  Device(int threads, int64_t live_limit, int64_t cache_limit)
-      : pool(threads), allocator(std::make_shared<Allocator>(live_limit, cache_limit)) {}
+  Device(int threads, int64_t live_limit, int64_t cache_limit, bool guard_pages)
+      : pool(threads), allocator(std::make_shared<Allocator>(live_limit, cache_limit, guard_pages)) {}
 
   ThreadPool pool;
   std::shared_ptr<Allocator> allocator;

@@ -2,6 +2,7 @@
 #include "memory.h"
 
 #include "error.h"
+#include "guard_pages.h"
 
 #include <algorithm>
 #include <bit>
@@ -46,7 +47,8 @@ void system_release(void *address, size_t size) {
 
 } // namespace
 
-Allocator::Allocator(int64_t live_limit, int64_t cache_limit) : live_limit_(live_limit), cache_limit_(cache_limit) {}
+Allocator::Allocator(int64_t live_limit, int64_t cache_limit, bool guard_pages)
+    : live_limit_(live_limit), cache_limit_(cache_limit), guard_pages_(guard_pages) {}
 
 Allocator::~Allocator() { trim(); }
 
@@ -109,11 +111,22 @@ void Allocator::uncount(int64_t bytes, BlockKind kind) {
   (kind == BlockKind::constant ? stats_.constant_bytes : stats_.live_bytes) -= bytes;
 }
 
+/// Results and arguments end exactly at the page, aligned as their elements are.
+Allocation Allocator::allocate_guarded(int64_t bytes, BlockKind kind) {
+  size_t alignment = kind == BlockKind::arena || kind == BlockKind::constant ? kAlignment : 1;
+  auto size = static_cast<size_t>(bytes);
+  if (void *address = guarded_allocate(size, alignment))
+    return {address, size};
+  std::lock_guard lock(mutex_);
+  uncount(bytes, kind);
+  throw AllocationFailure(bytes, "out of memory");
+}
+
 Allocation Allocator::allocate(int64_t bytes, BlockKind kind) {
   if (bytes < 0)
     throw AllocationFailure(bytes, "the size overflows");
   if (bytes == 0)
-    return {empty_block, 0};
+    return {guard_pages_ ? guarded_empty() : empty_block, 0};
   size_t size = 0;
   {
     std::lock_guard lock(mutex_);
@@ -125,6 +138,8 @@ Allocation Allocator::allocate(int64_t bytes, BlockKind kind) {
       return cached;
     ++stats_.system_allocations;
   }
+  if (guard_pages_)
+    return allocate_guarded(bytes, kind);
   void *address = system_allocate(size);
   if (!address && trim() > 0)
     address = system_allocate(size);
@@ -161,9 +176,11 @@ void Allocator::release(Allocation block, int64_t bytes, BlockKind kind) noexcep
   {
     std::lock_guard lock(mutex_);
     uncount(bytes, kind);
-    if (keep(block))
+    if (!guard_pages_ && keep(block))
       return;
   }
+  if (guard_pages_)
+    return guarded_release(block.address, block.size);
   system_release(block.address, block.size);
 }
 

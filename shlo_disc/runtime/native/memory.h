@@ -37,7 +37,8 @@ enum class BlockKind { arena, result, argument, constant };
 class Allocator {
 public:
   /// `live_limit`: most bytes handed out at a time (0: no limit). `cache_limit`: most bytes kept when free.
-  Allocator(int64_t live_limit, int64_t cache_limit);
+  /// `guard_pages`: every block lies between inaccessible pages (guard_pages.h); nothing is kept.
+  Allocator(int64_t live_limit, int64_t cache_limit, bool guard_pages = false);
   ~Allocator();
   Allocator(const Allocator &) = delete;
   Allocator &operator=(const Allocator &) = delete;
@@ -53,6 +54,7 @@ public:
 
   MemoryStats stats() const;
   void reset_peak();
+  bool guard_pages() const { return guard_pages_; }
 
   /// Test hook: the k-th next allocation (1 = the next one) fails once. 0 switches the hook off.
   void fail_allocation(int64_t k);
@@ -64,6 +66,7 @@ private:
   };
 
   bool admit(int64_t bytes);
+  Allocation allocate_guarded(int64_t bytes, BlockKind kind);
   Allocation take_cached(size_t size);
   Allocation evict();
   bool keep(Allocation block) noexcept;
@@ -77,6 +80,7 @@ private:
   int64_t live_limit_;
   int64_t cache_limit_;
   int64_t fail_in_ = 0;
+  bool guard_pages_;
 };
 
 /// One block and its allocator, released with the last reference.
