@@ -156,7 +156,7 @@ def _check_dot(op: ir.OpView) -> str | None:
 
 
 def _check_body(op: ir.OpView) -> str | None:
-    """The body of a reduction or scatter: scalar ops on its own arguments and constants."""
+    """The body of a reduction, scatter or sort: scalar ops on its own arguments and constants."""
     blocks = list(op.regions[0].blocks)
     if len(blocks) != 1:
         return "a body of several blocks has no lowering"
@@ -175,4 +175,5 @@ _EXTRA_CHECKS = {
     "stablehlo.dot_general": _check_dot,
     "stablehlo.reduce": _check_body,
     "stablehlo.scatter": _check_body,
+    "stablehlo.sort": _check_body,
 }

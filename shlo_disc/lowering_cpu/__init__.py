@@ -24,6 +24,7 @@ from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame
 from shlo_disc.lowering_cpu.loop_kernel import build_loop
 from shlo_disc.lowering_cpu.row_kernel import build_rows
 from shlo_disc.lowering_cpu.scatter_kernel import build_scatter
+from shlo_disc.lowering_cpu.sort_kernel import build_sort
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.shape_dialect.expr import Expr
@@ -33,6 +34,10 @@ from shlo_disc.transforms.views import root
 
 SERIAL_WORK = 60_000
 """Simple vector-lane operations below which a kernel is not worth handing to a second thread: some 10 microseconds."""
+
+
+OWN_KERNELS = {"scatter": build_scatter, "sort": build_sort}
+"""Builders of the kinds of fusion that have a kernel of their own."""
 
 
 @dataclass
@@ -70,8 +75,8 @@ class Lowering:
         frame = Frame(fusion, facts, self.options, self.library)
         frame.open(self.target, name)
         with ir.InsertionPoint(frame.entry):
-            build = build_scatter if kind_of(fusion) == "scatter" else build_rows if has_rows(fusion) else build_loop
-            total, cost = build(frame)
+            default = build_rows if has_rows(fusion) else build_loop
+            total, cost = OWN_KERNELS.get(kind_of(fusion), default)(frame)
         frame.close()
         kernel = Kernel(name, frame.function, frame.sizes, total, cost)
         self.entries[kernel] = write_entry(frame, name)

@@ -17,12 +17,13 @@ from shlo_disc.registry import (
     random,
     reductions,
     shapes,
+    sorting,
     windows,
 )
 from shlo_disc.registry.row import LOWERINGS, Row
 
 _FAMILIES = (
-    elementwise, shapes, data_movement, reductions, windows, linear_algebra, control_flow, random, quantized,
+    elementwise, shapes, data_movement, sorting, reductions, windows, linear_algebra, control_flow, random, quantized,
     distributed,
 )  # fmt: skip
 

@@ -22,5 +22,4 @@ ROWS = (
     *rows("kernel", "scatter", REAL, spec=ALL, tests=_GATHERS),
     *refused("broadcast", ALL, "an op of older StableHLO versions", "use broadcast_in_dim"),
     *refused("torch_index_select", ALL, "an op of older StableHLO versions", "use gather"),
-    *refused("sort", ALL, "this op has no lowering", "sort outside the compiled function"),
 )

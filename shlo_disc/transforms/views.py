@@ -46,6 +46,15 @@ def broadcast(value: ir.Value, dims: Sequence[Expr], positions: Sequence[int]) -
     return op.results[0]
 
 
+def transpose(value: ir.Value, permutation: Sequence[int]) -> ir.Value:
+    """`value` with its axes in another order, at the insertion point."""
+    dims = dims_of(value)
+    result = tensor_type([dims[axis] for axis in permutation], element_type_of(value))
+    attributes: dict[str, ir.Attribute] = {"permutation": ir.DenseI64ArrayAttr.get(list(permutation))}
+    op = ir.Operation.create("stablehlo.transpose", results=[result], operands=[value], attributes=attributes)
+    return op.results[0]
+
+
 def root(value: ir.Value) -> ir.Value:
     """The value whose buffer `value` is a view of."""
     owner = value.owner

@@ -58,4 +58,5 @@ RULES: dict[str, Rule] = {
     "stablehlo.iota": _static,
     "stablehlo.reverse": _same(()),
     "stablehlo.select": _select,
+    "stablehlo.sort": _same(()),
 }

@@ -46,8 +46,8 @@ class Grouping:
             self._alone(op, "dot")
         elif op.name == "stablehlo.transpose" and self._transposes_a_dot(op):
             self._join_dot(op)
-        elif op.name == "stablehlo.scatter":
-            self._absorb_producers(op, self._alone(op, "scatter"))
+        elif op.name in ("stablehlo.scatter", "stablehlo.sort"):
+            self._absorb_producers(op, self._alone(op, op.name.removeprefix("stablehlo.")))
         else:
             self._data_movement(op)
 
@@ -127,7 +127,7 @@ class Grouping:
 
     def _fits(self, op: ir.Operation, cluster: Cluster, mapping: DomainMap) -> bool:
         """Complete `mapping` in place; False when the op's sizes do not line up with the cluster's domain."""
-        if cluster.kind in ("dot", "scatter") or not mapping and cluster.domain:
+        if cluster.kind in ("dot", "scatter", "sort") or not mapping and cluster.domain:
             return False
         dims = dims_of(op.results[0])
         uncovered = [i for i, d in enumerate(dims) if d.constant != 1 and i not in mapping]

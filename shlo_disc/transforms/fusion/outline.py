@@ -89,8 +89,15 @@ class Outliner:
         self.done.add(cluster.number)
         cluster.members.sort(key=self.position.__getitem__)
         body: Body = CollapsedBody.create(cluster) or ClonedBody(cluster.members)
-        outputs = [r for m in cluster.members for r in m.results if self._leaves(r, cluster)]
+        outputs = self._outputs(cluster)
         self._emit_body(cluster.kind, body, outputs, cluster.members[-1].location, cluster.columns)
+
+    def _outputs(self, cluster: Cluster) -> list[ir.Value]:
+        """What the kernel writes. A scatter or sort writes all of its results, a sort a second copy to work in."""
+        if cluster.kind not in ("scatter", "sort"):
+            return [r for m in cluster.members for r in m.results if self._leaves(r, cluster)]
+        results = next(list(m.results) for m in cluster.members if m.name == f"stablehlo.{cluster.kind}")
+        return [*results, *results] if cluster.kind == "sort" else results
 
     def _leaves(self, value: ir.Value, cluster: Cluster) -> bool:
         """Whether a member's result is read outside its cluster, looking through free ops."""
@@ -120,7 +127,8 @@ class Outliner:
             with ir.InsertionPoint(block):
                 func.ReturnOp(body.build(dict(zip(inputs, block.arguments, strict=True)), outputs))
             for old, new in zip(outputs, call.results, strict=True):
-                self.materialized[old] = view(new, dims_of(old))
+                if old not in self.materialized:
+                    self.materialized[old] = view(new, dims_of(old))
 
     def _fusion(
         self, kind: str, operands: Sequence[ir.Value], types: Sequence[ir.Type], columns: int

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shlo_disc.mlir import ir, passmanager, rewrite
 from shlo_disc.shape_dialect.annotate import entry_block, main_function
 from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.transforms import expand
 from shlo_disc.transforms.regions import close_regions
 from shlo_disc.transforms.simplify import data_movement, dot
 from shlo_disc.transforms.simplify.materialize_shapes import materialize_shapes
@@ -20,9 +23,14 @@ def simplify(module: ir.Module, facts: Facts) -> None:
     materialize_shapes(module, facts)
     clean = passmanager.PassManager.parse(CLEAN)
     clean.run(module.operation)
-    patterns = rewrite.RewritePatternSet()
-    for name, pattern in PATTERNS:
-        patterns.add(name, pattern)
-    rewrite.apply_patterns_and_fold_greedily(main_function(module).operation, patterns.freeze())
+    _apply(expand.PATTERNS, module)
+    _apply(PATTERNS, module)
     clean.run(module.operation)
     close_regions(entry_block(module))
+
+
+def _apply(rows: Sequence[tuple[str, data_movement.Pattern]], module: ir.Module) -> None:
+    patterns = rewrite.RewritePatternSet()
+    for name, pattern in rows:
+        patterns.add(name, pattern)
+    rewrite.apply_patterns_and_fold_greedily(main_function(module).operation, patterns.freeze())

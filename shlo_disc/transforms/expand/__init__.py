@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ops that are rewritten into others before anything else is done with them: one pattern an op, one module a family.
+
+Types are annotated and shape operands are `disc.shape` when these patterns run, at the start of `simplify`.
+"""
+
+from __future__ import annotations
+
+from shlo_disc.transforms.expand import sorting
+
+PATTERNS = [*sorting.PATTERNS]
+
+__all__ = ["PATTERNS"]

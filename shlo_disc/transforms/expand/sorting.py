@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sorts along the last axis only."""
+
+from __future__ import annotations
+
+from shlo_disc.mlir import ir, rewrite
+from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
+from shlo_disc.transforms.views import transpose
+
+
+def sort_along_last_axis(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
+    """A sort along another axis is one between two transposes."""
+    last = len(dims_of(op.operands[0])) - 1
+    axis = ir.IntegerAttr(op.attributes["dimension"]).value % (last + 1)
+    if axis == last:
+        return NO_MATCH
+    swapped = list(range(last + 1))
+    swapped[axis], swapped[last] = last, axis
+    with rewriter.ip, op.location:
+        clone = op.operation.clone()
+        for position, value in enumerate(op.operands):
+            with ir.InsertionPoint(clone):
+                clone.operands[position] = transpose(value, swapped)
+            clone.results[position].set_type(clone.operands[position].type)
+        clone.attributes["dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), last)
+        rewriter.replace_op(op, [transpose(r, swapped) for r in clone.results])
+    return None
+
+
+PATTERNS: list[tuple[str, Pattern]] = [("stablehlo.sort", sort_along_last_axis)]

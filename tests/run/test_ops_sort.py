@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""sort: any comparator, any axis, several operands, stability; and what JAX builds from it."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from jax import lax
+from jax import numpy as jnp
+
+import shlo_disc
+from tests.run.op_check import DTYPES, Sizes, check, check_text, random_array, small_integers
+
+LENGTHS = (1, 2, 15, 16, 17, 31, 33, 97, 300)
+SIZES: list[Sizes] = [{"n": n} for n in LENGTHS]
+MATRICES: list[Sizes] = [
+    {"m": m, "n": n} for m, n in [(1, 1), (2, 3), (17, 5), (3, 16), (5, 33), (16, 17), (300, 2), (2, 300)]
+]
+
+
+def special(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
+    """Few distinct values, both zeros, infinities and NaNs of both signs among them."""
+    found = small_integers(shape, dtype, seed) - small_integers(shape, dtype, seed + 1)
+    flat = found.reshape(-1)
+    if found.dtype.kind == "f":
+        for start, value in enumerate((np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf)):
+            flat[start :: 7 + seed % 3] = value
+    return found
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sort_and_argsort(dtype: str) -> None:
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        return jnp.sort(x), jnp.argsort(x)
+
+    inputs = small_integers if dtype == "bool" else random_array
+    check(function, [("n", dtype)], SIZES[1::3], inputs=inputs)
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64", "float16"))
+def test_equal_elements_zeros_and_nans(dtype: str) -> None:
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        ascending, places = lax.sort((x, jnp.arange(x.shape[0])), num_keys=1)
+        return jnp.isnan(ascending), jnp.nan_to_num(ascending), places, jnp.argsort(x, descending=True)
+
+    check(function, [("n", dtype)], SIZES, inputs=special)
+
+
+def test_axes() -> None:
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        cube = jnp.stack([x, -x, x * 3], axis=1)
+        return (
+            jnp.sort(x, axis=0),
+            jnp.argsort(x, axis=1),
+            jnp.sort(cube, axis=0),
+            jnp.argsort(cube, axis=1),
+            jnp.sort(x, axis=None),
+        )
+
+    check(function, [("m, n", "float32")], MATRICES)
+
+
+def test_several_operands_and_keys() -> None:
+    def function(x: jax.Array, y: jax.Array, z: jax.Array) -> tuple[jax.Array, ...]:
+        return (
+            *lax.sort((x, y, z), num_keys=1),
+            *lax.sort((x, y, z), num_keys=2),
+            *lax.sort((x, y, z), num_keys=3, dimension=0),
+            jnp.lexsort((z, y, x)),
+        )
+
+    specs = [("m, n", "int8"), ("m, n", "float32"), ("m, n", "uint64")]
+    check(function, specs, MATRICES, inputs=small_integers)
+
+
+def test_computed_operands() -> None:
+    """What is computed before goes into the kernel, what comes after reads its result."""
+
+    def function(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
+        ordered = jnp.sort(jnp.abs(x) + y)
+        return ordered * 2 - ordered[:, ::-1], jnp.sort(jnp.concatenate([x, x[:, ::2]], axis=1)), ordered.sum(0)
+
+    check(function, [("m, n", "float32"), ("n", "float32")], MATRICES, ulps=64, floor=1.0)
+
+
+def test_order_statistics() -> None:
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        return jnp.median(x), jnp.median(x, axis=0), jnp.percentile(x, 30.0, axis=1), jnp.quantile(x, 0.9)
+
+    check(function, [("m, n", "float32")], MATRICES, ulps=4, floor=1.0)
+
+
+def test_ranks() -> None:
+    """jax.export wants the size of the table that is searched to be a number."""
+    table = np.array([-3, 0, 0, 1, 2, 2, 2, 4], np.int32)
+
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        return (
+            jnp.searchsorted(table, x, side="right", method="compare_all"),
+            jnp.argsort(jnp.argsort(x)),
+        )
+
+    check(function, [("n", "int32")], SIZES[::2], inputs=small_integers)
+
+
+def test_long_rows() -> None:
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        return jnp.sort(x), jnp.argsort(x, descending=True)
+
+    check(function, [("n", "float32")], [{"n": n} for n in (4095, 4096, 4097, 65537)])
+
+
+COMPARATOR = """func.func @main(%x: tensor<{shape}xf32>, %y: tensor<{shape}xi32>)
+    -> (tensor<{shape}xf32>, tensor<{shape}xi32>) {{
+  %r:2 = "stablehlo.sort"(%x, %y) <{{dimension = {axis} : i64, is_stable = {stable}}}> ({{
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>):
+      {body}
+      stablehlo.return %p : tensor<i1>
+  }}) : (tensor<{shape}xf32>, tensor<{shape}xi32>) -> (tensor<{shape}xf32>, tensor<{shape}xi32>)
+  return %r#0, %r#1 : tensor<{shape}xf32>, tensor<{shape}xi32> }}"""
+
+BODIES = {
+    "by the second, falling": "%p = stablehlo.compare GT, %c, %d : (tensor<i32>, tensor<i32>) -> tensor<i1>",
+    "by magnitude": """%e = stablehlo.abs %a : tensor<f32>
+      %f = stablehlo.abs %b : tensor<f32>
+      %p = stablehlo.compare LT, %e, %f : (tensor<f32>, tensor<f32>) -> tensor<i1>""",
+    "by total order": "%p = stablehlo.compare GT, %a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>",
+    "by the last digit": """%k = stablehlo.constant dense<10> : tensor<i32>
+      %e = stablehlo.remainder %c, %k : tensor<i32>
+      %f = stablehlo.remainder %d, %k : tensor<i32>
+      %p = stablehlo.compare LT, %e, %f : (tensor<i32>, tensor<i32>) -> tensor<i1>""",
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_comparators(name: str) -> None:
+    text = COMPARATOR.format(shape="?x?", axis=-1, stable="true", body=BODIES[name])
+
+    def call(m: int, n: int) -> list[np.ndarray]:
+        return [random_array((m, n), "float32"), small_integers((m, n), "int32", m) * 7]
+
+    check_text(text, [call(*s) for s in [(1, 1), (3, 17), (17, 16), (0, 5), (5, 0), (2, 130)]])
+
+
+@pytest.mark.parametrize("direction", ("GE", "NE", "EQ"))
+def test_comparators_that_are_no_order(direction: str) -> None:
+    """Any answer is allowed that is a permutation of each row; nothing outside of the row is touched."""
+    body = f"%p = stablehlo.compare {direction}, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>"
+    executable = shlo_disc.compile(COMPARATOR.format(shape="?x?", axis=1, stable="false", body=body))
+    for m, n in [(1, 1), (3, 50), (4, 17)]:
+        x, y = small_integers((m, n), "float32", n), np.tile(np.arange(n, dtype=np.int32), (m, 1))
+        keys, places = (np.asarray(r) for r in executable(x, y))
+        assert (np.sort(places, axis=1) == y).all()
+        assert (np.take_along_axis(x, places, axis=1) == keys).all()
+
+
+def test_only_one_result_is_used() -> None:
+    """The kernel's other results and its work space are in the arena and are free afterwards."""
+
+    def function(x: jax.Array) -> jax.Array:
+        return jnp.argsort(jnp.argsort(x) * -1)
+
+    executable = check(function, [("n", "int32")], SIZES[::2])
+    assert executable.memory(n=64).arena_bytes == 4 * 64 * 8
