@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The command line: `python -m shlo_disc opt|compile|info|run`.
+"""The command line: `python -m shlo_disc opt|compile|info|run|check`.
 
     opt FILE [--stage NAME] [-o FILE]   print a stage's MLIR, or the LLVM IR or assembly
     compile FILE -o OUT                 write the artifact, which `shlo_disc.runtime` loads without the compiler
     info FILE                           signature, symbols, constraints, kernels, memory, timings
     run FILE --dims b=2,s=16            call the program once on made-up or given arrays
+    check FILE...                       run self-checking modules; see `shlo_disc.check`
 
 FILE is StableHLO text, bytecode or a portable artifact; `info` and `run` take a compiled artifact too. Results go to
 standard output and errors to standard error. Exit status: 0, 1 when the program or a file is at fault, 2 when the
@@ -21,6 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shlo_disc.check.command import add_check
 from shlo_disc.errors import ArtifactError, DiscError, OptionError
 from shlo_disc.options import Options
 
@@ -35,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status. Raises SystemExit(2) on a wrong command line, as argparse does."""
     options = _parser().parse_args(arguments)
     try:
-        options.command(options)
+        status = options.command(options) or 0
         sys.stdout.flush()
     except DiscError as error:
         return _fail(str(error))
@@ -45,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-    return 0
+    return status
 
 
 def _fail(message: str) -> int:
@@ -63,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_compile(commands)
     _add_info(commands)
     _add_run(commands)
+    add_check(commands)
     return parser
 
 

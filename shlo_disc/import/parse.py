@@ -18,6 +18,8 @@ from pathlib import Path
 from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import ir, stablehlo
 
+from .chlo import has_chlo, legalise_chlo
+
 BYTECODE_MAGIC = b"ML\xefR"
 MOST_NESTED = 256
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[\[({<]|[\])}>]')
@@ -65,6 +67,8 @@ def parse_program(data: str | bytes, context: ir.Context, source: str = "") -> i
         raise ProgramError(f"{what} is empty")
     check_nesting(data, what)
     _check_strings(data, what)
+    if has_chlo(data):
+        data = legalise_chlo(data, what)
     return _parse(data, context, what)
 
 

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`python -m shlo_disc check FILE.mlir...`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from shlo_disc.check.modules import Case, cases_of
+from shlo_disc.check.report import as_json, summary
+from shlo_disc.check.runner import Result, run_cases
+from shlo_disc.errors import OptionError, ProgramError
+
+
+def add_check(commands: Any) -> None:
+    """Add the command to the command line's parser."""
+    command = commands.add_parser("check", help="run self-checking modules")
+    command.set_defaults(command=check)
+    command.add_argument("files", metavar="FILE", nargs="+", help="a file, or a directory of .mlir files")
+    command.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="worker processes (default: 1)")
+    command.add_argument("--time-limit", type=float, default=60.0, metavar="S", help="seconds a case (default: 60)")
+    command.add_argument("--opt-level", type=int, default=3, help="LLVM's optimisation level, 0 to 3")
+    command.add_argument("--match", default="", metavar="TEXT", help="only cases whose FILE:FUNCTION contains it")
+    command.add_argument("--json", metavar="FILE", help="write every result there")
+
+
+def check(options: argparse.Namespace) -> int:
+    """Run the command; 1 when a case fails."""
+    if options.jobs < 1 or options.time_limit <= 0:
+        raise OptionError("--jobs and --time-limit must be positive")
+    cases = [case for case in _cases(options.files) if options.match in f"{case.file}:{case.name}"]
+    results = run_cases(
+        cases,
+        {"threads": 1, "opt_level": options.opt_level},
+        jobs=options.jobs,
+        limit=options.time_limit,
+        done=_progress(len(cases)),
+    )
+    results.sort(key=lambda r: (r.file, r.case))
+    print("\n".join(summary(results)))
+    if options.json:
+        Path(options.json).write_text(as_json(results))
+    return int(any(result.failed for result in results))
+
+
+def _cases(paths: Sequence[str]) -> Iterator[Case]:
+    for path in paths:
+        files = sorted(Path(path).rglob("*.mlir")) if Path(path).is_dir() else [Path(path)]
+        if not files:
+            raise OptionError(f"{path}: no .mlir file in this directory")
+        for file in files:
+            try:
+                yield from cases_of(str(file), file.read_text())
+            except UnicodeDecodeError:
+                raise ProgramError(f"{file}: the file is not text") from None
+
+
+def _progress(total: int) -> Callable[[Result], None]:
+    """Print each failure as it comes, and on a terminal a line that counts."""
+    count = failures = 0
+    live = sys.stderr.isatty()
+
+    def done(result: Result) -> None:
+        nonlocal count, failures
+        count += 1
+        if result.failed:
+            failures += 1
+            why = "; ".join(result.reasons)
+            print(f"FAIL {result.file}:{result.case}: {result.status}: {why}", flush=True)
+        if live:
+            end = "\n" if count == total else "\r"
+            print(f"{count} of {total}, {failures} failed", end=end, file=sys.stderr, flush=True)
+
+    return done
+
+
+__all__ = ["add_check", "check"]

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""One process that compiles and runs cases as they come: a line of JSON each way.
+
+Its own standard output is the pipe; whatever compiled code or libraries print goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass
+from typing import IO, Any
+
+from shlo_disc.api import compile as build
+from shlo_disc.check.modules import Case, Check, Program, program_of
+from shlo_disc.errors import DiscError, ProgramError, UnsupportedError
+from shlo_disc.options import Options
+from shlo_disc.shape_dialect.dialect import make_context
+
+
+@dataclass
+class Outcome:
+    """What became of a case.
+
+    status: "pass", "unsupported", "wrong result", "unreadable", "compile error", "call error", "crash", "time limit" or
+    "skipped". reasons: one line each. ops: those of the checked function.
+    """
+
+    status: str
+    reasons: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+
+
+def run_case(case: Case, options: Options) -> Outcome:
+    """Compile a case, call it and check its results; only what ends the process is not an Outcome."""
+    try:
+        program = program_of(case, make_context())
+    except ProgramError as error:
+        return Outcome("unreadable", (_line(error),))
+    try:
+        executable = build(program.text, options=options)
+    except UnsupportedError as error:
+        kinds = {f"{c.op.split(' (')[0]}{f' on {c.dtype}' if c.dtype else ''}: {c.reason}" for c in error.constructs}
+        return Outcome("unsupported", tuple(sorted(kinds)), program.ops)
+    except Exception as error:  # the tool's purpose is to report whatever goes wrong in the compiler
+        return Outcome("compile error", (_line(error),), program.ops)
+    try:
+        results = executable(*program.arguments)
+    except DiscError as error:
+        return Outcome("call error", (_line(error),), program.ops)
+    values = list(results) if isinstance(results, tuple | list) else [results]
+    problems = tuple(_problems(program, values))
+    return Outcome("wrong result" if problems else "pass", problems, program.ops)
+
+
+def _line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}"
+
+
+def _problems(program: Program, results: list[Any]) -> list[str]:
+    found = []
+    for check in program.checks:
+        actual, expected = _values(check, results)
+        problem = check.comparison.problem(actual, expected)
+        if problem:
+            found.append(f"{check.name}: {problem}")
+    return found
+
+
+def _values(check: Check, results: list[Any]) -> tuple[Any, Any]:
+    actual, expected = (results[side] if isinstance(side, int) else side for side in (check.actual, check.expected))
+    return actual, expected
+
+
+def main() -> None:
+    """Answer requests until the pipe closes."""
+    answers: IO[str] = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        request = json.loads(line)
+        outcome = run_case(Case(**request["case"]), Options(**request["options"]))
+        answers.write(json.dumps(asdict(outcome)) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
