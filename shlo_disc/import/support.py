@@ -10,7 +10,7 @@ from shlo_disc.mlir import ir
 from shlo_disc.registry import TABLE
 from shlo_disc.shape_dialect.locations import operation_name, source_line
 from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.regions import captured, constant_of
+from shlo_disc.shape_dialect.regions import called_function, captured, constant_of
 from shlo_disc.shape_dialect.types import dims_of_attr
 
 from .signature import DTYPES, Signature
@@ -103,7 +103,9 @@ def _op_problems(op: ir.OpView) -> list[Unsupported]:
         if target == "shape_assertion":
             reason = _check_assertion(op)
             return [Unsupported(f"{shown} @{target}", "", where, reason)] if reason else []
-        return [Unsupported(f"{shown} @{target}", "", where, "this custom call has no lowering")]
+        if "@" + target not in TABLE:
+            return [Unsupported(f"{shown} @{target}", "", where, "this custom call has no lowering")]
+        name, shown = "@" + target, f"{shown} @{target}"
     if name in STRUCTURAL:
         lowered: Collection[str] = DTYPES
     elif name in TABLE and TABLE[name].lowering:
@@ -156,24 +158,34 @@ def _check_dot(op: ir.OpView) -> str | None:
 
 
 def _check_body(op: ir.OpView) -> str | None:
-    """The body of a reduction, scatter or sort: scalar ops on its own arguments and constants."""
-    blocks = list(op.regions[0].blocks)
-    if len(blocks) != 1:
-        return "a body of several blocks has no lowering"
-    names = {inner.operation.name for inner in blocks[0].operations}
-    foreign = sorted(names - ELEMENTWISE - {"stablehlo.constant", "stablehlo.return"})
-    if foreign:
-        return f"a body with {', '.join(foreign)} has no lowering"
-    if any(constant_of(value) is None for _, _, value in captured(blocks[0])):
-        return "a body that uses values from outside has no lowering"
+    """The bodies of a reduction, scatter or sort: scalar ops on their own arguments and constants."""
+    for region in op.regions:
+        blocks = list(region.blocks)
+        if len(blocks) != 1:
+            return "a body of several blocks has no lowering"
+        names = {inner.operation.name for inner in blocks[0].operations}
+        foreign = sorted(names - ELEMENTWISE - {"stablehlo.constant", "stablehlo.return", "func.return"})
+        if foreign:
+            return f"a body with {', '.join(foreign)} has no lowering"
+        if any(constant_of(value) is None for _, _, value in captured(blocks[0])):
+            return "a body that uses values from outside has no lowering"
     return None
 
 
+def _check_called_body(op: ir.OpView) -> str | None:
+    """The function that a custom call names as its body."""
+    if "called_computations" not in op.attributes:
+        return "a custom call without its computation has no lowering"
+    return _check_body(called_function(op))
+
+
 _EXTRA_CHECKS = {
+    "@stablehlo.dynamic_reduce_window": _check_called_body,
     "stablehlo.bitcast_convert": _check_bitcast,
     "stablehlo.constant": _check_constant,
     "stablehlo.dot_general": _check_dot,
     "stablehlo.reduce": _check_body,
+    "stablehlo.reduce_window": _check_body,
     "stablehlo.scatter": _check_body,
     "stablehlo.sort": _check_body,
 }

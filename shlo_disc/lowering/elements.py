@@ -176,13 +176,14 @@ class Elements:
     def where(self, condition: ir.Value, yes: Callable[[], ir.Value], no: Callable[[], ir.Value]) -> ir.Value:
         """`condition ? yes() : no()`, each side reading only where its outcome is used."""
         inverse = arith.xori(condition, constant_like(condition, 1))
-        with self._where(condition):
+        with self.only_where(condition):
             first = yes()
-        with self._where(inverse):
+        with self.only_where(inverse):
             second = no()
         return self.select(condition, first, second)
 
-    def _where(self, condition: ir.Value) -> AbstractContextManager[None]:
+    def only_where(self, condition: ir.Value) -> AbstractContextManager[None]:
+        """Reads inside happen only where `condition`, a scalar or one a lane, holds."""
         if isinstance(condition.type, ir.VectorType):
             return self.valid(mask=condition)
         return self.valid(predicate=condition)

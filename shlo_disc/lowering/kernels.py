@@ -140,7 +140,8 @@ def output_positions(output: ir.Value, positions: Positions, domain: Dims) -> Po
 
 
 _COST = {"exponential": 12, "divide": 4, "tanh": 20, "logistic": 16, "power": 40, "log": 15, "sqrt": 6, "rsqrt": 6,
-         "sine": 25, "cosine": 25, "gather": 6, "dynamic_gather": 6, "remainder": 60, "dot_general": 200}  # fmt: skip
+         "sine": 25, "cosine": 25, "gather": 6, "dynamic_gather": 6, "remainder": 60, "dot_general": 200,
+         "convolution": 400, "reduce_window": 16}  # fmt: skip
 
 
 def op_cost(op: ir.OpView) -> int:

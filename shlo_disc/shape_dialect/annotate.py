@@ -18,7 +18,7 @@ from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.locations import source_line
 from shlo_disc.shape_dialect.propagation import DataDependentSize, Propagation
-from shlo_disc.shape_dialect.rules import RULES
+from shlo_disc.shape_dialect.rules import rule_of
 from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.values import SymbolicValues
 
@@ -111,7 +111,7 @@ def _infer(op: ir.OpView, p: Propagation) -> None:
     if op.operation.name != "stablehlo.dynamic_reshape" and all(t.has_static_shape for t in types):
         _learn_from_static(op, p)
         return
-    for result, dims in zip(op.results, RULES[op.operation.name](p, op), strict=True):
+    for result, dims in zip(op.results, rule_of(op)(p, op), strict=True):
         tensor = ir.RankedTensorType(result.type)
         for axis, dim in enumerate(dims):
             if not tensor.is_dynamic_dim(axis):
@@ -130,7 +130,7 @@ def _learn_from_static(op: ir.OpView, p: Propagation) -> None:
     if all(ir.RankedTensorType(v.type).has_static_shape for v in op.operands):
         return
     try:
-        inferred = RULES[op.operation.name](p, op)
+        inferred = rule_of(op)(p, op)
     except DataDependentSize:
         return
     for result, dims in zip(op.results, inferred, strict=True):

@@ -23,3 +23,12 @@ def constant_of(value: ir.Value) -> ir.Operation | None:
     if isinstance(owner, ir.Block) or owner.operation.name != "stablehlo.constant":
         return None
     return owner.operation
+
+
+def called_function(op: ir.OpView) -> ir.OpView:
+    """The function that a custom call names as its computation."""
+    name = ir.FlatSymbolRefAttr(ir.ArrayAttr(op.attributes["called_computations"])[0]).value
+    root = op.operation
+    while root.parent is not None:
+        root = root.parent.operation
+    return ir.SymbolTable(root)[name]

@@ -58,6 +58,20 @@ class SymbolicValues:
         return None if any(e is None for e in found) else [e for e in found if e is not None]
 
 
+def known_elements(value: ir.Value) -> Elements:
+    """The elements of a shape operand after shape computations were set apart: a constant, a `disc.shape`, a view.
+
+    Raises ValueError for anything else.
+    """
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        raise ValueError("an argument's elements are not known")
+    op = owner.operation
+    if op.name == "stablehlo.reshape":
+        return known_elements(op.operands[0])
+    return dims_of_attr(op.attributes["dims"]) if op.name == "disc.shape" else constant_elements(op)
+
+
 def is_shape_like(type_: ir.Type) -> bool:
     """True for static integer or boolean tensors that are small enough to be shapes."""
     if not isinstance(type_, ir.RankedTensorType) or not isinstance(type_.element_type, ir.IntegerType):
@@ -107,7 +121,8 @@ def _truth(relation: Relation, facts: Facts) -> Expr:
     }[relation.operator]
 
 
-def _constant(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+def constant_elements(op: ir.OpView | ir.Operation) -> Elements:
+    """The elements of an integer `stablehlo.constant`, row-major."""
     attribute = ir.DenseElementsAttr(op.attributes["value"])
     count = math.prod(ir.RankedTensorType(op.results[0].type).shape)
     if attribute.is_splat:
@@ -175,7 +190,7 @@ def _broadcast(values: SymbolicValues, op: ir.OpView) -> Elements | None:
 
 def _concatenate(values: SymbolicValues, op: ir.OpView) -> Elements | None:
     operands = values.operands(op)
-    if operands is None or len(ir.RankedTensorType(op.results[0].type).shape) != 1:
+    if operands is None or ir.IntegerAttr(op.attributes["dimension"]).value != 0:
         return None
     return tuple(e for o in operands for e in o)
 
@@ -205,7 +220,7 @@ _RULES: dict[str, Callable[[SymbolicValues, ir.OpView], Elements | None]] = {
     "stablehlo.clamp": _same_values(lambda low, x, high: Expr.minimum(Expr.maximum(x, low), high)),
     "stablehlo.compare": _compare,
     "stablehlo.concatenate": _concatenate,
-    "stablehlo.constant": _constant,
+    "stablehlo.constant": lambda values, op: constant_elements(op),
     "stablehlo.convert": _convert,
     "stablehlo.divide": _elementwise(lambda facts, a, b: truncated_quotient(a, b, facts)),
     "stablehlo.get_dimension_size": _get_dimension_size,

@@ -19,8 +19,6 @@ FUNCTIONS = {
     "complex": (lambda x: lax.complex(x, x).real, ("n", F), "complex"),
     "fft": (lambda x: jnp.fft.fft(x), ("8", F), "complex64"),
     "convolution": (lambda x: lax.conv(x, jnp.ones((2, 3, 3, 3)), (1, 1), "SAME"), ("1, 3, 8, 8", F), "convolution"),
-    "cumsum": (lambda x: jnp.cumsum(x), ("n", F), "reduce_window"),
-    "pooling": (lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2,), (1,), "VALID"), ("9", F), "reduce_window"),
     "random": (lambda x: x + lax.rng_bit_generator(jnp.zeros(4, jnp.uint32), (3,))[1], ("3", "uint32"), "rng"),
     "float8": (lambda x: x.astype(jnp.float8_e4m3fn).astype(jnp.float32), ("n", F), "f8E4M3FN"),
     "int4": (lambda x: x.astype(jnp.int4).astype(jnp.int32), ("n", "int32"), "i4"),
@@ -52,14 +50,6 @@ TEXTS = {
         """%c = stablehlo.constant dense<true> : tensor<i1>
         %r = "stablehlo.if"(%c) ({ stablehlo.return %x : tensor<4xf32> }, { stablehlo.return %x : tensor<4xf32> })
           : (tensor<i1>) -> tensor<4xf32>"""
-    ),
-    "reduce_window": text_program(
-        """%z = stablehlo.constant dense<0.0> : tensor<f32>
-        %r = "stablehlo.reduce_window"(%x, %z) <{window_dimensions = array<i64: 1>}> ({
-          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-            %s = stablehlo.add %a, %b : tensor<f32>
-            stablehlo.return %s : tensor<f32>
-        }) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>"""
     ),
     "a body that uses values from outside": text_program(
         """%z = stablehlo.constant dense<0.0> : tensor<f32>

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from shlo_disc.lowering.index_rules import choices, folds, movement
+from shlo_disc.lowering.index_rules import choices, folds, movement, windows
 from shlo_disc.lowering.index_rules.folds import nest
 from shlo_disc.lowering.index_rules.rule import Rule
 
-INDEX_RULES: dict[str, Rule] = {**movement.RULES, **choices.RULES, **folds.RULES}
+INDEX_RULES: dict[str, Rule] = {**movement.RULES, **choices.RULES, **folds.RULES, **windows.RULES}
 
 __all__ = ["INDEX_RULES", "nest"]

@@ -8,9 +8,19 @@ facts flow backwards to the arguments.
 
 from __future__ import annotations
 
+from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.propagation import Rule
-from shlo_disc.shape_dialect.rules import contractions, data_movement, elementwise
+from shlo_disc.shape_dialect.rules import contractions, data_movement, elementwise, windows
 
-RULES: dict[str, Rule] = {**elementwise.RULES, **data_movement.RULES, **contractions.RULES}
+RULES: dict[str, Rule] = {**elementwise.RULES, **data_movement.RULES, **contractions.RULES, **windows.RULES}
 
-__all__ = ["RULES"]
+
+def rule_of(op: ir.OpView) -> Rule:
+    """The rule of an op; that of a custom call goes by its target, as `@target`."""
+    name = op.operation.name
+    if name == "stablehlo.custom_call":
+        name = "@" + ir.StringAttr(op.attributes["call_target_name"]).value
+    return RULES[name]
+
+
+__all__ = ["RULES", "rule_of"]

@@ -6,8 +6,8 @@ Types are annotated and shape operands are `disc.shape` when these patterns run,
 
 from __future__ import annotations
 
-from shlo_disc.transforms.expand import sorting
+from shlo_disc.transforms.expand import sorting, windows
 
-PATTERNS = [*sorting.PATTERNS]
+PATTERNS = [*sorting.PATTERNS, *windows.PATTERNS]
 
 __all__ = ["PATTERNS"]

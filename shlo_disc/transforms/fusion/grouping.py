@@ -48,6 +48,8 @@ class Grouping:
             self._join_dot(op)
         elif op.name in ("stablehlo.scatter", "stablehlo.sort"):
             self._absorb_producers(op, self._alone(op, op.name.removeprefix("stablehlo.")))
+        elif op.name == "stablehlo.reduce_window":
+            self._alone(op, "window")
         else:
             self._data_movement(op)
 

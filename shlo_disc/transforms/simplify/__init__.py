@@ -13,7 +13,7 @@ from shlo_disc.transforms.regions import close_regions
 from shlo_disc.transforms.simplify import data_movement, dot
 from shlo_disc.transforms.simplify.materialize_shapes import materialize_shapes
 
-CLEAN = "builtin.module(func.func(canonicalize{max-iterations=4},cse))"
+CLEAN = "builtin.module(func.func(canonicalize{max-iterations=4},cse),symbol-dce)"
 
 PATTERNS = [*data_movement.PATTERNS, *dot.PATTERNS]
 

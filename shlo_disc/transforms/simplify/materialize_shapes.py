@@ -38,9 +38,13 @@ def _materialize(op: ir.OpView, elements: Elements) -> ir.Value | None:
         if all(e.constant is not None for e in elements):
             return _constant(tensor, elements)
         is_boolean = str(tensor.element_type) == "i1"
-        if is_boolean or tensor.rank > 1:
+        if is_boolean:
             return None
-        return ShapeOp(dims_attr(elements), result=tensor).results[0]
+        if tensor.rank < 2:
+            return ShapeOp(dims_attr(elements), result=tensor).results[0]
+        flat = ir.RankedTensorType.get([len(elements)], tensor.element_type)
+        row = ShapeOp(dims_attr(elements), result=flat).results[0]
+        return ir.Operation.create("stablehlo.reshape", results=[tensor], operands=[row]).results[0]
 
 
 def _constant(tensor: ir.RankedTensorType, elements: Elements) -> ir.Value:

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ops over sliding windows: each element of the result folds the elements of its window, those that exist."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from shlo_disc.lowering.elements import Elements, Positions
+from shlo_disc.lowering.index_rules.folds import nest
+from shlo_disc.lowering.index_rules.rule import Rule
+from shlo_disc.lowering.positions import Position, index_constant
+from shlo_disc.lowering.reduction import Combiner
+from shlo_disc.mlir import arith, ir
+from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.windows import Window, window_of
+
+
+def conjunction(e: Elements, conditions: list[ir.Value]) -> ir.Value | None:
+    """All of `conditions`, scalars and vectors mixed; None when there are none."""
+    result: ir.Value | None = None
+    for condition in conditions:
+        if result is None:
+            result = condition
+            continue
+        if isinstance(result.type, ir.VectorType) or isinstance(condition.type, ir.VectorType):
+            result, condition = e.splat(result), e.splat(condition)
+        result = arith.andi(result, condition)
+    return result
+
+
+def window_position(
+    e: Elements, window: Window, axis: int, size: ir.Value, position: Position, index: ir.Value | None
+) -> tuple[Position, list[ir.Value]]:
+    """Where element `index` of the window at `position` lies in the operand, and the conditions that it is there."""
+    if window.is_trivial(axis):
+        return position, []
+    stride, dilation = window.stride[axis], window.dilation[axis]
+    place = e.math.scale(position, e.size_of(stride), stride.constant)
+    if index is not None:
+        place = e.math.add(place, arith.muli(index, e.size_of(dilation)))
+    if not window.is_padded(axis):
+        return place, []
+    zero = index_constant(0)
+    place = e.math.add(place, arith.subi(zero, e.size_of(window.low[axis])))
+    conditions = [e.math.compare(arith.CmpIPredicate.sge, place, zero)]
+    if window.base_dilation[axis].constant != 1:
+        place, rest = e.math.divmod(place, e.size_of(window.base_dilation[axis]))
+        conditions.append(e.math.compare(arith.CmpIPredicate.eq, rest, zero))
+    conditions.append(e.math.compare(arith.CmpIPredicate.slt, place, size))
+    return place, conditions
+
+
+def _reduce_window(e: Elements, op: ir.OpView, value: ir.Value, positions: Positions) -> ir.Value:
+    """Positions outside of the operand are passed over, as in XLA.
+
+    The specification fills them with the initial value, which is no difference: it is neutral in the body.
+    """
+    count = len(op.results)
+    inputs, inits = list(op.operands)[:count], list(op.operands)[count:]
+    dims: Dims = dims_of(inputs[0])
+    window = window_of(op)
+    combiner = Combiner(op, e.elementwise)
+    wide = any(not p.is_uniform for p in positions)
+    start = [e.splat(e.at(v, ())) if wide else e.at(v, ()) for v in inits]
+    axes = [a for a in range(len(dims)) if window.size[a].constant != 1]
+
+    def body(indices: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
+        index_of = dict(zip(axes, indices, strict=True))
+        places, conditions = [], []
+        for axis, position in enumerate(positions):
+            size = e.size_of(dims[axis])
+            place, found = window_position(e, window, axis, size, position, index_of.get(axis))
+            places.append(place)
+            conditions += found
+        inside = conjunction(e, conditions)
+        with nullcontext() if inside is None else e.only_where(inside):
+            elements = [e.at(v, tuple(places)) for v in inputs]
+        combined = combiner.combine(carried, [e.splat(v) for v in elements] if wide else elements)
+        if inside is None:
+            return combined
+        return [e.select(inside, new, old) for new, old in zip(combined, carried, strict=True)]
+
+    results = combiner.rounded(nest(e, [e.size_of(window.size[a]) for a in axes], start, body))
+    return results[list(op.results).index(value)]
+
+
+RULES: dict[str, Rule] = {"stablehlo.reduce_window": _reduce_window}

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Windowed ops whose windows are operands become the ops whose windows are attributes."""
+
+from __future__ import annotations
+
+from shlo_disc.mlir import ir, rewrite
+from shlo_disc.shape_dialect.regions import called_function
+from shlo_disc.shape_dialect.values import known_elements
+from shlo_disc.shape_dialect.windows import window_of_operands
+from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
+
+
+def dynamic_reduce_window(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
+    """`custom_call @stablehlo.dynamic_reduce_window`, which jax.export emits, is a `reduce_window`."""
+    if ir.StringAttr(op.attributes["call_target_name"]).value != "stablehlo.dynamic_reduce_window":
+        return NO_MATCH
+    window = window_of_operands([known_elements(v) for v in list(op.operands)[-5:]])
+    with rewriter.ip, op.location:
+        new = ir.Operation.create(
+            "stablehlo.reduce_window",
+            results=[r.type for r in op.results],
+            operands=list(op.operands)[:-5],
+            attributes=window.attributes(),
+            regions=1,
+        )
+        _copy_body(called_function(op).regions[0].blocks[0], new.regions[0])
+        rewriter.replace_op(op, new)
+    return None
+
+
+def _copy_body(source: ir.Block, region: ir.Region) -> None:
+    body = ir.Block.create_at_start(region, [a.type for a in source.arguments])
+    mapping = dict(zip(source.arguments, body.arguments, strict=True))
+    *ops, terminator = source.operations
+    with ir.InsertionPoint(body):
+        for op in ops:
+            clone = op.operation.clone()
+            for position, value in enumerate(op.operands):
+                clone.operands[position] = mapping[value]
+            mapping.update(zip(op.results, clone.results, strict=True))
+        ir.Operation.create("stablehlo.return", operands=[mapping[v] for v in terminator.operands])
+
+
+PATTERNS: list[tuple[str, Pattern]] = [("stablehlo.custom_call", dynamic_reduce_window)]

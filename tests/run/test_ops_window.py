@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sliding windows: pooling, any body, strides, both dilations, padding of either sign, windows of symbolic size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from jax import lax
+from jax import numpy as jnp
+
+import shlo_disc
+from tests.run.op_check import (
+    Sizes,
+    assert_same,
+    check,
+    check_text,
+    dtype_of,
+    mlir_dtype,
+    random_array,
+    small_integers,
+    tensor_text,
+)
+
+IMAGES: list[Sizes] = [
+    {"b": b, "h": h, "w": w, "c": c}
+    for b, h, w, c in [(1, 1, 1, 1), (2, 2, 3, 15), (1, 7, 5, 16), (3, 5, 16, 17), (1, 13, 17, 33), (2, 8, 31, 4)]
+]
+
+SMALLEST = dict.fromkeys(("float32", "bfloat16", "float64", "float16"), -np.inf) | {"int32": -(2**31), "uint8": 0}
+
+
+def max_pool(x: jax.Array, window: tuple[int, ...], strides: tuple[int, ...], padding: Any) -> jax.Array:
+    least = np.array(SMALLEST[x.dtype.name], x.dtype)
+    return lax.reduce_window(x, least, lax.max, window, strides, padding)
+
+
+@pytest.mark.parametrize("dtype", SMALLEST)
+def test_max_pooling(dtype: str) -> None:
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        return (
+            max_pool(x, (1, 3, 3, 1), (1, 2, 2, 1), "SAME"),
+            max_pool(x, (1, 2, 3, 1), (1, 1, 2, 1), ((0, 0), (1, 0), (1, 1), (0, 0))),
+            max_pool(x, (1, 1, 1, 2), (1, 1, 1, 1), "SAME"),
+        )
+
+    check(function, [("b, h, w, c", dtype)], IMAGES if dtype == "float32" else IMAGES[::2])
+
+
+def test_pooling_along_the_last_axes() -> None:
+    """Images stored channels first: vectors run along the stride, so they gather."""
+
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        return max_pool(x, (1, 1, 3, 3), (1, 1, 2, 2), "SAME"), max_pool(x, (1, 1, 2, 2), (1, 1, 1, 1), "SAME")
+
+    check(function, [("b, c, h, w", "float32")], IMAGES)
+
+
+def test_average_pooling_with_what_surrounds_it() -> None:
+    def function(x: jax.Array, y: jax.Array) -> jax.Array:
+        z = jnp.maximum(x * y, 0)
+        total = lax.reduce_window(z, np.float32(0), lax.add, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+        count = lax.reduce_window(jnp.ones_like(z), np.float32(0), lax.add, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+        return total / count + 1
+
+    check(function, [("b, h, w, c", "float32"), ("c", "float32")], IMAGES, ulps=16)
+
+
+def window_program(dtype: str, shape: str, result: str, attributes: str, body: str, count: int = 1) -> str:
+    """`@main(inputs..., inits...)` around one reduce_window of `count` values."""
+    kind = mlir_dtype(dtype)
+    tensor, scalar = f"tensor<{shape}x{kind}>", f"tensor<{kind}>"
+    values = [f"%x{i}" for i in range(count)] + [f"%i{i}" for i in range(count)]
+    types = [tensor] * count + [scalar] * count
+    pairs = [f"{v}: {t}" for v, t in zip(values, types, strict=True)]
+    arguments = ", ".join(f"%p{i}: {scalar}" for i in range(2 * count))
+    results = ", ".join([f"tensor<{result}x{kind}>"] * count)
+    returned = ", ".join(f"%r#{i}" for i in range(count)) if count > 1 else "%r"
+    name = f"%r:{count}" if count > 1 else "%r"
+    return f"""func.func @main({", ".join(pairs)}) -> ({results}) {{
+      {name} = "stablehlo.reduce_window"({", ".join(values)}) <{{{attributes}}}> ({{
+        ^bb0({arguments}):
+          {body.replace("TYPE", scalar)}
+      }}) : ({", ".join(types)}) -> ({results})
+      return {returned} : {results} }}"""
+
+
+ADD = "%s = stablehlo.add %p0, %p1 : TYPE\n stablehlo.return %s : TYPE"
+WINDOWS: dict[str, tuple[str, str, str]] = {
+    "strides and dilations": (
+        "?x?x3", "?x?x3",
+        "window_dimensions = array<i64: 2, 3, 1>, window_strides = array<i64: 2, 1, 1>, "
+        "base_dilations = array<i64: 1, 2, 1>, window_dilations = array<i64: 2, 1, 1>, "
+        "padding = dense<[[1, 2], [0, 1], [0, 0]]> : tensor<3x2xi64>",
+    ),
+    "every dilation": (
+        "?x?", "?x?",
+        "window_dimensions = array<i64: 2, 3>, base_dilations = array<i64: 3, 2>, "
+        "window_dilations = array<i64: 2, 3>, padding = dense<[[2, 1], [4, 5]]> : tensor<2x2xi64>",
+    ),
+    "negative padding": (
+        "?x?", "?x?",
+        "window_dimensions = array<i64: 2, 2>, window_strides = array<i64: 1, 2>, "
+        "padding = dense<[[-1, 1], [1, -2]]> : tensor<2x2xi64>",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ("float32", "int32", "float64", "uint8", "int64"))
+@pytest.mark.parametrize("name", WINDOWS)
+def test_strides_dilations_and_padding(name: str, dtype: str) -> None:
+    """The initial value counts once a window, as in XLA: holes and padding hold nothing."""
+    shape, result, attributes = WINDOWS[name]
+    text = window_program(dtype, shape, result, attributes, ADD)
+    rank = shape.count("?")
+    calls = []
+    for sizes in [(5, 6), (7, 17), (16, 33), (6, 5)]:
+        dims = (*sizes[:rank], 3) if shape.endswith("3") else sizes
+        calls.append([small_integers(dims, dtype), small_integers((), dtype, 7) + dtype_of(dtype).type(1)])
+    check_text(text, calls)
+
+
+def test_a_body_of_several_values() -> None:
+    body = """%c = stablehlo.compare GE, %p0, %p2 : (TYPE, TYPE) -> tensor<i1>
+      %v = stablehlo.select %c, %p0, %p2 : tensor<i1>, TYPE
+      %t = stablehlo.add %p1, %p3 : TYPE
+      stablehlo.return %v, %t : TYPE, TYPE"""
+    attributes = (
+        "window_dimensions = array<i64: 3, 2>, window_strides = array<i64: 2, 1>, "
+        "padding = dense<[[1, 1], [0, 1]]> : tensor<2x2xi64>"
+    )
+    text = window_program("int32", "?x?", "?x?", attributes, body, count=2)
+    zero = np.array(0, np.int32)
+    calls = [
+        [random_array((m, n), "int32", 1), small_integers((m, n), "int32", 2), np.array(-(2**31), np.int32), zero]
+        for m, n in [(1, 1), (4, 15), (5, 17), (9, 33)]
+    ]
+    check_text(text, calls)
+
+
+def test_a_body_with_its_own_constants() -> None:
+    def function(x: jax.Array) -> jax.Array:
+        return lax.reduce_window(
+            x, np.int32(-(2**31)), lambda a, b: jnp.maximum(a, b) * jnp.int32(1) + jnp.int32(0), (3,), (1,), "SAME"
+        )
+
+    check(function, [("n", "int32")], [{"n": n} for n in (1, 2, 16, 17, 40)])
+
+
+@pytest.mark.parametrize("padding", ("VALID", "SAME"))
+def test_windows_of_symbolic_size(padding: str) -> None:
+    def function(x: jax.Array) -> jax.Array:
+        return lax.reduce_window(x, np.int32(0), lax.add, (1, x.shape[0], 2), (1, 1, 1), padding)
+
+    sizes = [{"m": m, "n": n} for m, n in [(1, 2), (2, 5), (3, 17), (5, 33)]]
+    check(function, [("m, n + 6, n", "int32")], sizes)
+
+
+def test_results_without_elements() -> None:
+    """A window larger than its operand fits nowhere; an operand without elements has only padding."""
+    attributes = "window_dimensions = array<i64: 3, 2>, padding = dense<[[0, 0], [1, 1]]> : tensor<2x2xi64>"
+    executable = shlo_disc.compile(window_program("float32", "?x?", "?x?", attributes, ADD))
+    one = np.array(1, np.float32)
+    assert executable(np.ones((2, 5), np.float32), one).shape == (0, 6)
+    assert executable(np.ones((0, 5), np.float32), one).shape == (0, 6)
+    assert_same(executable(np.ones((4, 0), np.float32), one), np.full((2, 1), 1, np.float32))
+
+
+def test_a_body_that_cannot_be_compiled_is_refused() -> None:
+    text = f"""func.func @main(%x: {tensor_text((4,), "float32")}, %y: tensor<f32>) -> tensor<4xf32> {{
+      %r = "stablehlo.reduce_window"(%x, %y) <{{window_dimensions = array<i64: 1>}}> ({{
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %s = stablehlo.add %y, %b : tensor<f32>
+          stablehlo.return %s : tensor<f32>
+      }}) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+      return %r : tensor<4xf32> }}"""
+    with pytest.raises(shlo_disc.UnsupportedError, match="values from outside"):
+        shlo_disc.compile(text)
