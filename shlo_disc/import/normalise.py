@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import ir, passmanager
+from shlo_disc.shape_dialect.carried import remove_invariants
+from shlo_disc.shape_dialect.regions import all_blocks
 
 NORMALISE = "builtin.module(func.func(stablehlo-legalize-composite-to-call),inline{default-pipeline=},symbol-dce,cse)"
 
@@ -32,11 +34,15 @@ def normalise(module: ir.Module) -> None:
     except ir.MLIRError as error:
         found = [d.message.strip() for d in error.error_diagnostics]
         raise ProgramError(f"the program cannot be normalised: {'; '.join(found) or error}") from None
-    _remove_barriers(entry)
+    if len(entry.regions[0].blocks) == 1:
+        block = entry.regions[0].blocks[0]
+        for inner in all_blocks(block):
+            _remove_barriers(inner)
+        remove_invariants(block)
 
 
-def _remove_barriers(entry: ir.OpView) -> None:
-    for op in list(entry.regions[0].blocks[0].operations):
+def _remove_barriers(block: ir.Block) -> None:
+    for op in list(block.operations):
         if op.operation.name == "stablehlo.optimization_barrier":
             for result, operand in zip(op.results, op.operands, strict=True):
                 result.replace_all_uses_with(operand)

@@ -10,7 +10,7 @@ from shlo_disc.mlir import ir
 from shlo_disc.registry import TABLE
 from shlo_disc.shape_dialect.locations import operation_name, source_line
 from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.regions import called_function, captured, constant_of
+from shlo_disc.shape_dialect.regions import all_values, called_function, captured, constant_of
 from shlo_disc.shape_dialect.types import dims_of_attr
 
 from .signature import DTYPES, Signature
@@ -36,7 +36,7 @@ def check_supported(module: ir.Module, entry: ir.OpView) -> None:
         found += _op_problems(op)
     if found:
         raise UnsupportedError(list(dict.fromkeys(found)))
-    for value in _values(entry):
+    for value in all_values(entry.regions[0].blocks[0]):
         _check_encoding(ir.RankedTensorType(value.type))
 
 
@@ -59,12 +59,6 @@ def _argument_problems(entry: ir.OpView) -> list[Unsupported]:
         for position, argument in enumerate(entry.regions[0].blocks[0].arguments)
         for dtype in sorted(_foreign_dtypes([argument], DTYPES))
     ]
-
-
-def _values(entry: ir.OpView) -> Iterator[ir.Value]:
-    yield from entry.regions[0].blocks[0].arguments
-    for op in entry.regions[0].blocks[0].operations:
-        yield from op.results
 
 
 def _check_encoding(tensor: ir.RankedTensorType) -> None:

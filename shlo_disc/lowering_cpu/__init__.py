@@ -7,7 +7,7 @@ of which the same facts hold, uses the kernel that exists.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,7 +19,21 @@ from shlo_disc.lowering_cpu.constants import dense_bytes
 from shlo_disc.lowering_cpu.dot import BlasDot, match_blas
 from shlo_disc.lowering_cpu.entry import write_entry
 from shlo_disc.lowering_cpu.few_rows_dot import entry_text, is_few, kernel_text, match_few_rows
-from shlo_disc.lowering_cpu.host import Check, DotCall, Launch, Place, Words, write_plan, write_run
+from shlo_disc.lowering_cpu.host import (
+    COPY,
+    Branch,
+    Check,
+    Copy,
+    DotCall,
+    Launch,
+    Loop,
+    Place,
+    Step,
+    Words,
+    copy_text,
+    write_plan,
+    write_run,
+)
 from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame
 from shlo_disc.lowering_cpu.loop_kernel import build_loop
 from shlo_disc.lowering_cpu.row_kernel import build_rows
@@ -29,7 +43,9 @@ from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts
-from shlo_disc.shape_dialect.types import Dims, parse_dim
+from shlo_disc.shape_dialect.op_sets import CONTROL
+from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks, terminator_of
+from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, element_type_of, parse_dim, product
 from shlo_disc.transforms.views import root
 
 SERIAL_WORK = 60_000
@@ -84,31 +100,68 @@ class Lowering:
 
     # ---- the host program -------------------------------------------------------------------------------------------
 
-    def steps(self, places: dict[ir.Value, Place]) -> list[Launch | DotCall]:
-        """One step for each call of the entry function."""
-        steps: list[Launch | DotCall] = []
-        for call in entry_block(self.source).operations:
-            if call.operation.name != "func.call":
-                continue
-            callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-            fusion = self.functions[callee]
-            inputs = [places[root(v)] for v in call.operands]
-            outputs = [places[r] for r in call.results]
-            blas = match_blas(fusion) if callee.startswith("dot") else None
-            if blas is not None:
-                steps += self._dot(blas, (inputs[blas.lhs], inputs[blas.rhs], outputs[0]))
-            else:
-                steps.append(self._launch(fusion, [*inputs, *outputs]))
-        return steps
+    def steps(self, block: ir.Block, places: dict[ir.Value, Place]) -> tuple[Step, ...]:
+        """The steps of the calls, loops and branches of a block."""
+        steps: list[Step] = []
+        for op in block.operations:
+            if op.operation.name == "func.call":
+                steps += self._call(op, places)
+            elif op.operation.name == "stablehlo.while":
+                steps += self._loop(op, places)
+            elif op.operation.name in CONTROL:
+                steps.append(self._branch(op, places))
+        return tuple(steps)
 
-    def _dot(self, dot: BlasDot, buffers: tuple[Place, ...]) -> list[Launch | DotCall]:
+    def _call(self, call: ir.OpView, places: dict[ir.Value, Place]) -> list[Step]:
+        callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        fusion = self.functions[callee]
+        inputs = [places[root(v)] for v in call.operands]
+        outputs = [places[r] for r in call.results]
+        blas = match_blas(fusion) if callee.startswith("dot") else None
+        if blas is not None:
+            return self._dot(blas, (inputs[blas.lhs], inputs[blas.rhs], outputs[0]))
+        return [self._launch(fusion, [*inputs, *outputs])]
+
+    def _loop(self, loop: ir.OpView, places: dict[ir.Value, Place]) -> list[Step]:
+        condition, body = nested_blocks(loop)
+        start = self._copies(loop.operands, loop.results, places)
+        before = self.steps(condition, places)
+        goes_on = places[root(terminator_of(condition).operands[0])]
+        steps = self.steps(body, places)
+        steps += self._copies(terminator_of(body).operands, loop.results, places)
+        return [*start, Loop(before, goes_on, steps)]
+
+    def _branch(self, op: ir.OpView, places: dict[ir.Value, Place]) -> Branch:
+        index = places[root(op.operands[0])]
+        branches = [
+            self.steps(block, places) + self._copies(terminator_of(block).operands, op.results, places)
+            for block in nested_blocks(op)
+        ]
+        if op.operation.name == "stablehlo.if":
+            return Branch(index, 8, tuple(reversed(branches)))
+        return Branch(index, 32, tuple(branches))
+
+    def _copies(
+        self, sources: Iterable[ir.Value], targets: Iterable[ir.Value], places: dict[ir.Value, Place]
+    ) -> tuple[Step, ...]:
+        """What is not yet where it has to be."""
+        steps: list[Step] = []
+        for source, target in zip(sources, targets, strict=True):
+            here, there = places[root(source)], places[target]
+            if here != there:
+                size = self.facts.simplify(product(dims_of(target)) * bytes_of(element_type_of(target)))
+                steps.append(Copy(here, there, size))
+                self.launches.append((COPY, "copy"))
+        return tuple(steps)
+
+    def _dot(self, dot: BlasDot, buffers: tuple[Place, ...]) -> list[Step]:
         """A BLAS call, a launch of the kernel for few rows, or both where only the plan can tell which."""
         few = match_few_rows(dot, self.options.vector_bits)
         if few is None:
             self.launches.append(("blas_dot", "dot"))
             return [DotCall(tuple(dot.words(dot.m.size)), buffers)]
         taken = is_few(dot.m.size, self.facts)
-        steps: list[Launch | DotCall] = []
+        steps: list[Step] = []
         if taken.constant != 1:
             rows = self.facts.simplify(dot.m.size * (1 - taken))
             steps.append(DotCall(tuple(dot.words(rows)), buffers))
@@ -158,7 +211,7 @@ def lower(
         lowering = Lowering(module, facts, options)
         constants: list[bytes] = []
         places = _places(module, kept, len(arguments), len(results), constants)
-        steps = lowering.steps(places)
+        steps = lowering.steps(entry_block(module), places)
         arena = parse_dim(ir.StringAttr(module.operation.attributes["disc.arena_bytes"]).value)
         words = Words([arena, *(d for dims in (*arguments, *results) for d in dims)])
         for check in checks:
@@ -172,6 +225,9 @@ def lower(
         names = [k.name for k in lowering.entries]
         for dtype in sorted(lowering.few_rows_dtypes):
             names.append(lowering.append_few_rows_kernel(dtype))
+        if (COPY, "copy") in lowering.launches:
+            append_text(lowering.target, copy_text(), [])
+            names.append(COPY)
         entries = [f"llvm.func @{name}_entry(!llvm.ptr, i64, i64)" for name in names]
         append_text(lowering.target, plan, [])
         append_text(lowering.target, run, entries)
@@ -196,16 +252,18 @@ def _places(
     places: dict[ir.Value, Place] = {
         value: Place("buffer", leaf) for value, leaf in zip(block.arguments, kept, strict=True)
     }
-    for op in block.operations:
+    for op in (op for inner in all_blocks(block) for op in inner.operations):
         if op.operation.name == "stablehlo.constant":
             places[op.results[0]] = Place("buffer", arguments + results + len(constants))
             attribute = ir.DenseElementsAttr(op.attributes["value"])
             constants.append(dense_bytes(attribute, ir.RankedTensorType(op.results[0].type)))
-        elif op.operation.name == "func.call":
+        elif op.operation.name in CONTROL | {"func.call"}:
             for result, entry in zip(op.results, ir.ArrayAttr(op.attributes["disc.buffers"]), strict=True):
                 entry = ir.DictAttr(entry)
                 if ir.StringAttr(entry["space"]).value == "result":
                     places[result] = Place("buffer", arguments + ir.IntegerAttr(entry["index"]).value)
                 else:
                     places[result] = Place("arena", 0, parse_dim(ir.StringAttr(entry["offset"]).value))
+            for nested in nested_blocks(op):
+                places.update({a: places[r] for a, r in zip(nested.arguments, op.results, strict=False)})
     return places

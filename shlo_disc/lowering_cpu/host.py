@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The host program: `disc_plan` (sizes, checks, offsets) and `disc_run` (fill the arguments, launch).
 
-Both are straight-line code in the LLVM dialect. Everything that depends on sizes alone is computed by `disc_plan`, once
-per new shape, into words that the runtime remembers; `disc_run` only loads them. All size arithmetic is checked for
-overflow.
+Both are code in the LLVM dialect, `disc_plan` without a branch. Everything that depends on sizes alone is computed by
+`disc_plan`, once per new shape, into words that the runtime remembers; `disc_run` only loads them. All size arithmetic
+is checked for overflow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from shlo_disc.shape_dialect.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Symbol
+from shlo_disc.shape_dialect.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Symbol, ceildiv
 from shlo_disc.shape_dialect.facts import Relation
 
 
@@ -203,32 +204,67 @@ class DotCall:
     buffers: tuple[Place, ...]
 
 
-class RunWriter:
-    """Writes `disc_run`."""
+@dataclass(frozen=True)
+class Copy:
+    """The contents of one buffer to another."""
 
-    def __init__(self, words: Words, capacity: int):
+    source: Place
+    target: Place
+    bytes: Expr
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Steps that compute the condition, a byte at `condition`; while it is not 0 the body's steps follow."""
+
+    before: tuple[Step, ...]
+    condition: Place
+    body: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The steps of one branch, chosen by an integer of `bits` at `index`; the last one for any other index."""
+
+    index: Place
+    bits: int
+    branches: tuple[tuple[Step, ...], ...]
+
+
+Step = Launch | DotCall | Copy | Loop | Branch
+
+
+class RunWriter:
+    """Writes `disc_run`.
+
+    Sizes, addresses and, inside of loops and branches, whole argument blocks are the same whenever they are needed:
+    they are computed once, before the outermost loop or branch that uses them.
+    """
+
+    def __init__(self, words: Words, shared: int):
         self.words = words
-        self.lines: list[str] = []
+        self.once: list[str] = []
+        self.lines = self.once
         self.count = 0
+        self.labels = 0
+        self.block_words = shared
         self.known: dict[object, str] = {}
-        size = self.constant(max(1, capacity))
-        self.block = self._op(f"llvm.alloca {size} x i64 : (i64) -> !llvm.ptr")
         self.function = {name: self._function(i) for i, name in enumerate(("launch", "dot"))}
 
-    def _op(self, text: str) -> str:
+    def _op(self, text: str, lines: list[str] | None = None) -> str:
         self.count += 1
         name = f"%r{self.count}"
-        self.lines.append(f"  {name} = {text}")
+        (self.lines if lines is None else lines).append(f"  {name} = {text}")
         return name
 
     def _once(self, key: object, text: str) -> str:
         if key not in self.known:
-            self.known[key] = self._op(text)
+            self.known[key] = self._op(text, self.once)
         return self.known[key]
 
-    def constant(self, number: int) -> str:
-        """An i64 constant."""
-        return self._once(("constant", number), f"llvm.mlir.constant({number} : i64) : i64")
+    def constant(self, number: int, bits: int = 64) -> str:
+        """An integer constant."""
+        return self._once(("constant", number, bits), f"llvm.mlir.constant({number} : i{bits}) : i{bits}")
 
     def _function(self, index: int) -> str:
         address = self._op(f"llvm.getelementptr %rt[{index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr")
@@ -238,70 +274,171 @@ class RunWriter:
         """A constant, or the word that the plan computed."""
         if e.constant is not None:
             return self.constant(e.constant)
-        if e not in self.known:
-            place = self.words.place(e)
-            address = self._op(f"llvm.getelementptr %words[{place}] : (!llvm.ptr) -> !llvm.ptr, i64")
-            self.known[e] = self._op(f"llvm.load {address} : !llvm.ptr -> i64")
-        return self.known[e]
+        place = self.words.place(e)
+        address = self._once(("word", place), f"llvm.getelementptr %words[{place}] : (!llvm.ptr) -> !llvm.ptr, i64")
+        return self._once(e, f"llvm.load {address} : !llvm.ptr -> i64")
 
     def pointer(self, place: Place) -> str:
         """The address of a buffer."""
-        if place in self.known:
-            return self.known[place]
-        if place.space == "buffer":
-            address = self._op(f"llvm.getelementptr %buffers[{place.index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr")
-            self.known[place] = self._op(f"llvm.load {address} : !llvm.ptr -> !llvm.ptr")
-        else:
+        if place.space == "arena":
             offset = self.size(place.offset)
-            self.known[place] = self._op(f"llvm.getelementptr %arena[{offset}] : (!llvm.ptr, i64) -> !llvm.ptr, i8")
-        return self.known[place]
-
-    def _put(self, word: int, value: str, type_: str) -> None:
+            return self._once(place, f"llvm.getelementptr %arena[{offset}] : (!llvm.ptr, i64) -> !llvm.ptr, i8")
         address = self._once(
-            ("block", word), f"llvm.getelementptr {self.block}[{word}] : (!llvm.ptr) -> !llvm.ptr, i64"
+            ("buffer", place.index),
+            f"llvm.getelementptr %buffers[{place.index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr",
         )
-        self.lines.append(f"  llvm.store {value}, {address} : {type_}, !llvm.ptr")
+        return self._once(place, f"llvm.load {address} : !llvm.ptr -> !llvm.ptr")
 
-    def launch(self, launch: Launch) -> None:
-        """Fill the argument block and launch."""
-        for word, place in enumerate(launch.buffers):
-            self._put(word, self.pointer(place), "!llvm.ptr")
-        for word, size in enumerate(launch.sizes, len(launch.buffers)):
-            self._put(word, self.size(size), "i64")
-        kernel = self._once(("kernel", launch.kernel), f"llvm.mlir.addressof @{launch.kernel}_entry : !llvm.ptr")
-        total, grain = self.size(launch.total), self.size(launch.grain)
+    # ---- argument blocks --------------------------------------------------------------------------------------------
+
+    def _filled(self, values: Sequence[tuple[str, str]]) -> str:
+        """A block of words with these values and types.
+
+        Straight-line code fills one block again and again; a loop or branch has blocks that are filled before it.
+        """
+        if self.lines is self.once:
+            self._fill(0, values)
+            return self._address(0)
+        key = ("filled", *values)
+        if key not in self.known:
+            first = self.block_words
+            self.block_words += len(values)
+            self._fill(first, values)
+            self.known[key] = self._address(first)
+        return self.known[key]
+
+    def _fill(self, first: int, values: Sequence[tuple[str, str]]) -> None:
+        for word, (value, type_) in enumerate(values, first):
+            self.once.append(f"  llvm.store {value}, {self._address(word)} : {type_}, !llvm.ptr")
+
+    def _address(self, word: int) -> str:
+        return self._once(("block", word), f"llvm.getelementptr %block[{word}] : (!llvm.ptr) -> !llvm.ptr, i64")
+
+    # ---- steps ------------------------------------------------------------------------------------------------------
+
+    def write(self, steps: Sequence[Step]) -> None:
+        """All of `steps`, in order."""
+        for step in steps:
+            if isinstance(step, Launch):
+                values = [(self.pointer(p), "!llvm.ptr") for p in step.buffers]
+                values += [(self.size(s), "i64") for s in step.sizes]
+                self._launch(step.kernel, self._filled(values), step.total, step.grain)
+            elif isinstance(step, DotCall):
+                self._dot(step)
+            elif isinstance(step, Copy):
+                values = [(self.pointer(step.target), "!llvm.ptr"), (self.pointer(step.source), "!llvm.ptr")]
+                values.append((self.size(step.bytes), "i64"))
+                self._launch(COPY, self._filled(values), ceildiv(step.bytes, COPY_BYTES), Expr.const(COPY_GRAIN))
+            elif isinstance(step, Loop):
+                self._loop(step)
+            else:
+                self._branch(step)
+
+    def _launch(self, name: str, block: str, total: Expr, grain: Expr) -> None:
+        types = ": (!llvm.ptr, i64, i64) -> ()"
+        if total.constant == 1:
+            self.lines.append(f"  llvm.call @{name}_entry({block}, {self.constant(0)}, {self.constant(1)}) {types}")
+            return
+        kernel = self._once(("kernel", name), f"llvm.mlir.addressof @{name}_entry : !llvm.ptr")
         self.lines.append(
-            f"  llvm.call {self.function['launch']}(%rt, {kernel}, {self.block}, {total}, {grain}) "
+            f"  llvm.call {self.function['launch']}(%rt, {kernel}, {block}, {self.size(total)}, {self.size(grain)}) "
             ": !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64) -> ()"
         )
 
-    def dot(self, call: DotCall) -> None:
-        """Fill a DiscDot and call the runtime's dot."""
-        for word, size in enumerate(call.words):
-            self._put(word, self.size(size), "i64")
-        for word, place in enumerate(call.buffers, len(call.words)):
-            self._put(word, self.pointer(place), "!llvm.ptr")
-        self.lines.append(
-            f"  llvm.call {self.function['dot']}(%rt, {self.block}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()"
-        )
+    def _dot(self, call: DotCall) -> None:
+        values = [(self.size(w), "i64") for w in call.words] + [(self.pointer(p), "!llvm.ptr") for p in call.buffers]
+        block = self._filled(values)
+        self.lines.append(f"  llvm.call {self.function['dot']}(%rt, {block}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()")
+
+    # ---- loops and branches -----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _nested(self) -> Iterator[int]:
+        """Lines go behind everything that they need once; gives a number for the labels."""
+        outermost = self.lines is self.once
+        if outermost:
+            self.lines = []
+        self.labels += 1
+        yield self.labels
+        if outermost:
+            self.once.extend(self.lines)
+            self.lines = self.once
+
+    def _loop(self, loop: Loop) -> None:
+        with self._nested() as number:
+            self.lines += [f"  llvm.br ^condition{number}", f"^condition{number}:"]
+            self.write(loop.before)
+            goes_on = self._truth(loop.condition)
+            self.lines += [f"  llvm.cond_br {goes_on}, ^body{number}, ^exit{number}", f"^body{number}:"]
+            self.write(loop.body)
+            self.lines += [f"  llvm.br ^condition{number}", f"^exit{number}:"]
+
+    def _branch(self, branch: Branch) -> None:
+        with self._nested() as number:
+            pointer = self.pointer(branch.index)
+            index = self._op(f"llvm.load {pointer} : !llvm.ptr -> i{branch.bits}")
+            last = len(branch.branches) - 1
+            cases = ", ".join(f"{i}: ^branch{number}_{i}" for i in range(last))
+            self.lines.append(f"  llvm.switch {index} : i{branch.bits}, ^branch{number}_{last} [{cases}]")
+            for position, steps in enumerate(branch.branches):
+                self.lines.append(f"^branch{number}_{position}:")
+                self.write(steps)
+                self.lines.append(f"  llvm.br ^exit{number}")
+            self.lines.append(f"^exit{number}:")
+
+    def _truth(self, place: Place) -> str:
+        byte = self._op(f"llvm.load {self.pointer(place)} : !llvm.ptr -> i8")
+        return self._op(f'llvm.icmp "ne" {byte}, {self.constant(0, 8)} : i8')
 
     def text(self) -> str:
         """The function."""
-        body = "\n".join(self.lines)
+        body = "\n".join(self.once)
         arguments = "%rt: !llvm.ptr, %buffers: !llvm.ptr, %words: !llvm.ptr, %arena: !llvm.ptr"
-        return f"llvm.func @disc_run({arguments}) {{\n{body}\n  llvm.return\n}}"
+        block = (
+            f"  %block_words = llvm.mlir.constant({max(1, self.block_words)} : i64) : i64\n"
+            "  %block = llvm.alloca %block_words x i64 : (i64) -> !llvm.ptr"
+        )
+        return f"llvm.func @disc_run({arguments}) {{\n{block}\n{body}\n  llvm.return\n}}"
 
 
-def write_run(steps: Sequence[Launch | DotCall], words: Words) -> str:
+COPY = "copy_bytes"
+"""The kernel of a `Copy`: its words are the target, the source and the number of bytes."""
+
+COPY_BYTES = 1 << 16
+COPY_GRAIN = 8
+
+
+def copy_text() -> str:
+    """The entry point of the copying kernel, whose work items are blocks of `COPY_BYTES` bytes."""
+    return f"""llvm.func @{COPY}_entry(%args: !llvm.ptr, %begin: i64, %end: i64) {{
+  %target = llvm.load %args : !llvm.ptr -> !llvm.ptr
+  %source_word = llvm.getelementptr %args[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  %source = llvm.load %source_word : !llvm.ptr -> !llvm.ptr
+  %total_word = llvm.getelementptr %args[2] : (!llvm.ptr) -> !llvm.ptr, i64
+  %total = llvm.load %total_word : !llvm.ptr -> i64
+  %block = llvm.mlir.constant({COPY_BYTES} : i64) : i64
+  %first = llvm.mul %begin, %block : i64
+  %behind = llvm.mul %end, %block : i64
+  %last = "llvm.intr.smin"(%behind, %total) : (i64, i64) -> i64
+  %bytes = llvm.sub %last, %first : i64
+  %to = llvm.getelementptr %target[%first] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  %from = llvm.getelementptr %source[%first] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  "llvm.intr.memcpy"(%to, %from, %bytes) <{{isVolatile = false}}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
+  llvm.return
+}}"""
+
+
+def write_run(steps: Sequence[Step], words: Words) -> str:
     """The text of `disc_run`."""
-    capacity = max(
-        (len(s.buffers) + (len(s.sizes) if isinstance(s, Launch) else len(s.words)) for s in steps),
-        default=0,
-    )
-    writer = RunWriter(words, capacity)
-    for step in steps:
-        if isinstance(step, Launch):
-            writer.launch(step)
-        else:
-            writer.dot(step)
+    writer = RunWriter(words, max(map(_block_words, steps), default=0))
+    writer.write(steps)
     return writer.text()
+
+
+def _block_words(step: Step) -> int:
+    """The words of the argument block of a step outside of loops and branches."""
+    if isinstance(step, Launch):
+        return len(step.buffers) + len(step.sizes)
+    if isinstance(step, DotCall):
+        return len(step.buffers) + len(step.words)
+    return 3

@@ -21,7 +21,7 @@ from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.shape_dialect.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.facts import Facts
 from shlo_disc.shape_dialect.locations import operation_name, source_line
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.op_sets import CONTROL, ELEMENTWISE
 from shlo_disc.shape_dialect.types import element_type_of
 
 MAX_BLOCKS = 2**31 - 1
@@ -100,15 +100,16 @@ def lower_to_gpu(module: ir.Module, facts: Facts) -> GpuLoweredProgram:
     with ir.Location.unknown():
         lowering = GpuLowering(module, facts)
         fusions = lowering.calls()
-        _check_supported(fusions)
+        _check_supported(entry_block(module), fusions)
         launches = [lowering.launch(fusion) for fusion in fusions]
     if not lowering.target.operation.verify():
         raise CompilerError("lower: the lowered module does not verify")
     return GpuLoweredProgram(lowering.target, launches)
 
 
-def _check_supported(fusions: list[func.FuncOp]) -> None:
-    found = [
+def _check_supported(block: ir.Block, fusions: list[func.FuncOp]) -> None:
+    found = [_unsupported(op) for op in block.operations if op.operation.name in CONTROL]
+    found += [
         _unsupported(op)
         for fusion in fusions
         for op in fusion.entry_block.operations
@@ -122,7 +123,7 @@ def _unsupported(op: ir.OpView) -> Unsupported:
     name, label = op.operation.name, operation_name(op.location)
     return Unsupported(
         f"{name} ({label})" if label else name,
-        str(element_type_of(op.results[0])),
+        str(element_type_of(op.results[0])) if op.results else "",
         source_line(op.location),
         "this op has no kernel for GPUs",
         "compile with target='cpu', or move it out of the compiled function",

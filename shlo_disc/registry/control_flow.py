@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from shlo_disc.registry.dtypes import ALL
-from shlo_disc.registry.row import refused
+from shlo_disc.registry.dtypes import ALL, REAL
+from shlo_disc.registry.row import refused, rows
 
 ROWS = (
-    *refused("while", ALL, "this op has no lowering", "unroll the loop or move it out of the compiled function"),
-    *refused("case if", ALL, "this op has no lowering", "use jnp.where / lax.select, or compile each branch"),
+    *rows("control", "case if while", REAL, spec=ALL, tests="tests/run/test_control_flow.py"),
     *refused("after_all create_token", ALL, "tokens have no lowering"),
 )

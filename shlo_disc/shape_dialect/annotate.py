@@ -8,7 +8,7 @@ ops imply; a second step writes canonical sizes into the types, so that equal si
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from shlo_disc.errors import ProgramError, Unsupported, UnsupportedError
@@ -18,6 +18,7 @@ from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.locations import source_line
 from shlo_disc.shape_dialect.propagation import DataDependentSize, Propagation
+from shlo_disc.shape_dialect.regions import all_values, nested_blocks, terminator_of
 from shlo_disc.shape_dialect.rules import rule_of
 from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.values import SymbolicValues
@@ -93,6 +94,9 @@ def _propagate(block: ir.Block, p: Propagation) -> list[Constraint]:
                 constraints += _assertion(op, p)
                 op.operation.erase()
                 continue
+            if nested_blocks(op):
+                constraints += _propagate_control(op, p)
+                continue
             _infer(op, p)
         except DataDependentSize:
             data_dependent.append(op)
@@ -123,6 +127,38 @@ def _infer(op: ir.OpView, p: Propagation) -> None:
             d if tensor.is_dynamic_dim(axis) else Expr.const(tensor.shape[axis]) for axis, d in enumerate(simplified)
         ]
         result.set_type(tensor_type(known, tensor.element_type))
+
+
+def _propagate_control(op: ir.OpView, p: Propagation) -> list[Constraint]:
+    """Through a loop or a branch: its results have the sizes that every way through it gives them."""
+    blocks = nested_blocks(op)
+    for block in blocks:
+        for argument, start in zip(block.arguments, op.operands, strict=False):
+            _set_dims(argument, dims_of(start), op, p)
+    constraints = [c for block in blocks for c in _propagate(block, p)]
+    is_loop = op.operation.name == "stablehlo.while"
+    sources = list(op.operands) if is_loop else list(terminator_of(blocks[0]).operands)
+    for result, source in zip(op.results, sources, strict=True):
+        _set_dims(result, dims_of(source), op, p)
+    for block in blocks[1:]:
+        for result, returned in zip(op.results, terminator_of(block).operands, strict=True):
+            for a, b in zip(dims_of(returned), dims_of(result), strict=True):
+                p.equal(a, b, op)
+    return constraints
+
+
+def _set_dims(value: ir.Value, dims: Dims, op: ir.OpView, p: Propagation) -> None:
+    """Give `value`, an argument or a result of `op`, the sizes `dims`; what its type states of them must agree."""
+    tensor = ir.RankedTensorType(value.type)
+    if tensor.has_static_shape and all(d.constant is not None for d in dims):
+        return
+    known = []
+    for axis, dim in enumerate(dims):
+        if not tensor.is_dynamic_dim(axis):
+            p.equal(dim, Expr.const(tensor.shape[axis]), op)
+            dim = Expr.const(tensor.shape[axis])
+        known.append(p.facts.simplify(dim))
+    value.set_type(tensor_type(known, tensor.element_type))
 
 
 def _learn_from_static(op: ir.OpView, p: Propagation) -> None:
@@ -160,14 +196,8 @@ def _assertion(op: ir.OpView, p: Propagation) -> list[Constraint]:
     return [Constraint(relation, message, tuple(o[0] for o in operands if o), source_line(op.location))]
 
 
-def _all_values(block: ir.Block) -> Iterator[ir.Value]:
-    yield from block.arguments
-    for op in block.operations:
-        yield from op.results
-
-
 def _make_canonical(block: ir.Block, facts: Facts) -> None:
-    for value in _all_values(block):
+    for value in all_values(block):
         tensor = ir.RankedTensorType(value.type)
         if tensor.encoding is None:
             continue
@@ -189,7 +219,7 @@ def _write_function_type(module: ir.Module) -> None:
 def _write_declarations(module: ir.Module, facts: Facts, constraints: list[Constraint]) -> None:
     constraints = [_rewritten(c, facts) for c in constraints]
     constraints = [c for c in constraints if c.relation.operator != "==" or c.relation.lhs != c.relation.rhs]
-    dims = {d for value in _all_values(entry_block(module)) for d in dims_of(value)}
+    dims = {d for value in all_values(entry_block(module)) for d in dims_of(value)}
     derived = {str(d): d for d in dims if d.constant is None and not d.is_symbol}
     used = {name for d in dims for name in d.symbols()} | {n for c in constraints for n in c.relation.symbols()}
     with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown(module.context):

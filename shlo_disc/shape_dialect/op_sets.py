@@ -14,3 +14,6 @@ ELEMENTWISE = frozenset(
     )
 )  # fmt: skip
 """Every element of the result needs the elements of the operands at the same index, and nothing else."""
+
+CONTROL = frozenset({"stablehlo.case", "stablehlo.if", "stablehlo.while"})
+"""Loops and branches: their regions hold programs, which may use any value from outside."""

@@ -9,15 +9,22 @@ from __future__ import annotations
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.regions import captured, constant_of
+from shlo_disc.shape_dialect.op_sets import CONTROL
+from shlo_disc.shape_dialect.regions import all_blocks, captured, constant_of
 
 
 def close_regions(block: ir.Block) -> None:
-    """Copy the constants that bodies of the block's ops use from outside into those bodies, in place."""
-    for op in block.operations:
-        for region in op.regions:
-            for body in region.blocks:
-                _close(body)
+    """Copy the constants that bodies of the block's ops use from outside into those bodies, in place.
+
+    Loops and branches may use anything from outside; only the bodies in them are closed.
+    """
+    for inner in all_blocks(block):
+        for op in inner.operations:
+            if op.operation.name in CONTROL:
+                continue
+            for region in op.regions:
+                for body in region.blocks:
+                    _close(body)
 
 
 def _close(body: ir.Block) -> None:

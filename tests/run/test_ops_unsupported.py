@@ -13,9 +13,6 @@ from shlo_disc.errors import UnsupportedError
 F = "float32"
 
 FUNCTIONS = {
-    "while": (lambda x: lax.while_loop(lambda y: y.sum() < 9, lambda y: y + 1, x), ("n", F), "stablehlo.while"),
-    "scan": (lambda x: lax.scan(lambda c, _: (c * 2, c), x, None, length=3), ("n", F), "stablehlo.while"),
-    "cond": (lambda x: lax.cond(x[0] > 0, jnp.sin, jnp.cos, x), ("n", F), "stablehlo.case"),
     "complex": (lambda x: lax.complex(x, x).real, ("n", F), "complex"),
     "fft": (lambda x: jnp.fft.fft(x), ("8", F), "complex64"),
     "convolution": (lambda x: lax.conv(x, jnp.ones((2, 3, 3, 3)), (1, 1), "SAME"), ("1, 3, 8, 8", F), "convolution"),
@@ -45,11 +42,6 @@ TEXTS = {
             %b = stablehlo.add %a, %a : tensor<f32>
             stablehlo.return %b : tensor<f32>
         }) : (tensor<4xf32>) -> tensor<4xf32>"""
-    ),
-    "if": text_program(
-        """%c = stablehlo.constant dense<true> : tensor<i1>
-        %r = "stablehlo.if"(%c) ({ stablehlo.return %x : tensor<4xf32> }, { stablehlo.return %x : tensor<4xf32> })
-          : (tensor<i1>) -> tensor<4xf32>"""
     ),
     "a body that uses values from outside": text_program(
         """%z = stablehlo.constant dense<0.0> : tensor<f32>

@@ -10,8 +10,9 @@ Free ops (broadcast, reshape, iota, scalar constants) belong to no cluster: each
 from __future__ import annotations
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.op_sets import CONTROL, ELEMENTWISE
 from shlo_disc.shape_dialect.propagation import integers
+from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.types import Dims, dims_of
 from shlo_disc.transforms.fusion.access import (
     GENERATORS,
@@ -35,8 +36,11 @@ class Grouping:
         self.graph = Graph()
 
     def visit(self, op: ir.Operation) -> None:
-        """Place one op of the entry block."""
-        if op.name == "func.return" or is_free(op) or op.name in GENERATORS:
+        """Place one op of the block."""
+        if op.name in ("func.return", "stablehlo.return") or is_free(op) or op.name in GENERATORS:
+            return
+        if op.name in CONTROL:
+            self.graph.add(self.graph.create("control", ()), op, None, self.producers(op))
             return
         if op.name in ELEMENTWISE:
             self._elementwise(op)
@@ -54,9 +58,10 @@ class Grouping:
             self._data_movement(op)
 
     def producers(self, op: ir.Operation) -> list[Cluster]:
-        """The clusters that an op's operands come from, through free ops."""
+        """The clusters that an op's operands, and what its regions use from outside, come from, through free ops."""
         found = {}
-        for value in op.operands:
+        inner = (i for nested in nested_blocks(op) for b in all_blocks(nested) for i in b.operations)
+        for value in [*op.operands, *(v for i in inner for v in i.operands)]:
             cluster = self._cluster_of(value)
             if cluster is not None:
                 found[cluster.number] = cluster
@@ -129,7 +134,7 @@ class Grouping:
 
     def _fits(self, op: ir.Operation, cluster: Cluster, mapping: DomainMap) -> bool:
         """Complete `mapping` in place; False when the op's sizes do not line up with the cluster's domain."""
-        if cluster.kind in ("dot", "scatter", "sort") or not mapping and cluster.domain:
+        if cluster.kind in ("dot", "scatter", "sort", "control") or not mapping and cluster.domain:
             return False
         dims = dims_of(op.results[0])
         uncovered = [i for i, d in enumerate(dims) if d.constant != 1 and i not in mapping]
@@ -337,13 +342,13 @@ def _users_are_within(op: ir.Operation, allowed: set[ir.Operation]) -> bool:
             user = use.owner.operation
             if user in allowed:
                 continue
-            if user.name == "func.return" or not is_free(user) or not _users_are_within(user, allowed):
+            if not is_free(user) or not _users_are_within(user, allowed):
                 return False
     return True
 
 
 def group(block: ir.Block) -> Graph:
-    """Cluster the ops of an entry block."""
+    """Cluster the ops of one block: the entry block, or one of a loop or branch."""
     grouping = Grouping()
     for op in block.operations:
         grouping.visit(op.operation)

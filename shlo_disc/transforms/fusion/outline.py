@@ -7,24 +7,41 @@ The function's attributes are what the later stages read: `disc.kind`; `disc.col
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect import integer_attr
+from shlo_disc.shape_dialect.op_sets import CONTROL
+from shlo_disc.shape_dialect.regions import is_condition, nested_blocks
 from shlo_disc.shape_dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.transforms.fusion.access import RESHAPES, defining_op, is_free
 from shlo_disc.transforms.fusion.body import Body, ClonedBody, CollapsedBody
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
+from shlo_disc.transforms.fusion.grouping import group
 from shlo_disc.transforms.views import root, view
 
 
 class Outliner:
-    """Rewrites an entry block: clusters become fusions, in an order that respects their dependencies."""
+    """Rewrites a block: clusters become fusions, in an order that respects their dependencies.
 
-    def __init__(self, module: ir.Module, block: ir.Block, graph: Graph):
+    The blocks of a loop or branch have outliners of their own. What they use from outside, the outliner of the block
+    that defines it makes available before the loop or branch: the `anchor` of the inner one.
+    """
+
+    def __init__(
+        self,
+        module: ir.Module,
+        block: ir.Block,
+        graph: Graph,
+        outer: Outliner | None = None,
+        anchor: ir.Operation | None = None,
+    ):
         self.module = module
         self.block = block
-        self.count = 0
+        self.outer = outer
+        self.anchor = anchor
+        self.names: Iterator[int] = itertools.count() if outer is None else outer.names
         self.graph = graph
         self.old = list(block.operations)
         self.position = {op.operation: i for i, op in enumerate(self.old)}
@@ -40,23 +57,34 @@ class Outliner:
                 self._emit(cluster)
             self._return(terminator)
         for op in reversed(self.old[:-1]):
-            if not (op.operation.name == "stablehlo.constant" and op.results[0] in self.materialized):
+            is_buffer = op.operation.name == "stablehlo.constant" and op.results[0] in self.materialized
+            if not is_buffer and op.operation.name not in CONTROL:
                 op.operation.erase()
 
     def _last_position(self, cluster: Cluster) -> int:
         return max(self.position[m] for m in cluster.members)
 
     def _return(self, terminator: ir.OpView) -> None:
+        """Every value that leaves the block is in a buffer of its own, written in this block.
+
+        A condition is only looked at, wherever it is; a loop may carry on with a value that it did not change.
+        """
         returned: set[ir.Value] = set()
+        only_looked_at = is_condition(self.block)
         for position, value in enumerate(terminator.operands):
             new = self.materialize(value)
             source = root(new)
-            owner = defining_op(source)
-            if owner is None or owner.name != "func.call" or source in returned:
+            if not only_looked_at and (source in returned or not self._is_own(source, position)):
                 new = self._copy(new)
                 source = new
             returned.add(source)
             terminator.operands[position] = new
+
+    def _is_own(self, source: ir.Value, position: int) -> bool:
+        owner = defining_op(source)
+        if owner is None:
+            return self.outer is not None and list(self.block.arguments)[position : position + 1] == [source]
+        return owner.block == self.block and owner.name in CONTROL | {"func.call"}
 
     def _copy(self, value: ir.Value) -> ir.Value:
         function, call = self._fusion("loop", [value], [value.type], 0)
@@ -70,27 +98,48 @@ class Outliner:
         if known is not None:
             return known
         op = defining_op(value)
-        if op is None:
-            raise ValueError("a block argument of another block cannot be materialised")
-        if op in self.graph.of_op:
+        if op is None or op not in self.position:
+            self.materialized[value] = self._from_outside(value)
+        elif op in self.graph.of_op:
             self._emit(self.graph.of_op[op])
         elif op.name in RESHAPES:
             self.materialized[value] = view(self.materialize(op.operands[0]), dims_of(value))
         elif op.name == "stablehlo.constant" and not is_free(op):
-            op.move_before(next(iter(self.block.operations)).operation)
+            op.move_before(next(iter(self._outermost().block.operations)).operation)
             self.materialized[value] = value
         else:
             self._emit_body("loop", ClonedBody([op]), [value], op.location)
         return self.materialized[value]
 
+    def _from_outside(self, value: ir.Value) -> ir.Value:
+        if self.outer is None or self.anchor is None:
+            raise ValueError("a block argument of another block cannot be materialised")
+        with ir.InsertionPoint(self.anchor):
+            return self.outer.materialize(value)
+
+    def _outermost(self) -> Outliner:
+        return self if self.outer is None else self.outer._outermost()
+
     def _emit(self, cluster: Cluster) -> None:
         if cluster.number in self.done:
             return
         self.done.add(cluster.number)
+        if cluster.kind == "control":
+            self._emit_control(cluster.members[0])
+            return
         cluster.members.sort(key=self.position.__getitem__)
         body: Body = CollapsedBody.create(cluster) or ClonedBody(cluster.members)
         outputs = self._outputs(cluster)
         self._emit_body(cluster.kind, body, outputs, cluster.members[-1].location, cluster.columns)
+
+    def _emit_control(self, op: ir.Operation) -> None:
+        """A loop or branch stays an op: it reads buffers, and its blocks are outlined one by one."""
+        for position, value in enumerate(op.operands):
+            op.operands[position] = self.materialize(value)
+        op.move_before(self.old[-1].operation)
+        for nested in nested_blocks(op):
+            Outliner(self.module, nested, group(nested), self, op).run()
+        self.materialized.update({result: result for result in op.results})
 
     def _outputs(self, cluster: Cluster) -> list[ir.Value]:
         """What the kernel writes. A scatter or sort writes all of its results, a sort a second copy to work in."""
@@ -105,7 +154,7 @@ class Outliner:
             user = use.owner.operation
             if self.graph.of_op.get(user) is cluster:
                 continue
-            if user.name == "func.return" or not is_free(user):
+            if not is_free(user):
                 return True
             if self._leaves(user.results[0], cluster):
                 return True
@@ -134,8 +183,7 @@ class Outliner:
         self, kind: str, operands: Sequence[ir.Value], types: Sequence[ir.Type], columns: int
     ) -> tuple[func.FuncOp, func.CallOp]:
         """An empty private function and its call at the insertion point."""
-        name = f"{kind}_{self.count}"
-        self.count += 1
+        name = f"{kind}_{next(self.names)}"
         with ir.InsertionPoint(self.module.body):
             type_ = ir.FunctionType.get([v.type for v in operands], list(types))
             function = func.FuncOp(name, type_, visibility="private")

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The `plan` stage: liveness, in-place results and one symbolic arena.
 
-Every call of a kernel gets an attribute `disc.buffers`, one entry per result: `{space = "result", index = 0}` when the
-kernel writes straight into a result of the program, or `{space = "arena", offset = "...", bytes = "..."}`. The module
-gets `disc.arena_bytes`, the size of the one allocation that a call makes. Offsets and sizes are expressions of the
-symbols: one plan holds for every shape. Slots are reused first where the facts prove that the new buffer fits, then
-where it is largest in common; a slot whose tenants cannot be compared is as large as their maximum.
+Every call of a kernel, loop and branch gets an attribute `disc.buffers`, one entry per result: `{space = "result",
+index = 0}` when it is written straight into a result of the program, or `{space = "arena", offset = "...", bytes =
+"..."}`. The module gets `disc.arena_bytes`, the size of the one allocation that a call makes. Offsets and sizes are
+expressions of the symbols: one plan holds for every shape. Slots are reused first where the facts prove that the new
+buffer fits, then where it is largest in common; a slot whose tenants cannot be compared is as large as their maximum.
+
+What a loop carries has one buffer from its start to its last use, which the initial value, every iteration's value and
+the result share where they can: whoever makes the next value writes it there if the present one is not needed any more,
+or is read only at the index that is written. Where they cannot, the values lie in other buffers and are copied when an
+iteration, or a branch, ends: a reader of the plan compares the entries.
 """
 
 from __future__ import annotations
@@ -17,7 +22,10 @@ from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.shape_dialect.dialect import integer_attr
 from shlo_disc.shape_dialect.expr import Expr, round_up
 from shlo_disc.shape_dialect.facts import Facts, Relation
+from shlo_disc.shape_dialect.op_sets import CONTROL
+from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.types import bytes_of, dims_of, element_type_of, product
+from shlo_disc.transforms.memory.liveness import Liveness
 from shlo_disc.transforms.views import root
 
 ALIGNMENT = 64
@@ -25,15 +33,15 @@ ALIGNMENT = 64
 
 @dataclass(eq=False)
 class Slot:
-    """A part of the arena that several buffers use one after the other."""
+    """A part of the arena that several buffers use one after the other, the last one up to the position `until`."""
 
     size: Expr
-    is_free: bool = False
+    until: int = 0
 
 
 @dataclass
 class Buffer:
-    """Where one kernel result lives: a result of the program, or a slot of the arena."""
+    """Where one value lives: a result of the program, or a slot of the arena."""
 
     bytes: Expr
     result: int | None = None
@@ -59,72 +67,121 @@ class MemoryPlan:
 
 
 class Planner:
-    """One walk over the entry block in execution order."""
+    """One walk over the entry block, and the blocks of its loops and branches, in execution order."""
 
     def __init__(self, block: ir.Block, facts: Facts, functions: dict[str, ir.OpView]):
+        self.block = block
         self.facts = facts
         self.functions = functions
         self.plan = MemoryPlan()
-        self.calls = [op for op in block.operations if op.operation.name == "func.call"]
-        terminator = block.operations[len(block.operations) - 1]
-        self.results = {root(v): i for i, v in enumerate(terminator.operands)}
-        self.last_use = self._last_uses()
-
-    def _last_uses(self) -> dict[ir.Value, int]:
-        last: dict[ir.Value, int] = {}
-        for position, call in enumerate(self.calls):
-            for value in call.operands:
-                last[root(value)] = position
-        return last
+        self.live = Liveness.of(block)
 
     def run(self) -> MemoryPlan:
-        """Place every kernel result."""
-        for position, call in enumerate(self.calls):
-            for index, result in enumerate(call.results):
-                self._place(position, call, index, result)
-            for value in {root(v) for v in call.operands} | set(call.results):
-                buffer = self.plan.buffers.get(value)
-                if buffer is not None and buffer.slot is not None and self.last_use.get(value, position) <= position:
-                    buffer.slot.is_free = buffer.slot.is_free or not self._is_taken_over(buffer, value, position)
+        """Place every result."""
+        self._place_block(self.block)
         return self.plan
 
-    def _is_taken_over(self, buffer: Buffer, value: ir.Value, position: int) -> bool:
-        """A later tenant that got this slot in place still needs it."""
-        return any(
-            other.slot is buffer.slot and v != value and self.last_use.get(v, position) > position
-            for v, other in self.plan.buffers.items()
-        )
+    def _place_block(self, block: ir.Block) -> None:
+        for op in block.operations:
+            if op.operation.name == "func.call":
+                for index, result in enumerate(op.results):
+                    self._place_result(op.operation, index, result)
+            elif op.operation.name == "stablehlo.while":
+                self._place_loop(op.operation)
+            elif op.operation.name in CONTROL:
+                self._place_branches(op.operation)
 
-    def _place(self, position: int, call: ir.OpView, index: int, result: ir.Value) -> None:
-        exact = self.facts.simplify(product(dims_of(result)) * bytes_of(element_type_of(result)))
-        if result in self.results:
-            self.plan.buffers[result] = Buffer(exact, result=self.results[result])
-            return
-        size = self.facts.simplify(round_up(exact, ALIGNMENT))
-        slot = self._in_place(position, call, index, result) or self._free_slot(size)
-        if slot is None:
-            slot = Slot(size)
-            self.plan.slots.append(slot)
-        slot.is_free = False
-        self.plan.buffers[result] = Buffer(exact, slot=slot)
+    def _place_result(self, call: ir.Operation, index: int, result: ir.Value) -> None:
+        buffer = self._destination(result, call, index) or self._in_place(call, index, result)
+        self._settle(result, buffer, call, self.live.last_use.get(result, 0))
 
-    def _in_place(self, position: int, call: ir.OpView, index: int, result: ir.Value) -> Slot | None:
-        """The slot of an input that dies here and that the kernel reads only at the index it writes."""
-        function = self.functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
-        if "disc.collapsed" not in function.attributes:
+    def _settle(self, value: ir.Value, buffer: Buffer | None, op: ir.Operation, until: int) -> None:
+        """Put a value that begins with `op` into `buffer`, or into a slot that is free, up to the position `until`."""
+        position = self.live.begin[op]
+        if buffer is None:
+            exact = self.facts.simplify(product(dims_of(value)) * bytes_of(element_type_of(value)))
+            size = self.facts.simplify(round_up(exact, ALIGNMENT))
+            slot = self._free_slot(size, position)
+            if slot is None:
+                slot = Slot(size)
+                self.plan.slots.append(slot)
+            buffer = Buffer(exact, slot=slot)
+        if buffer.slot is not None:
+            buffer.slot.until = max(buffer.slot.until, until, position)
+        self.plan.buffers[value] = buffer
+
+    # ---- loops and branches -----------------------------------------------------------------------------------------
+
+    def _place_loop(self, loop: ir.Operation) -> None:
+        condition, body = nested_blocks(loop)
+        for index, result in enumerate(loop.results):
+            buffer = self._taken_over(loop, index) or self._destination(result, loop, index)
+            self._settle(result, buffer, loop, max(self.live.end[loop], self.live.last_use.get(result, 0)))
+            for argument in (condition.arguments[index], body.arguments[index]):
+                self.plan.buffers[argument] = self.plan.buffers[result]
+        self._place_block(condition)
+        self._place_block(body)
+
+    def _taken_over(self, loop: ir.Operation, index: int) -> Buffer | None:
+        """The buffer of an initial value that nothing else needs."""
+        source = root(loop.operands[index])
+        return self.plan.buffers.get(source) if self.live.init_of.get(source) == (loop, index) else None
+
+    def _place_branches(self, op: ir.Operation) -> None:
+        for index, result in enumerate(op.results):
+            until = max(self.live.end[op], self.live.last_use.get(result, 0))
+            self._settle(result, self._destination(result, op, index), op, until)
+        for branch in nested_blocks(op):
+            self._place_block(branch)
+
+    # ---- where a value should be ------------------------------------------------------------------------------------
+
+    def _destination(self, value: ir.Value, op: ir.Operation, index: int) -> Buffer | None:
+        """Where `value`, result `index` of `op`, has to be in the end, if it can be written there at once."""
+        following = self.live.init_of.get(value)
+        if following is not None:
+            return self._destination(following[0].results[following[1]], op, index)
+        if value not in self.live.returned:
             return None
-        roots = [root(v) for v in call.operands]
-        for value, source in zip(call.operands, roots, strict=True):
+        owner, position = self.live.returned[value]
+        if owner.name == "func.func":
+            return Buffer(self.facts.simplify(product(dims_of(value)) * bytes_of(element_type_of(value))), position)
+        if owner.name == "stablehlo.while":
+            present = nested_blocks(owner)[1].arguments[position]
+            if not self._is_dead(present, op) and not self._may_overwrite(op, index, present):
+                return None
+        return self.plan.buffers[owner.results[position]]
+
+    def _is_dead(self, value: ir.Value, op: ir.Operation) -> bool:
+        return self.live.last_use.get(value, 0) < self.live.begin[op]
+
+    def _may_overwrite(self, op: ir.Operation, index: int, source: ir.Value) -> bool:
+        """Whether result `index` may be written where `source` is, which dies here.
+
+        Kernels may that read it only at the index that they write, and loops that start from it.
+        """
+        operands = [root(v) for v in op.operands]
+        if not self.live.dies_at(source, op) or operands.count(source) != 1:
+            return False
+        position = operands.index(source)
+        if op.name != "func.call":
+            return op.name == "stablehlo.while" and position == index
+        function = self.functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
+        return "disc.collapsed" in function.attributes and op.operands[position].type == op.results[index].type
+
+    def _in_place(self, call: ir.Operation, index: int, result: ir.Value) -> Buffer | None:
+        """The buffer of an input that this kernel may overwrite, and that no other of its results has taken."""
+        taken = [self.plan.buffers[r].slot for r in list(call.results)[:index]]
+        for source in dict.fromkeys(root(v) for v in call.operands):
             buffer = self.plan.buffers.get(source)
-            if buffer is None or buffer.slot is None or self.last_use[source] != position or roots.count(source) != 1:
+            if buffer is None or buffer.slot is None or buffer.slot in taken or isinstance(source.owner, ir.Block):
                 continue
-            taken = any(r in self.plan.buffers and self.plan.buffers[r].slot is buffer.slot for r in call.results)
-            if value.type == result.type and not taken:
-                return buffer.slot
+            if self._may_overwrite(call, index, source):
+                return Buffer(buffer.bytes, slot=buffer.slot)
         return None
 
-    def _free_slot(self, size: Expr) -> Slot | None:
-        free = [s for s in self.plan.slots if s.is_free]
+    def _free_slot(self, size: Expr, position: int) -> Slot | None:
+        free = [s for s in self.plan.slots if s.until < position]
         fitting = [s for s in free if self.facts.prove(Relation.ge(s.size, size)) is True]
         if fitting:
             return min(fitting, key=lambda s: self.facts.estimate(s.size))
@@ -147,10 +204,10 @@ def plan_memory(module: ir.Module, facts: Facts) -> MemoryPlan:
         if op.operation.name == "func.func"
     }
     plan = Planner(block, facts, functions).run()
-    for call in block.operations:
-        if call.operation.name == "func.call":
-            entries = [_entry(plan, plan.buffers[r]) for r in call.results]
-            call.attributes["disc.buffers"] = ir.ArrayAttr.get(entries)
+    for op in (op for inner in all_blocks(block) for op in inner.operations):
+        if op.operation.name in CONTROL | {"func.call"}:
+            entries = [_entry(plan, plan.buffers[r]) for r in op.results]
+            op.attributes["disc.buffers"] = ir.ArrayAttr.get(entries)
     module.operation.attributes["disc.arena_bytes"] = ir.StringAttr.get(str(plan.arena_bytes))
     return plan
 

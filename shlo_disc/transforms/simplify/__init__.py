@@ -11,6 +11,7 @@ from shlo_disc.shape_dialect.facts import Facts
 from shlo_disc.transforms import expand
 from shlo_disc.transforms.regions import close_regions
 from shlo_disc.transforms.simplify import data_movement, dot
+from shlo_disc.transforms.simplify.control_flow import simplify_control_flow
 from shlo_disc.transforms.simplify.materialize_shapes import materialize_shapes
 
 CLEAN = "builtin.module(func.func(canonicalize{max-iterations=4},cse),symbol-dce)"
@@ -23,6 +24,7 @@ def simplify(module: ir.Module, facts: Facts) -> None:
     materialize_shapes(module, facts)
     clean = passmanager.PassManager.parse(CLEAN)
     clean.run(module.operation)
+    simplify_control_flow(entry_block(module))
     _apply(expand.PATTERNS, module)
     _apply(PATTERNS, module)
     clean.run(module.operation)

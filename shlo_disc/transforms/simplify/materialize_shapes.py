@@ -9,6 +9,7 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.shape_dialect.dialect import ShapeOp
 from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.regions import all_blocks
 from shlo_disc.shape_dialect.types import dims_attr
 from shlo_disc.shape_dialect.values import Elements, SymbolicValues
 
@@ -18,7 +19,7 @@ KEPT = {"stablehlo.constant", "disc.shape"}
 def materialize_shapes(module: ir.Module, facts: Facts) -> None:
     """Replace every integer tensor of known elements by a constant or a `disc.shape`, in place."""
     values = SymbolicValues(facts)
-    for op in list(entry_block(module).operations):
+    for op in [op for block in all_blocks(entry_block(module)) for op in block.operations]:
         if not op.results or op.operation.name in KEPT:
             values.visit(op)
             continue

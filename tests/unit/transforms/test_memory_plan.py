@@ -10,13 +10,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from jax import export
+from jax import export, lax
 
 from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.op_sets import CONTROL
+from shlo_disc.shape_dialect.regions import nested_blocks, terminator_of
 from shlo_disc.shape_dialect.types import bytes_of, dims_of, element_type_of, product
 from shlo_disc.transforms.views import root
 
@@ -71,6 +73,123 @@ def test_live_buffers_never_overlap(name: str) -> None:
     for _ in range(8):
         sizes = {n: generator.choice([1, 2, 3, 7, 13, 16, 17, 24]) for n in names}
         assert check_no_overlap(module, sizes) > 3
+
+
+Interval = tuple[str, int, int]
+
+
+class Machine:
+    """Runs a plan on tokens instead of numbers: every value is where its reader looks for it, or the plan is wrong."""
+
+    def __init__(self, module: ir.Module, sizes: dict[str, int], trips: int):
+        self.sizes = sizes
+        self.trips = trips
+        self.arena = Expr.parse(ir.StringAttr(module.operation.attributes["disc.arena_bytes"]).value).evaluate(sizes)
+        self.memory: dict[Interval, object] = {}
+        self.places: dict[ir.Value, Interval] = {}
+        self.tokens: dict[ir.Value, object] = {}
+
+    def place(self, entry: ir.DictAttr, value: ir.Value) -> Interval:
+        size = (product(dims_of(value)) * bytes_of(element_type_of(value))).evaluate(self.sizes)
+        if ir.StringAttr(entry["space"]).value == "result":
+            return f"result {entry['index'].value}", 0, size
+        start = Expr.parse(ir.StringAttr(entry["offset"]).value).evaluate(self.sizes)
+        assert start % 64 == 0
+        assert start + size <= self.arena
+        return "arena", start, start + size
+
+    def write(self, place: Interval, token: object) -> None:
+        space, start, end = place
+        self.memory = {
+            (s, a, b): t for (s, a, b), t in self.memory.items() if s != space or b <= start or end <= a or a == b
+        }
+        if start < end:
+            self.memory[place] = token
+
+    def read(self, value: ir.Value) -> object:
+        source = root(value)
+        token = self.tokens.get(source)
+        if token is not None:
+            _, start, end = self.places[source]
+            assert start == end or self.memory.get(self.places[source]) is token, f"{source} has been overwritten"
+        return token or source
+
+    def define(self, value: ir.Value, place: Interval, token: object | None = None) -> None:
+        self.places[value] = place
+        self.tokens[value] = token or object()
+        self.write(place, self.tokens[value])
+
+    def deliver(self, values: Any, targets: Any, places: list[Interval]) -> None:
+        """`values` are from here on at `places`, as `targets`."""
+        for value, target, place in zip(values, targets, places, strict=True):
+            token = self.read(value)
+            if self.places.get(root(value)) != place:
+                self.write(place, token)
+            self.places[target], self.tokens[target] = place, token
+
+    def run(self, block: ir.Block) -> None:
+        for op in block.operations:
+            if op.operation.name not in CONTROL | {"func.call"}:
+                continue
+            for value in op.operands:
+                self.read(value)
+            entries = [ir.DictAttr(e) for e in op.attributes["disc.buffers"]]
+            places = [self.place(e, v) for e, v in zip(entries, op.results, strict=True)]
+            if op.operation.name == "func.call":
+                for result, place in zip(op.results, places, strict=True):
+                    self.define(result, place)
+            elif op.operation.name == "stablehlo.while":
+                self.loop(op, places)
+            else:
+                branch = nested_blocks(op)[self.trips % len(op.regions)]
+                self.run(branch)
+                self.deliver(terminator_of(branch).operands, op.results, places)
+
+    def loop(self, op: ir.OpView, places: list[Interval]) -> None:
+        condition, body = nested_blocks(op)
+        self.deliver(op.operands, op.results, places)
+        for trip in range(self.trips + 1):
+            for arguments in (condition.arguments, body.arguments):
+                for argument, result in zip(arguments, op.results, strict=True):
+                    self.places[argument], self.tokens[argument] = self.places[result], self.tokens[result]
+            self.run(condition)
+            self.read(terminator_of(condition).operands[0])
+            if trip < self.trips:
+                self.run(body)
+                self.deliver(terminator_of(body).operands, op.results, places)
+
+
+LOOPS = {
+    "swap": lambda x, y, k: lax.fori_loop(0, k, lambda i, c: (c[1], c[0]), (x, y)),
+    "rotate": lambda x, y, k: lax.fori_loop(0, k, lambda i, c: (c[1], c[2], c[0] * c[1]), (x, y, x + y)),
+    "two readers": lambda x, y, k: lax.fori_loop(0, k, lambda i, c: (c[0] + c[1][::-1], c[1] - c[0][::-1]), (x, y)),
+    "outer value": lambda x, y, k: lax.fori_loop(0, k, lambda i, c: (c[1] * 2, y), (x, x)),
+    "nested": lambda x, y, k: lax.fori_loop(
+        0, k, lambda i, c: lax.fori_loop(0, i, lambda j, d: (d[1][::-1], d[0] + jnp.dot(d[1], d[0])), c), (x + y, y)
+    ),
+    "nested, used later": lambda x, y, k: lax.fori_loop(
+        0, k, lambda i, c: (c[1], lax.fori_loop(0, i, lambda j, d: d[::-1] + c[0], c[1]) * c[0]), (x + y, y)
+    ),
+    "branches": lambda x, y, k: lax.fori_loop(
+        0, k, lambda i, c: lax.cond(i > 2, lambda d: (d[1], d[0][::-1] + y), lambda d: d, c), (x, x * y)
+    ),
+    "scan": lambda x, y, k: lax.scan(lambda c, _: (jnp.tanh(c * y), (c, c * k)), x, None, length=4),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("trips", [0, 1, 2, 3])
+def test_loops_and_branches_find_their_values(name: str, trips: int) -> None:
+    (n,) = export.symbolic_shape("n")
+    vector, scalar = jax.ShapeDtypeStruct((n,), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)
+    module = planned(export.export(jax.jit(LOOPS[name]))(vector, vector, scalar))
+    block = entry_block(module)
+    for size in (1, 16, 40):
+        machine = Machine(module, {"n": size}, trips)
+        machine.run(block)
+        for index, value in enumerate(terminator_of(block).operands):
+            machine.read(value)
+            assert machine.places[root(value)][0] == f"result {index}"
 
 
 def test_a_slot_of_incomparable_tenants_is_their_maximum() -> None:

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Branches whose choice is known are opened, and loops carry only what changes."""
+
+from __future__ import annotations
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.carried import remove_invariants
+from shlo_disc.shape_dialect.regions import constant_of, nested_blocks
+
+
+def simplify_control_flow(block: ir.Block) -> None:
+    """Simplify the loops and branches of a block, and those in them, in place."""
+    _open_known_branches(block)
+    remove_invariants(block)
+
+
+def _open_known_branches(block: ir.Block) -> None:
+    for op in list(block.operations):
+        for nested in nested_blocks(op):
+            _open_known_branches(nested)
+        branch = _taken(op)
+        if branch is None:
+            continue
+        *members, terminator = list(branch.operations)
+        for member in members:
+            member.operation.move_before(op.operation)
+        for result, value in zip(op.results, terminator.operands, strict=True):
+            result.replace_all_uses_with(value)
+        op.operation.erase()
+
+
+def _taken(op: ir.OpView) -> ir.Block | None:
+    """The branch that a constant chooses; None when the choice is data, and for any other op."""
+    if op.operation.name not in ("stablehlo.if", "stablehlo.case"):
+        return None
+    constant = constant_of(op.operands[0])
+    if constant is None:
+        return None
+    branches = nested_blocks(op)
+    chosen = int(ir.DenseElementsAttr(constant.attributes["value"]).get_splat_value().value)
+    if op.operation.name == "stablehlo.if":
+        return branches[0 if chosen else 1]
+    return branches[chosen if 0 <= chosen < len(branches) else -1]

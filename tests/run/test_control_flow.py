@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Loops and branches: each compiled once and compared with XLA at many sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import shlo_disc
+from tests.run.op_check import Spec, check, check_text, random_array
+
+F, INT = "float32", "int32"
+SIZES = [{"n": n} for n in (1, 2, 15, 16, 17, 33)]
+TWO = [{"n": n, "m": m} for n, m in [(1, 1), (3, 16), (17, 2), (5, 33)]]
+
+
+def counts(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray:
+    """Floats as usual; integers are small trip counts and choices, 0 among them."""
+    if np.dtype(dtype).kind == "f":
+        return random_array(shape, dtype, seed)
+    return np.full(shape, seed % 10, dtype)
+
+
+def power_iteration(x: jax.Array, steps: jax.Array) -> jax.Array:
+    return lax.fori_loop(0, steps, lambda i, y: y * 0.5 + jnp.sum(x * (i + 1).astype(F)), x)
+
+
+def swap(x: jax.Array, y: jax.Array, steps: jax.Array) -> Any:
+    return lax.fori_loop(0, steps, lambda i, c: (c[1], c[0]), (x, y))
+
+
+def rotate(x: jax.Array, y: jax.Array, steps: jax.Array) -> Any:
+    return lax.fori_loop(0, steps, lambda i, c: (c[1], c[2] + 1, c[0] * c[1]), (x, y, x + y))
+
+
+def same_value_twice(x: jax.Array, y: jax.Array, steps: jax.Array) -> Any:
+    return lax.fori_loop(0, steps, lambda i, c: (c[0] + c[1], c[0] + c[1]), (x, x))
+
+
+def outer_value_returned(x: jax.Array, y: jax.Array, steps: jax.Array) -> Any:
+    return lax.fori_loop(0, steps, lambda i, c: (c[1] * 2, y), (x, x))
+
+
+def two_readers(x: jax.Array, y: jax.Array, steps: jax.Array) -> Any:
+    return lax.fori_loop(0, steps, lambda i, c: (c[0] + c[1][::-1], c[1] - c[0][::-1]), (x, y))
+
+
+def initial_value_used_later(x: jax.Array, y: jax.Array, steps: jax.Array) -> Any:
+    start = jnp.sin(x)
+    end = lax.fori_loop(0, steps, lambda i, c: c[::-1] + start, start)
+    return end, start * y
+
+
+def nested_loops(x: jax.Array, y: jax.Array, steps: jax.Array) -> Any:
+    def outer(i: jax.Array, c: jax.Array) -> jax.Array:
+        return lax.fori_loop(0, i + 1, lambda j, d: d[::-1] + y * j.astype(F), c) * 0.5
+
+    return lax.fori_loop(0, steps, outer, x)
+
+
+def nested_carry(x: jax.Array, y: jax.Array, steps: jax.Array) -> Any:
+    """The inner loop starts from what the outer one carries, and its result goes on as it is."""
+
+    def outer(i: jax.Array, c: Any) -> Any:
+        return lax.fori_loop(0, i, lambda j, d: (d[1], d[0] * 0.5 + y), c)
+
+    return lax.fori_loop(0, steps, outer, (x, y))
+
+
+def branch_in_loop(x: jax.Array, y: jax.Array, steps: jax.Array) -> Any:
+    def body(i: jax.Array, c: jax.Array) -> jax.Array:
+        return lax.cond(i % 2 == 0, lambda d: d * 2 + y, lambda d: d, c)
+
+    return lax.fori_loop(0, steps, body, x)
+
+
+def loop_in_branch(x: jax.Array, y: jax.Array, steps: jax.Array) -> Any:
+    def long(c: jax.Array) -> jax.Array:
+        return lax.fori_loop(0, steps, lambda i, d: jnp.tanh(d) + y[::-1], c)
+
+    return lax.cond(steps > 2, long, lambda c: c + y, x)
+
+
+PAIRS: dict[str, Callable[..., Any]] = {
+    f.__name__: f
+    for f in (
+        swap, rotate, same_value_twice, outer_value_returned, two_readers, initial_value_used_later, nested_loops,
+        nested_carry, branch_in_loop, loop_in_branch,
+    )
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_carried_values(name: str) -> None:
+    sizes = [{"n": n} for n in (1, 17, 2, 16, 33)]
+    specs: list[Spec] = [("n", F), ("n", F), ("", INT)]
+    executable = check(PAIRS[name], specs, sizes, inputs=counts, ulps=4, floor=1)
+    function = jax.jit(PAIRS[name])
+    for steps in (0, 1, 2, 3, 6):
+        x, y = random_array((5,), F, 1), random_array((5,), F, 2)
+        got, want = executable(x, y, np.int32(steps)), function(x, y, np.int32(steps))
+        for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+            np.testing.assert_allclose(a, np.asarray(b), rtol=1e-5, atol=1e-5)
+
+
+def test_loops_whose_trip_count_is_data() -> None:
+    executable = check(power_iteration, [("n", F), ("", INT)], SIZES, inputs=counts, ulps=32, floor=100)
+    x = np.arange(4, dtype=F)
+    assert (executable(x, np.int32(0)) == x).all()
+    assert (executable(x, np.int32(-3)) == x).all()
+
+
+def test_while_stops_on_data() -> None:
+    def collatz(x: jax.Array) -> Any:
+        def step(c: Any) -> Any:
+            y, steps = c
+            going = y > 1
+            y = jnp.where(going, jnp.where(y % 2 == 0, y // 2, 3 * y + 1), y)
+            return y, steps + going
+
+        return lax.while_loop(lambda c: jnp.any(c[0] > 1), step, (x, jnp.zeros_like(x)))
+
+    def numbers(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
+        return np.random.default_rng(seed).integers(1, 50, shape).astype(dtype)
+
+    check(collatz, [("n, 3", INT)], SIZES, inputs=numbers)
+
+
+def test_while_under_vmap_has_a_predicate_for_each_row() -> None:
+    def halve(x: jax.Array) -> jax.Array:
+        return jax.vmap(lambda v: lax.while_loop(lambda u: jnp.sum(u) > 1, lambda u: u * 0.5, v))(x)
+
+    check(halve, [("n, m", F)], TWO, ulps=8, floor=1)
+
+
+# ---- scan -----------------------------------------------------------------------------------------------------------
+
+
+def rnn(x: jax.Array, w: jax.Array, u: jax.Array) -> Any:
+    def step(h: jax.Array, row: jax.Array) -> Any:
+        h = jnp.tanh(row @ w + h @ u)
+        return h, h * 2
+
+    return lax.scan(step, jnp.zeros((x.shape[1], 8), x.dtype), x)
+
+
+def test_scan_of_a_recurrent_network() -> None:
+    check(rnn, [("n, m, 4", F), ("4, 8", F), ("8, 8", F)], TWO, ulps=40, floor=1)
+
+
+@pytest.mark.parametrize("options", [{"reverse": True}, {"unroll": 3}, {"unroll": 2, "reverse": True}], ids=str)
+def test_scan_options(options: dict[str, Any]) -> None:
+    def running(x: jax.Array) -> Any:
+        return lax.scan(lambda c, row: (c + row, (c, row * c)), jnp.ones(x.shape[1], x.dtype), x, **options)
+
+    if "unroll" in options:
+        for n in (1, 7):
+            check(running, [(f"{n}, m", F)], [{"m": 1}, {"m": 17}], ulps=4, floor=1)
+    else:
+        check(running, [("n, m", F)], TWO, ulps=4, floor=1)
+
+
+def test_scan_without_inputs_and_without_outputs() -> None:
+    def powers(x: jax.Array) -> Any:
+        return lax.scan(lambda c, _: (c * x, c), jnp.ones_like(x), None, length=5)
+
+    def last(x: jax.Array) -> Any:
+        return lax.scan(lambda c, row: (c * 0.5 + row, None), jnp.zeros((), x.dtype), x)[0]
+
+    check(powers, [("n", F)], SIZES, ulps=4)
+    check(last, [("n", F)], SIZES, ulps=4, floor=1)
+
+
+def test_scan_over_more_than_one_input_and_several_dtypes() -> None:
+    def both(x: jax.Array, k: jax.Array) -> Any:
+        def step(c: Any, row: Any) -> Any:
+            total, seen = c
+            return (total + row[0], seen | (row[1] > 0)), (row[1] * 2, total.astype(jnp.bfloat16))
+
+        return lax.scan(step, (jnp.zeros(x.shape[1], x.dtype), jnp.zeros(k.shape[1], bool)), (x, k))
+
+    check(both, [("n, m", F), ("n, 3", INT)], TWO, ulps=4, floor=1)
+
+
+def test_gradient_of_a_scan() -> None:
+    def loss(x: jax.Array, w: jax.Array) -> jax.Array:
+        def step(h: jax.Array, row: jax.Array) -> Any:
+            h = jnp.tanh(row * w + h)
+            return h, h
+
+        return jnp.sum(lax.scan(step, jnp.zeros(x.shape[1], x.dtype), x)[1] ** 2)
+
+    check(jax.value_and_grad(loss, argnums=(0, 1)), [("n, m", F), ("m", F)], TWO, ulps=100, floor=1)
+
+
+def test_map_and_associative_scan() -> None:
+    check(
+        lambda x: lax.map(lambda row: jnp.sort(row * 2)[::-1] + jnp.sum(row), x), [("n, m", F)], TWO, ulps=16, floor=1
+    )
+    for n in (1, 2, 7, 16):
+        check(lambda x: lax.associative_scan(jnp.add, x), [(f"{n}, m", F)], [{"m": 3}, {"m": 17}], ulps=8, floor=1)
+
+
+# ---- branches -------------------------------------------------------------------------------------------------------
+
+
+def test_cond_with_values_from_outside() -> None:
+    def choose(x: jax.Array, y: jax.Array, k: jax.Array) -> Any:
+        z = x * y
+        return lax.cond(k > 3, lambda: (z + x, x), lambda: (jnp.flip(z), y)), z
+
+    specs: list[Spec] = [("n, m", F), ("n, m", F), ("", INT)]
+    executable = check(choose, specs, TWO, inputs=counts)
+    x, y = random_array((3, 2), F, 1), random_array((3, 2), F, 2)
+    for k in (0, 9):
+        (first, second), _ = executable(x, y, np.int32(k))
+        np.testing.assert_array_equal(first, np.flip(x * y) if k == 0 else x * y + x)
+        np.testing.assert_array_equal(second, y if k == 0 else x)
+
+
+SWITCH = """
+func.func @main(%k: tensor<i32>, %x: tensor<?xf32>) -> (tensor<?xf32>, tensor<i32>) {
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %r:2 = "stablehlo.case"(%k) ({
+    %a = stablehlo.add %x, %x : tensor<?xf32>
+    stablehlo.return %a, %k : tensor<?xf32>, tensor<i32>
+  }, {
+    %a = stablehlo.negate %x : tensor<?xf32>
+    stablehlo.return %a, %one : tensor<?xf32>, tensor<i32>
+  }, {
+    %b = stablehlo.add %k, %one : tensor<i32>
+    stablehlo.return %x, %b : tensor<?xf32>, tensor<i32>
+  }) : (tensor<i32>) -> (tensor<?xf32>, tensor<i32>)
+  return %r#0, %r#1 : tensor<?xf32>, tensor<i32>
+}
+"""
+
+
+def test_an_index_out_of_range_takes_the_last_branch() -> None:
+    calls = [
+        [np.int32(k), random_array((n,), F, n)] for n in (1, 16, 17) for k in (0, 1, 2, 3, -1, 2**31 - 1, -(2**31))
+    ]
+    check_text(SWITCH, calls)
+
+
+def test_switch_and_nested_conds() -> None:
+    def nested(x: jax.Array, k: jax.Array) -> jax.Array:
+        def inner(v: jax.Array) -> jax.Array:
+            return lax.cond(v[0] > 0, jnp.exp, lambda u: lax.cond(k > 1, jnp.negative, jnp.abs, u), v)
+
+        return lax.switch(k, [inner, lambda v: v * 3, inner, jnp.flip], x)
+
+    executable = check(nested, [("n", F), ("", INT)], SIZES, inputs=counts, ulps=4)
+    for k in range(-1, 5):
+        for sign in (1, -1):
+            x = np.abs(random_array((9,), F, k + 2)) * np.float32(sign)
+            want = np.asarray(jax.jit(nested)(x, np.int32(k)))
+            np.testing.assert_allclose(executable(x, np.int32(k)), want, rtol=1e-6)
+
+
+def test_a_branch_that_is_known_is_opened() -> None:
+    def constant(x: jax.Array) -> jax.Array:
+        return lax.cond(x.shape[0] > 0, jnp.sin, jnp.cos, x)
+
+    executable = shlo_disc.compile(jax.jit(constant), args=(("n", F),))
+    assert "stablehlo.if" not in executable.as_text("simplify")
+    assert "stablehlo.case" not in executable.as_text("simplify")
+
+
+# ---- sizes ----------------------------------------------------------------------------------------------------------
+
+
+def test_sizes_that_a_loop_carries_are_known_in_it() -> None:
+    text = """
+    func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %half = stablehlo.constant dense<0.5> : tensor<f32>
+      %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+      %r:3 = stablehlo.while(%i = %zero, %size = %n, %v = %x) : tensor<i32>, tensor<i32>, tensor<?xf32>
+      cond {
+        %p = stablehlo.compare LT, %i, %size : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      } do {
+        %s = stablehlo.reshape %size : (tensor<i32>) -> tensor<1xi32>
+        %h = stablehlo.dynamic_broadcast_in_dim %half, %s, dims = [] : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
+        %w = stablehlo.multiply %v, %h : tensor<?xf32>
+        %j = stablehlo.add %i, %one : tensor<i32>
+        stablehlo.return %j, %size, %w : tensor<i32>, tensor<i32>, tensor<?xf32>
+      }
+      return %r#2 : tensor<?xf32>
+    }
+    """
+    check_text(text, [[random_array((n,), F, n)] for n in (1, 2, 17, 5)])
+
+
+def test_a_loop_that_grows_what_it_carries_is_refused_by_name() -> None:
+    text = """
+    func.func @main(%x: tensor<?xf32>, %k: tensor<i1>) -> tensor<?xf32> {
+      %r:2 = stablehlo.while(%v = %x, %p = %k) : tensor<?xf32>, tensor<i1>
+      cond {
+        stablehlo.return %p : tensor<i1>
+      } do {
+        %c = stablehlo.constant dense<1.0> : tensor<1xf32>
+        %w = stablehlo.concatenate %v, %c, dim = 0 : (tensor<?xf32>, tensor<1xf32>) -> tensor<?xf32>
+        %q = stablehlo.not %p : tensor<i1>
+        stablehlo.return %w, %q : tensor<?xf32>, tensor<i1>
+      }
+      return %r#0 : tensor<?xf32>
+    }
+    """
+    with pytest.raises(shlo_disc.ProgramError, match=r"stablehlo.while at line 3: the sizes .* must be equal"):
+        shlo_disc.compile(text)
+
+
+def test_a_counter_is_no_size() -> None:
+    text = """
+    func.func @main(%x: tensor<?xf32>) -> tensor<i32> {
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %five = stablehlo.constant dense<5> : tensor<i32>
+      %r = stablehlo.while(%i = %one) : tensor<i32>
+      cond {
+        %p = stablehlo.compare LT, %i, %five : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      } do {
+        %s = stablehlo.reshape %i : (tensor<i32>) -> tensor<1xi32>
+        %v = stablehlo.dynamic_iota %s, dim = 0 : (tensor<1xi32>) -> tensor<?xi32>
+        %zero = stablehlo.constant dense<0> : tensor<i32>
+        %t = stablehlo.reduce(%v init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<?xi32>, tensor<i32>) -> tensor<i32>
+        %j = stablehlo.add %i, %t : tensor<i32>
+        stablehlo.return %j : tensor<i32>
+      }
+      return %r : tensor<i32>
+    }
+    """  # noqa: E501
+    with pytest.raises(shlo_disc.UnsupportedError, match="dynamic_iota"):
+        shlo_disc.compile(text)
+
+
+# ---- programs with loops inside --------------------------------------------------------------------------------------
+
+
+def test_random_bits_by_threefry() -> None:
+    def draw(key: jax.Array, x: jax.Array) -> Any:
+        return jax.random.uniform(jax.random.wrap_key_data(key), x.shape) + x
+
+    def inputs(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
+        return np.array([seed, 7 * seed + 1], dtype) if dtype == "uint32" else random_array(shape, dtype, seed)
+
+    check(draw, [("2", "uint32"), ("n, 4", F)], SIZES, inputs=inputs, ulps=1)
+
+
+def test_matrix_power() -> None:
+    def power(x: jax.Array, k: jax.Array) -> jax.Array:
+        def body(c: Any) -> Any:
+            result, base, exponent = c
+            result = lax.cond(exponent % 2 == 1, lambda: result @ base, lambda: result)
+            return result, base @ base, exponent // 2
+
+        start = (jnp.eye(x.shape[0], dtype=x.dtype), x * 0.1, k)
+        return lax.while_loop(lambda c: c[2] > 0, body, start)[0]
+
+    check(power, [("n, n", F), ("", INT)], SIZES, inputs=counts, ulps=200, floor=1)
+
+
+def test_a_loop_is_refused_for_gpus() -> None:
+    with pytest.raises(shlo_disc.UnsupportedError, match=r"stablehlo\.while.*no kernel for GPUs"):
+        shlo_disc.compile(jax.jit(power_iteration), args=(("n", F), ("", INT)), target="cuda:sm_90")
+
+
+def test_stages_of_a_program_with_loops_can_be_read_again() -> None:
+    executable = shlo_disc.compile(jax.jit(nested_carry), args=(("n", F), ("n", F), ("", INT)))
+    from shlo_disc.mlir import ir
+    from shlo_disc.shape_dialect.dialect import make_context
+
+    for stage in ("import", "annotate", "simplify", "fuse", "plan", "lower"):
+        with make_context():
+            assert ir.Module.parse(executable.as_text(stage)).operation.verify()
+    assert {k.kind for k in executable.kernels} <= {"loop", "copy"}
