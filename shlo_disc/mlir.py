@@ -7,6 +7,8 @@ bindings can be swapped in by editing one file.
 
 from __future__ import annotations
 
+import sys
+
 from torch_mlir import ir, passmanager, rewrite
 from torch_mlir._mlir_libs import _stablehlo as stablehlo
 from torch_mlir.dialects import arith, ext, func, gpu, llvm, math, memref, nvvm, scf, vector
@@ -17,3 +19,6 @@ __all__ = [
 ]  # fmt: skip
 
 stablehlo.register_stablehlo_passes()
+
+# For every op they wrap, the bindings import the Python module of its dialect until they find one.
+sys.modules.setdefault("torch_mlir.dialects.stablehlo", stablehlo)

@@ -129,12 +129,6 @@ def _foreign_dtypes(values: Sequence[ir.Value], lowered: Collection[str]) -> set
     return dtypes
 
 
-def _check_bitcast(op: ir.OpView) -> str | None:
-    source, result = op.operands[0].type, op.results[0].type
-    same = ir.RankedTensorType(source).rank == ir.RankedTensorType(result).rank
-    return None if same else "a bitcast that changes the rank has no lowering"
-
-
 def _check_constant(op: ir.OpView) -> str | None:
     inline = isinstance(op.attributes["value"], ir.DenseElementsAttr)
     return None if inline else "a constant whose elements are not in the program has no lowering"
@@ -152,7 +146,7 @@ def _check_dot(op: ir.OpView) -> str | None:
 
 
 def _check_body(op: ir.OpView) -> str | None:
-    """The bodies of a reduction, scatter or sort: scalar ops on their own arguments and constants."""
+    """The bodies of a map, reduction, scatter or sort: scalar ops on their own arguments and constants."""
     for region in op.regions:
         blocks = list(region.blocks)
         if len(blocks) != 1:
@@ -173,11 +167,16 @@ def _check_called_body(op: ir.OpView) -> str | None:
     return _check_body(called_function(op))
 
 
+def _check_map(op: ir.OpView) -> str | None:
+    """As `_check_body`; a map of no tensors would have no size."""
+    return _check_body(op) if op.operands else "a map without operands has no lowering"
+
+
 _EXTRA_CHECKS = {
     "@stablehlo.dynamic_reduce_window": _check_called_body,
-    "stablehlo.bitcast_convert": _check_bitcast,
     "stablehlo.constant": _check_constant,
     "stablehlo.dot_general": _check_dot,
+    "stablehlo.map": _check_map,
     "stablehlo.reduce": _check_body,
     "stablehlo.reduce_window": _check_body,
     "stablehlo.scatter": _check_body,

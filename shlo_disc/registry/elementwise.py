@@ -40,5 +40,5 @@ ROWS = (
     *rows("elementwise", "clamp compare convert select", REAL, spec=ALL, tests=_INTS),
     *rows("elementwise", "bitcast_convert", REAL, spec=ALL, tests=_INTS),
     *refused("complex imag real", _ANY_FLOAT | COMPLEX, "complex numbers have no lowering", "compute with pairs"),
-    *refused("map", ALL, "this op has no lowering", "apply the function directly: it is elementwise"),
+    *rows("expand", "map", REAL, spec=ALL, tests=_INTS),
 )

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 from shlo_disc.registry.dtypes import BOOL, FLOAT, INT
-from shlo_disc.registry.row import refused
+from shlo_disc.registry.row import Row, refused, rows
+
+_TESTS = "tests/run/test_ops_rng.py"
 
 ROWS = (
-    *refused("rng", BOOL | INT | FLOAT, "this op has no lowering", "use jax.random"),
-    *refused("rng_bit_generator", INT | FLOAT, "this op has no lowering"),
+    *rows("expand", "rng_bit_generator", INT | FLOAT, tests=_TESTS),
+    Row("@stablehlo.dynamic_rng_bit_generator", "expand", INT | FLOAT, INT | FLOAT, tests=_TESTS),
+    *refused("rng", BOOL | INT | FLOAT, "its state is hidden and differs from call to call", "use jax.random"),
 )

@@ -16,10 +16,8 @@ FUNCTIONS = {
     "complex": (lambda x: lax.complex(x, x).real, ("n", F), "complex"),
     "fft": (lambda x: jnp.fft.fft(x), ("8", F), "complex64"),
     "convolution": (lambda x: lax.conv(x, jnp.ones((2, 3, 3, 3)), (1, 1), "SAME"), ("1, 3, 8, 8", F), "convolution"),
-    "random": (lambda x: x + lax.rng_bit_generator(jnp.zeros(4, jnp.uint32), (3,))[1], ("3", "uint32"), "rng"),
     "float8": (lambda x: x.astype(jnp.float8_e4m3fn).astype(jnp.float32), ("n", F), "f8E4M3FN"),
     "int4": (lambda x: x.astype(jnp.int4).astype(jnp.int32), ("n", "int32"), "i4"),
-    "bitcast": (lambda x: lax.bitcast_convert_type(x, jnp.uint8), ("n", F), "bitcast that changes the rank"),
 }
 
 
@@ -36,13 +34,6 @@ def text_program(body: str, result: str = "tensor<4xf32>", arguments: str = "%x:
 
 
 TEXTS = {
-    "map": text_program(
-        """%r = "stablehlo.map"(%x) <{dimensions = array<i64: 0>}> ({
-          ^bb0(%a: tensor<f32>):
-            %b = stablehlo.add %a, %a : tensor<f32>
-            stablehlo.return %b : tensor<f32>
-        }) : (tensor<4xf32>) -> tensor<4xf32>"""
-    ),
     "a body that uses values from outside": text_program(
         """%z = stablehlo.constant dense<0.0> : tensor<f32>
         %q = stablehlo.reduce(%y init: %z) across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>

@@ -10,9 +10,15 @@ from __future__ import annotations
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.propagation import Rule
-from shlo_disc.shape_dialect.rules import contractions, data_movement, elementwise, windows
+from shlo_disc.shape_dialect.rules import contractions, data_movement, elementwise, random, windows
 
-RULES: dict[str, Rule] = {**elementwise.RULES, **data_movement.RULES, **contractions.RULES, **windows.RULES}
+RULES: dict[str, Rule] = {
+    **elementwise.RULES,
+    **data_movement.RULES,
+    **contractions.RULES,
+    **windows.RULES,
+    **random.RULES,
+}
 
 
 def rule_of(op: ir.OpView) -> Rule:

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.propagation import Propagation, Rule
-from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of
 
 
 def _same(positions: Sequence[int]) -> Rule:
@@ -43,7 +44,16 @@ def _sizes_of_operand(position: int) -> Rule:
 
 
 def _bitcast_convert(p: Propagation, op: ir.OpView) -> list[Dims]:
-    return [dims_of(op.operands[0])]
+    """A last axis holds the parts of the wider type."""
+    dims = dims_of(op.operands[0])
+    source, result = (ir.RankedTensorType(v.type) for v in (op.operands[0], op.results[0]))
+    ratio = bytes_of(source.element_type) / bytes_of(result.element_type)
+    if ratio == 1:
+        return [dims]
+    if ratio > 1:
+        return [(*dims, Expr.const(int(ratio)))]
+    p.equal(dims[-1], Expr.const(int(1 / ratio)), op)
+    return [dims[:-1]]
 
 
 RULES: dict[str, Rule] = {
@@ -56,6 +66,7 @@ RULES: dict[str, Rule] = {
     "stablehlo.dynamic_iota": _sizes_of_operand(0),
     "stablehlo.get_dimension_size": _static,
     "stablehlo.iota": _static,
+    "stablehlo.map": _same(()),
     "stablehlo.reverse": _same(()),
     "stablehlo.select": _select,
     "stablehlo.sort": _same(()),

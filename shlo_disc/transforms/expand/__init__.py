@@ -6,8 +6,14 @@ Types are annotated and shape operands are `disc.shape` when these patterns run,
 
 from __future__ import annotations
 
-from shlo_disc.transforms.expand import sorting, windows
+from shlo_disc.transforms.expand import bitcast, map, random, sorting, windows
 
-PATTERNS = [*sorting.PATTERNS, *windows.PATTERNS]
+PATTERNS = [
+    *bitcast.PATTERNS,
+    *map.PATTERNS,
+    *random.PATTERNS,
+    *sorting.PATTERNS,
+    *windows.PATTERNS,
+]
 
 __all__ = ["PATTERNS"]

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Bitcasts between element types of different widths: shifts of unsigned integers. The first part is the lowest."""
+
+from __future__ import annotations
+
+from shlo_disc.mlir import ir, rewrite
+from shlo_disc.shape_dialect.types import bytes_of, dims_of, element_type_of
+from shlo_disc.transforms.expand import build
+from shlo_disc.transforms.expand.build import convert, elementwise
+from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
+from shlo_disc.transforms.views import broadcast
+
+
+def _bits(element: ir.Type) -> ir.IntegerType:
+    return ir.IntegerType.get_unsigned(8 * bytes_of(element))
+
+
+def bitcast_that_changes_rank(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
+    """Parts are shifted out along a further axis, or the last axis is shifted together."""
+    source, target = element_type_of(op.operands[0]), element_type_of(op.results[0])
+    if bytes_of(source) == bytes_of(target):
+        return NO_MATCH
+    with rewriter.ip, op.location:
+        value = convert(op.operands[0], _bits(source), "bitcast_convert")
+        parts = _split if bytes_of(source) > bytes_of(target) else _join
+        rewriter.replace_op(op, [convert(parts(value, op.results[0]), target, "bitcast_convert")])
+    return None
+
+
+def _split(value: ir.Value, result: ir.Value) -> ir.Value:
+    dims, wide, part = dims_of(result), _bits(element_type_of(value)), _bits(element_type_of(result))
+    axis = len(dims) - 1
+    index = build.iota(dims, wide, axis)
+    amount = elementwise("multiply", index, build.constant(part.width, wide, dims))
+    shifted = elementwise("shift_right_logical", broadcast(value, dims, range(axis)), amount)
+    return convert(shifted, part)
+
+
+def _join(value: ir.Value, result: ir.Value) -> ir.Value:
+    dims, part, wide = dims_of(result), _bits(element_type_of(value)), _bits(element_type_of(result))
+    total = build.constant(0, wide, dims)
+    for i in range(wide.width // part.width):
+        word = convert(build.column(value, i), wide)
+        word = elementwise("shift_left", word, build.constant(i * part.width, wide, dims))
+        total = elementwise("or", total, word)
+    return total
+
+
+PATTERNS: list[tuple[str, Pattern]] = [("stablehlo.bitcast_convert", bitcast_that_changes_rank)]

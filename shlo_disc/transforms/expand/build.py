@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""StableHLO ops on annotated types, built at the insertion point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect import ShapeOp, integer_attr
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.types import Dims, dims_attr, dims_of, element_type_of, tensor_type
+from shlo_disc.transforms.views import broadcast, shape_tensor, view
+
+
+def create(
+    name: str, operands: Sequence[ir.Value], type_: ir.Type, attributes: Mapping[str, ir.Attribute] | None = None
+) -> ir.Value:
+    """The result of `stablehlo.<name>`."""
+    op = ir.Operation.create(
+        f"stablehlo.{name}", results=[type_], operands=list(operands), attributes=dict(attributes or {})
+    )
+    return op.results[0]
+
+
+def elementwise(name: str, *operands: ir.Value) -> ir.Value:
+    """An elementwise op whose result has the type of its operands."""
+    return create(name, operands, operands[0].type)
+
+
+def convert(value: ir.Value, element: ir.Type, name: str = "convert") -> ir.Value:
+    """`value` with elements of another type; `name` may be "bitcast_convert"."""
+    if element_type_of(value) == element:
+        return value
+    return create(name, [value], tensor_type(dims_of(value), element))
+
+
+def compare(direction: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    """`a direction b`, elementwise."""
+    order = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
+    boolean = tensor_type(dims_of(a), ir.IntegerType.get_signless(1))
+    return create("compare", [a, b], boolean, {"comparison_direction": order})
+
+
+def select(condition: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:
+    """`condition ? yes : no`, elementwise."""
+    return create("select", [condition, yes, no], yes.type)
+
+
+def constant(number: int | float, element: ir.Type, dims: Dims = ()) -> ir.Value:
+    """One number, everywhere."""
+    scalar = ir.RankedTensorType.get([], element)
+    is_float = isinstance(element, ir.FloatType)
+    attribute = ir.FloatAttr.get(element, float(number)) if is_float else ir.IntegerAttr.get(element, int(number))
+    return stretched(create("constant", [], scalar, {"value": ir.DenseElementsAttr.get_splat(scalar, attribute)}), dims)
+
+
+def size(value: Expr, element: ir.Type, dims: Dims = ()) -> ir.Value:
+    """A size as an integer, everywhere."""
+    if value.constant is not None:
+        return constant(value.constant, element, dims)
+    scalar = ShapeOp(dims_attr([value]), result=ir.RankedTensorType.get([], element)).results[0]
+    return stretched(scalar, dims)
+
+
+def stretched(scalar: ir.Value, dims: Dims) -> ir.Value:
+    """A scalar at every place of `dims`."""
+    return broadcast(scalar, dims, []) if dims else scalar
+
+
+def iota(dims: Dims, element: ir.Type, axis: int) -> ir.Value:
+    """The index along `axis`."""
+    result = tensor_type(dims, element)
+    static = result.has_static_shape
+    operands = [] if static else [shape_tensor(dims)]
+    return create("iota" if static else "dynamic_iota", operands, result, {"iota_dimension": integer_attr(axis)})
+
+
+def element(vector: ir.Value, position: int) -> ir.Value:
+    """One element of a vector of static size, as a scalar."""
+    names = {"start_indices": position, "limit_indices": position + 1, "strides": 1}
+    attributes = {name: ir.DenseI64ArrayAttr.get([n]) for name, n in names.items()}
+    kind = element_type_of(vector)
+    part = create("slice", [vector], ir.RankedTensorType.get([1], kind), attributes)
+    return create("reshape", [part], ir.RankedTensorType.get([], kind))
+
+
+def column(value: ir.Value, position: int) -> ir.Value:
+    """The elements at one place of the last axis, whose size is static."""
+    *outer, last = dims_of(value)
+    kind, one = element_type_of(value), Expr.const(1)
+    part = tensor_type([*outer, one], kind)
+    starts = [*(Expr.const(0) for _ in outer), Expr.const(position)]
+    if ir.RankedTensorType(value.type).has_static_shape:
+        limits = [*(d.constant or 0 for d in outer), position + 1]
+        names = {"start_indices": [s.constant or 0 for s in starts], "limit_indices": limits}
+        names["strides"] = [1] * len(limits)
+        attributes = {name: ir.DenseI64ArrayAttr.get(numbers) for name, numbers in names.items()}
+        found = create("slice", [value], part, attributes)
+    else:
+        ends = [*outer, Expr.const(position + 1)]
+        bounds = [shape_tensor(sizes) for sizes in (starts, ends, [one] * len(starts))]
+        found = create("real_dynamic_slice", [value, *bounds], part)
+    return view(found, outer)
+
+
+def stack(scalars: Sequence[ir.Value]) -> ir.Value:
+    """Scalars as a vector."""
+    kind = element_type_of(scalars[0])
+    parts = [create("reshape", [s], ir.RankedTensorType.get([1], kind)) for s in scalars]
+    return create("concatenate", parts, ir.RankedTensorType.get([len(parts)], kind), {"dimension": integer_attr(0)})

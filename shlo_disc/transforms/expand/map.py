@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`map`: its body's scalar ops on whole tensors."""
+
+from __future__ import annotations
+
+from shlo_disc.mlir import ir, rewrite
+from shlo_disc.shape_dialect.types import dims_of, element_type_of, tensor_type
+from shlo_disc.transforms.expand import build
+from shlo_disc.transforms.simplify.data_movement import Pattern
+
+
+def map_body(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
+    """Every op of the body, at every place of the result."""
+    dims = dims_of(op.results[0])
+    body = op.regions[0].blocks[0]
+    *inner, terminator = body.operations
+    values = dict(zip(body.arguments, op.operands, strict=True))
+
+    def everywhere(value: ir.Value) -> ir.Value:
+        """What a scalar of the body is on tensors: constants, in the body or before it, are stretched."""
+        if value not in values:
+            values[value] = build.stretched(value, dims)
+        return values[value]
+
+    with rewriter.ip, op.location:
+        for scalar in inner:
+            clone = scalar.operation.clone()
+            if scalar.operation.name == "stablehlo.constant":
+                values[scalar.results[0]] = build.stretched(clone.results[0], dims)
+                continue
+            with ir.InsertionPoint(clone):
+                for position, operand in enumerate(scalar.operands):
+                    clone.operands[position] = everywhere(operand)
+            clone.results[0].set_type(tensor_type(dims, element_type_of(scalar.results[0])))
+            values[scalar.results[0]] = clone.results[0]
+        rewriter.replace_op(op, [everywhere(terminator.operands[0])])
+    return None
+
+
+PATTERNS: list[tuple[str, Pattern]] = [("stablehlo.map", map_body)]
