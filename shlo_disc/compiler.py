@@ -9,13 +9,13 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from shlo_disc import codegen
 from shlo_disc.errors import CompilerError, OptionError, ProgramError
 from shlo_disc.lowering_cpu import LoweredProgram, lower
-from shlo_disc.lowering_cpu.host import Check
+from shlo_disc.lowering_cpu.host import Check, function_name
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_gpu import GpuLoweredProgram, lower_to_gpu, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.mlir import ir
@@ -57,6 +57,12 @@ class Compilation:
     timings: dict[str, float] = field(default_factory=dict)
     compile_count: int = 0
 
+    @property
+    def exported(self) -> set[str]:
+        """The functions of the object code that the runtime calls."""
+        numbers = range(len(_made(self.lowered).segments))
+        return {function_name(stem, number) for stem in ("disc_plan", "disc_run") for number in numbers}
+
     def run_stage(self, name: str, work: Callable[[Compilation], None]) -> None:
         """Run one stage: time it, verify what it made, keep a copy."""
         start = time.perf_counter()
@@ -97,6 +103,8 @@ def _annotate(c: Compilation) -> None:
     c.facts = annotate(module, c.facts, c.shapes)
     c.signature = c.signature.with_shapes(entry_block(module))
     c.constraints = read_facts(module)[1]
+    read = [r for r in (k.relation for k in c.constraints) if not r.symbols().isdisjoint(c.facts.data_symbols)]
+    c.signature = replace(c.signature, where=tuple(map(str, read)))
     names = [source.name for source in c.signature.symbols]
     for name, value in c.options.hints.items():
         if name not in names:
@@ -134,8 +142,7 @@ def _codegen(c: Compilation) -> None:
     module = _made(c.lowered).module
     codegen.lower_to_llvm(module)
     c.llvm_ir = codegen.to_llvm_ir(module)
-    exported = {"disc_plan", "disc_run"}
-    c.object = codegen.compile_to_object(c.llvm_ir, c.cpu, c.options.opt_level, exported)
+    c.object = codegen.compile_to_object(c.llvm_ir, c.cpu, c.options.opt_level, c.exported)
     c.compile_count += 1
 
 
@@ -200,8 +207,12 @@ def checks_of(c: Compilation) -> list[Check]:
     """The conditions on a call's sizes, in the order in which they are checked, with jax.export's wording."""
     declared = 1 if c.signature.in_tree is not None else 0
     checks = [_minimum(c, position, declared) for position in range(len(c.signature.symbols))]
+    data = set(c.facts.data_symbols)
     for constraint in c.constraints:
-        if constraint.message:
+        if not data.isdisjoint(constraint.relation.symbols()):
+            text = f"Expected {constraint.relation}, which {constraint.origin} requires."
+            checks.append(Check("data", constraint.relation, *_data_message(c, text, constraint.relation)))
+        elif constraint.message:
             checks.append(Check("constraint", constraint.relation, constraint.message, constraint.operands))
         else:
             text = f"Expected {constraint.relation}, which {constraint.origin} requires."
@@ -249,37 +260,61 @@ def _message(c: Compilation, finding: str, solved: int | None = None) -> tuple[s
     return text, tuple(operands)
 
 
+def _data_message(c: Compilation, finding: str, relation: Relation | None = None) -> tuple[str, Dims]:
+    """A message about sizes that were read from data, and its operands: the sizes that `relation` names."""
+    names = sorted(relation.symbols()) if relation else []
+    values = ", ".join(f"{name} = {{{position}}}" for position, name in enumerate(names))
+    text = f"A size that the program reads from data does not fit. {finding}" + (f" Here {values}." if values else "")
+    return text, tuple(Expr.symbol(name) for name in names)
+
+
 def artifact_header(c: Compilation) -> dict[str, Any]:
     """The artifact's header: what the runtime needs to check and run calls, the pytrees aside."""
     lowered = c.lowered
     if lowered is None:
         raise CompilerError("the program has not been lowered")
-    checks = [
-        {"kind": k.kind, "message": k.message, "operands": [lowered.words.place(o) for o in k.operands]}
-        for k in lowered.checks
-    ]
-    overflow = "A size that this call needs does not fit in 64 bits, or divides by zero."
-    message, operands = _message(c, overflow)
-    places = [lowered.words.place(o) for o in operands]
-    checks.append({"kind": "overflow", "message": message, "operands": places})
     offset = 0
     constants = []
     for data in lowered.constants:
         constants.append({"offset": offset, "bytes": len(data)})
         offset += -(-len(data) // 64) * 64
     known = c.facts.symbols
-    return {
+    first, *later = (_segment_rows(c, number) for number in range(len(lowered.segments)))
+    header = {
         "format": 1,
         "name": c.signature.name,
         "target": {"triple": c.cpu.triple, "features": list(c.cpu.features)},
         "symbols": [_symbol_row(s, known[s.name]) for s in c.signature.symbols],
         "arguments": [_tensor_row(a) for a in c.signature.arguments],
         "results": [_tensor_row(r) for r in c.signature.results],
-        "checks": checks,
-        "plan_words": lowered.words.count,
         "constants": constants,
-        "entry": {"plan": "disc_plan", "run": "disc_run"},
+        **first,
     }
+    return {**header, "segments": later} if later else header
+
+
+def _segment_rows(c: Compilation, number: int) -> dict[str, Any]:
+    """What the header says of a segment: of the first one at its top level, of the others in "segments"."""
+    segment = _made(c.lowered).segments[number]
+    overflow = "A size that this call needs does not fit in 64 bits, or divides by zero."
+    message, operands = _data_message(c, overflow) if number else _message(c, overflow)
+    checks = [*segment.checks, Check("overflow", Relation.eq(0, 0), message, operands)]
+    rows = {
+        "checks": [
+            {"kind": k.kind, "message": k.message, "operands": [segment.words.place(o) for o in k.operands]}
+            for k in checks
+        ],
+        "plan_words": segment.words.count,
+        "entry": {"plan": function_name("disc_plan", number), "run": function_name("disc_run", number)},
+    }
+    if len(_made(c.lowered).segments) == 1:
+        return rows
+    read = [{"name": name, "constraints": _constraints_on(c, name)} for name in segment.symbols]
+    return {**rows, "results_written": segment.results, "symbols_read": read}
+
+
+def _constraints_on(c: Compilation, name: str) -> list[str]:
+    return [str(k.relation) for k in c.constraints if name in k.relation.symbols()]
 
 
 def constants_block(lowered: LoweredProgram) -> bytes:

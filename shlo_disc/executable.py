@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from shlo_disc import codegen
 from shlo_disc.compiler import STAGES, Compilation, artifact_header, constants_block
 from shlo_disc.errors import ArtifactError, OptionError
-from shlo_disc.mlir import ir
 from shlo_disc.runtime import Artifact, Client, LoadedExecutable, MemoryStats, TreeSpec
 from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import parse_dim, product
+from shlo_disc.shape_dialect.types import product
+from shlo_disc.transforms.memory import arenas_of
 
 _BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1}
 _NUMPY_NAMES = {
@@ -156,8 +156,7 @@ class Executable:
     def peak_memory_formula(self) -> str:
         """`peak_memory` as an expression of the symbols, in bytes."""
         c = self._compilation
-        module = c.snapshots["plan"]
-        arena = parse_dim(ir.StringAttr(module.attributes["disc.arena_bytes"]).value)
+        arena = sum(arenas_of(c.snapshots["plan"]), Expr.const(0))
         results = sum((_result_bytes(r) for r in self.signature.results), Expr.const(0))
         return str(c.facts.simplify(arena + results))
 
@@ -172,11 +171,10 @@ def stage_text(c: Compilation, stage: str) -> str:
         return str(c.snapshots[stage])
     if stage not in VIEWS:
         raise OptionError(f"no stage {stage!r}; stages are {', '.join([*STAGES, *VIEWS])}")
-    exported = {"disc_plan", "disc_run"}
     if stage == "llvm":
         return c.llvm_ir
     view = codegen.optimized_llvm_ir if stage == "optimized-llvm" else codegen.assembly
-    return view(c.llvm_ir, c.cpu, c.options.opt_level, exported)
+    return view(c.llvm_ir, c.cpu, c.options.opt_level, c.exported)
 
 
 def _result_bytes(spec: Any) -> Expr:

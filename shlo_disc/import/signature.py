@@ -45,7 +45,8 @@ class Signature:
     """The arguments and results of a program.
 
     `kept` maps each argument of the module's entry function to its leaf in `arguments`: jax.export drops arguments that
-    the program does not read, but a caller still passes them.
+    the program does not read, but a caller still passes them. `where` is what holds of the sizes that the program reads
+    from data: each call checks it.
     """
 
     name: str
@@ -55,11 +56,13 @@ class Signature:
     in_tree: Any = None
     out_tree: Any = None
     symbols: tuple[SymbolSource, ...] = field(default=())
+    where: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         arguments = ", ".join(str(a) for a in self.arguments)
         results = ", ".join(str(r) for r in self.results)
-        return f"{self.name}({arguments}) -> ({results})"
+        where = f" where {', '.join(self.where)}" if self.where else ""
+        return f"{self.name}({arguments}) -> ({results}){where}"
 
     def with_shapes(self, block: ir.Block) -> Signature:
         """This signature with the symbolic shapes of an annotated entry block, and each symbol's source."""

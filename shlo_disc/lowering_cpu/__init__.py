@@ -28,8 +28,8 @@ from shlo_disc.lowering_cpu.host import (
     Launch,
     Loop,
     Place,
+    Segment,
     Step,
-    Words,
     copy_text,
     write_plan,
     write_run,
@@ -38,6 +38,7 @@ from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame
 from shlo_disc.lowering_cpu.loop_kernel import build_loop
 from shlo_disc.lowering_cpu.row_kernel import build_rows
 from shlo_disc.lowering_cpu.scatter_kernel import build_scatter
+from shlo_disc.lowering_cpu.segments import LoweredSegment, lowered_segments, read_sizes
 from shlo_disc.lowering_cpu.sort_kernel import build_sort
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.annotate import entry_block
@@ -46,6 +47,7 @@ from shlo_disc.shape_dialect.facts import Facts
 from shlo_disc.shape_dialect.op_sets import CONTROL
 from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks, terminator_of
 from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, element_type_of, parse_dim, product
+from shlo_disc.transforms.segments import segment_of
 from shlo_disc.transforms.views import root
 
 SERIAL_WORK = 60_000
@@ -61,8 +63,7 @@ class LoweredProgram:
     """A module with the kernels and the host program, and what the artifact's header needs to know."""
 
     module: ir.Module
-    words: Words
-    checks: list[Check]
+    segments: list[LoweredSegment]
     constants: list[bytes]
     launches: list[tuple[str, str]] = field(default_factory=list)
 
@@ -80,6 +81,7 @@ class Lowering:
         self.entries: dict[Kernel, str] = {}
         self.launches: list[tuple[str, str]] = []
         self.few_rows_dtypes: set[int] = set()
+        self.symbols: list[str] = []
 
     @cached_property
     def functions(self) -> dict[str, func.FuncOp]:
@@ -100,11 +102,13 @@ class Lowering:
 
     # ---- the host program -------------------------------------------------------------------------------------------
 
-    def steps(self, block: ir.Block, places: dict[ir.Value, Place]) -> tuple[Step, ...]:
-        """The steps of the calls, loops and branches of a block."""
+    def steps(self, ops: Iterable[ir.OpView], places: dict[ir.Value, Place]) -> tuple[Step, ...]:
+        """The steps of calls, loops and branches, and of reading sizes."""
         steps: list[Step] = []
-        for op in block.operations:
-            if op.operation.name == "func.call":
+        for op in ops:
+            if op.operation.name == "disc.bind":
+                steps.append(read_sizes(op, places, self.symbols))
+            elif op.operation.name == "func.call":
                 steps += self._call(op, places)
             elif op.operation.name == "stablehlo.while":
                 steps += self._loop(op, places)
@@ -125,16 +129,16 @@ class Lowering:
     def _loop(self, loop: ir.OpView, places: dict[ir.Value, Place]) -> list[Step]:
         condition, body = nested_blocks(loop)
         start = self._copies(loop.operands, loop.results, places)
-        before = self.steps(condition, places)
+        before = self.steps(condition.operations, places)
         goes_on = places[root(terminator_of(condition).operands[0])]
-        steps = self.steps(body, places)
+        steps = self.steps(body.operations, places)
         steps += self._copies(terminator_of(body).operands, loop.results, places)
         return [*start, Loop(before, goes_on, steps)]
 
     def _branch(self, op: ir.OpView, places: dict[ir.Value, Place]) -> Branch:
         index = places[root(op.operands[0])]
         branches = [
-            self.steps(block, places) + self._copies(terminator_of(block).operands, op.results, places)
+            self.steps(block.operations, places) + self._copies(terminator_of(block).operands, op.results, places)
             for block in nested_blocks(op)
         ]
         if op.operation.name == "stablehlo.if":
@@ -211,14 +215,16 @@ def lower(
         lowering = Lowering(module, facts, options)
         constants: list[bytes] = []
         places = _places(module, kept, len(arguments), len(results), constants)
-        steps = lowering.steps(entry_block(module), places)
-        arena = parse_dim(ir.StringAttr(module.operation.attributes["disc.arena_bytes"]).value)
-        words = Words([arena, *(d for dims in (*arguments, *results) for d in dims)])
-        for check in checks:
-            for operand in check.operands:
-                words.place(operand)
-        run = write_run(steps, words)
-        plan = write_plan(symbols, checks, words)
+        segments = lowered_segments(module, places, arguments, results, symbols, checks)
+        lowering.symbols = [*symbols, *(name for segment in segments for name in segment.symbols)]
+        table = len(arguments) + len(results) + len(constants)
+        known = list(symbols)
+        host: list[str] = []
+        for number, segment in enumerate(segments):
+            known += segment.symbols
+            steps = lowering.steps((op for op in entry_block(module).operations if segment_of(op) == number), places)
+            run = write_run(steps, segment.words, Segment(number, table))
+            host += [write_plan(known, segment.checks, segment.words, number), run]
         for kernel, entry in lowering.entries.items():
             types = ", ".join(map(str, kernel.function.type.inputs))
             append_text(lowering.target, entry, [f"func.func private @{kernel.name}({types})"])
@@ -229,11 +235,11 @@ def lower(
             append_text(lowering.target, copy_text(), [])
             names.append(COPY)
         entries = [f"llvm.func @{name}_entry(!llvm.ptr, i64, i64)" for name in names]
-        append_text(lowering.target, plan, [])
-        append_text(lowering.target, run, entries)
+        for text in host:
+            append_text(lowering.target, text, entries)
     if not lowering.target.operation.verify():
         raise CompilerError("lower: the lowered module does not verify")
-    return LoweredProgram(lowering.target, words, list(checks), constants, lowering.launches)
+    return LoweredProgram(lowering.target, segments, constants, lowering.launches)
 
 
 def append_text(module: ir.Module, text: str, declarations: Sequence[str]) -> None:
@@ -263,7 +269,8 @@ def _places(
                 if ir.StringAttr(entry["space"]).value == "result":
                     places[result] = Place("buffer", arguments + ir.IntegerAttr(entry["index"]).value)
                 else:
-                    places[result] = Place("arena", 0, parse_dim(ir.StringAttr(entry["offset"]).value))
+                    segment = ir.IntegerAttr(entry["segment"]).value if "segment" in entry else 0
+                    places[result] = Place("arena", segment, parse_dim(ir.StringAttr(entry["offset"]).value))
             for nested in nested_blocks(op):
                 places.update({a: places[r] for a, r in zip(nested.arguments, op.results, strict=False)})
     return places

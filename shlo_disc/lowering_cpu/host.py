@@ -4,6 +4,9 @@
 Both are code in the LLVM dialect, `disc_plan` without a branch. Everything that depends on sizes alone is computed by
 `disc_plan`, once per new shape, into words that the runtime remembers; `disc_run` only loads them. All size arithmetic
 is checked for overflow.
+
+A program that reads sizes from data has such a pair for each of its segments; what a segment reads, it puts into the
+table of symbols that the next plan starts from.
 """
 
 from __future__ import annotations
@@ -24,6 +27,10 @@ class Check:
     relation: Relation
     message: str
     operands: tuple[Expr, ...] = ()
+
+    def symbols(self) -> set[str]:
+        """The symbols that the condition and its text name."""
+        return {*self.relation.symbols(), *(name for e in self.operands for name in e.symbols())}
 
 
 @dataclass
@@ -154,7 +161,12 @@ class PlanWriter:
         self.lines.append(f"  llvm.store {value}, {address} : i64, !llvm.ptr")
 
 
-def write_plan(symbols: Sequence[str], checks: Sequence[Check], words: Words) -> str:
+def function_name(stem: str, segment: int) -> str:
+    """`disc_plan` or `disc_run` of the first segment, `disc_plan_1` of the second."""
+    return f"{stem}_{segment}" if segment else stem
+
+
+def write_plan(symbols: Sequence[str], checks: Sequence[Check], words: Words, segment: int = 0) -> str:
     """The text of `disc_plan`. The last check of the header is the overflow check."""
     writer = PlanWriter(symbols)
     zero = writer.constant(0)
@@ -171,14 +183,17 @@ def write_plan(symbols: Sequence[str], checks: Sequence[Check], words: Words) ->
     code = writer._op(f"llvm.select {both}, {writer.constant(len(checks) + 1)}, {code} : i1, i64")
     body = "\n".join(writer.lines)
     return (
-        "llvm.func @disc_plan(%symbols: !llvm.ptr, %words: !llvm.ptr) -> i64 {\n"
+        f"llvm.func @{function_name('disc_plan', segment)}(%symbols: !llvm.ptr, %words: !llvm.ptr) -> i64 {{\n"
         f"{body}\n  llvm.return {code} : i64\n}}"
     )
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a buffer is at run time: `space` is "buffer" with an index, or "arena" with an offset in bytes."""
+    """Where a buffer is at run time: `space` is "buffer" with an index, or "arena" with an offset in bytes.
+
+    The index of an arena is its segment's number.
+    """
 
     space: str
     index: int = 0
@@ -231,7 +246,25 @@ class Branch:
     branches: tuple[tuple[Step, ...], ...]
 
 
-Step = Launch | DotCall | Copy | Loop | Branch
+@dataclass(frozen=True)
+class ReadSizes:
+    """Reads the elements of an integer tensor, of `bits` each, as the values of the symbols at `positions`."""
+
+    source: Place
+    bits: int
+    is_unsigned: bool
+    positions: tuple[int, ...]
+
+
+Step = Launch | DotCall | Copy | Loop | Branch | ReadSizes
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Which `disc_run` is written. `table` is the index of the symbols in `buffers`; the arenas' addresses follow."""
+
+    number: int = 0
+    table: int = 0
 
 
 class RunWriter:
@@ -241,8 +274,9 @@ class RunWriter:
     they are computed once, before the outermost loop or branch that uses them.
     """
 
-    def __init__(self, words: Words, shared: int):
+    def __init__(self, words: Words, shared: int, segment: Segment):
         self.words = words
+        self.segment = segment
         self.once: list[str] = []
         self.lines = self.once
         self.count = 0
@@ -281,13 +315,17 @@ class RunWriter:
     def pointer(self, place: Place) -> str:
         """The address of a buffer."""
         if place.space == "arena":
+            own = place.index == self.segment.number
+            arena = "%arena" if own else self._buffer(self.segment.table + 1 + place.index)
             offset = self.size(place.offset)
-            return self._once(place, f"llvm.getelementptr %arena[{offset}] : (!llvm.ptr, i64) -> !llvm.ptr, i8")
+            return self._once(place, f"llvm.getelementptr {arena}[{offset}] : (!llvm.ptr, i64) -> !llvm.ptr, i8")
+        return self._buffer(place.index)
+
+    def _buffer(self, index: int) -> str:
         address = self._once(
-            ("buffer", place.index),
-            f"llvm.getelementptr %buffers[{place.index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr",
+            ("address", index), f"llvm.getelementptr %buffers[{index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr"
         )
-        return self._once(place, f"llvm.load {address} : !llvm.ptr -> !llvm.ptr")
+        return self._once(("buffer", index), f"llvm.load {address} : !llvm.ptr -> !llvm.ptr")
 
     # ---- argument blocks --------------------------------------------------------------------------------------------
 
@@ -331,8 +369,10 @@ class RunWriter:
                 self._launch(COPY, self._filled(values), ceildiv(step.bytes, COPY_BYTES), Expr.const(COPY_GRAIN))
             elif isinstance(step, Loop):
                 self._loop(step)
-            else:
+            elif isinstance(step, Branch):
                 self._branch(step)
+            else:
+                self._read_sizes(step)
 
     def _launch(self, name: str, block: str, total: Expr, grain: Expr) -> None:
         types = ": (!llvm.ptr, i64, i64) -> ()"
@@ -349,6 +389,17 @@ class RunWriter:
         values = [(self.size(w), "i64") for w in call.words] + [(self.pointer(p), "!llvm.ptr") for p in call.buffers]
         block = self._filled(values)
         self.lines.append(f"  llvm.call {self.function['dot']}(%rt, {block}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()")
+
+    def _read_sizes(self, read: ReadSizes) -> None:
+        source, table = self.pointer(read.source), self._buffer(self.segment.table)
+        type_ = f"i{read.bits}"
+        for element, position in enumerate(read.positions):
+            address = self._op(f"llvm.getelementptr {source}[{element}] : (!llvm.ptr) -> !llvm.ptr, {type_}")
+            value = self._op(f"llvm.load {address} : !llvm.ptr -> {type_}")
+            if read.bits < 64:
+                value = self._op(f"llvm.{'zext' if read.is_unsigned else 'sext'} {value} : {type_} to i64")
+            target = self._op(f"llvm.getelementptr {table}[{position}] : (!llvm.ptr) -> !llvm.ptr, i64")
+            self.lines.append(f"  llvm.store {value}, {target} : i64, !llvm.ptr")
 
     # ---- loops and branches -----------------------------------------------------------------------------------------
 
@@ -398,7 +449,8 @@ class RunWriter:
             f"  %block_words = llvm.mlir.constant({max(1, self.block_words)} : i64) : i64\n"
             "  %block = llvm.alloca %block_words x i64 : (i64) -> !llvm.ptr"
         )
-        return f"llvm.func @disc_run({arguments}) {{\n{block}\n{body}\n  llvm.return\n}}"
+        name = function_name("disc_run", self.segment.number)
+        return f"llvm.func @{name}({arguments}) {{\n{block}\n{body}\n  llvm.return\n}}"
 
 
 COPY = "copy_bytes"
@@ -428,9 +480,9 @@ def copy_text() -> str:
 }}"""
 
 
-def write_run(steps: Sequence[Step], words: Words) -> str:
+def write_run(steps: Sequence[Step], words: Words, segment: Segment) -> str:
     """The text of `disc_run`."""
-    writer = RunWriter(words, max(map(_block_words, steps), default=0))
+    writer = RunWriter(words, max(map(_block_words, steps), default=0), segment)
     writer.write(steps)
     return writer.text()
 

@@ -108,7 +108,7 @@ def lower_to_gpu(module: ir.Module, facts: Facts) -> GpuLoweredProgram:
 
 
 def _check_supported(block: ir.Block, fusions: list[func.FuncOp]) -> None:
-    found = [_unsupported(op) for op in block.operations if op.operation.name in CONTROL]
+    found = [_unsupported(op) for op in block.operations if op.operation.name in CONTROL | {"disc.bind"}]
     found += [
         _unsupported(op)
         for fusion in fusions

@@ -63,7 +63,8 @@ class LoadedExecutable:
         header = artifact.header
         self._client = client
         self._artifact = artifact
-        self._symbols = [str(symbol["name"]) for symbol in header["symbols"]]
+        read = [symbol for segment in header.get("segments", ()) for symbol in segment["symbols_read"]]
+        self._symbols = [str(symbol["name"]) for symbol in (*header["symbols"], *read)]
         trees = _trees(header, in_tree, out_tree)
         self.in_tree, self.out_tree = trees
         self.name: str = header["name"]
@@ -182,6 +183,13 @@ def _check_tables(header: Mapping[str, Any]) -> None:
         rows = header.get(key)
         if not isinstance(rows, list) or not all(isinstance(row, Mapping) and field in row for row in rows):
             raise ArtifactError(f"header: '{key}' is missing or malformed")
+    segments = header.get("segments", [])
+    if not isinstance(segments, list):
+        raise ArtifactError("header: 'segments' is malformed")
+    for segment in segments:
+        read = segment.get("symbols_read") if isinstance(segment, Mapping) else None
+        if not isinstance(read, list) or not all(isinstance(row, Mapping) and "name" in row for row in read):
+            raise ArtifactError("header: 'segments' is malformed")
 
 
 def _check_target(target: Any) -> None:

@@ -88,6 +88,7 @@ def _propagate(block: ir.Block, p: Propagation) -> list[Constraint]:
         name = op.operation.name
         is_assertion = name == "stablehlo.custom_call" and _target(op) == "shape_assertion"
         if not op.results and not is_assertion:
+            p.values.visit(op)
             continue
         try:
             if is_assertion:
@@ -105,7 +106,7 @@ def _propagate(block: ir.Block, p: Propagation) -> list[Constraint]:
     if data_dependent:
         op = data_dependent[0]
         reason = "its size depends on the elements of a tensor, not on the sizes of the arguments"
-        advice = "compute the size from argument shapes, or pad to a bound"
+        advice = "compute the size from argument shapes, or from at most 64 integers outside of loops and branches"
         raise UnsupportedError([Unsupported(op.operation.name, "", source_line(op.location), reason, advice)])
     return constraints
 
@@ -135,7 +136,9 @@ def _propagate_control(op: ir.OpView, p: Propagation) -> list[Constraint]:
     for block in blocks:
         for argument, start in zip(block.arguments, op.operands, strict=False):
             _set_dims(argument, dims_of(start), op, p)
+    reads_data, p.reads_data = p.reads_data, False
     constraints = [c for block in blocks for c in _propagate(block, p)]
+    p.reads_data = reads_data
     is_loop = op.operation.name == "stablehlo.while"
     sources = list(op.operands) if is_loop else list(terminator_of(blocks[0]).operands)
     for result, source in zip(op.results, sources, strict=True):
@@ -165,10 +168,13 @@ def _learn_from_static(op: ir.OpView, p: Propagation) -> None:
     """A static result of dynamic operands states equalities too: `add(?, ?) -> 4` means both are 4."""
     if all(ir.RankedTensorType(v.type).has_static_shape for v in op.operands):
         return
+    reads_data, p.reads_data = p.reads_data, False
     try:
         inferred = rule_of(op)(p, op)
     except DataDependentSize:
         return
+    finally:
+        p.reads_data = reads_data
     for result, dims in zip(op.results, inferred, strict=True):
         for a, b in zip(dims, dims_of(result), strict=True):
             p.equal(a, b, op)
@@ -222,6 +228,7 @@ def _write_declarations(module: ir.Module, facts: Facts, constraints: list[Const
     dims = {d for value in all_values(entry_block(module)) for d in dims_of(value)}
     derived = {str(d): d for d in dims if d.constant is None and not d.is_symbol}
     used = {name for d in dims for name in d.symbols()} | {n for c in constraints for n in c.relation.symbols()}
+    used |= set(facts.data_symbols)
     with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown(module.context):
         for name, declaration in facts.symbols.items():
             if name not in used:
@@ -231,6 +238,8 @@ def _write_declarations(module: ir.Module, facts: Facts, constraints: list[Const
             _set_bounds(op, low, high)
             if declaration.divisor != 1:
                 op.attributes["divisor"] = integer_attr(declaration.divisor)
+            if name in facts.data_symbols:
+                op.attributes["data"] = ir.UnitAttr.get()
             if declaration.hints:
                 op.attributes["hints"] = ir.ArrayAttr.get([integer_attr(h) for h in declaration.hints])
         for text, dim in sorted(derived.items()):
@@ -244,9 +253,10 @@ def _rewritten(constraint: Constraint, facts: Facts) -> Constraint:
 
     An equality whose symbol was replaced everywhere by the other side becomes trivial: the types state it. Nothing else
     that the facts know is used, for `mod(b, 4) == 0` or `b*s == 15` is stated by no argument's type, and every call
-    must be checked.
+    must be checked. A symbol that is read from data keeps its name: what is read must be checked.
     """
     names = {*constraint.relation.symbols(), *(n for o in constraint.operands for n in o.symbols())}
+    names -= set(facts.data_symbols)
     replaced = {name: facts.canonical(Expr.symbol(name)) for name in names}
     return replace(
         constraint,
@@ -280,7 +290,8 @@ def read_facts(module: ir.Module) -> tuple[Facts, list[Constraint]]:
             get = lambda key, default: attributes[key].value if key in attributes else default  # noqa: B023, E731
             hints = [h.value for h in attributes["hints"]] if "hints" in attributes else []
             name = attributes["sym_name"].value
-            facts.declare(name, min=get("min", 0), max=get("max", None), divisor=get("divisor", 1), hints=hints)
+            low, high = get("min", None if "data" in attributes else 0), get("max", None)
+            facts.declare(name, low, high, get("divisor", 1), hints, data="data" in attributes)
         elif op.operation.name == "disc.constraint":
             relation = Relation.parse(attributes["relation"].value)
             operands = [Expr.parse(o.value) for o in attributes["operands"]] if "operands" in attributes else []

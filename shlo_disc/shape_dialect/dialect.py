@@ -3,10 +3,11 @@
 
 | op | where | meaning |
 |--|--|--|
-| `disc.symbol` | module | a size chosen by the caller: name, min, max, divisor, hints, origin |
+| `disc.symbol` | module | a size chosen by the caller, or read from data: name, min, max, divisor, hints, data |
 | `disc.dim` | module | a derived size; its name *is* its canonical expression, e.g. `@"2*b + 1"` |
 | `disc.constraint` | module | a relation that every admissible call satisfies, with the text of its error |
 | `disc.shape` | body | an integer tensor (rank 0 or 1) whose elements are sizes; the only shape arithmetic left |
+| `disc.bind` | body | gives symbols the values of an integer tensor's elements: sizes that are read from data |
 
 Fusions are private functions with a `disc.kind` and calls to them: IRDL, which defines this dialect, gives all values
 of a variadic operand group one type, so an op of ours could not take the inputs of a kernel.
@@ -24,7 +25,7 @@ class Disc(ext.Dialect, name="disc"):
 
 
 class SymbolOp(Disc.Operation, name="symbol"):
-    """A size chosen by the caller. Discardable attributes: min, max, divisor (i64), hints (array), origin (string)."""
+    """A size. Discardable attributes: min, max, divisor (i64), hints (array), data (unit: bound by a `disc.bind`)."""
 
     sym_name: ir.StringAttr
 
@@ -48,6 +49,13 @@ class ShapeOp(Disc.Operation, name="shape", traits=[ext.Pure]):
     result: ir.OpResult[Any]
 
 
+class BindOp(Disc.Operation, name="bind"):
+    """The elements of `value` are the values of `symbols`, in row-major order. Whoever uses a symbol comes later."""
+
+    value: ext.Operand[Any]
+    symbols: ir.ArrayAttr
+
+
 def make_context() -> ir.Context:
     """A fresh MLIR context with StableHLO and `disc` loaded."""
     context = ir.Context()
@@ -62,4 +70,4 @@ def integer_attr(value: int) -> ir.IntegerAttr:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
 
-__all__ = ["ConstraintOp", "DimOp", "Disc", "ShapeOp", "SymbolOp", "integer_attr", "make_context"]
+__all__ = ["BindOp", "ConstraintOp", "DimOp", "Disc", "ShapeOp", "SymbolOp", "integer_attr", "make_context"]

@@ -4,6 +4,9 @@
 Answers hold for every admissible assignment, that is one which satisfies all declarations and relations and for which
 the asked expressions divide by no zero. The engine never guesses: what it cannot prove is `None`, `False` or an open
 end.
+
+Sizes that are read from data while the program runs are checked only then. What is known of them therefore never
+answers a question about other sizes, for whose buffers it would come too late.
 """
 
 from __future__ import annotations
@@ -54,6 +57,8 @@ class Facts:
         self._proofs: dict[tuple[str, Expr], bool | None] = {}
         self._simplified: dict[Expr, Expr] = {}
         self._residues: dict[tuple[Expr, int], int | None] = {}
+        self._data: set[str] = set()
+        self._parts: dict[frozenset[str], Facts] = {}
 
     def declare(
         self,
@@ -62,12 +67,19 @@ class Facts:
         max: int | None = None,
         divisor: int = 1,
         hints: Sequence[int] = (),
+        data: bool = False,
     ) -> None:
-        """Declares a symbol, or tightens its declaration. Raises ProgramError when no value is left."""
+        """Declares a symbol, or tightens its declaration. Raises ProgramError when no value is left.
+
+        `data`: the symbol's value is read from data while the program runs.
+        """
         Expr.symbol(name)
         if divisor < 1:
             raise ProgramError(f"the divisor of '{name}' must be positive, got {divisor}")
         declaration = (name, (min, max), divisor)
+        if data:
+            self._data.add(name)
+            self._parts.clear()
         self._tell(declaration, f"{name} in [{min}, {max}], a multiple of {divisor}", {name})
         self._hints[name] = tuple(hints) or self._hints.get(name, ())
 
@@ -81,12 +93,20 @@ class Facts:
         """The relations in the order they were added."""
         return tuple(fact for fact in self._history if isinstance(fact, Relation))
 
+    @property
+    def data_symbols(self) -> list[str]:
+        """The symbols that are read from data, in the order of declaration."""
+        return [name for name in self._store.order if name in self._data]
+
     def add(self, relation: Relation) -> None:
         """Adds a relation that holds. Raises ProgramError when it contradicts what is known."""
         self._tell(relation, str(relation), relation.symbols())
 
     def prove(self, relation: Relation) -> bool | None:
         """True: holds for every admissible assignment. False: for none. None: not known."""
+        part = self._about(relation.symbols())
+        if part is not self:
+            return part.prove(relation)
         operator, e = relation.normal()
         e = self.canonical(e)
         key = (operator, e)
@@ -96,12 +116,18 @@ class Facts:
 
     def range(self, expr: ExprLike) -> Interval:
         """Inclusive bounds of the value; None where there is no known bound."""
+        part = self._about(as_expr(expr).symbols())
+        if part is not self:
+            return part.range(expr)
         e = self.canonical(as_expr(expr))
         upper = self._lower_bound(-e)
         return (self._lower_bound(e), None if upper is None else -upper)
 
     def divides(self, k: ExprLike, expr: ExprLike) -> bool:
         """Whether the value is proved to be a multiple of `k` (an expression is tried as a polynomial factor)."""
+        part = self._about(as_expr(expr).symbols() | as_expr(k).symbols())
+        if part is not self:
+            return part.divides(k, expr)
         k, e = as_expr(k), self.canonical(as_expr(expr))
         if k.constant is not None:
             if k.constant == 0:
@@ -111,6 +137,9 @@ class Facts:
 
     def residue(self, e: Expr, modulus: int) -> int | None:
         """The value modulo a positive integer where it is always the same, else None."""
+        part = self._about(e.symbols())
+        if part is not self:
+            return part.residue(e, modulus)
         e = self.canonical(e)
         key = (e, modulus)
         if key not in self._residues:
@@ -119,15 +148,22 @@ class Facts:
 
     def at_least(self, e: Expr, bound: int) -> bool:
         """Whether `e >= bound` is proved."""
+        part = self._about(e.symbols())
+        if part is not self:
+            return part.at_least(e, bound)
         return self._search.at_least(self.canonical(e), bound)
 
     def canonical(self, expr: ExprLike) -> Expr:
         """The normal form modulo the known equalities; equal results prove equal values."""
-        return self._store.canonical(as_expr(expr))
+        part = self._about(as_expr(expr).symbols())
+        return part._store.canonical(as_expr(expr))
 
     def simplify(self, expr: ExprLike) -> Expr:
         """An equal expression with the operations removed that the facts decide."""
         e = as_expr(expr)
+        part = self._about(e.symbols())
+        if part is not self:
+            return part.simplify(e)
         if e not in self._simplified:
             self._simplified[e] = simplify(self, e)
         return self._simplified[e]
@@ -155,7 +191,25 @@ class Facts:
         other._search = BoundSearch(other._store)
         other._hints = dict(self._hints)
         other._history = list(self._history)
+        other._data = set(self._data)
         return other
+
+    def _about(self, names: Iterable[str]) -> Facts:
+        """The facts that a question about these symbols may use: no others on symbols that are read from data."""
+        if not self._data:
+            return self
+        asked = frozenset(self._data.intersection(names))
+        if len(asked) == len(self._data):
+            return self
+        if asked not in self._parts:
+            part = Facts()
+            for fact in self._history:
+                if self._data.isdisjoint(_symbols_of(fact) - asked):
+                    part._take_in(fact)
+                    part._history.append(fact)
+            part._hints = self._hints
+            self._parts[asked] = part
+        return self._parts[asked]
 
     def _tell(self, fact: Fact, text: str, symbols: Iterable[str]) -> None:
         """Takes in a fact; when it contradicts the others, they stay as they were and ProgramError is raised."""
@@ -169,6 +223,9 @@ class Facts:
                 self._take_in(known)
             raise self._unsatisfiable(text, symbols) from None
         self._history.append(fact)
+        for asked, part in self._parts.items():
+            if self._data.isdisjoint(_symbols_of(fact) - asked):
+                part._tell(fact, text, symbols)
 
     def _take_in(self, fact: Fact) -> None:
         if isinstance(fact, Relation):
@@ -291,6 +348,10 @@ class Facts:
             value -= (value - residue) % max(1, modulus)
         value = value if high is None else min(high, value)
         return value if low is None else max(low, value)
+
+
+def _symbols_of(fact: Fact) -> frozenset[str]:
+    return fact.symbols() if isinstance(fact, Relation) else frozenset((fact[0],))
 
 
 def _next_in_class(bound: int, known: Congruence) -> int:

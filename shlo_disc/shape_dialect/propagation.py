@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.data_sizes import data_elements
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.locations import source_line
@@ -16,16 +17,20 @@ from shlo_disc.shape_dialect.values import SymbolicValues
 
 
 class DataDependentSize(Exception):
-    """A size depends on the elements of a tensor, not on sizes."""
+    """A size depends on the elements of a tensor that cannot be read while the program runs."""
 
 
 @dataclass
 class Propagation:
-    """The state of one walk: the facts, the symbolic values, and the relations that ops imply, with their origin."""
+    """The state of one walk: the facts, the symbolic values, and the relations that ops imply, with their origin.
+
+    `reads_data`: whether an element of a shape operand that is data may become a symbol.
+    """
 
     facts: Facts
     values: SymbolicValues
     implied: list[tuple[Relation, str]] = field(default_factory=list)
+    reads_data: bool = True
 
     def equal(self, a: Expr, b: Expr, op: ir.OpView) -> None:
         """Record that a valid program has a == b here. Raises ProgramError when that can never hold."""
@@ -48,8 +53,8 @@ class Propagation:
             self.require(Relation.ge(whole, part), op)
 
     def sizes(self, value: ir.Value) -> Dims:
-        """The elements of a shape operand. Raises DataDependentSize when they are data."""
-        elements = self.values.get(value)
+        """The elements of a shape operand; data among them get symbols. Raises DataDependentSize when they cannot."""
+        elements = data_elements(value, self.values) if self.reads_data else self.values.get(value)
         if elements is None:
             raise DataDependentSize
         return elements

@@ -40,7 +40,11 @@ class SymbolicValues:
         return self.elements.get(value)
 
     def visit(self, op: ir.OpView) -> None:
-        """Record the results of `op`, if it is a shape computation."""
+        """Record the results of `op`, if it is a shape computation, or what a `disc.bind` names."""
+        if op.operation.name == "disc.bind":
+            names = [ir.StringAttr(a).value for a in ir.ArrayAttr(op.attributes["symbols"])]
+            self.elements[op.operands[0]] = tuple(Expr.symbol(name) for name in names)
+            return
         rule = _RULES.get(op.operation.name)
         if rule is None or len(op.results) != 1 or not is_shape_like(op.results[0].type) or not _applies(op):
             return

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.errors import ShapeError, UnsupportedError
+from shlo_disc.errors import ShapeError
 from tests.run.op_check import assert_same, check_text, random_array
 
 ONE = (1, 2, 15, 16, 17, 33, 97, 0)
@@ -240,14 +240,6 @@ def test_a_slice_that_starts_at_data() -> None:
             assert_same(executable(x, y, np.array([start], np.int32)), x[at : at + m] + y)
     with pytest.raises(ShapeError, match="real_dynamic_slice"):
         executable(np.zeros(3, np.float32), np.zeros(4, np.float32), np.zeros(1, np.int32))
-
-
-def test_sizes_that_are_data_are_refused() -> None:
-    text = """func.func @main(%x: tensor<1xi32>) -> tensor<?xi32> {
-      %r = stablehlo.dynamic_iota %x, dim = 0 : (tensor<1xi32>) -> tensor<?xi32>
-      return %r : tensor<?xi32> }"""
-    with pytest.raises(UnsupportedError, match="depends on the elements"):
-        shlo_disc.compile(text)
 
 
 def test_small_integer_arithmetic_is_not_mistaken_for_sizes() -> None:

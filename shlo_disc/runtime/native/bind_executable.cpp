@@ -64,6 +64,25 @@ CheckSpec check_spec(const nb::dict &dict) {
           field<std::vector<size_t>>(dict, "operands")};
 }
 
+/// A program of one segment does not say which results it writes: all, `results` in number.
+SegmentSpec segment_spec(const nb::dict &dict, size_t results) {
+  SegmentSpec spec;
+  for (const nb::dict &entry : field<std::vector<nb::dict>>(dict, "checks"))
+    spec.checks.push_back(check_spec(entry));
+  spec.plan_words = field<size_t>(dict, "plan_words");
+  nb::dict entry = field<nb::dict>(dict, "entry");
+  spec.plan_entry = field<std::string>(entry, "plan");
+  spec.run_entry = field<std::string>(entry, "run");
+  if (dict.contains("results_written")) {
+    spec.results = field<std::vector<size_t>>(dict, "results_written");
+    spec.symbols_read = field<std::vector<nb::dict>>(dict, "symbols_read").size();
+    return spec;
+  }
+  for (size_t leaf = 0; leaf < results; ++leaf)
+    spec.results.push_back(leaf);
+  return spec;
+}
+
 Program parse_program(const nb::dict &header) {
   Program program;
   program.name = field<std::string>(header, "name");
@@ -71,14 +90,12 @@ Program parse_program(const nb::dict &header) {
     program.symbols.push_back(symbol_spec(entry));
   program.arguments = array_specs(header, "arguments");
   program.results = array_specs(header, "results");
-  for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "checks"))
-    program.checks.push_back(check_spec(entry));
   for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "constants"))
     program.constants.push_back({field<int64_t>(entry, "offset"), field<int64_t>(entry, "bytes")});
-  program.plan_words = field<size_t>(header, "plan_words");
-  nb::dict entry = field<nb::dict>(header, "entry");
-  program.plan_entry = field<std::string>(entry, "plan");
-  program.run_entry = field<std::string>(entry, "run");
+  program.segments.push_back(segment_spec(header, program.results.size()));
+  if (header.contains("segments"))
+    for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "segments"))
+      program.segments.push_back(segment_spec(entry, 0));
   return program;
 }
 
@@ -115,14 +132,17 @@ void bind_device(nb::module_ &module) {
 }
 
 nb::tuple plan_tuple(const Executable &self, const std::vector<int64_t> &symbols) {
-  std::shared_ptr<const Plan> plan = self.plan_for(symbols);
+  CallPlan plan = self.plan_for(symbols);
+  int64_t arena_bytes = 0;
+  for (const auto &part : plan.parts)
+    arena_bytes += part->arena_bytes;
   nb::list shapes;
-  const int64_t *dim = plan->words.data() + 1 + self.program().argument_dims;
-  for (const ArraySpec &result : self.program().results) {
-    shapes.append(shape_tuple(dim, result.shape.size()));
-    dim += result.shape.size();
+  std::vector<int64_t> result_bytes;
+  for (size_t leaf = 0; leaf < plan.results.size(); ++leaf) {
+    shapes.append(shape_tuple(plan.results[leaf].shape, self.program().results[leaf].shape.size()));
+    result_bytes.push_back(plan.results[leaf].bytes);
   }
-  return nb::make_tuple(plan->arena_bytes, nb::tuple(shapes), plan->result_bytes);
+  return nb::make_tuple(arena_bytes, nb::tuple(shapes), result_bytes);
 }
 
 } // namespace

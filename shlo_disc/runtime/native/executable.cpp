@@ -36,9 +36,14 @@ constexpr uintptr_t kConstantAlignment = 64;
 } // namespace
 
 Executable::Code::Code(Program given, const std::string &bytes, int64_t memo_bytes)
-    : program(std::move(given)), object(bytes),
-      planner(program, reinterpret_cast<DiscPlan>(object.function(program.plan_entry)), memo_bytes),
-      run(reinterpret_cast<DiscRun>(object.function(program.run_entry))) {}
+    : program(std::move(given)), object(bytes) {
+  auto share = memo_bytes / static_cast<int64_t>(program.segments.size());
+  for (const SegmentSpec &segment : program.segments) {
+    auto evaluate = reinterpret_cast<DiscPlan>(object.function(segment.plan_entry));
+    planners.push_back(std::make_unique<Planner>(program, planners.size(), evaluate, share));
+    runs.push_back(reinterpret_cast<DiscRun>(object.function(segment.run_entry)));
+  }
+}
 
 Executable::Executable(std::shared_ptr<Device> device, Program program, const std::string &object,
                        nb::object constants, std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree,
@@ -88,42 +93,71 @@ std::vector<PyObject *> Executable::flatten(const nb::tuple &args, const nb::dic
   return leaves;
 }
 
-std::vector<std::shared_ptr<Block>> Executable::allocate_results(const Plan &plan) const {
-  std::vector<std::shared_ptr<Block>> blocks;
-  blocks.reserve(plan.result_bytes.size());
-  for (int64_t bytes : plan.result_bytes)
-    blocks.push_back(std::make_shared<Block>(device_->allocator, bytes, BlockKind::result));
-  return blocks;
+/// Allocates what a segment writes, and puts the addresses behind those of the arguments.
+void Executable::allocate_results(size_t segment, const Plan &plan, std::vector<Result> &results,
+                                  std::vector<void *> &buffers) const {
+  const SegmentSpec &spec = program().segments[segment];
+  const int64_t *shape = plan.words.data() + spec.result_word;
+  for (size_t i = 0; i < spec.results.size(); ++i) {
+    size_t leaf = spec.results[i];
+    results[leaf].block = std::make_shared<Block>(device_->allocator, plan.result_bytes[i], BlockKind::result);
+    results[leaf].shape = shape;
+    buffers[program().arguments.size() + leaf] = results[leaf].block->address();
+    shape += program().results[leaf].shape.size();
+  }
+}
+
+/// Runs the segments of a program that reads sizes from data. A run puts what it reads into `symbols`, from which the
+/// next segment is planned; its arena lives until the end, for later segments read it. `plans` has the first plan.
+void Executable::run_segments(std::vector<std::shared_ptr<const Plan>> &plans, std::vector<Result> &results,
+                              std::vector<void *> &buffers) const {
+  const std::vector<SegmentSpec> &segments = program().segments;
+  std::vector<int64_t> symbols(plans.front()->symbols);
+  symbols.resize(segments.back().symbols);
+  buffers.push_back(symbols.data());
+  size_t first_arena = buffers.size();
+  buffers.resize(first_arena + segments.size());
+  std::vector<std::unique_ptr<Block>> arenas;
+  for (size_t k = 0; k < segments.size(); ++k) {
+    if (k != 0) {
+      plans.push_back(code_->planners[k]->plan_for(std::span(symbols).first(segments[k].symbols)));
+      allocate_results(k, *plans[k], results, buffers);
+    }
+    arenas.push_back(std::make_unique<Block>(device_->allocator, plans[k]->arena_bytes, BlockKind::arena));
+    void *arena = buffers[first_arena + k] = arenas.back()->address();
+    without_gil([&] { code_->runs[k](&runtime_, buffers.data(), plans[k]->words.data(), arena); });
+  }
 }
 
 nb::object Executable::call(const nb::tuple &args, const nb::dict &kwargs, Output output) {
   std::vector<nb::object> owners;
   Arguments arguments(program(), flatten(args, kwargs, owners));
-  std::shared_ptr<const Plan> plan = code_->planner.plan(arguments.dims());
+  std::shared_ptr<const Plan> plan = code_->planners.front()->plan(arguments.dims());
 
-  std::vector<std::shared_ptr<Block>> results = allocate_results(*plan);
+  std::vector<Result> results(program().results.size());
   std::vector<void *> buffers(program().arguments.size() + results.size());
+  allocate_results(0, *plan, results, buffers);
   arguments.addresses(device_->allocator, buffers.data());
-  for (size_t i = 0; i < results.size(); ++i)
-    buffers[program().arguments.size() + i] = results[i]->address();
   buffers.insert(buffers.end(), constant_addresses_.begin(), constant_addresses_.end());
-  {
+  std::vector<std::shared_ptr<const Plan>> plans; // of a program that reads sizes from data
+  if (program().segments.size() > 1) {
+    plans.push_back(plan);
+    run_segments(plans, results, buffers);
+  } else {
     Block arena(device_->allocator, plan->arena_bytes, BlockKind::arena);
-    without_gil([&] { code_->run(&runtime_, buffers.data(), plan->words.data(), arena.address()); });
+    without_gil([&] { code_->runs.front()(&runtime_, buffers.data(), plan->words.data(), arena.address()); });
   }
   if (output == Output::automatic)
     output = arguments.any_jax() ? Output::jax : Output::numpy;
-  return make_results(*plan, std::move(results), output);
+  return make_results(std::move(results), output);
 }
 
-nb::object Executable::make_results(const Plan &plan, std::vector<std::shared_ptr<Block>> blocks, Output output) {
+nb::object Executable::make_results(std::vector<Result> results, Output output) {
   std::vector<nb::object> leaves;
-  leaves.reserve(blocks.size());
-  const int64_t *shape = plan.words.data() + 1 + program().argument_dims;
-  for (size_t i = 0; i < blocks.size(); ++i) {
+  leaves.reserve(results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
     const ArraySpec &spec = program().results[i];
-    leaves.push_back(make_result(spec.dtype, shape, spec.shape.size(), std::move(blocks[i]), output));
-    shape += spec.shape.size();
+    leaves.push_back(make_result(spec.dtype, results[i].shape, spec.shape.size(), std::move(results[i].block), output));
   }
   nb::object *next = leaves.data();
   return out_tree_->unflatten(next);
@@ -141,10 +175,36 @@ nb::object Executable::make_result(DType dtype, const int64_t *shape, size_t ran
   return to_jax_(array);
 }
 
-std::shared_ptr<const Plan> Executable::plan_for(const std::vector<int64_t> &symbols) const {
-  if (symbols.size() != program().symbols.size())
+CallPlan Executable::plan_for(const std::vector<int64_t> &symbols) const {
+  const std::vector<SegmentSpec> &segments = program().segments;
+  if (symbols.size() != segments.back().symbols)
     throw Error(ErrorKind::shape, "expected a value for each dimension variable");
-  return code_->planner.plan_for(symbols);
+  CallPlan plan;
+  plan.results.resize(program().results.size());
+  for (size_t k = 0; k < segments.size(); ++k) {
+    plan.parts.push_back(code_->planners[k]->plan_for(std::span(symbols).first(segments[k].symbols)));
+    const int64_t *shape = plan.parts[k]->words.data() + segments[k].result_word;
+    for (size_t i = 0; i < segments[k].results.size(); ++i) {
+      size_t leaf = segments[k].results[i];
+      plan.results[leaf] = {shape, plan.parts[k]->result_bytes[i]};
+      shape += program().results[leaf].shape.size();
+    }
+  }
+  return plan;
+}
+
+int64_t Executable::memo_size() const {
+  int64_t total = 0;
+  for (const auto &planner : code_->planners)
+    total += planner->memo().size();
+  return total;
+}
+
+int64_t Executable::memo_bytes() const {
+  int64_t total = 0;
+  for (const auto &planner : code_->planners)
+    total += planner->memo().bytes();
+  return total;
 }
 
 } // namespace disc

@@ -37,6 +37,16 @@ struct ExecutableHooks {
   nb::object jax_converter;     // () -> (ndarray -> jax.Array); called once, when the first such result is wanted
 };
 
+/// Where the sizes of all results are. The parts keep them alive.
+struct CallPlan {
+  struct Result {
+    const int64_t *shape;
+    int64_t bytes;
+  };
+  std::vector<std::shared_ptr<const Plan>> parts; // one a segment
+  std::vector<Result> results;                    // one a leaf
+};
+
 class Executable {
 public:
   /// `constants` is any object with a buffer; it is used in place when it is 64-byte aligned, else copied once.
@@ -47,13 +57,13 @@ public:
 
   nb::object call(const nb::tuple &args, const nb::dict &kwargs, Output output);
 
-  /// Sizes of all results for given symbol values, and the arena's bytes. Throws Error(shape).
-  std::shared_ptr<const Plan> plan_for(const std::vector<int64_t> &symbols) const;
+  /// Sizes of all results for given values of all symbols, and the arenas' bytes. Throws Error(shape).
+  CallPlan plan_for(const std::vector<int64_t> &symbols) const;
 
   const Program &program() const { return code_->program; }
   const Device &device() const { return *device_; }
-  int64_t memo_size() const { return code_->planner.memo().size(); }
-  int64_t memo_bytes() const { return code_->planner.memo().bytes(); }
+  int64_t memo_size() const;
+  int64_t memo_bytes() const;
   std::vector<std::string> function_names() const { return code_->object.function_names(); }
 
 private:
@@ -63,14 +73,23 @@ private:
 
     Program program;
     ObjectCode object;
-    Planner planner;
-    DiscRun run;
+    std::vector<std::unique_ptr<Planner>> planners; // one a segment, as `runs`
+    std::vector<DiscRun> runs;
+  };
+
+  /// A leaf of the results of one call; `shape` lies in a plan.
+  struct Result {
+    std::shared_ptr<Block> block;
+    const int64_t *shape = nullptr;
   };
 
   void hold_constants(nb::object constants);
   std::vector<PyObject *> flatten(const nb::tuple &args, const nb::dict &kwargs, std::vector<nb::object> &owners);
-  std::vector<std::shared_ptr<Block>> allocate_results(const Plan &plan) const;
-  nb::object make_results(const Plan &plan, std::vector<std::shared_ptr<Block>> blocks, Output output);
+  void allocate_results(size_t segment, const Plan &plan, std::vector<Result> &results,
+                        std::vector<void *> &buffers) const;
+  void run_segments(std::vector<std::shared_ptr<const Plan>> &plans, std::vector<Result> &results,
+                    std::vector<void *> &buffers) const;
+  nb::object make_results(std::vector<Result> results, Output output);
   nb::object make_result(DType dtype, const int64_t *shape, size_t rank, std::shared_ptr<Block> block, Output output);
 
   std::shared_ptr<Device> device_;

@@ -7,8 +7,9 @@
 
 namespace disc {
 
-Planner::Planner(const Program &program, DiscPlan evaluate, int64_t memo_bytes)
-    : program_(program), evaluate_(evaluate), memo_(memo_bytes) {
+Planner::Planner(const Program &program, size_t segment, DiscPlan evaluate, int64_t memo_bytes)
+    : program_(program), segment_(program.segments[segment]), is_first_(segment == 0), evaluate_(evaluate),
+      memo_(memo_bytes) {
   std::vector<size_t> first_dim;
   size_t dims = 0;
   for (const ArraySpec &argument : program.arguments) {
@@ -61,11 +62,12 @@ void Planner::solve(Dims dims, std::span<int64_t> values) const {
 std::shared_ptr<const Plan> Planner::evaluate(std::span<const int64_t> values, Dims dims) const {
   auto plan = std::make_shared<Plan>();
   plan->symbols.assign(values.begin(), values.end());
-  plan->words.assign(program_.plan_words, -1);
+  plan->words.assign(segment_.plan_words, -1);
   int64_t code = evaluate_(plan->symbols.data(), plan->words.data());
   if (code != 0)
     explain_refusal(values, dims, plan->words, code);
-  check_ranges(values, dims);
+  if (is_first_)
+    check_ranges(values, dims);
   fill_sizes(*plan);
   memo_.insert(plan);
   return plan;
@@ -75,10 +77,10 @@ std::shared_ptr<const Plan> Planner::evaluate(std::span<const int64_t> values, D
 /// did compute are compared first, as jax.export does.
 void Planner::explain_refusal(std::span<const int64_t> values, Dims dims, std::span<const int64_t> words,
                               int64_t code) const {
-  bool known = code > 0 && static_cast<size_t>(code) <= program_.checks.size();
+  bool known = code > 0 && static_cast<size_t>(code) <= segment_.checks.size();
   if (!known)
     throw Error(ErrorKind::state, "the compiled plan returned an unknown code " + std::to_string(code));
-  const CheckSpec &check = program_.checks[static_cast<size_t>(code) - 1];
+  const CheckSpec &check = segment_.checks[static_cast<size_t>(code) - 1];
   if (check.kind != "min" && check.kind != "divisor" && !dims.empty()) {
     for (size_t i = 0; i < program_.argument_dims; ++i)
       if (words[1 + i] >= 0 && words[1 + i] != dims[i])
@@ -110,8 +112,9 @@ void Planner::fill_sizes(Plan &plan) const {
   plan.arena_bytes = plan.words[0];
   if (plan.arena_bytes < 0)
     throw Error(ErrorKind::shape, "The program's temporary memory does not fit 64 bits at this shape.");
-  const int64_t *dim = plan.words.data() + 1 + program_.argument_dims;
-  for (const ArraySpec &result : program_.results) {
+  const int64_t *dim = plan.words.data() + segment_.result_word;
+  for (size_t leaf : segment_.results) {
+    const ArraySpec &result = program_.results[leaf];
     int64_t bytes = info(result.dtype).size;
     bool overflow = false;
     bool empty = false;

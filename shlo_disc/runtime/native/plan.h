@@ -17,7 +17,7 @@
 
 namespace disc {
 
-/// A plan for one set of symbol values; immutable.
+/// A segment's plan for one set of symbol values; immutable.
 struct Plan {
   std::vector<int64_t> symbols;
   std::vector<int64_t> words;
@@ -57,12 +57,13 @@ private:
 
 class Planner {
 public:
-  Planner(const Program &program, DiscPlan evaluate, int64_t memo_bytes);
+  /// Plans segment number `segment`.
+  Planner(const Program &program, size_t segment, DiscPlan evaluate, int64_t memo_bytes);
 
   /// The plan for a call. Throws Error(shape) with jax.export's wording when the sizes are not admissible.
   std::shared_ptr<const Plan> plan(Dims dims) const;
 
-  /// The plan for given symbol values, without arguments to compare with.
+  /// The plan for given values of the symbols that are known here, without arguments to compare with.
   std::shared_ptr<const Plan> plan_for(std::span<const int64_t> symbols) const;
 
   PlanMemo &memo() const { return memo_; }
@@ -77,6 +78,8 @@ private:
   void fill_sizes(Plan &plan) const;
 
   const Program &program_;
+  const SegmentSpec &segment_;
+  bool is_first_;
   DiscPlan evaluate_;
   std::vector<size_t> symbol_dim_; // the flat dimension each symbol is solved from
   mutable PlanMemo memo_;

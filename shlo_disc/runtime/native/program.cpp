@@ -35,21 +35,45 @@ std::string ArraySpec::shape_text() const {
 
 void Program::validate(int64_t constant_bytes) {
   argument_dims = count_dims(arguments);
-  result_dims = count_dims(results);
   for (const SymbolSpec &symbol : symbols)
     validate_symbol(symbol, arguments);
-  if (plan_words < 1 + argument_dims + result_dims || plan_words > kMostPlanWords)
-    bad_artifact("header: plan_words does not fit the arguments and results");
-  for (const CheckSpec &check : checks)
-    for (size_t operand : check.operands)
-      if (operand >= plan_words)
-        bad_artifact("header: a check's operand lies outside the plan");
+  validate_segments();
   for (const ConstantSpec &constant : constants) {
     bool inside = constant.offset >= 0 && constant.bytes >= 0 && constant.offset <= constant_bytes &&
                   constant.bytes <= constant_bytes - constant.offset;
     if (!inside || constant.offset % kConstantAlignment != 0)
       bad_artifact("header: a constant lies outside the constants block or is not aligned");
   }
+}
+
+/// Every result is written by one segment, and every plan has words for what it sizes.
+void Program::validate_segments() {
+  std::vector<int> writers(results.size(), 0);
+  size_t known = symbols.size();
+  for (SegmentSpec &segment : segments) {
+    bool is_first = &segment == segments.data();
+    if (is_first && segment.symbols_read != 0)
+      bad_artifact("header: the first segment reads sizes from data");
+    known += segment.symbols_read;
+    segment.symbols = known;
+    segment.result_word = 1 + (is_first ? argument_dims : 0);
+    size_t result_dims = 0;
+    for (size_t leaf : segment.results) {
+      if (leaf >= results.size() || writers[leaf]++ != 0)
+        bad_artifact("header: 'results_written' names a result that does not exist, or twice");
+      result_dims += results[leaf].shape.size();
+    }
+    if (known > kMostPlanWords || segment.plan_words < segment.result_word + result_dims ||
+        segment.plan_words > kMostPlanWords)
+      bad_artifact("header: plan_words does not fit the arguments and results");
+    for (const CheckSpec &check : segment.checks)
+      for (size_t operand : check.operands)
+        if (operand >= segment.plan_words)
+          bad_artifact("header: a check's operand lies outside the plan");
+  }
+  for (int count : writers)
+    if (count == 0)
+      bad_artifact("header: a result is written by no segment");
 }
 
 } // namespace disc

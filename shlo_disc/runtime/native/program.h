@@ -47,22 +47,34 @@ struct ConstantSpec {
   int64_t bytes = 0;
 };
 
-struct Program {
-  std::string name;
-  std::vector<SymbolSpec> symbols;
-  std::vector<ArraySpec> arguments;
-  std::vector<ArraySpec> results;
+/// A part of a call. Programs that read sizes from data have several; each but the first needs what earlier ones read.
+struct SegmentSpec {
   std::vector<CheckSpec> checks;
-  std::vector<ConstantSpec> constants;
   size_t plan_words = 1;
   std::string plan_entry = "disc_plan";
   std::string run_entry = "disc_run";
+  std::vector<size_t> results; // the leaves that it writes; their dims follow the first words of its plan
+  size_t symbols_read = 0;     // symbols that are known in addition to those of the segment before
+
+  size_t symbols = 0;     // known symbols in all
+  size_t result_word = 1; // where the dims of its results start
+};
+
+struct Program {
+  std::string name;
+  std::vector<SymbolSpec> symbols; // those solved from the arguments
+  std::vector<ArraySpec> arguments;
+  std::vector<ArraySpec> results;
+  std::vector<ConstantSpec> constants;
+  std::vector<SegmentSpec> segments; // at least one
 
   size_t argument_dims = 0; // dims of all arguments together
-  size_t result_dims = 0;
 
   /// Derives the sums above and checks every index; throws Error(artifact).
   void validate(int64_t constant_bytes);
+
+private:
+  void validate_segments();
 };
 
 } // namespace disc

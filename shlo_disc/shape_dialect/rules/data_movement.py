@@ -6,7 +6,7 @@ from __future__ import annotations
 from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.facts import Relation
-from shlo_disc.shape_dialect.propagation import DataDependentSize, Propagation, Rule, integers
+from shlo_disc.shape_dialect.propagation import Propagation, Rule, integers
 from shlo_disc.shape_dialect.types import Dims, dims_of, product
 
 
@@ -40,9 +40,9 @@ def _real_dynamic_slice(p: Propagation, op: ir.OpView) -> list[Dims]:
     for stride in strides:
         p.require(Relation.ge(stride, 1), op)
     starts = p.values.get(op.operands[1])
-    if starts is None:
-        extents = _extents_from_data(p, op)
-    else:
+    extents = None if starts else _extents_from_data(p, op)
+    if extents is None:
+        starts = p.sizes(op.operands[1])
         limits = p.sizes(op.operands[2])
         extents = tuple(limit - start for start, limit in zip(starts, limits, strict=True))
         for start, extent in zip(starts, extents, strict=True):
@@ -52,15 +52,15 @@ def _real_dynamic_slice(p: Propagation, op: ir.OpView) -> list[Dims]:
     return [tuple(ceildiv(extent, stride) for extent, stride in zip(extents, strides, strict=True))]
 
 
-def _extents_from_data(p: Propagation, op: ir.OpView) -> Dims:
+def _extents_from_data(p: Propagation, op: ir.OpView) -> Dims | None:
     """The `sizes` of a slice from `start` to `start + sizes`, where `start` is data (jax.lax.dynamic_slice)."""
     start, limit = op.operands[1], op.operands[2]
     addition = limit.owner
     if isinstance(addition, ir.Block) or addition.operation.name != "stablehlo.add":
-        raise DataDependentSize
+        return None
     operands = list(addition.operands)
     if start not in operands:
-        raise DataDependentSize
+        return None
     operands.remove(start)
     extents = p.sizes(operands[0])
     for extent in extents:

@@ -7,9 +7,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.types import Dims
+from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
+from shlo_disc.shape_dialect.types import Dims, dims_of, dims_of_attr
+from shlo_disc.transforms.fusion.access import defining_op, is_free
 
 MAX_MEMBERS = 512
+
+
+def sizes_used(op: ir.Operation) -> set[str]:
+    """The symbols in the types of `op`, and in the shapes that it reads through free ops."""
+    pending = [op, *(i.operation for nested in nested_blocks(op) for b in all_blocks(nested) for i in b.operations)]
+    values = [v for part in pending for v in (*part.operands, *part.results)]
+    found = {name for v in values for d in dims_of(v) for name in d.symbols()}
+    while pending:
+        for value in pending.pop().operands:
+            producer = defining_op(value)
+            if producer is not None and is_free(producer):
+                pending.append(producer)
+                shape = dims_of_attr(producer.attributes["dims"]) if producer.name == "disc.shape" else dims_of(value)
+                found |= {name for d in shape for name in d.symbols()}
+    return found
 
 
 @dataclass
@@ -40,12 +57,20 @@ class Cluster:
 
 
 class Graph:
-    """Which cluster depends on which, transitively, as bit sets (after the DAG merging of XLA and BladeDISC)."""
+    """Which cluster depends on which, transitively, as bit sets (after the DAG merging of XLA and BladeDISC).
+
+    `binds` names, for each symbol that is read from data, the cluster that reads it.
+    """
 
     def __init__(self) -> None:
         self.clusters: dict[int, Cluster] = {}
         self.of_op: dict[ir.Operation, Cluster] = {}
         self._needs: dict[int, int] = {}
+        self.binds: dict[str, Cluster] = {}
+
+    def readers_of_sizes(self, op: ir.Operation) -> list[Cluster]:
+        """The clusters that read the sizes of `op` from data."""
+        return [self.binds[name] for name in sorted(sizes_used(op) & self.binds.keys())] if self.binds else []
 
     def create(self, kind: str, domain: Dims, columns: int = 0) -> Cluster:
         """A new, empty cluster."""
@@ -53,6 +78,12 @@ class Graph:
         self.clusters[cluster.number] = cluster
         self._needs[cluster.number] = 0
         return cluster
+
+    def bind(self, op: ir.Operation, symbols: Iterable[str], producers: Iterable[Cluster]) -> None:
+        """A cluster of its own for an op that reads the values of `symbols`."""
+        cluster = self.create("bind", ())
+        self.add(cluster, op, None, producers)
+        self.binds.update(dict.fromkeys(symbols, cluster))
 
     def depends(self, cluster: Cluster, on: Cluster) -> bool:
         """True when `cluster` needs a result of `on`, directly or not."""

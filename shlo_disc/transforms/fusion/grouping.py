@@ -10,6 +10,7 @@ Free ops (broadcast, reshape, iota, scalar constants) belong to no cluster: each
 from __future__ import annotations
 
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.data_sizes import bound_symbols
 from shlo_disc.shape_dialect.op_sets import CONTROL, ELEMENTWISE
 from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
@@ -39,6 +40,9 @@ class Grouping:
         """Place one op of the block."""
         if op.name in ("func.return", "stablehlo.return") or is_free(op) or op.name in GENERATORS:
             return
+        if op.name == "disc.bind":
+            self.graph.bind(op, bound_symbols(op), self.producers(op))
+            return
         if op.name in CONTROL:
             self.graph.add(self.graph.create("control", ()), op, None, self.producers(op))
             return
@@ -58,8 +62,11 @@ class Grouping:
             self._data_movement(op)
 
     def producers(self, op: ir.Operation) -> list[Cluster]:
-        """The clusters that an op's operands, and what its regions use from outside, come from, through free ops."""
-        found = {}
+        """The clusters that an op's operands, and what its regions use from outside, come from, through free ops.
+
+        Those that read its sizes from data are among them.
+        """
+        found = {c.number: c for c in self.graph.readers_of_sizes(op)}
         inner = (i for nested in nested_blocks(op) for b in all_blocks(nested) for i in b.operations)
         for value in [*op.operands, *(v for i in inner for v in i.operands)]:
             cluster = self._cluster_of(value)
@@ -134,7 +141,7 @@ class Grouping:
 
     def _fits(self, op: ir.Operation, cluster: Cluster, mapping: DomainMap) -> bool:
         """Complete `mapping` in place; False when the op's sizes do not line up with the cluster's domain."""
-        if cluster.kind in ("dot", "scatter", "sort", "control") or not mapping and cluster.domain:
+        if cluster.kind in ("bind", "control", "dot", "scatter", "sort") or not mapping and cluster.domain:
             return False
         dims = dims_of(op.results[0])
         uncovered = [i for i, d in enumerate(dims) if d.constant != 1 and i not in mapping]

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.dialect import integer_attr
+from shlo_disc.shape_dialect.dialect import BindOp, integer_attr
 from shlo_disc.shape_dialect.op_sets import CONTROL
 from shlo_disc.shape_dialect.regions import is_condition, nested_blocks
 from shlo_disc.shape_dialect.types import dims_of, element_type_of, tensor_type
@@ -74,7 +74,8 @@ class Outliner:
         for position, value in enumerate(terminator.operands):
             new = self.materialize(value)
             source = root(new)
-            if not only_looked_at and (source in returned or not self._is_own(source, position)):
+            is_copied = source in returned or not self._is_own(source, position) or self._is_sized_later(new, source)
+            if not only_looked_at and is_copied:
                 new = self._copy(new)
                 source = new
             returned.add(source)
@@ -85,6 +86,11 @@ class Outliner:
         if owner is None:
             return self.outer is not None and list(self.block.arguments)[position : position + 1] == [source]
         return owner.block == self.block and owner.name in CONTROL | {"func.call"}
+
+    def _is_sized_later(self, view: ir.Value, source: ir.Value) -> bool:
+        """Whether the sizes of a view may be read from data after the buffer is written."""
+        of_view, of_source = ({name for d in dims_of(v) for name in d.symbols()} for v in (view, source))
+        return not (of_view & self.graph.binds.keys()) <= of_source
 
     def _copy(self, value: ir.Value) -> ir.Value:
         function, call = self._fusion("loop", [value], [value.type], 0)
@@ -124,6 +130,13 @@ class Outliner:
         if cluster.number in self.done:
             return
         self.done.add(cluster.number)
+        for member in cluster.members:
+            for reader in self.graph.readers_of_sizes(member):
+                self._emit(reader)
+        if cluster.kind == "bind":
+            (member,) = cluster.members
+            BindOp(self.materialize(member.operands[0]), member.attributes["symbols"], loc=member.location)
+            return
         if cluster.kind == "control":
             self._emit_control(cluster.members[0])
             return

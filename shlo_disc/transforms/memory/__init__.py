@@ -11,6 +11,10 @@ What a loop carries has one buffer from its start to its last use, which the ini
 the result share where they can: whoever makes the next value writes it there if the present one is not needed any more,
 or is read only at the index that is written. Where they cannot, the values lie in other buffers and are copied when an
 iteration, or a branch, ends: a reader of the plan compares the entries.
+
+Where sizes are read from data, each segment of the program has an arena of its own, which lives until the call ends:
+`disc.arena_bytes` is a list then, and an entry names the `segment` of its arena. A slot of an earlier segment has its
+size for good.
 """
 
 from __future__ import annotations
@@ -24,8 +28,9 @@ from shlo_disc.shape_dialect.expr import Expr, round_up
 from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.op_sets import CONTROL
 from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
-from shlo_disc.shape_dialect.types import bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.types import bytes_of, dims_of, element_type_of, parse_dim, product
 from shlo_disc.transforms.memory.liveness import Liveness
+from shlo_disc.transforms.segments import segment_of, split_segments, symbol_segments
 from shlo_disc.transforms.views import root
 
 ALIGNMENT = 64
@@ -36,6 +41,7 @@ class Slot:
     """A part of the arena that several buffers use one after the other, the last one up to the position `until`."""
 
     size: Expr
+    segment: int = 0
     until: int = 0
 
 
@@ -56,14 +62,13 @@ class MemoryPlan:
     slots: list[Slot] = field(default_factory=list)
 
     def offset(self, slot: Slot) -> Expr:
-        """The offset of a slot in bytes."""
+        """The offset of a slot in its arena, in bytes."""
         before = self.slots[: self.slots.index(slot)]
-        return sum((s.size for s in before), Expr.const(0))
+        return sum((s.size for s in before if s.segment == slot.segment), Expr.const(0))
 
-    @property
-    def arena_bytes(self) -> Expr:
-        """The size of the arena in bytes."""
-        return sum((s.size for s in self.slots), Expr.const(0))
+    def arena_bytes(self, segment: int = 0) -> Expr:
+        """The size of a segment's arena in bytes."""
+        return sum((s.size for s in self.slots if s.segment == segment), Expr.const(0))
 
 
 class Planner:
@@ -75,6 +80,7 @@ class Planner:
         self.functions = functions
         self.plan = MemoryPlan()
         self.live = Liveness.of(block)
+        self.segment = 0
 
     def run(self) -> MemoryPlan:
         """Place every result."""
@@ -83,6 +89,8 @@ class Planner:
 
     def _place_block(self, block: ir.Block) -> None:
         for op in block.operations:
+            if block == self.block:
+                self.segment = segment_of(op)
             if op.operation.name == "func.call":
                 for index, result in enumerate(op.results):
                     self._place_result(op.operation, index, result)
@@ -103,7 +111,7 @@ class Planner:
             size = self.facts.simplify(round_up(exact, ALIGNMENT))
             slot = self._free_slot(size, position)
             if slot is None:
-                slot = Slot(size)
+                slot = Slot(size, self.segment)
                 self.plan.slots.append(slot)
             buffer = Buffer(exact, slot=slot)
         if buffer.slot is not None:
@@ -185,6 +193,7 @@ class Planner:
         fitting = [s for s in free if self.facts.prove(Relation.ge(s.size, size)) is True]
         if fitting:
             return min(fitting, key=lambda s: self.facts.estimate(s.size))
+        free = [s for s in free if s.segment == self.segment]
         if not free:
             return None
         slot = max(free, key=lambda s: self.facts.estimate(s.size))
@@ -197,6 +206,7 @@ class Planner:
 
 def plan_memory(module: ir.Module, facts: Facts) -> MemoryPlan:
     """Plan a fused module and write the plan into it, in place."""
+    split_segments(module)
     block = entry_block(module)
     functions = {
         ir.StringAttr(op.attributes["sym_name"]).value: op
@@ -208,13 +218,25 @@ def plan_memory(module: ir.Module, facts: Facts) -> MemoryPlan:
         if op.operation.name in CONTROL | {"func.call"}:
             entries = [_entry(plan, plan.buffers[r]) for r in op.results]
             op.attributes["disc.buffers"] = ir.ArrayAttr.get(entries)
-    module.operation.attributes["disc.arena_bytes"] = ir.StringAttr.get(str(plan.arena_bytes))
+    last = max([0, *symbol_segments(module).values()])
+    arenas = [ir.StringAttr.get(str(plan.arena_bytes(k))) for k in range(last + 1)]
+    module.operation.attributes["disc.arena_bytes"] = arenas[0] if last == 0 else ir.ArrayAttr.get(arenas)
     return plan
+
+
+def arenas_of(module: ir.Operation) -> list[Expr]:
+    """The size of each segment's arena, in bytes, of a planned module."""
+    attribute = module.attributes["disc.arena_bytes"]
+    texts = [attribute] if isinstance(attribute, ir.StringAttr) else list(ir.ArrayAttr(attribute))
+    return [parse_dim(ir.StringAttr(text).value) for text in texts]
 
 
 def _entry(plan: MemoryPlan, buffer: Buffer) -> ir.Attribute:
     text = ir.StringAttr.get
     if buffer.slot is None:
         return ir.DictAttr.get({"space": text("result"), "index": integer_attr(buffer.result or 0)})
-    offset = str(plan.offset(buffer.slot))
-    return ir.DictAttr.get({"space": text("arena"), "offset": text(offset), "bytes": text(str(buffer.bytes))})
+    offset, size = text(str(plan.offset(buffer.slot))), text(str(buffer.bytes))
+    entry: dict[str, ir.Attribute] = {"space": text("arena"), "offset": offset, "bytes": size}
+    if buffer.slot.segment:
+        entry["segment"] = integer_attr(buffer.slot.segment)
+    return ir.DictAttr.get(entry)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.op_sets import CONTROL
 from shlo_disc.shape_dialect.regions import is_condition, nested_blocks, terminator_of
+from shlo_disc.transforms.segments import RUNS
 from shlo_disc.transforms.views import root
 
 
@@ -45,7 +45,7 @@ class Liveness:
         self._defined.update(dict.fromkeys(block.arguments, self._position))
         terminator = terminator_of(block).operation
         for op in block.operations:
-            if op.operation.name not in CONTROL | {"func.call"} and op.operation != terminator:
+            if op.operation.name not in RUNS and op.operation != terminator:
                 continue
             self._position += 1
             self.begin[op.operation] = self._position

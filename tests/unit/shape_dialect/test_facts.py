@@ -396,3 +396,41 @@ def test_large_products_are_cheap() -> None:
     facts.add(Relation.le(product, 1 << 40))
     assert facts.range(Expr.symbol("n5")) == (1, 1 << 40)
     assert time.perf_counter() - start < 2
+
+
+# ---- sizes that are read from data ----------------------------------------------------------------------------------
+
+
+def test_a_fact_about_data_does_not_answer_questions_about_other_sizes() -> None:
+    facts = Facts()
+    facts.declare("b")
+    facts.declare("n", data=True)
+    facts.add(Relation.le(Expr.symbol("n"), Expr.symbol("b")))
+    facts.add(Relation.ge(Expr.symbol("n"), 3))
+    assert facts.prove(Relation.ge(Expr.symbol("b"), 3)) is None
+    assert facts.range(Expr.symbol("b")) == (0, None)
+    assert facts.prove(Relation.ge(Expr.symbol("b") * Expr.symbol("n"), 9)) is True
+    assert facts.data_symbols == ["n"]
+
+
+def test_a_size_that_is_read_later_does_not_answer_for_an_earlier_one() -> None:
+    facts = Facts()
+    facts.declare("n", data=True)
+    assert facts.prove(Relation.ge(Expr.symbol("n"), 4)) is None
+    facts.declare("m", min=None, data=True)
+    facts.add(Relation.eq(Expr.symbol("n"), 4 * Expr.symbol("m")))
+    facts.add(Relation.ge(Expr.symbol("m"), 1))
+    assert facts.prove(Relation.ge(Expr.symbol("n"), 4)) is None
+    assert not facts.divides(4, Expr.symbol("n"))
+    assert facts.prove(Relation.eq(Expr.symbol("n"), 4 * Expr.symbol("m"))) is True
+    facts.add(Relation.ge(Expr.symbol("n"), 2))
+    assert facts.range(Expr.symbol("n")) == (2, None)
+
+
+def test_an_equality_with_data_replaces_the_data() -> None:
+    facts = Facts()
+    facts.declare("b")
+    facts.declare("n", min=None, data=True)
+    facts.add(Relation.eq(Expr.symbol("b"), Expr.symbol("n")))
+    assert facts.canonical(Expr.symbol("n")) == Expr.symbol("b")
+    assert facts.canonical(Expr.symbol("b")) == Expr.symbol("b")
