@@ -110,6 +110,11 @@ def kind_of(fusion: func.FuncOp) -> str:
     return ir.StringAttr(fusion.attributes["disc.kind"]).value
 
 
+def updates_of(fusion: func.FuncOp) -> list[int]:
+    """For each result of a kernel that changes some elements only: the argument it starts from, or -1."""
+    return list(ir.DenseI64ArrayAttr(fusion.attributes["disc.updates"])) if "disc.updates" in fusion.attributes else []
+
+
 def has_rows(fusion: func.FuncOp) -> bool:
     """A row reduction that is known to be one chain over rows and columns."""
     return kind_of(fusion) == "row_reduce" and "disc.columns" in fusion.attributes

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.elements import MathLibrary
-from shlo_disc.lowering.kernels import Kernel, KernelCache, has_rows, kind_of
+from shlo_disc.lowering.kernels import Kernel, KernelCache, has_rows, kind_of, updates_of
 from shlo_disc.lowering_cpu import vector_math
 from shlo_disc.lowering_cpu.constants import dense_bytes
 from shlo_disc.lowering_cpu.dot import BlasDot, match_blas
@@ -40,6 +40,7 @@ from shlo_disc.lowering_cpu.row_kernel import build_rows
 from shlo_disc.lowering_cpu.scatter_kernel import build_scatter
 from shlo_disc.lowering_cpu.segments import LoweredSegment, lowered_segments, read_sizes
 from shlo_disc.lowering_cpu.sort_kernel import build_sort
+from shlo_disc.lowering_cpu.update_kernel import build_update
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.shape_dialect.expr import Expr
@@ -54,7 +55,7 @@ SERIAL_WORK = 60_000
 """Simple vector-lane operations below which a kernel is not worth handing to a second thread: some 10 microseconds."""
 
 
-OWN_KERNELS = {"scatter": build_scatter, "sort": build_sort}
+OWN_KERNELS = {"scatter": build_scatter, "update": build_update, "sort": build_sort}
 """Builders of the kinds of fusion that have a kernel of their own."""
 
 
@@ -124,7 +125,13 @@ class Lowering:
         blas = match_blas(fusion) if callee.startswith("dot") else None
         if blas is not None:
             return self._dot(blas, (inputs[blas.lhs], inputs[blas.rhs], outputs[0]))
-        return [self._launch(fusion, [*inputs, *outputs])]
+        updated = updates_of(fusion)
+        starts = self._copies(
+            [call.operands[i] for i in updated if i >= 0],
+            [r for r, i in zip(call.results, updated, strict=False) if i >= 0],
+            places,
+        )
+        return [*starts, self._launch(fusion, [*inputs, *outputs])]
 
     def _loop(self, loop: ir.OpView, places: dict[ir.Value, Place]) -> list[Step]:
         condition, body = nested_blocks(loop)

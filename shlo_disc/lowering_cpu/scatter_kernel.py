@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Scatter kernels: copy the operands, then combine the updates into them one after the other.
+"""Scatter kernels: combine the updates into the operands one after the other.
+
+The results' buffers hold the operands when the kernel starts; only what it computes itself it writes there first.
 
 Updates that hit the same element are combined in program order. When windows end in the operand's last axis, work is
 divided over that axis: every thread takes a slice of the columns through all updates, so no two threads meet. As in
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.lowering.index_rules import nest
+from shlo_disc.lowering.kernels import updates_of
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.kernel import Frame, over_lanes, store
@@ -73,10 +76,16 @@ def build_scatter(frame: Frame) -> tuple[Expr, int]:
             scf.yield_([])
         return Expr.const(1), max(1, frame.facts.estimate(work))
     elements = frame.elements(frame.width())
-    _copy_columns(frame, elements, op, numbers, buffers)
+    if _has_own_operands(frame):
+        _copy_columns(frame, elements, op, numbers, buffers)
     _update_columns(frame, elements, op, numbers, buffers)
     columns = numbers.operand[-1]
     return columns, max(1, frame.facts.estimate(work) // max(1, frame.facts.estimate(columns)))
+
+
+def _has_own_operands(frame: Frame) -> bool:
+    """Some operand is computed in the kernel, not passed to it."""
+    return -1 in updates_of(frame.fusion)
 
 
 def _scalar_version(
@@ -92,7 +101,8 @@ def _scalar_version(
         _combine(frame, elements, op, numbers, tuple(Position(i) for i in indices), buffers)
         return []
 
-    nest(elements, sizes, [], copy)
+    if _has_own_operands(frame):
+        nest(elements, sizes, [], copy)
     nest(elements, [frame.size_of(d) for d in numbers.update], [], update)
 
 
@@ -125,6 +135,8 @@ def _update_columns(
 
 def _copy(elements: Elements, op: ir.OpView, positions: Positions, buffers: Sequence[ir.Value]) -> None:
     for operand, buffer in zip(op.operands, buffers, strict=False):
+        if isinstance(operand.owner, ir.Block):
+            continue
         store(buffer, elements.at(operand, positions), positions, element_of(operand.type), elements)
 
 

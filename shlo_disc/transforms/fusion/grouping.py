@@ -17,6 +17,7 @@ from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.types import Dims, dims_of
 from shlo_disc.transforms.fusion.access import (
     GENERATORS,
+    RESHAPES,
     Access,
     defining_op,
     identity_axes,
@@ -58,6 +59,8 @@ class Grouping:
             self._absorb_producers(op, self._alone(op, op.name.removeprefix("stablehlo.")))
         elif op.name == "stablehlo.reduce_window":
             self._alone(op, "window")
+        elif op.name == "stablehlo.dynamic_update_slice" and _is_overwritable(op.operands[0]):
+            self._absorb_producers(op, self._alone(op, "update"))
         else:
             self._data_movement(op)
 
@@ -141,7 +144,8 @@ class Grouping:
 
     def _fits(self, op: ir.Operation, cluster: Cluster, mapping: DomainMap) -> bool:
         """Complete `mapping` in place; False when the op's sizes do not line up with the cluster's domain."""
-        if cluster.kind in ("bind", "control", "dot", "scatter", "sort") or not mapping and cluster.domain:
+        alone = ("bind", "control", "dot", "scatter", "sort", "update")
+        if cluster.kind in alone or not mapping and cluster.domain:
             return False
         dims = dims_of(op.results[0])
         uncovered = [i for i, d in enumerate(dims) if d.constant != 1 and i not in mapping]
@@ -302,6 +306,8 @@ class Grouping:
         for position, value in enumerate(op.operands):
             if position == 0 and op.name in ("stablehlo.gather", "stablehlo.dynamic_gather"):
                 continue
+            if position == 0 and cluster.kind == "update":
+                continue
             producer = self._cluster_of(value)
             if producer is None or producer is cluster or producer.kind != "loop":
                 continue
@@ -340,6 +346,17 @@ def _depends_on_reduction(op: ir.Operation, members: set[ir.Operation]) -> bool:
             seen.add(producer)
             pending.append(producer)
     return False
+
+
+def _is_overwritable(value: ir.Value) -> bool:
+    """Whether a value probably lies in a buffer that nothing else needs: what a loop carries, a result of its own."""
+    op = defining_op(value)
+    while op is not None and op.name in RESHAPES:
+        value = op.operands[0]
+        op = defining_op(value)
+    if op is None:
+        return value.owner.owner.operation.name in CONTROL
+    return op.name in CONTROL | {"stablehlo.dot_general", "stablehlo.scatter", "stablehlo.sort"}
 
 
 def _users_are_within(op: ir.Operation, allowed: set[ir.Operation]) -> bool:

@@ -2,7 +2,8 @@
 """Turns clusters into fusions: a private function that holds the ops, and a call where the values are needed.
 
 The function's attributes are what the later stages read: `disc.kind`; `disc.columns` for row reductions;
-`disc.collapsed` when every input is read at the index that is written.
+`disc.collapsed` when every input is read at the index that is written; `disc.updates` for kernels that change some
+elements of what is there: for each result the argument that it starts from, or -1.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from collections.abc import Iterator, Sequence
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect import BindOp, integer_attr
 from shlo_disc.shape_dialect.op_sets import CONTROL
-from shlo_disc.shape_dialect.regions import is_condition, nested_blocks
+from shlo_disc.shape_dialect.regions import is_condition, nested_blocks, terminator_of
 from shlo_disc.shape_dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.transforms.fusion.access import RESHAPES, defining_op, is_free
 from shlo_disc.transforms.fusion.body import Body, ClonedBody, CollapsedBody
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 from shlo_disc.transforms.fusion.grouping import group
 from shlo_disc.transforms.views import root, view
+
+UPDATES = {"scatter": "stablehlo.scatter", "update": "stablehlo.dynamic_update_slice"}
+"""The kinds of kernels that change some elements, and the op that each is made for."""
 
 
 class Outliner:
@@ -65,27 +69,29 @@ class Outliner:
         return max(self.position[m] for m in cluster.members)
 
     def _return(self, terminator: ir.OpView) -> None:
-        """Every value that leaves the block is in a buffer of its own, written in this block.
+        """Every value that is made in the block and leaves it is in a buffer of its own.
 
-        A condition is only looked at, wherever it is; a loop may carry on with a value that it did not change.
+        A condition is only looked at, wherever it is.
         """
         returned: set[ir.Value] = set()
         only_looked_at = is_condition(self.block)
         for position, value in enumerate(terminator.operands):
             new = self.materialize(value)
             source = root(new)
-            is_copied = source in returned or not self._is_own(source, position) or self._is_sized_later(new, source)
+            is_copied = source in returned or not self._may_leave(source, position) or self._is_sized_later(new, source)
             if not only_looked_at and is_copied:
                 new = self._copy(new)
-                source = new
-            returned.add(source)
+            returned.add(root(new))
             terminator.operands[position] = new
 
-    def _is_own(self, source: ir.Value, position: int) -> bool:
+    def _may_leave(self, source: ir.Value, position: int) -> bool:
+        """A result of a kernel, loop or branch; in a loop or branch also a value from outside, or carried unchanged."""
         owner = defining_op(source)
+        if (source.owner if owner is None else owner.block) != self.block:
+            return True
         if owner is None:
             return self.outer is not None and list(self.block.arguments)[position : position + 1] == [source]
-        return owner.block == self.block and owner.name in CONTROL | {"func.call"}
+        return owner.name in CONTROL | {"func.call"}
 
     def _is_sized_later(self, view: ir.Value, source: ir.Value) -> bool:
         """Whether the sizes of a view may be read from data after the buffer is written."""
@@ -188,6 +194,8 @@ class Outliner:
             block = function.entry_block
             with ir.InsertionPoint(block):
                 func.ReturnOp(body.build(dict(zip(inputs, block.arguments, strict=True)), outputs))
+            if kind in UPDATES:
+                function.attributes["disc.updates"] = ir.DenseI64ArrayAttr.get(_updated_arguments(block))
             for old, new in zip(outputs, call.results, strict=True):
                 if old not in self.materialized:
                     self.materialized[old] = view(new, dims_of(old))
@@ -205,3 +213,15 @@ class Outliner:
         if columns:
             function.attributes["disc.columns"] = integer_attr(columns)
         return function, func.CallOp(function, list(operands))
+
+
+def _updated_arguments(block: ir.Block) -> list[int]:
+    arguments = list(block.arguments)
+    found = []
+    for value in terminator_of(block).operands:
+        op = defining_op(value)
+        start = None
+        if op is not None and op.name in UPDATES.values():
+            start = op.operands[list(op.results).index(value)]
+        found.append(arguments.index(start) if start in arguments else -1)
+    return found

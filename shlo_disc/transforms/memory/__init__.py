@@ -27,9 +27,10 @@ from shlo_disc.shape_dialect.dialect import integer_attr
 from shlo_disc.shape_dialect.expr import Expr, round_up
 from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.op_sets import CONTROL
-from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
+from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks, terminator_of
 from shlo_disc.shape_dialect.types import bytes_of, dims_of, element_type_of, parse_dim, product
 from shlo_disc.transforms.memory.liveness import Liveness
+from shlo_disc.transforms.memory.overwrite import may_overwrite
 from shlo_disc.transforms.segments import segment_of, split_segments, symbol_segments
 from shlo_disc.transforms.views import root
 
@@ -81,6 +82,7 @@ class Planner:
         self.plan = MemoryPlan()
         self.live = Liveness.of(block)
         self.segment = 0
+        self.kept: dict[ir.Value, ir.Value] = {}
 
     def run(self) -> MemoryPlan:
         """Place every result."""
@@ -101,7 +103,7 @@ class Planner:
 
     def _place_result(self, call: ir.Operation, index: int, result: ir.Value) -> None:
         buffer = self._destination(result, call, index) or self._in_place(call, index, result)
-        self._settle(result, buffer, call, self.live.last_use.get(result, 0))
+        self._settle(result, buffer, call, self.live.last_use(result))
 
     def _settle(self, value: ir.Value, buffer: Buffer | None, op: ir.Operation, until: int) -> None:
         """Put a value that begins with `op` into `buffer`, or into a slot that is free, up to the position `until`."""
@@ -124,7 +126,7 @@ class Planner:
         condition, body = nested_blocks(loop)
         for index, result in enumerate(loop.results):
             buffer = self._taken_over(loop, index) or self._destination(result, loop, index)
-            self._settle(result, buffer, loop, max(self.live.end[loop], self.live.last_use.get(result, 0)))
+            self._settle(result, buffer, loop, max(self.live.end[loop], self.live.last_use(result)))
             for argument in (condition.arguments[index], body.arguments[index]):
                 self.plan.buffers[argument] = self.plan.buffers[result]
         self._place_block(condition)
@@ -137,7 +139,7 @@ class Planner:
 
     def _place_branches(self, op: ir.Operation) -> None:
         for index, result in enumerate(op.results):
-            until = max(self.live.end[op], self.live.last_use.get(result, 0))
+            until = max(self.live.end[op], self.live.last_use(result))
             self._settle(result, self._destination(result, op, index), op, until)
         for branch in nested_blocks(op):
             self._place_block(branch)
@@ -154,28 +156,55 @@ class Planner:
         owner, position = self.live.returned[value]
         if owner.name == "func.func":
             return Buffer(self.facts.simplify(product(dims_of(value)) * bytes_of(element_type_of(value))), position)
-        if owner.name == "stablehlo.while":
-            present = nested_blocks(owner)[1].arguments[position]
-            if not self._is_dead(present, op) and not self._may_overwrite(op, index, present):
-                return None
+        present = self._present(owner, position)
+        if present is not None and not self._may_replace(present, op, index):
+            return None
         return self.plan.buffers[owner.results[position]]
 
-    def _is_dead(self, value: ir.Value, op: ir.Operation) -> bool:
-        return self.live.last_use.get(value, 0) < self.live.begin[op]
+    def _present(self, owner: ir.Operation, position: int) -> ir.Value | None:
+        """The value that lies where result `position` of a loop or branch goes while its blocks run, if one does."""
+        if owner.name == "stablehlo.while":
+            return nested_blocks(owner)[1].arguments[position]
+        return self.kept.get(owner.results[position])
 
-    def _may_overwrite(self, op: ir.Operation, index: int, source: ir.Value) -> bool:
-        """Whether result `index` may be written where `source` is, which dies here.
+    def _may_replace(self, present: ir.Value, op: ir.Operation, index: int) -> bool:
+        """Whether result `index` of `op` may be written where `present` is, in the block of `op`."""
+        last = terminator_of(op.block).operation
+        if not self.live.is_used_after(present, op, last):
+            return not self.live.is_used_at(present, op) or self._overwrites(op, index, present)
+        return self._may_keep(present, op, index, last)
 
-        Kernels may that read it only at the index that they write, and loops that start from it.
+    def _may_keep(self, present: ir.Value, op: ir.Operation, index: int, last: ir.Operation) -> bool:
+        """Whether the branches of `op` may find `present` where their result goes, and remember that they do.
+
+        A branch that returns it has nothing to do then; the others replace it as soon as they do not need it any more.
+        """
+        if op.name == "stablehlo.while" or not nested_blocks(op):
+            return False
+        after = any(self.live.end[op] < use <= self.live.end[last] for use in self.live.uses[present])
+        moved = any(
+            root(value) == present and position != index
+            for branch in nested_blocks(op)
+            for position, value in enumerate(terminator_of(branch).operands)
+        )
+        if after or moved or self.live.is_used_at(present, op):
+            return False
+        self.kept[op.results[index]] = present
+        return True
+
+    def _overwrites(self, op: ir.Operation, index: int, source: ir.Value) -> bool:
+        """Whether result `index` may be written where `source` is, which `op` reads and nobody afterwards.
+
+        Kernels say so themselves; a loop may that starts from it.
         """
         operands = [root(v) for v in op.operands]
-        if not self.live.dies_at(source, op) or operands.count(source) != 1:
+        if operands.count(source) != 1:
             return False
         position = operands.index(source)
         if op.name != "func.call":
             return op.name == "stablehlo.while" and position == index
         function = self.functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
-        return "disc.collapsed" in function.attributes and op.operands[position].type == op.results[index].type
+        return may_overwrite(function, position, index)
 
     def _in_place(self, call: ir.Operation, index: int, result: ir.Value) -> Buffer | None:
         """The buffer of an input that this kernel may overwrite, and that no other of its results has taken."""
@@ -184,7 +213,7 @@ class Planner:
             buffer = self.plan.buffers.get(source)
             if buffer is None or buffer.slot is None or buffer.slot in taken or isinstance(source.owner, ir.Block):
                 continue
-            if self._may_overwrite(call, index, source):
+            if self.live.dies_at(source, call) and self._overwrites(call, index, source):
                 return Buffer(buffer.bytes, slot=buffer.slot)
         return None
 

@@ -17,15 +17,15 @@ from shlo_disc.transforms.views import root
 
 @dataclass
 class Liveness:
-    """Positions: of ops (`begin` and `end` differ for loops and branches) and of the last use of each buffer's value.
+    """Positions: of ops (`begin` and `end` differ for loops and branches) and of the uses of each buffer's value.
 
-    `returned` says for each value that leaves a block whose position on the terminator it has; a block's values leave
-    once. `init_of` says the same for the values that a loop of the same block starts from, and that nothing else needs.
+    `returned` says of values that leave the block they are made in, which they do once, as which result of what.
+    `init_of` says the same of the values that a loop of the same block starts from, and that nothing else needs.
     """
 
     begin: dict[ir.Operation, int] = field(default_factory=dict)
     end: dict[ir.Operation, int] = field(default_factory=dict)
-    last_use: dict[ir.Value, int] = field(default_factory=dict)
+    uses: dict[ir.Value, list[int]] = field(default_factory=dict)
     returned: dict[ir.Value, tuple[ir.Operation, int]] = field(default_factory=dict)
     init_of: dict[ir.Value, tuple[ir.Operation, int]] = field(default_factory=dict)
     _defined: dict[ir.Value, int] = field(default_factory=dict)
@@ -51,13 +51,15 @@ class Liveness:
             self.begin[op.operation] = self._position
             for value in op.operands:
                 used.add(root(value))
-                self.last_use[root(value)] = self._position
+                self._use(root(value))
             if nested_blocks(op):
                 used |= self._control(op)
             self.end[op.operation] = self._position
             self._defined.update(dict.fromkeys(op.results, self._position))
         if not is_condition(block):
-            self.returned.update({root(v): (block.owner.operation, i) for i, v in enumerate(terminator.operands)})
+            for position, value in enumerate(terminator.operands):
+                if block_of(root(value)) == block:
+                    self.returned[root(value)] = (block.owner.operation, position)
         return used
 
     def _control(self, op: ir.OpView) -> set[ir.Value]:
@@ -67,7 +69,7 @@ class Liveness:
         if op.operation.name == "stablehlo.while":
             for value in used:
                 if self._defined.get(value, 0) < start:
-                    self.last_use[value] = self._position
+                    self._use(value)
         return used
 
     def _find_inits(self) -> None:
@@ -76,11 +78,30 @@ class Liveness:
                 continue
             roots = [root(v) for v in op.operands]
             for position, value in enumerate(roots):
-                owner = value.owner
-                is_local = not isinstance(owner, ir.Block) and owner.operation.block == op.block
+                is_local = not isinstance(value.owner, ir.Block) and block_of(value) == op.block
                 if is_local and self.dies_at(value, op) and roots.count(value) == 1:
                     self.init_of[value] = (op, position)
 
+    def _use(self, value: ir.Value) -> None:
+        self.uses.setdefault(value, []).append(self._position)
+
+    def last_use(self, value: ir.Value) -> int:
+        """The position where a value is last needed; 0 when it never is."""
+        return max(self.uses.get(value, [0]))
+
     def dies_at(self, value: ir.Value, op: ir.Operation) -> bool:
         """Whether a value is last needed where `op` begins."""
-        return self.last_use.get(value) == self.begin[op]
+        return self.last_use(value) == self.begin[op]
+
+    def is_used_at(self, value: ir.Value, op: ir.Operation) -> bool:
+        """Whether `op` itself, not what is in it, reads a value."""
+        return self.begin[op] in self.uses.get(value, [])
+
+    def is_used_after(self, value: ir.Value, op: ir.Operation, last: ir.Operation) -> bool:
+        """Whether a value is needed after the beginning of `op`, up to `last`."""
+        return any(self.begin[op] < use <= self.end[last] for use in self.uses.get(value, []))
+
+
+def block_of(value: ir.Value) -> ir.Block:
+    """The block that defines a value."""
+    return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block

@@ -84,6 +84,7 @@ class Machine:
     def __init__(self, module: ir.Module, sizes: dict[str, int], trips: int):
         self.sizes = sizes
         self.trips = trips
+        self.choices = trips
         self.arena = Expr.parse(ir.StringAttr(module.operation.attributes["disc.arena_bytes"]).value).evaluate(sizes)
         self.memory: dict[Interval, object] = {}
         self.places: dict[ir.Value, Interval] = {}
@@ -141,7 +142,8 @@ class Machine:
             elif op.operation.name == "stablehlo.while":
                 self.loop(op, places)
             else:
-                branch = nested_blocks(op)[self.trips % len(op.regions)]
+                self.choices += 1
+                branch = nested_blocks(op)[self.choices % len(op.regions)]
                 self.run(branch)
                 self.deliver(terminator_of(branch).operands, op.results, places)
 
@@ -172,6 +174,32 @@ LOOPS = {
     ),
     "branches": lambda x, y, k: lax.fori_loop(
         0, k, lambda i, c: lax.cond(i > 2, lambda d: (d[1], d[0][::-1] + y), lambda d: d, c), (x, x * y)
+    ),
+    "one branch keeps": lambda x, y, k: lax.fori_loop(
+        0, k, lambda i, c: lax.cond(i > 2, lambda d: jnp.tanh(d[::-1] + d) * y, lambda d: d, c), x
+    ),
+    "branches swap": lambda x, y, k: lax.fori_loop(
+        0, k, lambda i, c: lax.cond(i > 2, lambda d: (d[1], d[0]), lambda d: (d[0] * 2, d[1]), c), (x, y)
+    ),
+    # fmt: off
+    "branches in branches": lambda x, y, k: lax.fori_loop(
+        0,
+        k,
+        lambda i, c: lax.switch(
+            i,
+            [
+                lambda d: d,
+                lambda d: lax.cond(i > 5, lambda e: jnp.flip(e) + e, lambda e: e, d),
+                lambda d: lax.fori_loop(0, i, lambda j, e: e * y, d),
+            ],
+            c,
+        ),
+        x,
+    ),
+    # fmt: on
+    "read and written": lambda x, y, k: lax.fori_loop(0, k, lambda i, c: c.at[i].set(c[i + 1] * 2), x),
+    "written after it is read": lambda x, y, k: lax.fori_loop(
+        0, k, lambda i, c: (c[0].at[i].set(c[1]), jnp.sum(c[0] * y)), (x, jnp.float32(0))
     ),
     "scan": lambda x, y, k: lax.scan(lambda c, _: (jnp.tanh(c * y), (c, c * k)), x, None, length=4),
 }

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Update kernels: the window of a dynamic_update_slice, written into a buffer that holds the operand.
+
+The host program sees to it that the operand is there: it is the operand's own buffer, or the operand is copied first.
+"""
+
+from __future__ import annotations
+
+from shlo_disc.lowering.elements import Elements, Positions
+from shlo_disc.lowering.elementwise import element_of
+from shlo_disc.lowering.index_rules.movement import scalar_starts
+from shlo_disc.lowering.kernels import delinearize, op_cost
+from shlo_disc.lowering.positions import Position, index_constant
+from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.types import dims_of, product
+
+
+def build_update(frame: Frame) -> tuple[Expr, int]:
+    """Emit the body; returns the number of work items and the cost of one."""
+    operations = list(frame.fusion.entry_block.operations)
+    op = next(o for o in operations if o.operation.name == "stablehlo.dynamic_update_slice")
+    cost = max(1, sum(op_cost(o) for o in operations))
+    whole, window = dims_of(op.operands[0]), dims_of(op.operands[1])
+    elements = frame.elements(frame.width() if window else 1)
+    starts = scalar_starts(elements, list(op.operands)[2:], whole, window)
+    if not window:
+        for_range(frame.begin, frame.end, lambda _: _write(frame, elements, op, (), starts))
+        return Expr.const(1), cost
+
+    def row(outer: list[ir.Value], begin: ir.Value, end: ir.Value, divisible: bool) -> None:
+        def lanes(position: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
+            _write(frame, elements, op, (*(Position(v) for v in outer), position), starts)
+            return []
+
+        over_lanes(elements, begin, end, divisible, [], lanes)
+
+    if len(window) == 1:
+        row([], frame.begin, frame.end, divisible=False)
+        return window[0], cost
+    columns = window[-1]
+
+    def rows(linear: ir.Value) -> None:
+        with elements.scope():
+            outer = delinearize(linear, window[:-1], frame.size_of)
+            divisible = frame.facts.divides(elements.width, columns)
+            row(outer, index_constant(0), frame.size_of(columns), divisible)
+
+    for_range(frame.begin, frame.end, rows)
+    return product(window[:-1]), cost * max(1, frame.facts.estimate(columns))
+
+
+def _write(frame: Frame, elements: Elements, op: ir.OpView, where: Positions, starts: list[Position]) -> None:
+    value = elements.at(op.operands[1], where)
+    target = tuple(elements.math.add(p, s) for p, s in zip(where, starts, strict=True))
+    store(frame.output_buffers[0], value, target, element_of(op.results[0].type), elements)

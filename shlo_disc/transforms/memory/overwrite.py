@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which inputs a kernel may overwrite with its results."""
+
+from __future__ import annotations
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.regions import terminator_of
+
+
+def may_overwrite(fusion: ir.OpView, argument: int, result: int) -> bool:
+    """Whether the kernel of `fusion` may write a result where an argument of the same type is.
+
+    It may if it only changes some elements of that argument, or if it reads it at the index that it writes.
+    """
+    block = fusion.regions[0].blocks[0]
+    value = block.arguments[argument]
+    if value.type != terminator_of(block).operands[result].type:
+        return False
+    if "disc.updates" in fusion.attributes:
+        updated = list(ir.DenseI64ArrayAttr(fusion.attributes["disc.updates"]))
+        return updated[result] == argument and len(list(value.uses)) == 1
+    if "disc.collapsed" in fusion.attributes:
+        return True
+    return ir.StringAttr(fusion.attributes["disc.kind"]).value == "loop" and _is_read_in_step(value)
+
+
+def _is_read_in_step(value: ir.Value) -> bool:
+    """Everything that depends on `value` is elementwise and as large."""
+    users = [use.owner.operation for use in value.uses]
+    return all(
+        user.name == "func.return"
+        or (user.name in ELEMENTWISE and _shape(user.results[0]) == _shape(value) and _is_read_in_step(user.results[0]))
+        for user in users
+    )
+
+
+def _shape(value: ir.Value) -> tuple[list[int], ir.Attribute | None]:
+    tensor = ir.RankedTensorType(value.type)
+    return tensor.shape, tensor.encoding
