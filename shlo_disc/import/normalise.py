@@ -6,7 +6,8 @@ from __future__ import annotations
 from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import ir, passmanager
 from shlo_disc.shape_dialect.carried import remove_invariants
-from shlo_disc.shape_dialect.regions import all_blocks
+
+from .resolve import resolve
 
 NORMALISE = "builtin.module(func.func(stablehlo-legalize-composite-to-call),inline{default-pipeline=},symbol-dce,cse)"
 
@@ -36,17 +37,8 @@ def normalise(module: ir.Module) -> None:
         raise ProgramError(f"the program cannot be normalised: {'; '.join(found) or error}") from None
     if len(entry.regions[0].blocks) == 1:
         block = entry.regions[0].blocks[0]
-        for inner in all_blocks(block):
-            _remove_barriers(inner)
+        resolve(block)
         remove_invariants(block)
-
-
-def _remove_barriers(block: ir.Block) -> None:
-    for op in list(block.operations):
-        if op.operation.name == "stablehlo.optimization_barrier":
-            for result, operand in zip(op.results, op.operands, strict=True):
-                result.replace_all_uses_with(operand)
-            op.operation.erase()
 
 
 def global_constant_names(module: ir.Module) -> dict[tuple[int, int], str]:

@@ -13,6 +13,7 @@ from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.regions import all_values, called_function, captured, constant_of
 from shlo_disc.shape_dialect.types import dims_of_attr
 
+from .resolve import COLLECTIVES, participants
 from .signature import DTYPES, Signature
 
 STRUCTURAL = {"func.func", "func.return", "stablehlo.return", "builtin.module"}
@@ -172,13 +173,43 @@ def _check_map(op: ir.OpView) -> str | None:
     return _check_body(op) if op.operands else "a map without operands has no lowering"
 
 
+def _check_participants(op: ir.OpView) -> str | None:
+    """A collective that `resolve` could not remove."""
+    count = participants(op)
+    if count > 1:
+        return f"it is for {count} participants; a program runs on one"
+    return "the participant that the program runs on is in none of its groups"
+
+
+def _check_approx_top_k(op: ir.OpView) -> str | None:
+    name = "mhlo.backend_config"
+    stated = name in op.attributes and isinstance(op.attributes[name], ir.DictAttr)
+    stated = stated and "reduction_dim" in op.attributes[name]
+    return _check_called_body(op) if stated else "a top-k that does not name its dimension has no lowering"
+
+
+def _check_einsum(op: ir.OpView) -> str | None:
+    """One letter a dimension, each once in an operand."""
+    config = ir.StringAttr(op.attributes["einsum_config"]).value
+    terms = config.replace("->", ",").split(",")
+    ranks = [ir.RankedTensorType(v.type).rank for v in [*op.operands, *op.results]]
+    plain = all(t.isalpha() and len(set(t)) == len(t) or not t for t in terms)
+    fits = [len(t) for t in terms] == ranks and set(terms[-1]) <= set("".join(terms[:-1]))
+    return None if plain and fits else f"an einsum of {config!r} has no lowering"
+
+
 _EXTRA_CHECKS = {
+    **dict.fromkeys(COLLECTIVES, _check_participants),
+    "@ApproxTopK": _check_approx_top_k,
+    "@stablehlo.dynamic_approx_top_k": _check_approx_top_k,
     "@stablehlo.dynamic_reduce_window": _check_called_body,
     "stablehlo.constant": _check_constant,
     "stablehlo.dot_general": _check_dot,
+    "stablehlo.einsum": _check_einsum,
     "stablehlo.map": _check_map,
     "stablehlo.reduce": _check_body,
     "stablehlo.reduce_window": _check_body,
     "stablehlo.scatter": _check_body,
     "stablehlo.sort": _check_body,
+    "stablehlo.unary_einsum": _check_einsum,
 }

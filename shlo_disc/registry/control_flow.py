@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from shlo_disc.registry.dtypes import ALL, REAL
-from shlo_disc.registry.row import refused, rows
+from shlo_disc.registry.row import rows
 
 ROWS = (
     *rows("control", "case if while", REAL, spec=ALL, tests="tests/run/test_control_flow.py"),
-    *refused("after_all create_token", ALL, "tokens have no lowering"),
+    *rows("import", "after_all create_token", {"!stablehlo.token"}, tests="tests/run/test_ops_distributed.py"),
 )

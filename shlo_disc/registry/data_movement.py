@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from shlo_disc.registry.dtypes import ALL, REAL
-from shlo_disc.registry.row import refused, rows
+from shlo_disc.registry.row import rows
 
 _TESTS = "tests/run/test_ops_movement.py"
 _GATHERS = "tests/run/test_ops_gather.py"
@@ -20,6 +20,5 @@ ROWS = (
     ),
     *rows("index", "gather dynamic_gather", REAL, spec=ALL, tests=_GATHERS),
     *rows("kernel", "scatter", REAL, spec=ALL, tests=_GATHERS),
-    *refused("broadcast", ALL, "an op of older StableHLO versions", "use broadcast_in_dim"),
-    *refused("torch_index_select", ALL, "an op of older StableHLO versions", "use gather"),
+    *rows("expand", "broadcast torch_index_select", REAL, spec=ALL, tests="tests/run/test_ops_old.py"),
 )

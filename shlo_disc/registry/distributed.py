@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 from shlo_disc.registry.dtypes import ALL
-from shlo_disc.registry.row import refused
+from shlo_disc.registry.row import refused, rows
 
-_NONE = "collectives have no lowering"
+_TESTS = "tests/run/test_ops_distributed.py"
 
 ROWS = (
-    *refused("all_gather all_reduce all_to_all collective_broadcast collective_permute reduce_scatter", ALL, _NONE),
-    *refused("cross-replica-sum", ALL, "an op of older StableHLO versions", "use all_reduce"),
-    *refused("partition_id replica_id", frozenset({"ui32"}), "this op has no lowering"),
+    *rows(
+        "import",
+        "all_gather all_reduce all_to_all collective_broadcast collective_permute reduce_scatter",
+        ALL,
+        tests=_TESTS,
+    ),
+    *rows("import", "cross-replica-sum", ALL, tests=_TESTS),
+    *rows("import", "partition_id replica_id", {"ui32"}, tests=_TESTS),
     *refused("infeed outfeed recv send", ALL, "a compiled program has no channel to the host while it runs",
              "pass arguments and return results"),
 )  # fmt: skip

@@ -10,7 +10,7 @@ _NONE = "this op has no lowering"
 
 ROWS = (
     *rows("dot", "dot_general", REAL, spec=ALL, tests="tests/run/test_ops_dot.py"),
-    *refused("dot einsum unary_einsum", ALL, "an op of older StableHLO versions", "use dot_general"),
+    *rows("expand", "dot einsum unary_einsum", REAL, spec=ALL, tests="tests/run/test_ops_old.py"),
     *refused("cholesky triangular_solve", FLOAT | NARROW_FLOAT | COMPLEX, _NONE),
     *refused("fft", frozenset({"f32", "f64"}) | COMPLEX, _NONE),
 )

@@ -15,6 +15,6 @@ ROWS = (
     *rows("import", "custom_call", REAL, spec=ALL, tests="tests/run/test_bad_input.py"),
     *rows("import", "composite optimization_barrier return", REAL, spec=ALL, tests=_TESTS),
     *refused("set_dimension_size", ALL, "bounded dimensions have no lowering", "use a symbolic dimension"),
-    *refused("tuple get_tuple_element", ALL, "tuples have no lowering", "pass the elements one by one"),
+    *rows("import", "tuple get_tuple_element", ALL, tests="tests/run/test_ops_distributed.py"),
     Row("disc.shape", "shape", frozenset({"i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"}), frozenset()),
 )

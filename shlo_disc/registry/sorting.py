@@ -4,6 +4,13 @@
 from __future__ import annotations
 
 from shlo_disc.registry.dtypes import ALL, REAL
-from shlo_disc.registry.row import rows
+from shlo_disc.registry.row import Row, rows
 
-ROWS = rows("kernel", "sort", REAL, spec=ALL, tests="tests/run/test_ops_sort.py")
+_TESTS = "tests/run/test_ops_sort.py"
+
+ROWS = (
+    *rows("kernel", "sort", REAL, spec=ALL, tests=_TESTS),
+    Row("@ApproxTopK", "expand", REAL, REAL, tests=_TESTS),
+    Row("@stablehlo.dynamic_approx_top_k", "expand", REAL, REAL, tests=_TESTS),
+    Row("@stablehlo.dynamic_top_k", "expand", REAL, REAL, tests=_TESTS),
+)

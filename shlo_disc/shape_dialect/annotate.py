@@ -36,7 +36,8 @@ class Constraint:
 
 def main_function(module: ir.Module) -> ir.OpView:
     """The public entry function."""
-    return next(op for op in module.body.operations if op.operation.name == "func.func")
+    functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+    return next(f for f in functions if str(f.attributes.get("sym_visibility")) != '"private"')
 
 
 def entry_block(module: ir.Module) -> ir.Block:

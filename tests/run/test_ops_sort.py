@@ -111,6 +111,38 @@ def test_long_rows() -> None:
     check(function, [("n", "float32")], [{"n": n} for n in (4095, 4096, 4097, 65537)])
 
 
+def test_top_k() -> None:
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        wide = jnp.concatenate([x, -x, x * 2], axis=1)
+        return (
+            *lax.top_k(wide, 2),
+            *lax.top_k(wide, x.shape[1]),
+            *lax.top_k(wide[:, 0], x.shape[0]),
+            *lax.top_k(wide.astype(jnp.int32), x.shape[1]),
+            *lax.approx_max_k(wide, x.shape[1]),
+            *lax.approx_min_k(wide, 2),
+            *lax.approx_max_k(wide, x.shape[0], reduction_dimension=0),
+        )
+
+    check(function, [("m, n", "float32")], MATRICES)
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16", "float64", "uint8", "int64"))
+def test_top_k_of_other_types(dtype: str) -> None:
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        return *lax.top_k(x, x.shape[0]), *lax.top_k(jnp.concatenate([x, x]), 2)
+
+    inputs = random_array if dtype in ("uint8", "int64") else special
+    check(function, [("n", dtype)], SIZES[1::3], inputs=inputs)
+
+
+def test_unique_and_histograms() -> None:
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        return *jnp.unique(x, size=7, return_counts=True, fill_value=-1), jnp.unique(x, size=3, return_index=True)[1]
+
+    check(function, [("n", "int32")], SIZES[::2], inputs=small_integers)
+
+
 COMPARATOR = """func.func @main(%x: tensor<{shape}xf32>, %y: tensor<{shape}xi32>)
     -> (tensor<{shape}xf32>, tensor<{shape}xi32>) {{
   %r:2 = "stablehlo.sort"(%x, %y) <{{dimension = {axis} : i64, is_stable = {stable}}}> ({{

@@ -51,20 +51,9 @@ TEXTS = {
         %r = stablehlo.rng %a, %a, %s, distribution = UNIFORM
           : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<4xf32>"""
     ),
-    "all_reduce": text_program(
-        """%r = "stablehlo.all_reduce"(%x) <{replica_groups = dense<0> : tensor<1x1xi64>}> ({
-          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-            %s = stablehlo.add %a, %b : tensor<f32>
-            stablehlo.return %s : tensor<f32>
-        }) : (tensor<4xf32>) -> tensor<4xf32>"""
-    ),
     "!quant": text_program(
         "%r = stablehlo.uniform_dequantize %x : (tensor<4x!quant.uniform<i8:f32, 1.0>>) -> tensor<4xf32>",
         arguments="%x: tensor<4x!quant.uniform<i8:f32, 1.0>>",
-    ),
-    "tuple": text_program(
-        """%t = stablehlo.tuple %x : tuple<tensor<4xf32>>
-        %r = stablehlo.get_tuple_element %t[0] : (tuple<tensor<4xf32>>) -> tensor<4xf32>"""
     ),
 }
 

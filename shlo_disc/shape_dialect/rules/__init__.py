@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.propagation import Rule
-from shlo_disc.shape_dialect.rules import contractions, data_movement, elementwise, random, windows
+from shlo_disc.shape_dialect.rules import contractions, data_movement, elementwise, older, random, sorting, windows
 
 RULES: dict[str, Rule] = {
     **elementwise.RULES,
@@ -18,6 +18,8 @@ RULES: dict[str, Rule] = {
     **contractions.RULES,
     **windows.RULES,
     **random.RULES,
+    **sorting.RULES,
+    **older.RULES,
 }
 
 

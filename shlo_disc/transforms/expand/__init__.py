@@ -6,13 +6,15 @@ Types are annotated and shape operands are `disc.shape` when these patterns run,
 
 from __future__ import annotations
 
-from shlo_disc.transforms.expand import bitcast, map, random, sorting, windows
+from shlo_disc.transforms.expand import bitcast, map, older, random, sorting, top_k, windows
 
 PATTERNS = [
     *bitcast.PATTERNS,
     *map.PATTERNS,
+    *older.PATTERNS,
     *random.PATTERNS,
     *sorting.PATTERNS,
+    *top_k.PATTERNS,
     *windows.PATTERNS,
 ]
 

@@ -11,6 +11,8 @@ from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import Dims, dims_attr, dims_of, element_type_of, tensor_type
 from shlo_disc.transforms.views import broadcast, shape_tensor, view
 
+ONE = Expr.const(1)
+
 
 def create(
     name: str, operands: Sequence[ir.Value], type_: ir.Type, attributes: Mapping[str, ir.Attribute] | None = None
@@ -34,11 +36,13 @@ def convert(value: ir.Value, element: ir.Type, name: str = "convert") -> ir.Valu
     return create(name, [value], tensor_type(dims_of(value), element))
 
 
-def compare(direction: str, a: ir.Value, b: ir.Value) -> ir.Value:
-    """`a direction b`, elementwise."""
-    order = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
+def compare(direction: str, a: ir.Value, b: ir.Value, total_order: bool = False) -> ir.Value:
+    """`a direction b`, elementwise; floats in total order if asked for."""
+    attributes = {"comparison_direction": ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")}
+    if total_order:
+        attributes["compare_type"] = ir.Attribute.parse("#stablehlo<comparison_type TOTALORDER>")
     boolean = tensor_type(dims_of(a), ir.IntegerType.get_signless(1))
-    return create("compare", [a, b], boolean, {"comparison_direction": order})
+    return create("compare", [a, b], boolean, attributes)
 
 
 def select(condition: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:
@@ -75,32 +79,32 @@ def iota(dims: Dims, element: ir.Type, axis: int) -> ir.Value:
     return create("iota" if static else "dynamic_iota", operands, result, {"iota_dimension": integer_attr(axis)})
 
 
-def element(vector: ir.Value, position: int) -> ir.Value:
-    """One element of a vector of static size, as a scalar."""
-    names = {"start_indices": position, "limit_indices": position + 1, "strides": 1}
-    attributes = {name: ir.DenseI64ArrayAttr.get([n]) for name, n in names.items()}
-    kind = element_type_of(vector)
-    part = create("slice", [vector], ir.RankedTensorType.get([1], kind), attributes)
-    return create("reshape", [part], ir.RankedTensorType.get([], kind))
+def window(value: ir.Value, starts: Dims, sizes: Dims) -> ir.Value:
+    """The part of `value` from `starts` on."""
+    kind = element_type_of(value)
+    limits = tuple(start + length for start, length in zip(starts, sizes, strict=True))
+    strides = (ONE,) * len(starts)
+    bounds = [[d.constant for d in dims] for dims in (starts, limits, strides)]
+    result = tensor_type(sizes, kind)
+    if ir.RankedTensorType(value.type).has_static_shape and not any(None in b for b in bounds):
+        names = ("start_indices", "limit_indices", "strides")
+        numbers = [[n or 0 for n in bound] for bound in bounds]
+        attributes = {name: ir.DenseI64ArrayAttr.get(n) for name, n in zip(names, numbers, strict=True)}
+        return create("slice", [value], result, attributes)
+    operands = [value, *(shape_tensor(dims) for dims in (starts, limits, strides))]
+    return create("real_dynamic_slice", operands, result)
+
+
+def leading(value: ir.Value, sizes: Dims) -> ir.Value:
+    """The first elements along every axis."""
+    return value if dims_of(value) == sizes else window(value, (Expr.const(0),) * len(sizes), sizes)
 
 
 def column(value: ir.Value, position: int) -> ir.Value:
-    """The elements at one place of the last axis, whose size is static."""
-    *outer, last = dims_of(value)
-    kind, one = element_type_of(value), Expr.const(1)
-    part = tensor_type([*outer, one], kind)
-    starts = [*(Expr.const(0) for _ in outer), Expr.const(position)]
-    if ir.RankedTensorType(value.type).has_static_shape:
-        limits = [*(d.constant or 0 for d in outer), position + 1]
-        names = {"start_indices": [s.constant or 0 for s in starts], "limit_indices": limits}
-        names["strides"] = [1] * len(limits)
-        attributes = {name: ir.DenseI64ArrayAttr.get(numbers) for name, numbers in names.items()}
-        found = create("slice", [value], part, attributes)
-    else:
-        ends = [*outer, Expr.const(position + 1)]
-        bounds = [shape_tensor(sizes) for sizes in (starts, ends, [one] * len(starts))]
-        found = create("real_dynamic_slice", [value, *bounds], part)
-    return view(found, outer)
+    """The elements at one place of the last axis."""
+    *outer, _ = dims_of(value)
+    starts = (*(Expr.const(0) for _ in outer), Expr.const(position))
+    return view(window(value, starts, (*outer, ONE)), outer)
 
 
 def stack(scalars: Sequence[ir.Value]) -> ir.Value:

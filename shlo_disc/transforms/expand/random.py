@@ -184,7 +184,7 @@ def rng_bit_generator(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool 
     width = 8 * bytes_of(kind)
     with rewriter.ip, op.location:
         count = dims_of(op.operands[0])[0].constant or 0
-        state = [build.element(op.operands[0], i) for i in range(count)]
+        state = [build.column(op.operands[0], i) for i in range(count)]
         bits, new_state = algorithm(state, width, dims)
         bits = convert(bits, _unsigned(width))
         bits = convert(bits, kind, "convert" if isinstance(kind, ir.IntegerType) else "bitcast_convert")

@@ -23,12 +23,13 @@ def dynamic_reduce_window(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> b
             attributes=window.attributes(),
             regions=1,
         )
-        _copy_body(called_function(op).regions[0].blocks[0], new.regions[0])
+        copy_body(called_function(op).regions[0].blocks[0], new.regions[0])
         rewriter.replace_op(op, new)
     return None
 
 
-def _copy_body(source: ir.Block, region: ir.Region) -> None:
+def copy_body(source: ir.Block, region: ir.Region) -> None:
+    """Make the body of a function that of an op."""
     body = ir.Block.create_at_start(region, [a.type for a in source.arguments])
     mapping = dict(zip(source.arguments, body.arguments, strict=True))
     *ops, terminator = source.operations

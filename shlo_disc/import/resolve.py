@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ops that a program on one participant needs no code for: collectives, barriers, tuples and tokens.
+
+A program runs on one participant. Where every group of a collective has one member, each member's result is its own
+operand. What remains after this, such as a collective of several participants, is refused by the import check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.regions import all_blocks
+
+COLLECTIVES = frozenset(
+    "stablehlo." + name
+    for name in ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute",
+                 "cross-replica-sum", "partition_id", "reduce_scatter", "replica_id")
+)  # fmt: skip
+
+_IDENTITY_CALLS = ("LayoutConstraint", "SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding")
+"""Custom calls that only say how a value lies on participants or in memory."""
+
+_UNUSED = ("stablehlo.after_all", "stablehlo.create_token", "stablehlo.tuple")
+"""Erased when nothing uses them any more."""
+
+
+def resolve(block: ir.Block) -> None:
+    """Resolve what can be in a block and the blocks of its loops and branches, in place."""
+    for inner in list(all_blocks(block)):
+        for op in list(inner.operations):
+            with ir.InsertionPoint(op), op.location:
+                values = _values(op)
+            if values is not None:
+                for result, value in zip(op.results, values, strict=True):
+                    result.replace_all_uses_with(value)
+                op.operation.erase()
+        for op in reversed(list(inner.operations)):
+            if op.operation.name in _UNUSED and not any(True for r in op.results for _ in r.uses):
+                op.operation.erase()
+
+
+def _values(op: ir.OpView) -> list[ir.Value] | None:
+    """What the results of an op are; None when it stays."""
+    name = op.operation.name
+    if name == "stablehlo.optimization_barrier" or (name == "stablehlo.custom_call" and _is_identity_call(op)):
+        return list(op.operands)
+    if name == "stablehlo.get_tuple_element":
+        source = op.operands[0].owner
+        is_known = not isinstance(source, ir.Block) and source.operation.name == "stablehlo.tuple"
+        return [source.operands[ir.IntegerAttr(op.attributes["index"]).value]] if is_known else None
+    if name not in COLLECTIVES or participants(op) > 1:
+        return None
+    if name in ("stablehlo.partition_id", "stablehlo.replica_id"):
+        type_ = op.results[0].type
+        zero = ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(ir.RankedTensorType(type_).element_type, 0))
+        return [ir.Operation.create("stablehlo.constant", results=[type_], attributes={"value": zero}).results[0]]
+    if not _has_group(op):
+        return None
+    return [_cast(v, r.type) for v, r in zip(op.operands, op.results, strict=True)]
+
+
+def _is_identity_call(op: ir.OpView) -> bool:
+    target = ir.StringAttr(op.attributes["call_target_name"]).value
+    same = [v.type for v in op.operands] == [r.type for r in op.results]
+    return target in _IDENTITY_CALLS and same
+
+
+def _cast(value: ir.Value, type_: ir.Type) -> ir.Value:
+    """`value` as a type of the same shape that knows more or fewer of its sizes."""
+    if value.type == type_:
+        return value
+    return ir.Operation.create("stablehlo.convert", results=[type_], operands=[value]).results[0]
+
+
+def _members(op: ir.OpView) -> Iterator[list[int]]:
+    """The groups of a collective, or for a permutation its pairs."""
+    attribute = "source_target_pairs" if "source_target_pairs" in op.attributes else "replica_groups"
+    if attribute in op.attributes:
+        for group in np.array(ir.DenseIntElementsAttr(op.attributes[attribute])).tolist():
+            yield [member for member in group if member >= 0]
+
+
+def participants(op: ir.OpView) -> int:
+    """How many take part in an op: the module's count, or the members of a collective's largest group."""
+    module = op.operation
+    while module.parent is not None:
+        module = module.parent.operation
+    counts = [
+        module.attributes[n].value for n in ("mhlo.num_partitions", "mhlo.num_replicas") if n in module.attributes
+    ]
+    groups = [len(set(group)) for group in _members(op)]
+    return max([1, *counts, *groups])
+
+
+def _has_group(op: ir.OpView) -> bool:
+    """Whether the participant is in a group, or every one is. A permutation or broadcast gives others zeros."""
+    groups = list(_members(op))
+    return any(groups) or "source_target_pairs" not in op.attributes
+
+
+__all__ = ["COLLECTIVES", "participants", "resolve"]
