@@ -320,12 +320,9 @@ def _sizes(row: Mapping[str, Any], dims: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def _made_up_array(random: Any, dtype: str, shape: tuple[int, ...]) -> Any:
-    import ml_dtypes
-    import numpy as np
+    from shlo_disc.dtypes import BY_NAME, numpy_dtype
 
-    names = {"i1": np.dtype(bool), "bf16": np.dtype(ml_dtypes.bfloat16)}
-    letters = {"f": "float", "i": "int", "u": "uint"}
-    kind = names[dtype] if dtype in names else np.dtype(f"{letters[dtype[0]]}{dtype[1:]}")
+    kind = numpy_dtype(BY_NAME[dtype])
     if dtype in ("f16", "bf16", "f32", "f64"):
         return random.random(shape).astype(kind)
     return random.integers(0, 2, shape).astype(kind)

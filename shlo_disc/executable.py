@@ -9,17 +9,12 @@ from typing import Any, NamedTuple
 
 from shlo_disc import codegen
 from shlo_disc.compiler import STAGES, Compilation, artifact_header, constants_block
+from shlo_disc.dtypes import BY_NAME
 from shlo_disc.errors import ArtifactError, OptionError
 from shlo_disc.runtime import Artifact, Client, LoadedExecutable, MemoryStats, TreeSpec
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import product
 from shlo_disc.transforms.memory import arenas_of
-
-_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1}
-_NUMPY_NAMES = {
-    "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "i1": "bool", "i8": "int8",
-    "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
-}  # fmt: skip
 
 
 class KernelLaunch(NamedTuple):
@@ -122,7 +117,7 @@ class Executable:
 
         shapes = self._loaded.result_shapes(**dims)
         leaves = [
-            jax.ShapeDtypeStruct(shape, jax.numpy.dtype(_NUMPY_NAMES[result.dtype]))
+            jax.ShapeDtypeStruct(shape, jax.numpy.dtype(BY_NAME[result.dtype].numpy))
             for shape, result in zip(shapes, self.signature.results, strict=True)
         ]
         if self.signature.out_tree is not None:
@@ -178,8 +173,7 @@ def stage_text(c: Compilation, stage: str) -> str:
 
 
 def _result_bytes(spec: Any) -> Expr:
-    width = _BYTES.get(spec.dtype) or int(spec.dtype.lstrip("iu")) // 8
-    return product(spec.dims) * width
+    return product(spec.dims) * BY_NAME[spec.dtype].bytes
 
 
 def _artifact(c: Compilation) -> Artifact:

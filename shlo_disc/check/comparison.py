@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from shlo_disc.check.elements import is_float
+from shlo_disc.dense import is_float
 
 
 @dataclass(frozen=True)

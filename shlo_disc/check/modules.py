@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from shlo_disc.check.comparison import Comparison, comparison
-from shlo_disc.check.elements import array_of
+from shlo_disc.dense import array_of
 from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import ir, passmanager
 

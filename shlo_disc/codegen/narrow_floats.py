@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""16-bit floats on processors without instructions for them.
+"""Floats of 16 bits and fewer on processors without instructions for them.
 
 Where a processor lacks an instruction LLVM calls a helper of its run-time library, which generated code does not have.
 So arithmetic on bf16 is done in f32 and rounded after each op, and the rounding itself is spelled out in integer ops
 (the bf16 instructions of AVX-512 are not used: they flush subnormals). f16 goes through the F16C conversions, except
 for the ops that LLVM has no inline expansion of. Narrowing from f64 goes through an f32 that is rounded to odd, after
 which the last rounding is exact (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms
-using rounding to odd").
+using rounding to odd"). Floats of a byte or less are integers in registers, too: `small_floats` has their conversions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..errors import CompilerError
 from ..mlir import arith, ir, math
 from .bf16_storage import store_bf16_as_integers
+from .small_floats import FORMATS, decode, encode
 
 _ARITHMETIC = frozenset(
     "arith." + name
@@ -27,12 +29,13 @@ _NOT_INLINE_ON_F16 = frozenset(("arith.maxnumf", "arith.minnumf", "vector.reduct
 def legalize_narrow_floats(module: ir.Module) -> None:
     """Rewrite, in place, the ops on 16-bit floats that have no inline form everywhere. Each op still rounds once."""
     text = str(module)
-    if "f16" not in text:
+    if "f16" not in text and not any(name in text for name in FORMATS):
         return
     for op in _collect(module, _needs_widening):
         _widen(op)
     for op in _collect(module, _narrows_double):
         _replace(op, lambda op: arith.truncf(op.results[0].type, _round_to_odd_f32(op.operands[0])))
+    _legalize_small_floats(module)
     for op in _collect(module, _narrows_to_bf16):
         _replace(op, lambda op: _truncate_to_bf16(op.operands[0], op.results[0].type))
     for op in _collect(module, _extends_bf16):
@@ -61,7 +64,7 @@ def _needs_widening(op: ir.Operation) -> bool:
 
 
 def _narrows_double(op: ir.Operation) -> bool:
-    return op.name == "arith.truncf" and _element(op.operands[0].type) == "f64" and _is_narrow(op.results[0].type)
+    return op.name == "arith.truncf" and _element(op.operands[0].type) == "f64" and _narrower_than_f32(op)
 
 
 def _narrows_to_bf16(op: ir.Operation) -> bool:
@@ -72,8 +75,43 @@ def _extends_bf16(op: ir.Operation) -> bool:
     return op.name == "arith.extf" and _element(op.operands[0].type) == "bf16"
 
 
+def _narrower_than_f32(op: ir.Operation) -> bool:
+    return _is_narrow(op.results[0].type) or _is_small(op.results[0].type)
+
+
 def _is_narrow(kind: ir.Type) -> bool:
     return _element(kind) in ("f16", "bf16")
+
+
+def _is_small(kind: ir.Type) -> bool:
+    return _element(kind) in FORMATS
+
+
+def _legalize_small_floats(module: ir.Module) -> None:
+    """Nothing is left of these types: only conversions and bitcasts use their values, and those work on the codes."""
+    for op in _collect(module, lambda op: op.name == "arith.truncf" and _is_small(op.results[0].type)):
+        _replace(op, lambda op: arith.bitcast(op.results[0].type, encode(op.operands[0], _element(op.results[0].type))))
+    for op in _collect(module, lambda op: op.name == "arith.extf" and _is_small(op.operands[0].type)):
+        _replace(op, lambda op: _extend_small(op.operands[0], op.results[0].type))
+    leaving = lambda op: _is_small(op.operands[0].type) and not _is_small(op.results[0].type)  # noqa: E731
+    for op in _collect(module, lambda op: op.name == "arith.bitcast" and leaving(op)):
+        _replace(op, lambda op: _code_of(op.operands[0]))
+    for op in reversed(_collect(module, lambda op: op.name == "arith.bitcast" and _is_small(op.results[0].type))):
+        op.erase()
+
+
+def _extend_small(value: ir.Value, kind: ir.Type) -> ir.Value:
+    single = decode(_code_of(value), _element(value.type))
+    return single if single.type == kind else arith.extf(kind, single)
+
+
+def _code_of(value: ir.Value) -> ir.Value:
+    """The integer that a small float is a bitcast of."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.bitcast":
+        raise CompilerError(f"codegen: {value} is neither a conversion nor a bitcast")
+    source = owner.operands[0]
+    return _code_of(source) if _is_small(source.type) else source
 
 
 def _replace(op: ir.Operation, build: Callable[[ir.Operation], ir.Value]) -> None:

@@ -8,6 +8,7 @@ import re
 from ..errors import CompilerError
 from ..mlir import ir, passmanager
 from .narrow_floats import legalize_narrow_floats
+from .small_floats import FORMATS
 
 # Folding before the conversion works on structured loops; folding after it works on what address arithmetic became.
 CPU_PIPELINE = (
@@ -131,7 +132,7 @@ def _type_fault(kind: ir.Type) -> str:
     if isinstance(kind, ir.VectorType) and kind.scalable:
         return "has a scalable vector, which no target here supports"
     element = kind.element_type if isinstance(kind, (ir.VectorType, ir.MemRefType)) else kind
-    if _FLOAT.match(str(element)) and str(element) not in _SCALARS:
+    if _FLOAT.match(str(element)) and str(element) not in _SCALARS and str(element) not in FORMATS:
         return f"has element type {element}; convert it first"
     if isinstance(element, ir.IntegerType) and element.width > 128:
         return f"has element type {element}; at most 128 bits are supported"

@@ -11,15 +11,11 @@ import jax
 import numpy as np
 from jax import export
 
+from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.expr import Expr
 
 from .signature import TensorSpec
-
-NUMPY_TO_DTYPE = {
-    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "bool": "i1", "int8": "i8",
-    "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
-}  # fmt: skip
 
 _CUSTOM_CALL = re.compile(r'stablehlo\.custom_call @(?:"([^"]+)"|([\w.$]+))')
 
@@ -83,8 +79,8 @@ def _spec(leaf: Any, scope: export.SymbolicScope) -> Any:
     if not _is_pair(leaf):
         return leaf
     shape, dtype = leaf
-    if isinstance(dtype, str) and dtype not in NUMPY_TO_DTYPE:
-        raise ProgramError(f"unknown dtype {dtype!r} in {leaf!r}; dtypes are {', '.join(NUMPY_TO_DTYPE)}")
+    if isinstance(dtype, str) and dtype not in BY_NUMPY:
+        raise ProgramError(f"unknown dtype {dtype!r} in {leaf!r}; dtypes are {', '.join(BY_NUMPY)}")
     text = shape if isinstance(shape, str) else ", ".join(str(d) for d in shape)
     return jax.ShapeDtypeStruct(export.symbolic_shape(text, scope=scope) if text else (), dtype)
 
@@ -114,4 +110,5 @@ def _argument_path(path: tuple[Any, ...]) -> str:
 
 def _tensor_spec(path: str, aval: Any) -> TensorSpec:
     dims = tuple(Expr.parse(str(d)) if export.is_symbolic_dim(d) else Expr.const(int(d)) for d in aval.shape)
-    return TensorSpec(path, NUMPY_TO_DTYPE.get(aval.dtype.name, aval.dtype.name), dims)
+    known = BY_NUMPY.get(aval.dtype.name)
+    return TensorSpec(path, known.name if known else aval.dtype.name, dims)

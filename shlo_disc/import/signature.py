@@ -6,14 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of
 
-DTYPES = {
-    "f16": "f16", "bf16": "bf16", "f32": "f32", "f64": "f64", "i1": "i1", "i8": "i8", "i16": "i16", "i32": "i32",
-    "i64": "i64", "ui8": "u8", "ui16": "u16", "ui32": "u32", "ui64": "u64",
-}  # fmt: skip
+DTYPES = {dtype.mlir: dtype.name for dtype in BY_MLIR.values()}
+"""The runtime's names of element types."""
 
 
 @dataclass(frozen=True)

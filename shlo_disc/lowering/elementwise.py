@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Elementwise StableHLO ops as arith/math ops on scalars or vectors of lanes: one row an op.
 
-Values of f16 and bf16 are held as f32 and rounded after every op, which is what XLA computes. Unsigned integers are
-held as signless ones; the row is told which they are. Integer division never traps: as in XLA, x/0 is -1 and x%0 is x,
-and the smallest integer divided by -1 is itself.
+Values of f16, bf16 and smaller floats are held as f32 and rounded after every op, which is what XLA computes. Unsigned
+integers are held as signless ones; the row is told which they are. Integer division never traps: as in XLA, x/0 is -1
+and x%0 is x, and the smallest integer divided by -1 is itself.
 """
 
 from __future__ import annotations
@@ -43,13 +43,18 @@ class Element:
 
     @property
     def is_float(self) -> bool:
-        """f16, bf16, f32 or f64."""
-        return self.name in ("f16", "bf16", "f32", "f64")
+        """Any float, those of a byte or less included."""
+        return self.name[0] == "f" or self.name == "bf16"
 
     @property
     def is_half(self) -> bool:
-        """Held as f32 in registers."""
-        return self.name in ("f16", "bf16")
+        """A float of 16 bits or fewer: held as f32 in registers."""
+        return self.is_float and self.name not in ("f32", "f64")
+
+    @property
+    def is_small_float(self) -> bool:
+        """A float of a byte or less: a byte in memory."""
+        return self.is_half and self.name not in ("f16", "bf16")
 
     @property
     def is_bool(self) -> bool:
@@ -58,13 +63,18 @@ class Element:
 
     @property
     def is_unsigned(self) -> bool:
-        """ui8 to ui64, and booleans."""
+        """ui2 to ui64, and booleans."""
         return self.name.startswith("ui") or self.is_bool
 
     @property
     def width(self) -> int:
         """Bits in a register."""
-        return {"f16": 32, "bf16": 32}.get(self.name) or int(self.name.lstrip("bfui"))
+        return 32 if self.is_half else int(self.name.lstrip("bfui"))
+
+    @property
+    def bits(self) -> int:
+        """Bits of the value itself."""
+        return int(self.name[1]) if self.is_small_float else int(self.name.lstrip("bfui"))
 
     def register(self) -> ir.Type:
         """The type of a value in registers."""
@@ -76,9 +86,13 @@ class Element:
 
     def memory(self) -> ir.Type:
         """The type of an element in memory."""
-        if self.is_half:
-            return ir.F16Type.get() if self.name == "f16" else ir.BF16Type.get()
-        return ir.IntegerType.get_signless(8) if self.is_bool else self.register()
+        if self.bits <= 8:
+            return ir.IntegerType.get_signless(8)
+        return self.exact() if self.is_half else self.register()
+
+    def exact(self) -> ir.Type:
+        """The type that has exactly the values of the element."""
+        return ir.Type.parse(self.name) if self.is_float else ir.IntegerType.get_signless(self.width)
 
 
 def element_of(type_: ir.Type) -> Element:
@@ -116,33 +130,40 @@ def _widened_from(value: ir.Value, element: Element) -> ir.Value | None:
     if isinstance(owner, ir.Block) or owner.operation.name != "arith.extf":
         return None
     source = owner.operands[0]
-    return source if source.type == like(value, element.memory()) else None
+    return source if source.type == like(value, element.exact()) else None
 
 
 def round_to(value: ir.Value, element: Element) -> ir.Value:
     """Round a register value to what its element type can hold."""
     if not element.is_half or _widened_from(value, element) is not None:
         return value
-    narrow = arith.truncf(like(value, element.memory()), value)
+    narrow = arith.truncf(like(value, element.exact()), value)
     return arith.extf(value.type, narrow)
 
 
 def from_memory(value: ir.Value, element: Element) -> ir.Value:
     """A loaded value as a register value."""
-    if element.is_half:
-        return arith.extf(like(value, element.register()), value)
     if element.is_bool:
         return arith.cmpi(arith.CmpIPredicate.ne, value, constant_like(value, 0))
-    return value
+    if element.bits < 8:
+        value = arith.trunci(like(value, ir.IntegerType.get_signless(element.bits)), value)
+    if element.is_small_float:
+        value = arith.bitcast(like(value, element.exact()), value)
+    return arith.extf(like(value, element.register()), value) if element.is_half else value
 
 
 def to_memory(value: ir.Value, element: Element) -> ir.Value:
     """A register value as it is stored."""
     if element.is_half:
-        return _widened_from(value, element) or arith.truncf(like(value, element.memory()), value)
-    if element.is_bool:
-        return arith.extui(like(value, element.memory()), value)
-    return value
+        value = narrowed(value, element)
+    if element.is_small_float:
+        value = arith.bitcast(like(value, ir.IntegerType.get_signless(element.bits)), value)
+    return arith.extui(like(value, element.memory()), value) if element.bits < 8 else value
+
+
+def narrowed(value: ir.Value, element: Element) -> ir.Value:
+    """A register value as the half float, or smaller one, that it stands for."""
+    return _widened_from(value, element) or arith.truncf(like(value, element.exact()), value)
 
 
 # ---- integers -------------------------------------------------------------------------------------------------------
@@ -254,17 +275,25 @@ class Elementwise:
         return arith.cmpi(table[direction], *operands)
 
     def _convert(self, op: ir.OpView, operands: list[ir.Value], source: Element, target: Element) -> ir.Value:
+        if target.is_half and source.name == "f64":
+            # By way of f32 it would be rounded twice.
+            return arith.extf(
+                like(operands[0], target.register()), arith.truncf(like(operands[0], target.exact()), operands[0])
+            )
         return convert(operands[0], source, target)
 
     def _bitcast_convert(self, op: ir.OpView, operands: list[ir.Value], source: Element, target: Element) -> ir.Value:
-        stored = to_memory(operands[0], source) if source.is_half else operands[0]
-        if target.is_half:
-            return arith.extf(like(stored, target.register()), arith.bitcast(like(stored, target.memory()), stored))
-        return stored if source.is_bool else arith.bitcast(like(stored, target.register()), stored)
+        exact = narrowed(operands[0], source) if source.is_half else operands[0]
+        if source.is_bool:
+            return exact
+        result = arith.bitcast(like(exact, target.exact()), exact)
+        return arith.extf(like(exact, target.register()), result) if target.is_half else result
 
     def _reduce_precision(self, op: ir.OpView, operands: list[ir.Value], element: Element, _: Element) -> ir.Value:
         exponent = ir.IntegerAttr(op.attributes["exponent_bits"]).value
         mantissa = ir.IntegerAttr(op.attributes["mantissa_bits"]).value
+        if element.is_small_float:
+            return _reduce_precision(operands[0], Element("f32"), exponent, mantissa)
         stored = _reduce_precision(to_memory(operands[0], element), element, exponent, mantissa)
         return from_memory(stored, element)
 

@@ -268,8 +268,7 @@ def _places(
     for op in (op for inner in all_blocks(block) for op in inner.operations):
         if op.operation.name == "stablehlo.constant":
             places[op.results[0]] = Place("buffer", arguments + results + len(constants))
-            attribute = ir.DenseElementsAttr(op.attributes["value"])
-            constants.append(dense_bytes(attribute, ir.RankedTensorType(op.results[0].type)))
+            constants.append(dense_bytes(op))
         elif op.operation.name in CONTROL | {"func.call"}:
             for result, entry in zip(op.results, ir.ArrayAttr(op.attributes["disc.buffers"]), strict=True):
                 entry = ir.DictAttr(entry)

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from shlo_disc.registry.dtypes import ALL, REAL
+from shlo_disc.registry.dtypes import ALL
 from shlo_disc.registry.row import rows
 
 ROWS = (
-    *rows("control", "case if while", REAL, spec=ALL, tests="tests/run/test_control_flow.py"),
+    *rows("control", "case if while", ALL, tests="tests/run/test_control_flow.py"),
     *rows("import", "after_all create_token", {"!stablehlo.token"}, tests="tests/run/test_ops_distributed.py"),
 )

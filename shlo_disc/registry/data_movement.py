@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from shlo_disc.registry.dtypes import ALL, REAL
+from shlo_disc.registry.dtypes import ALL
 from shlo_disc.registry.row import rows
 
 _TESTS = "tests/run/test_ops_movement.py"
@@ -14,11 +14,10 @@ ROWS = (
         "index",
         "broadcast_in_dim concatenate dynamic_broadcast_in_dim dynamic_pad dynamic_reshape dynamic_slice "
         "dynamic_update_slice pad real_dynamic_slice reshape reverse slice transpose",
-        REAL,
-        spec=ALL,
+        ALL,
         tests=_TESTS,
     ),
-    *rows("index", "gather dynamic_gather", REAL, spec=ALL, tests=_GATHERS),
-    *rows("kernel", "scatter", REAL, spec=ALL, tests=_GATHERS),
-    *rows("expand", "broadcast torch_index_select", REAL, spec=ALL, tests="tests/run/test_ops_old.py"),
+    *rows("index", "gather dynamic_gather", ALL, tests=_GATHERS),
+    *rows("kernel", "scatter", ALL, tests=_GATHERS),
+    *rows("expand", "broadcast torch_index_select", ALL, tests="tests/run/test_ops_old.py"),
 )

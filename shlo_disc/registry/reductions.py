@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from shlo_disc.registry.dtypes import ALL, REAL
+from shlo_disc.registry.dtypes import ALL
 from shlo_disc.registry.row import rows
 
-ROWS = rows("reduction", "reduce", REAL, spec=ALL, tests="tests/run/test_ops_reduce.py")
+ROWS = rows("reduction", "reduce", ALL, tests="tests/run/test_ops_reduce.py")

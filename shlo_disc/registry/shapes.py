@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from shlo_disc.registry.dtypes import ALL, REAL
+from shlo_disc.registry.dtypes import ALL
 from shlo_disc.registry.row import Row, refused, rows
 
 _TESTS = "tests/run/test_ops_movement.py"
 
 ROWS = (
-    *rows("index", "constant", REAL, spec=ALL, tests=_TESTS),
-    *rows("index", "iota dynamic_iota", REAL, spec=ALL, tests=_TESTS),
-    *rows("shape", "get_dimension_size", REAL, spec=ALL, tests=_TESTS),
-    *rows("import", "custom_call", REAL, spec=ALL, tests="tests/run/test_bad_input.py"),
-    *rows("import", "composite optimization_barrier return", REAL, spec=ALL, tests=_TESTS),
+    *rows("index", "constant", ALL, tests=_TESTS),
+    *rows("index", "iota dynamic_iota", ALL, tests=_TESTS),
+    *rows("shape", "get_dimension_size", ALL, tests=_TESTS),
+    *rows("import", "custom_call", ALL, tests="tests/run/test_bad_input.py"),
+    *rows("import", "composite optimization_barrier return", ALL, tests=_TESTS),
     *refused("set_dimension_size", ALL, "bounded dimensions have no lowering", "use a symbolic dimension"),
     *rows("import", "tuple get_tuple_element", ALL, tests="tests/run/test_ops_distributed.py"),
     Row("disc.shape", "shape", frozenset({"i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"}), frozenset()),

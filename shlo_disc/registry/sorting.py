@@ -9,7 +9,7 @@ from shlo_disc.registry.row import Row, rows
 _TESTS = "tests/run/test_ops_sort.py"
 
 ROWS = (
-    *rows("kernel", "sort", REAL, spec=ALL, tests=_TESTS),
+    *rows("kernel", "sort", ALL, tests=_TESTS),
     Row("@ApproxTopK", "expand", REAL, REAL, tests=_TESTS),
     Row("@stablehlo.dynamic_approx_top_k", "expand", REAL, REAL, tests=_TESTS),
     Row("@stablehlo.dynamic_top_k", "expand", REAL, REAL, tests=_TESTS),

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from shlo_disc.dtypes import BY_NUMPY
+
 from . import _native
 from .artifact import Artifact, Bytes
 from .executable import LoadedExecutable
-from .native_module import Buffer, install_bfloat16
+from .native_module import Buffer, install_extension_dtype
 
 DEFAULT_CACHE_BYTES = 1 << 30
 
@@ -64,8 +66,9 @@ class Client:
 
     def buffer_from_host(self, array: Any) -> Buffer:
         """A Buffer with a copy of `array`. Raises ArgumentTypeError for element types that programs do not have."""
-        if str(getattr(array, "dtype", "")) == "bfloat16":
-            install_bfloat16()
+        dtype = BY_NUMPY.get(str(getattr(array, "dtype", "")))
+        if dtype is not None and dtype.is_extension:
+            install_extension_dtype(dtype)
         return self.native_device.buffer_from_host(array)
 
     def load(

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shlo_disc.dtypes import BY_NAME
 from shlo_disc.errors import ArtifactError, ShapeError
 
 from . import _native, cpu_features
 from .artifact import Artifact
 from .jax_arrays import jax_converter
-from .native_module import install_bfloat16, install_blas
+from .native_module import install_blas, install_extension_dtype
 from .tree import LEAF, TreeSpec, call_tree, explain_difference
 
 if TYPE_CHECKING:
@@ -69,8 +70,10 @@ class LoadedExecutable:
         self.in_tree, self.out_tree = trees
         self.name: str = header["name"]
         install_blas()
-        if any(array["dtype"] == "bf16" for array in (*header["arguments"], *header["results"])):
-            install_bfloat16()
+        for array in (*header["arguments"], *header["results"]):
+            dtype = BY_NAME.get(array["dtype"])
+            if dtype is not None and dtype.is_extension:
+                install_extension_dtype(dtype)
         self._native: Any = _native.Executable(
             device=client.native_device,
             header=dict(header),

@@ -6,6 +6,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from shlo_disc.dtypes import DType, numpy_dtype
+
 from . import _native
 from .adapt import adapt_argument
 
@@ -27,9 +29,6 @@ def install_blas() -> bool:
 
 
 @functools.cache
-def install_bfloat16() -> None:
-    """Makes NumPy's bfloat16 known to the core. Raises ImportError when ml_dtypes is missing."""
-    import ml_dtypes
-    import numpy as np
-
-    _native.set_bfloat16(np.dtype(ml_dtypes.bfloat16))
+def install_extension_dtype(dtype: DType) -> None:
+    """Makes a dtype of ml_dtypes known to the core. Raises ImportError when ml_dtypes is missing."""
+    _native.set_extension_dtype(dtype.name, numpy_dtype(dtype))

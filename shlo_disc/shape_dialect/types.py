@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.expr import Expr
 
@@ -82,12 +83,11 @@ def product(dims: Iterable[Expr]) -> Expr:
     return total
 
 
-BYTES = {
-    "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8,
-    "ui8": 1, "ui16": 2, "ui32": 4, "ui64": 8,
-}  # fmt: skip
+def bits_of(element_type: ir.Type) -> int:
+    """The bits of an element's value; 1 for a boolean, 4 for an i4."""
+    return BY_MLIR[str(element_type)].bits
 
 
 def bytes_of(element_type: ir.Type) -> int:
-    """The storage size of an element, in bytes (a boolean takes one)."""
-    return BYTES[str(element_type)]
+    """The storage size of an element, in bytes (a boolean takes one, and so does a type of fewer than 8 bits)."""
+    return BY_MLIR[str(element_type)].bytes

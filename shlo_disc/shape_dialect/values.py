@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from shlo_disc.dense import array_of
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts, Relation
@@ -128,9 +129,12 @@ def _truth(relation: Relation, facts: Facts) -> Expr:
 def constant_elements(op: ir.OpView | ir.Operation) -> Elements:
     """The elements of an integer `stablehlo.constant`, row-major."""
     attribute = ir.DenseElementsAttr(op.attributes["value"])
-    count = math.prod(ir.RankedTensorType(op.results[0].type).shape)
+    tensor = ir.RankedTensorType(op.results[0].type)
+    count = math.prod(tensor.shape)
     if attribute.is_splat:
         return (Expr.const(int(attribute.get_splat_value().value)),) * count
+    if ir.IntegerType(tensor.element_type).width in (2, 4):
+        return tuple(Expr.const(int(element)) for element in array_of(op).flat)
     elements = ir.DenseIntElementsAttr(attribute)
     return tuple(Expr.const(int(elements[i])) for i in range(count))
 

@@ -13,9 +13,10 @@ import pytest
 
 from shlo_disc.check import runner
 from shlo_disc.check.comparison import Comparison, comparison, ulp_distance
-from shlo_disc.check.elements import NUMPY, array_of
 from shlo_disc.check.modules import Case, cases_of, program_of
 from shlo_disc.cli import main
+from shlo_disc.dense import array_of
+from shlo_disc.dtypes import BY_MLIR, numpy_dtype
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import make_context
 
@@ -150,7 +151,7 @@ def test_constants_as_arrays(text: str) -> None:
 
 
 def test_many_elements_are_printed_as_bytes() -> None:
-    for name, dtype in NUMPY.items():
+    for name, dtype in ((name, numpy_dtype(known)) for name, known in BY_MLIR.items()):
         if dtype.kind not in "iuf":
             continue
         data = (np.arange(200) % 100).astype(dtype)

@@ -337,7 +337,7 @@ CALLS: dict[str, BadCall] = {
         "scale",
         lambda: (steps(3), 1j),
         ArgumentTypeError,
-        "args[1] is a <class 'complex'>, which is not an array or a number",
+        "Dtype mismatch for args[1]: expected int32 and called with a Python complex number",
         as_jax=False,
     ),
     "float for an integer": BadCall(

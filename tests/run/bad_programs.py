@@ -178,17 +178,17 @@ TEXTS: dict[str, tuple[Any, type[DiscError], str]] = {
     ),
     # Not supported.
     "arguments of other types": (
-        "func.func @main(%a: memref<?xf32>, %b: tensor<?xcomplex<f32>>, %c: tensor<2x!quant.uniform<i8:f32, 0.5>>,\n"
-        "    %d: !stablehlo.token, %e: tensor<*xf32>, %f: index, %x: tensor<?xf8E4M3FN>) {\n  return\n}",
+        "func.func @main(%a: memref<?xf32>, %b: tensor<?xi128>, %c: tensor<2x!quant.uniform<i8:f32, 0.5>>,\n"
+        "    %d: !stablehlo.token, %e: tensor<*xf32>, %f: index, %x: tensor<?xtf32>) {\n  return\n}",
         UnsupportedError,
         unsupported(
             f"argument 0 on memref<?xf32> at line 1: {NO_DTYPE}",
-            f"argument 1 on complex<f32> at line 1: {NO_DTYPE}",
+            f"argument 1 on i128 at line 1: {NO_DTYPE}",
             f"argument 2 on !quant.uniform<i8:f32, 5.000000e-01> at line 1: {NO_DTYPE}",
             f"argument 3 on !stablehlo.token at line 1: {NO_DTYPE}",
             f"argument 4 on tensor<*xf32> at line 1: {NO_DTYPE}",
             f"argument 5 on index at line 1: {NO_DTYPE}",
-            f"argument 6 on f8E4M3FN at line 1: {NO_DTYPE}",
+            f"argument 6 on tf32 at line 1: {NO_DTYPE}",
         ),
     ),
     "a function without a body": (
@@ -222,19 +222,16 @@ TEXTS: dict[str, tuple[Any, type[DiscError], str]] = {
     "several at once": (
         "func.func @main(%x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xcomplex<f32>>) {\n"
         "  %0 = stablehlo.custom_call @f(%x) : (tensor<?xf32>) -> tensor<?xf32>\n"
-        '  %1 = "stablehlo.sort"(%0) <{dimension = 0 : i64}> ({\n'
-        "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
-        "    %c = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
-        "    stablehlo.return %c : tensor<i1>\n"
-        "  }) : (tensor<?xf32>) -> tensor<?xf32>\n"
+        '  %1 = "stablehlo.einsum"(%0, %0) <{einsum_config = "i,i->i"}>\n'
+        "    : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>\n"
         "  %2 = stablehlo.complex %1, %1 : tensor<?xcomplex<f32>>\n"
-        "  return %1, %2 : tensor<?xf32>, tensor<?xcomplex<f32>>\n}",
+        "  %3 = stablehlo.remainder %2, %2 : tensor<?xcomplex<f32>>\n"
+        "  return %1, %3 : tensor<?xf32>, tensor<?xcomplex<f32>>\n}",
         UnsupportedError,
         unsupported(
             "stablehlo.custom_call @f at line 2: this custom call has no lowering",
-            f"stablehlo.sort at line 3: {NO_LOWERING}; sort outside the compiled function",
-            "stablehlo.complex at line 8: complex numbers have no lowering; compute with pairs",
-            f"func.return on complex<f32> at line 9: {NO_DTYPE}",
+            "stablehlo.einsum at line 3: an op of older StableHLO versions; use dot_general",
+            f"stablehlo.remainder on complex<f32> at line 6: {NO_DTYPE}",
         ),
     ),
 }

@@ -50,6 +50,8 @@ def random_array(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarra
     kind = dtype_of(dtype)
     if is_float(kind):
         return rng.standard_normal(shape).astype(kind)
+    if kind.kind == "c":
+        return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(kind)
     if kind == np.bool_:
         return rng.random(shape) < 0.5
     info = np.iinfo(kind)
@@ -87,7 +89,13 @@ def assert_same(got: Any, want: Any, ulps: float = 0.0, scale: Any = None, floor
 
 
 def different(got: np.ndarray, want: np.ndarray, ulps: float, scale: np.ndarray) -> np.ndarray:
-    """Which elements differ by more than the tolerance; NaN equals NaN, zeros differ in sign only if `ulps` is 0."""
+    """Which elements differ by more than the tolerance; NaN equals NaN, zeros differ in sign only if `ulps` is 0.
+
+    Parts of complex numbers are measured against the number's magnitude.
+    """
+    if want.dtype.kind == "c":
+        size = np.maximum(np.abs(scale), np.abs(want))
+        return different(got.real, want.real, ulps, size) | different(got.imag, want.imag, ulps, size)
     if not is_float(want.dtype):
         return np.asarray(got != want)
     nan = np.isnan(want)
@@ -163,7 +171,7 @@ def check(
 
 
 def _magnitude(array: np.ndarray) -> np.ndarray:
-    return np.abs(array) if is_float(array.dtype) else array
+    return np.abs(array).astype(array.dtype) if is_float(array.dtype) or array.dtype.kind == "c" else array
 
 
 # ---- StableHLO text -------------------------------------------------------------------------------------------------
@@ -192,7 +200,10 @@ def check_text(
     return executable
 
 
-_MLIR = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "bool": "i1"}
+_MLIR = {
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "bool": "i1",
+    "complex64": "complex<f32>", "complex128": "complex<f64>",
+}  # fmt: skip
 
 
 def mlir_dtype(name: str) -> str:

@@ -13,11 +13,8 @@ from shlo_disc.errors import UnsupportedError
 F = "float32"
 
 FUNCTIONS = {
-    "complex": (lambda x: lax.complex(x, x).real, ("n", F), "complex"),
-    "fft": (lambda x: jnp.fft.fft(x), ("8", F), "complex64"),
+    "fft": (lambda x: jnp.fft.fft(x), ("8", F), "stablehlo.fft"),
     "convolution": (lambda x: lax.conv(x, jnp.ones((2, 3, 3, 3)), (1, 1), "SAME"), ("1, 3, 8, 8", F), "convolution"),
-    "float8": (lambda x: x.astype(jnp.float8_e4m3fn).astype(jnp.float32), ("n", F), "f8E4M3FN"),
-    "int4": (lambda x: x.astype(jnp.int4).astype(jnp.int32), ("n", "int32"), "i4"),
 }
 
 

@@ -25,6 +25,9 @@ std::optional<DType> dtype_of_format(const char *format, Py_ssize_t bytes) {
   std::string_view text(format ? format : "");
   if (!text.empty() && std::string_view("=@<").find(text[0]) != std::string_view::npos)
     text.remove_prefix(1);
+  bool is_complex = text.size() == 2 && text[0] == 'Z';
+  if (is_complex)
+    text.remove_prefix(1);
   if (text.size() != 1)
     return std::nullopt;
   auto is_one_of = [&](std::string_view characters) { return characters.find(text[0]) != std::string_view::npos; };
@@ -37,8 +40,10 @@ std::optional<DType> dtype_of_format(const char *format, Py_ssize_t bytes) {
     code = DLCode::boolean;
   else if (!is_one_of("efd"))
     return std::nullopt;
+  if (is_complex)
+    code = DLCode::complex;
   for (const DTypeInfo &entry : kDTypes)
-    if (entry.code == code && entry.size == bytes)
+    if (entry.code == code && entry.bits == (code == DLCode::boolean ? 1 : bytes * 8))
       return entry.dtype;
   return std::nullopt;
 }
@@ -139,17 +144,33 @@ bool Arguments::describe_jax(size_t index, PyObject *leaf) {
 }
 
 bool Arguments::describe_scalar(size_t index, PyObject *leaf) {
-  bool number = PyFloat_CheckExact(leaf) || PyLong_CheckExact(leaf) || PyBool_Check(leaf);
+  bool number =
+      PyFloat_CheckExact(leaf) || PyLong_CheckExact(leaf) || PyBool_Check(leaf) || PyComplex_CheckExact(leaf);
   if (!number)
     return false;
   const ArraySpec &spec = program_.arguments[index];
   if (!spec.shape.empty())
     fail_shape(index, nullptr, 0, "Rank mismatch for " + spec.path + ": expected ");
+  bool fits = !PyBool_Check(leaf) && (!PyComplex_CheckExact(leaf) || info(spec.dtype).code == DLCode::complex);
+  if (is_numpy_number(spec.dtype) && fits) {
+    describe_by_numpy(index, leaf);
+    return true;
+  }
   std::string problem = store_python_scalar(leaf, spec.dtype, &scalars_[index]);
   if (!problem.empty())
     fail_dtype(index, problem);
   views_[index].data = reinterpret_cast<const char *>(&scalars_[index]);
   return true;
+}
+
+void Arguments::describe_by_numpy(size_t index, PyObject *number) {
+  PyArray_Descr *descr = descr_of(program_.arguments[index].dtype);
+  if (!descr)
+    throw nb::python_error();
+  nb::object array = nb::steal(PyArray_FromAny(number, descr, 0, 0, NPY_ARRAY_CARRAY, nullptr));
+  if (!array.is_valid())
+    throw nb::python_error();
+  describe_numpy(index, array.ptr());
 }
 
 /// NumPy scalars, objects with __dlpack__ or __array__, and arrays of a JAX that was loaded after the last call.

@@ -45,6 +45,7 @@ private:
   bool describe_buffer(size_t index, PyObject *leaf);
   bool describe_jax(size_t index, PyObject *leaf);
   bool describe_scalar(size_t index, PyObject *leaf);
+  void describe_by_numpy(size_t index, PyObject *number);
   void describe_other(size_t index, PyObject *leaf);
   void describe_dlpack(size_t index, nb::handle leaf);
   void describe_tensor(size_t index, const DLTensor &tensor);

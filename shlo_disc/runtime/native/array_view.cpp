@@ -29,6 +29,8 @@ void copy_row(const char *source, int64_t stride, int64_t count, int64_t element
     return copy_row<2>(source, stride, count, destination);
   case 4:
     return copy_row<4>(source, stride, count, destination);
+  case 16:
+    return copy_row<16>(source, stride, count, destination);
   default:
     return copy_row<8>(source, stride, count, destination);
   }
@@ -94,7 +96,7 @@ void copy_contiguous(const ArrayView &view, const int64_t *shape, size_t rank, c
   else
     copy_dims({shape, view.strides.data(), rank, element_bytes}, 0, view.data, destination);
   if (view.byte_swapped)
-    swap_bytes(destination, bytes, element_bytes);
+    swap_bytes(destination, bytes, info(view.dtype).alignment());
 }
 
 } // namespace disc

@@ -18,7 +18,7 @@ struct ArrayView {
 
   /// Whether generated code may read the elements where they lie.
   bool usable_in_place() const {
-    return contiguous && !byte_swapped && reinterpret_cast<uintptr_t>(data) % info(dtype).size == 0;
+    return contiguous && !byte_swapped && reinterpret_cast<uintptr_t>(data) % info(dtype).alignment() == 0;
   }
 };
 

@@ -72,6 +72,8 @@ const std::shared_ptr<Block> &Buffer::block() const {
 int64_t Buffer::byte_size() const { return byte_count(shape_.data(), shape_.size(), info(dtype_).size); }
 
 nb::object Buffer::dlpack(bool versioned) const {
+  if (!info(dtype_).has_dlpack())
+    throw nb::buffer_error("DLPack packs elements of less than a byte, which this buffer does not");
   if (!versioned) {
     auto *managed = make_export<DLManagedTensor>(block(), dtype_, shape_);
     return steal_or_throw(PyCapsule_New(managed, "dltensor", [](PyObject *capsule) {

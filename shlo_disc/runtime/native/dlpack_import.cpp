@@ -10,7 +10,7 @@ std::optional<DType> dtype_of(DLDataType type) {
   if (type.lanes != 1)
     return std::nullopt;
   for (const DTypeInfo &entry : kDTypes)
-    if (static_cast<uint8_t>(entry.code) == type.code && entry.size * 8 == type.bits)
+    if (static_cast<uint8_t>(entry.code) == type.code && entry.has_dlpack() && entry.size * 8 == type.bits)
       return entry.dtype;
   return std::nullopt;
 }

@@ -119,10 +119,11 @@ NB_MODULE(_native, module) {
   bind_code(module);
   module.def("install_blas", &install_blas);
   module.def("blas_controls_threads", [] { return Blas::instance().controls_threads(); });
-  module.def("set_bfloat16", [](nb::handle descr) {
-    if (!PyArray_DescrCheck(descr.ptr()))
-      throw nb::type_error("expected a NumPy dtype");
-    set_bfloat16(reinterpret_cast<PyArray_Descr *>(descr.ptr()));
+  module.def("set_extension_dtype", [](const std::string &name, nb::handle descr) {
+    const DTypeInfo *known = dtype_named(name);
+    if (!known || !PyArray_DescrCheck(descr.ptr()))
+      throw nb::type_error("expected the name of a dtype and a NumPy dtype");
+    set_extension_dtype(known->dtype, reinterpret_cast<PyArray_Descr *>(descr.ptr()));
   });
   module.def("set_adapt", [](nb::object adapt) { argument_hooks().adapt = std::move(adapt); });
   module.def("set_jax_array_type", [](nb::object type) { argument_hooks().jax_array_type = std::move(type); });

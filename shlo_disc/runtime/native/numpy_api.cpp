@@ -6,11 +6,17 @@ namespace disc {
 
 namespace {
 
-PyArray_Descr *bfloat16_descr = nullptr;
+/// By dtype: those that NumPy does not have itself, once they have been registered.
+PyArray_Descr *extension_descrs[std::size(kDTypes)];
 
-constexpr int kTypeNumbers[] = {NPY_HALF,  NPY_NOTYPE, NPY_FLOAT32, NPY_FLOAT64, NPY_BOOL,   NPY_INT8,  NPY_INT16,
-                                NPY_INT32, NPY_INT64,  NPY_UINT8,   NPY_UINT16,  NPY_UINT32, NPY_UINT64};
-static_assert(std::size(kTypeNumbers) == std::size(kDTypes));
+constexpr int kTypeNumbers[] = {NPY_HALF,  NPY_NOTYPE, NPY_FLOAT32, NPY_FLOAT64, NPY_BOOL,
+                                NPY_INT8,  NPY_INT16,  NPY_INT32,   NPY_INT64,   NPY_UINT8,
+                                NPY_UINT16, NPY_UINT32, NPY_UINT64, NPY_CFLOAT,  NPY_CDOUBLE};
+
+int type_number(DType dtype) {
+  auto index = static_cast<size_t>(dtype);
+  return index < std::size(kTypeNumbers) ? kTypeNumbers[index] : NPY_NOTYPE;
+}
 
 } // namespace
 
@@ -23,9 +29,9 @@ bool import_numpy() {
   return import() != nullptr;
 }
 
-void set_bfloat16(PyArray_Descr *descr) {
+void set_extension_dtype(DType dtype, PyArray_Descr *descr) {
   Py_INCREF(descr);
-  Py_XSETREF(bfloat16_descr, descr);
+  Py_XSETREF(extension_descrs[static_cast<size_t>(dtype)], descr);
 }
 
 std::optional<DType> dtype_of(const PyArray_Descr *descr) {
@@ -56,23 +62,31 @@ std::optional<DType> dtype_of(const PyArray_Descr *descr) {
   case NPY_ULONG:
   case NPY_ULONGLONG:
     return DType::u64;
+  case NPY_CFLOAT:
+    return DType::c64;
+  case NPY_CDOUBLE:
+    return DType::c128;
   default:
     break;
   }
-  if (bfloat16_descr && descr->type_num == bfloat16_descr->type_num)
-    return DType::bf16;
+  for (const DTypeInfo &entry : kDTypes) {
+    const PyArray_Descr *known = extension_descrs[static_cast<size_t>(entry.dtype)];
+    if (known && known->type_num == descr->type_num)
+      return entry.dtype;
+  }
   return std::nullopt;
 }
 
 PyArray_Descr *descr_of(DType dtype) {
-  if (dtype != DType::bf16)
-    return PyArray_DescrFromType(kTypeNumbers[static_cast<uint8_t>(dtype)]);
-  if (!bfloat16_descr) {
-    PyErr_SetString(PyExc_ImportError, "bfloat16 arrays need the package ml_dtypes");
+  if (type_number(dtype) != NPY_NOTYPE)
+    return PyArray_DescrFromType(type_number(dtype));
+  PyArray_Descr *descr = extension_descrs[static_cast<size_t>(dtype)];
+  if (!descr) {
+    PyErr_Format(PyExc_ImportError, "%s arrays need the package ml_dtypes", info(dtype).numpy.data());
     return nullptr;
   }
-  Py_INCREF(bfloat16_descr);
-  return bfloat16_descr;
+  Py_INCREF(descr);
+  return descr;
 }
 
 } // namespace disc

@@ -21,13 +21,13 @@ static_assert(sizeof(npy_intp) == sizeof(int64_t));
 /// Must be called once, when the module is imported; false with a Python error set when NumPy is missing.
 bool import_numpy();
 
-/// Tells which type objects mean bfloat16 (ml_dtypes registers it with NumPy at run time).
-void set_bfloat16(PyArray_Descr *descr);
+/// Tells what NumPy calls a dtype that it does not have itself (ml_dtypes registers these at run time).
+void set_extension_dtype(DType dtype, PyArray_Descr *descr);
 
 /// The element type of a NumPy dtype; none for types that programs do not have.
 std::optional<DType> dtype_of(const PyArray_Descr *descr);
 
-/// A new reference to the NumPy dtype; null with a Python error set when it is bfloat16 and was never registered.
+/// A new reference to the NumPy dtype; null with a Python error set when NumPy has none and none was registered.
 PyArray_Descr *descr_of(DType dtype);
 
 } // namespace disc

@@ -49,23 +49,30 @@ double put_floating(double value, DType dtype, void *element) {
   }
 }
 
+/// The lowest `bits`; a byte that has more is filled with zeros.
+void put_bytes(unsigned long long value, int bits, void *element) {
+  if (bits < 8)
+    value &= (1ULL << bits) - 1;
+  std::memcpy(element, &value, static_cast<size_t>(bits < 8 ? 1 : bits / 8)); // little-endian: low bytes come first
+}
+
 std::string put_signed(long long value, int bits, void *element) {
   long long most = bits == 64 ? std::numeric_limits<long long>::max() : (1LL << (bits - 1)) - 1;
   if (value > most || value < -most - 1)
     return "the Python int " + std::to_string(value) + ", which it cannot hold";
-  std::memcpy(element, &value, static_cast<size_t>(bits / 8)); // little-endian: the low bytes come first
+  put_bytes(static_cast<unsigned long long>(value), bits, element);
   return "";
 }
 
 std::string put_unsigned(unsigned long long value, int bits, void *element) {
   if (bits < 64 && value >> bits)
     return "the Python int " + std::to_string(value) + ", which it cannot hold";
-  std::memcpy(element, &value, static_cast<size_t>(bits / 8));
+  put_bytes(value, bits, element);
   return "";
 }
 
 std::string put_integer(PyObject *value, DType dtype, void *element) {
-  int bits = static_cast<int>(info(dtype).size * 8);
+  int bits = static_cast<int>(info(dtype).bits);
   std::string problem = "a Python int that it cannot hold";
   if (is_signed(dtype)) {
     long long number = PyLong_AsLongLong(value);
@@ -100,6 +107,8 @@ std::string store_python_scalar(PyObject *value, DType dtype, void *element) {
     put(static_cast<uint8_t>(value == Py_True), element);
     return dtype == DType::i1 ? "" : "a Python bool";
   }
+  if (PyComplex_CheckExact(value))
+    return "a Python complex number";
   if (PyFloat_CheckExact(value)) {
     if (!is_floating(dtype))
       return "a Python float";

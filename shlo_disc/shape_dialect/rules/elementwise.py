@@ -9,7 +9,7 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.propagation import Propagation, Rule
-from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of
+from shlo_disc.shape_dialect.types import Dims, bits_of, dims_of
 
 
 def _same(positions: Sequence[int]) -> Rule:
@@ -47,7 +47,7 @@ def _bitcast_convert(p: Propagation, op: ir.OpView) -> list[Dims]:
     """A last axis holds the parts of the wider type."""
     dims = dims_of(op.operands[0])
     source, result = (ir.RankedTensorType(v.type) for v in (op.operands[0], op.results[0]))
-    ratio = bytes_of(source.element_type) / bytes_of(result.element_type)
+    ratio = bits_of(source.element_type) / bits_of(result.element_type)
     if ratio == 1:
         return [dims]
     if ratio > 1:

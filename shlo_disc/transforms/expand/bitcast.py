@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from shlo_disc.mlir import ir, rewrite
-from shlo_disc.shape_dialect.types import bytes_of, dims_of, element_type_of
+from shlo_disc.shape_dialect.types import bits_of, dims_of, element_type_of
 from shlo_disc.transforms.expand import build
 from shlo_disc.transforms.expand.build import convert, elementwise
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
@@ -12,17 +12,17 @@ from shlo_disc.transforms.views import broadcast
 
 
 def _bits(element: ir.Type) -> ir.IntegerType:
-    return ir.IntegerType.get_unsigned(8 * bytes_of(element))
+    return ir.IntegerType.get_unsigned(bits_of(element))
 
 
 def bitcast_that_changes_rank(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
     """Parts are shifted out along a further axis, or the last axis is shifted together."""
     source, target = element_type_of(op.operands[0]), element_type_of(op.results[0])
-    if bytes_of(source) == bytes_of(target):
+    if bits_of(source) == bits_of(target):
         return NO_MATCH
     with rewriter.ip, op.location:
         value = convert(op.operands[0], _bits(source), "bitcast_convert")
-        parts = _split if bytes_of(source) > bytes_of(target) else _join
+        parts = _split if bits_of(source) > bits_of(target) else _join
         rewriter.replace_op(op, [convert(parts(value, op.results[0]), target, "bitcast_convert")])
     return None
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from shlo_disc.mlir import ir
@@ -51,7 +53,16 @@ def _materialize(op: ir.OpView, elements: Elements) -> ir.Value | None:
 def _constant(tensor: ir.RankedTensorType, elements: Elements) -> ir.Value:
     width = ir.IntegerType(tensor.element_type).width
     wrapped = [(e.constant or 0) % (1 << width) for e in elements]
+    if width in (2, 4):
+        return _narrow_constant(tensor, wrapped)
     numbers = np.array(wrapped, np.bool_) if width == 1 else np.array(wrapped, f"u{width // 8}").view(f"i{width // 8}")
     array = numbers.reshape(tensor.shape)
     attribute = ir.DenseElementsAttr.get(np.ascontiguousarray(array).data, type=tensor)
     return ir.Operation.create("stablehlo.constant", results=[tensor], attributes={"value": attribute}).results[0]
+
+
+def _narrow_constant(tensor: ir.RankedTensorType, numbers: Sequence[int]) -> ir.Value:
+    """NumPy's buffers have no integers of less than a byte."""
+    attributes = [ir.IntegerAttr.get(tensor.element_type, n) for n in numbers]
+    value = ir.DenseElementsAttr.get(attributes, tensor)
+    return ir.Operation.create("stablehlo.constant", results=[tensor], attributes={"value": value}).results[0]

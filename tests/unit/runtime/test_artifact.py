@@ -115,7 +115,7 @@ BAD_HEADERS: list[dict[str, Any]] = [
     {"symbols__0__min": None},
     {"symbols__0__max": "9"},
     {"arguments": KeyError},
-    {"arguments__0__dtype": "c64"},
+    {"arguments__0__dtype": "c32"},
     {"arguments__0__dtype": 4},
     {"arguments__0__shape": [-1, 8]},
     {"arguments__0__shape": [1.5, 8]},
