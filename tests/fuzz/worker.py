@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The process under test: takes seeds or cases, compiles, runs and compares. A signal ends it, not its parent.
+
+`Worker` is the parent's end. Before each dangerous step the process says what it is doing, so that the parent knows
+what a signal interrupted.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz.case import Call, Case, case_of, program_of
+
+TIME_LIMIT = 120.0
+"""Seconds for one case."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """kind: "refused", "error", "signal", "hang", "mismatch", "accepted" or "oracles"; `text` says more."""
+
+    kind: str
+    text: str
+
+    def same_kind(self, other: Finding | None) -> bool:
+        """Whether another program shows the same defect, as far as one can tell."""
+        return other is not None and self.kind == other.kind and self.text.split(":")[0] == other.text.split(":")[0]
+
+
+@dataclass
+class Report:
+    """What became of a case: a finding or none, its ops, seconds by activity."""
+
+    finding: Finding | None
+    ops: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    calls: int = 0
+    interpreted: int = 0
+
+
+def differences(got: Sequence[np.ndarray], want: Sequence[np.ndarray], errors: Sequence[float]) -> str:
+    """Where results differ by more than their errors; "" nowhere. NaN equals NaN, zeros are equal."""
+    for number, (a, b, error) in enumerate(zip(got, want, errors, strict=True)):
+        a, b = np.asarray(a), np.asarray(b)
+        if (a.dtype, a.shape) != (b.dtype, b.shape):
+            return f"result {number} is {a.dtype}{list(a.shape)}, not {b.dtype}{list(b.shape)}"
+        wrong = _wrong(a, b, error)
+        if wrong.any():
+            where = tuple(int(i) for i in np.argwhere(wrong)[0])
+            return (f"result {number} at {list(where)} is {a[where]!r}, not {b[where]!r} "
+                    f"({wrong.sum()} of {wrong.size} differ by more than {error:.3g})")  # fmt: skip
+    return ""
+
+
+def _wrong(a: np.ndarray, b: np.ndarray, error: float) -> np.ndarray:
+    if a.dtype.kind in "iub":
+        return np.asarray(a != b)
+    with np.errstate(all="ignore"):
+        x, y = a.astype(np.float64), b.astype(np.float64)
+        return ~((x == y) | (np.isnan(x) & np.isnan(y)) | (np.abs(x - y) <= error))
+
+
+class Examiner:
+    """Runs cases in this process."""
+
+    def __init__(self, say: Any):
+        import shlo_disc
+        from tests.fuzz import oracles
+
+        self._disc = shlo_disc
+        self._oracles = oracles
+        self._interpreter = oracles.Interpreter()
+        self._say = say
+        self._seconds: dict[str, float] = {}
+        self._start = 0.0
+        self._doing = ""
+
+    def close(self) -> None:
+        """End the interpreter's process."""
+        self._interpreter.close()
+
+    def examine(self, case: Case) -> Report:
+        """Compile and run a case, and compare all its calls."""
+        report = Report(None, case.ops)
+        self._seconds = report.seconds
+        report.finding = self._compile_and_run(case, report)
+        self._now("")
+        return report
+
+    def _now(self, doing: str) -> None:
+        if self._doing:
+            self._seconds[self._doing] = self._seconds.get(self._doing, 0.0) + time.perf_counter() - self._start
+        self._doing, self._start = doing, time.perf_counter()
+        self._say(doing)
+
+    def _compile_and_run(self, case: Case, report: Report) -> Finding | None:
+        options = self._disc.Options(guard_pages=True, opt_level=case.opt_level, threads=case.threads)
+        self._now("compile")
+        try:
+            executable = self._disc.compile(case.text, options=options)
+        except self._disc.errors.UnsupportedError as error:
+            return Finding("refused", str(error))
+        except Exception as error:  # any other is a defect
+            return Finding("error", f"compiling raised {type(error).__name__}: {error}")
+        for number, call in enumerate(case.calls):
+            finding = self._check_call(case, executable, call, number)
+            if finding is not None:
+                return finding
+            report.calls += 1
+        report.interpreted = self._interpreted
+        for arrays in case.refused:
+            self._now("run")
+            try:
+                executable(*arrays)
+            except self._disc.errors.ShapeError:
+                continue
+            shapes = [a.shape for a in arrays]
+            return Finding("accepted", f"a call that breaks the program's requirements: {shapes}")
+        return None
+
+    _interpreted = 0
+
+    def _check_call(self, case: Case, executable: Any, call: Call, number: int) -> Finding | None:
+        self._now("run")
+        try:
+            got = executable(*call.arrays)
+        except Exception as error:  # an admissible call raises nothing
+            return Finding("error", f"running raised {type(error).__name__}: at {call.sizes}: {error}")
+        got = list(got) if isinstance(got, tuple | list) else [got]
+        self._now("interpreter")
+        interpreted = self._interpreter.run(call.carried, call.arrays, got) if len(got) == len(case.errors) else None
+        self._interpreted = (self._interpreted if number else 0) + (interpreted is not None)
+        found = "" if interpreted is None else differences(got, interpreted, case.errors)
+        last = number == len(case.calls) - 1
+        if interpreted is not None and not found and not last:
+            return None
+        self._now("xla")
+        want = self._oracles.run_xla(call.static, call.arrays)
+        differ = differences(got, want, case.errors)
+        if not found and not differ:
+            return None
+        if interpreted is not None and bool(found) != bool(differ):
+            return Finding("oracles", f"XLA {'disagrees' if differ else 'agrees'}: at {call.sizes}: {found or differ}")
+        return Finding("mismatch", f"wrong result: at {call.sizes}: {differ or found}")
+
+
+def _serve(connection: Any) -> None:
+    examiner = Examiner(lambda doing: connection.send(doing))
+    try:
+        while True:
+            job = connection.recv()
+            case = case_of(program_of(job), job) if isinstance(job, int) else job
+            connection.send(examiner.examine(case))
+    except (EOFError, ConnectionError):
+        examiner.close()
+
+
+class Worker:
+    """A process under test, as its parent sees it. It is started again after a signal."""
+
+    def __init__(self) -> None:
+        self._process: Any = None
+        self._connection: Any = None
+        self._doing = ""
+        self._deadline = 0.0
+
+    @property
+    def connection(self) -> Any:
+        """What becomes readable when the process has said something; see `take`."""
+        return self._connection
+
+    def send(self, job: int | Case) -> None:
+        """Have a seed or a case examined."""
+        if self._process is None:
+            context = multiprocessing.get_context("spawn")
+            self._connection, theirs = context.Pipe()
+            self._process = context.Process(target=_serve, args=(theirs,))
+            self._process.start()
+            theirs.close()
+        self._doing = "generate"
+        self._deadline = time.monotonic() + TIME_LIMIT
+        self._connection.send(job)
+
+    def take(self) -> Report | None:
+        """The report, once it is there; what the process is doing is noted meanwhile."""
+        try:
+            while self._connection.poll():
+                message = self._connection.recv()
+                if isinstance(message, Report):
+                    return message
+                self._doing = message
+        except (EOFError, ConnectionError):
+            self._process.join()
+            code = self._process.exitcode
+            self._process = None
+            return Report(Finding("signal", f"exit status {code} while in {self._doing}:"))
+        if time.monotonic() > self._deadline:
+            self.close()
+            return Report(Finding("hang", f"no answer after {TIME_LIMIT:.0f} s of {self._doing}:"))
+        return None
+
+    def examine(self, job: int | Case) -> Report:
+        """Examine one job and wait for the report."""
+        self.send(job)
+        return self.wait()
+
+    def wait(self) -> Report:
+        """The report on what was sent."""
+        while True:
+            self._connection.poll(1.0)
+            if (report := self.take()) is not None:
+                return report
+
+    def kill(self) -> None:
+        """End the process at once, as a signal in the program under test would."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._connection.close()
+            self._process.join(2)
+            if self._process.is_alive():
+                self._process.kill()
+            self._process.join()
+            self._process = None
