@@ -42,8 +42,7 @@ class Window:
 
     def is_trivial(self, axis: int) -> bool:
         """Along this dimension each window is the one element of its own index."""
-        ones = (self.size, self.stride, self.base_dilation)
-        return all(p[axis].constant == 1 for p in ones) and self.low[axis].constant == 0
+        return self.size[axis].constant == 1 and self.stride[axis].constant == 1 and not self.is_padded(axis)
 
     def is_padded(self, axis: int) -> bool:
         """Windows may hold positions that are no elements of the operand."""

@@ -11,6 +11,7 @@ from multiprocessing import connection
 from pathlib import Path
 
 from tests.fuzz.case import case_of, program_of
+from tests.fuzz.families import OPS
 from tests.fuzz.kept import describe
 from tests.fuzz.program import Program
 from tests.fuzz.shrink import shrink
@@ -24,13 +25,14 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100, help="how many seeds")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--minutes", type=float, default=1e9, help="start no program after so long")
+    parser.add_argument("--ops", nargs="*", default=[], choices=list(OPS), metavar="OP", help="ops to favour")
     parser.add_argument("--show", action="store_true", help="print the program of --seed and leave")
     parser.add_argument("--out", type=Path, default=Path("fuzz_out"), help="where failing programs are written")
     options = parser.parse_args()
     if options.show:
-        print(describe(program_of(options.seed), options.seed))
+        print(describe(program_of(options.seed, options.ops), options.seed))
         return 0
-    summary = run(options.seed, options.count, options.jobs, options.minutes, options.out)
+    summary = run(options)
     print(summary.text())
     return 1 if summary.findings else 0
 
@@ -70,16 +72,20 @@ class Summary:
         return "\n".join([*lines, f"findings: {dict(kinds)}", *found])
 
 
-def run(seed: int, count: int, jobs: int, minutes: float, out: Path) -> Summary:
-    """Examine the programs of the seeds, shrink those that fail, write them to `out`."""
-    summary, seeds = Summary(), iter(range(seed, seed + count))
+def run(options: argparse.Namespace) -> Summary:
+    """Examine the programs of the seeds, shrink those that fail, write them down."""
+    summary, seeds = Summary(), iter(range(options.seed, options.seed + options.count))
     workers: dict[Worker, int] = {}
-    idle = [Worker() for _ in range(jobs)]
+    idle = [Worker() for _ in range(options.jobs)]
     shrinker, shown = Worker(), time.monotonic()
     while True:
-        while idle and time.monotonic() - summary.start < 60 * minutes and (number := next(seeds, None)) is not None:
+        while (
+            idle
+            and time.monotonic() - summary.start < 60 * options.minutes
+            and (number := next(seeds, None)) is not None
+        ):
             worker = idle.pop()
-            worker.send(number)
+            worker.send((number, options.ops))
             workers[worker] = number
         if not workers:
             break
@@ -91,7 +97,7 @@ def run(seed: int, count: int, jobs: int, minutes: float, out: Path) -> Summary:
                 summary.add(number, report)
                 if report.finding is not None:
                     print(f"seed {number}: {report.finding.kind}: {report.finding.text[:300]}", flush=True)
-                    keep(number, report.finding, shrinker, out)
+                    keep(program_of(number, options.ops), number, report.finding, shrinker, options.out)
         if time.monotonic() - shown > 10:
             shown = time.monotonic()
             print(summary.line(), file=sys.stderr, flush=True)
@@ -100,13 +106,13 @@ def run(seed: int, count: int, jobs: int, minutes: float, out: Path) -> Summary:
     return summary
 
 
-def keep(seed: int, finding: Finding, worker: Worker, out: Path) -> None:
+def keep(program: Program, seed: int, finding: Finding, worker: Worker, out: Path) -> None:
     """Shrink a failing program and write it down."""
 
     def fails(program: Program) -> bool:
         return finding.same_kind(worker.examine(case_of(program, seed)).finding)
 
-    small = shrink(program_of(seed), fails)
+    small = shrink(program, fails)
     found = worker.examine(case_of(small, seed)).finding or finding
     out.mkdir(parents=True, exist_ok=True)
     note = "".join(f"// {line}\n" for line in found.text[:2000].splitlines())

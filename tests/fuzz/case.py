@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -51,15 +52,15 @@ def numpy_dtype(dtype: str) -> np.dtype:
                                                          if dtype[0] == "i" else f"uint{dtype[2:]}")  # fmt: skip
 
 
-def program_of(seed: int) -> Program:
-    """The random program of a seed."""
-    rng = random.Random(seed)
+def program_of(seed: int, favoured: Sequence[str] = ()) -> Program:
+    """The random program of a seed; about half of its ops are `favoured` ones, if any are."""
+    rng, every = random.Random(seed), list(OPS)
     while True:
         builder = Builder(rng)
         wanted = rng.choice((1, 2, 3, 4, 5, 6, 8, 10))
         for _ in range(4 * wanted):
             builder.required = []
-            OPS[rng.choice(list(OPS))](builder)
+            OPS[rng.choice(favoured if favoured and rng.random() < 0.5 else every)](builder)
             if len(builder.steps) >= wanted:
                 return builder.finish()
 

@@ -168,6 +168,20 @@ class Printer:
         self.op(name, operands, types, [result], [type_], attributes)
         return result
 
+    def region(self, arguments: Sequence[str], types: Sequence[str], body: Callable[[], None]) -> str:
+        """A region of one block, whose ops `body` prints, what `returns` prints last."""
+        outside, known = self.lines, dict(self._known)
+        self.lines = []
+        body()
+        listed = ", ".join(f"{name}: {type_}" for name, type_ in zip(arguments, types, strict=True))
+        inside = "\n    ".join([f"^bb0({listed}):" if arguments else "", *self.lines])
+        self.lines, self._known = outside, known
+        return f"{{{inside}}}"
+
+    def returns(self, names: Sequence[str], types: Sequence[str]) -> None:
+        """The end of a region."""
+        self.op("return", names, types, [], [])
+
     def constant(self, text: str, type_: str) -> str:
         """A constant."""
         return self.made("constant", [], [], type_, f"value = dense<{text}> : {type_}")

@@ -34,6 +34,8 @@ def _smaller(program: Program) -> Iterator[Program]:
     if len(program.results) > 1:
         for value in program.results:
             yield replace(program, results=[value]).live()
+        for value in program.results:
+            yield replace(program, results=[r for r in program.results if r is not value]).live()
     yield from _fewer_steps(program)
     yield from _smaller_sizes(program)
 

@@ -17,6 +17,8 @@ import numpy as np
 
 from tests.fuzz.case import Call, Case, case_of, program_of
 
+Job = Case | tuple[int, Sequence[str]]
+
 TIME_LIMIT = 120.0
 """Seconds for one case."""
 
@@ -155,7 +157,7 @@ def _serve(connection: Any) -> None:
     try:
         while True:
             job = connection.recv()
-            case = case_of(program_of(job), job) if isinstance(job, int) else job
+            case = job if isinstance(job, Case) else case_of(program_of(*job), job[0])
             connection.send(examiner.examine(case))
     except (EOFError, ConnectionError):
         examiner.close()
@@ -175,8 +177,8 @@ class Worker:
         """What becomes readable when the process has said something; see `take`."""
         return self._connection
 
-    def send(self, job: int | Case) -> None:
-        """Have a seed or a case examined."""
+    def send(self, job: Job) -> None:
+        """Have a case examined, or the program of a seed and its favoured ops."""
         if self._process is None:
             context = multiprocessing.get_context("spawn")
             self._connection, theirs = context.Pipe()
@@ -205,7 +207,7 @@ class Worker:
             return Report(Finding("hang", f"no answer after {TIME_LIMIT:.0f} s of {self._doing}:"))
         return None
 
-    def examine(self, job: int | Case) -> Report:
+    def examine(self, job: Job) -> Report:
         """Examine one job and wait for the report."""
         self.send(job)
         return self.wait()

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.fuzz.builder import Builder
-from tests.fuzz.families import contractions, elementwise, gathers, movement
+from tests.fuzz.families import contractions, control, elementwise, gathers, movement, ordering, windows
 
 OPS: dict[str, Callable[[Builder], bool]] = {
-    **elementwise.OPS, **movement.OPS, **contractions.OPS, **gathers.OPS,
+    **elementwise.OPS, **movement.OPS, **contractions.OPS, **gathers.OPS, **control.OPS, **ordering.OPS, **windows.OPS,
 }  # fmt: skip
 
 WITHOUT = {
