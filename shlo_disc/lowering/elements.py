@@ -41,10 +41,14 @@ SizeOf = Callable[[Expr], ir.Value]
 
 @dataclass(frozen=True)
 class Validity:
-    """Which lanes may be read: `mask` per lane (None: all), `predicate` for all of them (None: true)."""
+    """Which lanes may be read: `mask` per lane (None: all), `predicate` for all of them (None: true).
+
+    `may_be_empty`: the mask may have no lane at all; that of a loop's tail has one.
+    """
 
     mask: ir.Value | None = None
     predicate: ir.Value | None = None
+    may_be_empty: bool = False
 
 
 @dataclass
@@ -81,11 +85,14 @@ class Elements:
             self._known.pop()
 
     @contextmanager
-    def valid(self, mask: ir.Value | None = None, predicate: ir.Value | None = None) -> Iterator[None]:
+    def valid(
+        self, mask: ir.Value | None = None, predicate: ir.Value | None = None, may_be_empty: bool = False
+    ) -> Iterator[None]:
         """Reads inside happen only where `mask` (per lane) and `predicate` hold, too."""
         outer = self.validity
         combined_mask = _both(outer.mask, mask)
-        self.validity = Validity(combined_mask, _both(outer.predicate, predicate))
+        empty = may_be_empty or outer.may_be_empty
+        self.validity = Validity(combined_mask, _both(outer.predicate, predicate), empty)
         try:
             yield
         finally:
@@ -185,7 +192,7 @@ class Elements:
     def only_where(self, condition: ir.Value) -> AbstractContextManager[None]:
         """Reads inside happen only where `condition`, a scalar or one a lane, holds."""
         if isinstance(condition.type, ir.VectorType):
-            return self.valid(mask=condition)
+            return self.valid(mask=condition, may_be_empty=True)
         return self.valid(predicate=condition)
 
     # ---- memory ---------------------------------------------------------------------------------------------------
@@ -206,9 +213,14 @@ class Elements:
         return last.lanes is None and last.step == 1 and all(p.is_uniform for p in outer)
 
     def _load_scalar(self, buffer: ir.Value, indices: list[ir.Value], element: Element) -> ir.Value:
-        if self.validity.predicate is None:
+        predicate = self.validity.predicate
+        if self.validity.may_be_empty and self.validity.mask is not None:
+            flag = ir.IntegerType.get_signless(1)
+            some = vector.reduction(flag, vector.CombiningKind.OR, self.validity.mask)
+            predicate = _both(predicate, some)
+        if predicate is None:
             return memref.load(buffer, indices)
-        loop = scf.IfOp(self.validity.predicate, [element.memory()], has_else=True)
+        loop = scf.IfOp(predicate, [element.memory()], has_else=True)
         with ir.InsertionPoint(loop.then_block):
             scf.yield_([memref.load(buffer, indices)])
         with ir.InsertionPoint(loop.else_block):

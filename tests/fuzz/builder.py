@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from shlo_disc.shape_dialect.expr import Expr
 from tests.fuzz.program import Dims, Printer, Program, Render, Sizes, Step, Value
@@ -151,6 +151,7 @@ def generic(op: str, operands: Sequence[Value], results: Sequence[Value], attrib
     return render
 
 
-def array(numbers: Sequence[int]) -> str:
+def array(numbers: Iterable[int]) -> str:
     """An `array<i64: ...>` attribute."""
-    return f"array<i64: {', '.join(map(str, numbers))}>" if numbers else "array<i64>"
+    listed = ", ".join(map(str, numbers))
+    return f"array<i64: {listed}>" if listed else "array<i64>"

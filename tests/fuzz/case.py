@@ -12,6 +12,7 @@ import numpy as np
 
 from tests.fuzz.builder import Builder
 from tests.fuzz.families import OPS
+from tests.fuzz.families.random import NOT_INTERPRETED
 from tests.fuzz.program import CARRIED, Program, Sizes, Value
 from tests.fuzz.ranges import integer_limits, is_float
 
@@ -20,7 +21,10 @@ _FLOATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f6
 
 @dataclass(frozen=True)
 class Call:
-    """One call: its arrays, and the static program at its sizes, as XLA and as the interpreter read it."""
+    """One call: its arrays, and the static program at its sizes, as XLA reads it and as the interpreter does.
+
+    The latter is "" when the interpreter cannot run it.
+    """
 
     sizes: Sizes
     arrays: list[np.ndarray]
@@ -86,10 +90,12 @@ def case_of(program: Program, seed: int) -> Case:
     """A program with arrays for all its calls, and for some that must be refused."""
     rng = random.Random(seed)
     arguments = program.arguments()
+    interpreted = not any(step.op in NOT_INTERPRETED for step in program.steps)
     calls = []
     for number, sizes in enumerate(program.sizes):
         arrays = [random_elements(v, sizes, [seed, number, i]) for i, v in enumerate(arguments)]
-        calls.append(Call(sizes, arrays, program.text(sizes), program.text(sizes, bits=True)))
+        carried = program.text(sizes, bits=True) if interpreted else ""
+        calls.append(Call(sizes, arrays, program.text(sizes), carried))
     errors = [2 * v.range.error for v in program.results]
     refused = []
     for sizes in _broken(program, rng):

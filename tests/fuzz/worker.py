@@ -25,7 +25,10 @@ TIME_LIMIT = 120.0
 
 @dataclass(frozen=True)
 class Finding:
-    """kind: "refused", "error", "signal", "hang", "mismatch", "accepted" or "oracles"; `text` says more."""
+    """kind: "refused", "error", "signal", "hang", "mismatch", "accepted" or "oracles"; `text` says more.
+
+    "accepted" is a call that had to be refused; "oracles" is a disagreement between them.
+    """
 
     kind: str
     text: str
@@ -110,12 +113,11 @@ class Examiner:
             return Finding("refused", str(error))
         except Exception as error:  # any other is a defect
             return Finding("error", f"compiling raised {type(error).__name__}: {error}")
-        for number, call in enumerate(case.calls):
-            finding = self._check_call(case, executable, call, number)
+        for call in case.calls:
+            finding = self._check_call(case, executable, call, report)
             if finding is not None:
                 return finding
             report.calls += 1
-        report.interpreted = self._interpreted
         for arrays in case.refused:
             self._now("run")
             try:
@@ -126,9 +128,7 @@ class Examiner:
             return Finding("accepted", f"a call that breaks the program's requirements: {shapes}")
         return None
 
-    _interpreted = 0
-
-    def _check_call(self, case: Case, executable: Any, call: Call, number: int) -> Finding | None:
+    def _check_call(self, case: Case, executable: Any, call: Call, report: Report) -> Finding | None:
         self._now("run")
         try:
             got = executable(*call.arrays)
@@ -137,17 +137,18 @@ class Examiner:
         got = list(got) if isinstance(got, tuple | list) else [got]
         self._now("interpreter")
         interpreted = self._interpreter.run(call.carried, call.arrays, got) if len(got) == len(case.errors) else None
-        self._interpreted = (self._interpreted if number else 0) + (interpreted is not None)
-        found = "" if interpreted is None else differences(got, interpreted, case.errors)
-        last = number == len(case.calls) - 1
-        if interpreted is not None and not found and not last:
+        report.interpreted += interpreted is not None
+        found = None if interpreted is None else differences(got, interpreted, case.errors)
+        if found == "" and call is not case.calls[-1]:
             return None
         self._now("xla")
-        want = self._oracles.run_xla(call.static, call.arrays)
-        differ = differences(got, want, case.errors)
+        compiled = self._oracles.run_xla(call.static, call.arrays)
+        differ = None if compiled is None else differences(got, compiled, case.errors)
+        if found is None and differ is None:
+            return Finding("oracles", f"neither runs the program: at {call.sizes}")
         if not found and not differ:
             return None
-        if interpreted is not None and bool(found) != bool(differ):
+        if "" in (found, differ):
             return Finding("oracles", f"XLA {'disagrees' if differ else 'agrees'}: at {call.sizes}: {found or differ}")
         return Finding("mismatch", f"wrong result: at {call.sizes}: {differ or found}")
 

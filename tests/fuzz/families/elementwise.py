@@ -7,8 +7,9 @@ import functools
 import math
 from collections.abc import Callable
 
-from tests.fuzz.builder import DTYPES, FLOATS, INTEGERS, Builder
-from tests.fuzz.program import Value
+from shlo_disc.shape_dialect.expr import Expr
+from tests.fuzz.builder import DTYPES, FLOATS, INTEGERS, Builder, array
+from tests.fuzz.program import Printer, Value
 from tests.fuzz.ranges import WILD, Range, full, integer, is_float, rounded
 
 Unary = Callable[[str, Range], Range | None]
@@ -312,10 +313,24 @@ _BITS = {"f32": ("i32", "ui32"), "f64": ("i64", "ui64"), "f16": ("i16", "ui16"),
 def bitcast_convert(b: Builder) -> bool:
     """To integers of the same width; of floats only those that are never zero, for the sign of zero is free."""
     x = b.pick(lambda v: not is_float(v.dtype) or (v.range.exact and v.range.least > 0), tuple(_BITS))
+    if not is_float(x.dtype) and b.rng.random() < 0.4:
+        return regrouped_bits(x, b)
     if is_float(x.dtype) and not (x.range.exact and x.range.least > 0):
         return False
     to = b.rng.choice(_BITS[x.dtype])
     return b.add("bitcast_convert", [x], to, x.dims, full(to))
+
+
+def regrouped_bits(x: Value, b: Builder) -> bool:
+    """To integers of another width: one dimension more, or one less."""
+    bits = int(x.dtype.lstrip("ui"))
+    to = b.rng.choice([d for d in INTEGERS if int(d.lstrip("ui")) != bits])
+    width = int(to.lstrip("ui"))
+    if width < bits:
+        return b.add("bitcast_convert", [x], to, (*x.dims, Expr.const(bits // width)), full(to))
+    if not x.rank or x.dims[-1] != width // bits:
+        return False
+    return b.add("bitcast_convert", [x], to, x.dims[:-1], full(to))
 
 
 def reduce_precision(b: Builder) -> bool:
@@ -336,10 +351,34 @@ def reduce_precision(b: Builder) -> bool:
     return b.add("reduce_precision", [x], x.dtype, x.dims, found, attributes)
 
 
+def map_(b: Builder) -> bool:
+    """A computation on one or two operands."""
+    x = b.pick(lambda v: not v.range.wild, (*FLOATS, *INTEGERS))
+    y = b.like(x, lambda v: not v.range.wild)
+    op = b.rng.choice(("add", "subtract", "maximum"))
+    found = BINARY[op](x.dtype, x.range, y.range)
+    if found is None or y.range.wild:
+        return False
+    scalar = f"tensor<{x.dtype}>"
+    result = Value(x.dtype, x.dims, found)
+
+    def render(p: Printer, names: list[str], made: list[str]) -> None:
+        arguments = [p.fresh(), p.fresh()]
+
+        def body() -> None:
+            p.returns([p.made(op, arguments, [scalar] * 2, scalar)], [scalar])
+
+        p.op("map", names, [p.type(x), p.type(y)], made, [p.type(result)], f"dimensions = {array(range(x.rank))}",
+             p.region(arguments, [scalar] * 2, body))  # fmt: skip
+
+    return b.add_results("map", [x, y], [result], render)
+
+
 OPS: dict[str, Callable[[Builder], bool]] = {
     **{op: functools.partial(unary, op) for op in {**UNARY_FLOAT, **UNARY_INTEGER}},
     **{op: functools.partial(binary, op) for op in (*BINARY, "atan2")},
     **{op: functools.partial(bitwise, op) for op in BITWISE},
     "bitcast_convert": bitcast_convert, "clamp": clamp, "compare": compare, "convert": convert, "is_finite": is_finite,
+    "map": map_,
     "reduce_precision": reduce_precision, "select": select,
 }  # fmt: skip
