@@ -22,7 +22,6 @@ def _backend() -> tuple[Any, Any]:
     debug = options.executable_build_options.debug_options
     debug.xla_backend_optimization_level = 0
     debug.xla_llvm_disable_expensive_passes = True
-    debug.xla_cpu_enable_fast_min_max = False  # NaN is to be the least and the largest of all
     return xla_bridge.get_backend("cpu"), options
 
 
