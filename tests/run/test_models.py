@@ -22,7 +22,7 @@ import pytest
 import shlo_disc
 from examples.model import describe, function, relative_error
 
-NAMES = ("bert", "gpt2", "vit", "mlp_mixer", "transformer_train")
+NAMES = ("bert", "gpt2", "vit", "mlp_mixer", "transformer_train", "dien", "dien_train", "seq2seq")
 TOLERANCE = 1e-5
 PAIRS = [(1, 1), (1, 2), (2, 1), (3, 7), (5, 11), (2, 13), (7, 3), (4, 8), (1, 15), (1, 16), (3, 17), (2, 23)]
 BATCHES = [1, 2, 3, 4, 5, 7, 8, 11, 13, 15, 16, 17, 23]
@@ -38,7 +38,9 @@ def shapes(module: ModuleType, config: Any) -> list[tuple[int, ...]]:
     limits = module.limits(config)
     if len(limits) == 1:
         return [(size,) for size in BATCHES] + [limits]
-    return [*PAIRS, (1, limits[1]), (limits[0], 1), limits]
+    if len(limits) == 3:
+        return [(*pair, size) for pair, size in zip(PAIRS, BATCHES[len(PAIRS) - 1 :: -1], strict=True)] + [limits]
+    return [*(p for p in PAIRS if p[1] <= limits[1]), (1, limits[1]), (limits[0], 1), limits]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +74,7 @@ def test_shape_list_covers_the_edges(name: str) -> None:
     assert len(set(tried)) >= 12
     assert all(any(sizes[axis] == 1 for sizes in tried) for axis in range(len(limits)))
     assert limits in tried
-    assert all(size <= most for sizes in tried if len(limits) == 2 for size, most in [(sizes[1], limits[1])])
+    assert all(sizes[1] <= limits[1] for sizes in tried if len(limits) > 1)
 
 
 @pytest.mark.parametrize("small", NAMES, indirect=True)
@@ -116,13 +118,13 @@ def test_out_shape_and_peak_memory_follow_the_sizes(small: tuple[ModuleType, Any
         assert executable.peak_memory(**dims) > 0
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2", "vit", "transformer_train"])
+@pytest.mark.parametrize("name", ["bert", "gpt2", "vit", "transformer_train", "seq2seq"])
 def test_a_length_past_the_limit_is_refused(name: str) -> None:
     module = model(name)
     executable = shlo_disc.compile(module.export(module.SMALL))
-    too_long = module.limits(module.SMALL)[1] + 1
+    _, longest, *others = module.limits(module.SMALL)
     with pytest.raises(shlo_disc.errors.ShapeError, match="constraint"):
-        executable(module.init(module.SMALL), *module.make_inputs(module.SMALL, 1, too_long))
+        executable(module.init(module.SMALL), *module.make_inputs(module.SMALL, 1, longest + 1, *others))
 
 
 def real_shapes(module: ModuleType) -> list[tuple[int, ...]]:
@@ -130,6 +132,8 @@ def real_shapes(module: ModuleType) -> list[tuple[int, ...]]:
     limits = module.limits(module.BASE)
     if len(limits) == 1:
         return [(size,) for size in (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 24)]
+    if len(limits) == 3:
+        return [(1 + n % 3, length, 2 * n + 1) for n, length in enumerate((1, 2, 7, 13, 16, 17, 31, 64, 97, limits[1]))]
     longest = limits[1]
     lengths = (1, 2, 7, 13, 16, 17, 31, 64, 97, 128, longest - 1, longest)
     batches = itertools.cycle((1, 2, 3))
