@@ -16,7 +16,7 @@ from shlo_disc.shape_dialect.dialect import BindOp, integer_attr
 from shlo_disc.shape_dialect.op_sets import CONTROL
 from shlo_disc.shape_dialect.regions import is_condition, nested_blocks, terminator_of
 from shlo_disc.shape_dialect.types import dims_of, element_type_of, tensor_type
-from shlo_disc.transforms.fusion.access import RESHAPES, defining_op, is_free
+from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, RESHAPES, defining_op, is_free
 from shlo_disc.transforms.fusion.body import Body, ClonedBody, CollapsedBody
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 from shlo_disc.transforms.fusion.grouping import group
@@ -154,6 +154,8 @@ class Outliner:
     def _emit_control(self, op: ir.Operation) -> None:
         """A loop or branch stays an op: it reads buffers, and its blocks are outlined one by one."""
         for position, value in enumerate(op.operands):
+            if _is_generated(value):
+                self.materialized.pop(value, None)  # a loop overwrites what it starts from
             op.operands[position] = self.materialize(value)
         op.move_before(self.old[-1].operation)
         for nested in nested_blocks(op):
@@ -225,3 +227,11 @@ def _updated_arguments(block: ir.Block) -> list[int]:
             start = op.operands[list(op.results).index(value)]
         found.append(arguments.index(start) if start in arguments else -1)
     return found
+
+
+def _is_generated(value: ir.Value) -> bool:
+    """Made from nothing: a repeated scalar, an iota."""
+    op = defining_op(value)
+    if op is None or not is_free(op):
+        return False
+    return op.name in GENERATORS or (op.name in BROADCASTS and _is_generated(op.operands[0]))
