@@ -432,3 +432,13 @@ def test_stages_of_a_program_with_loops_can_be_read_again() -> None:
         with make_context():
             assert ir.Module.parse(executable.as_text(stage)).operation.verify()
     assert {k.kind for k in executable.kernels} <= {"loop", "copy"}
+
+
+def test_a_loop_reads_what_is_fused_with_the_result_of_a_later_one() -> None:
+    def function(x: jax.Array) -> jax.Array:
+        doubled = x * 2
+        first = lax.while_loop(lambda c: (c < doubled + 3).any(), lambda c: c + 1, x)
+        second = lax.while_loop(lambda c: c.sum() < 10, lambda c: c + jnp.abs(c) + 1, x)
+        return first + (doubled + second)
+
+    check(function, [("n", "float32")], [{"n": n} for n in (1, 15, 16, 17)], ulps=4, floor=1.0)

@@ -96,20 +96,54 @@ def keyed(draw: Callable[[jax.Array, tuple[Any, ...]], Any], implementation: str
     return function
 
 
-DRAWS: dict[str, Callable[[jax.Array, tuple[Any, ...]], Any]] = {
+Draw = Callable[[jax.Array, tuple[Any, ...]], Any]
+
+DRAWS: dict[str, Draw] = {
     "bits": lambda key, shape: [jax.random.bits(key, shape, d) for d in ("uint8", "uint16", "uint32", "uint64")],
     "uniform": lambda key, shape: [jax.random.uniform(key, shape, d) for d in ("float32", "float64")],
     "normal": lambda key, shape: jax.random.normal(key, shape, "float32"),
     "bernoulli": lambda key, shape: jax.random.bernoulli(key, 0.3, shape),
     "randint": lambda key, shape: jax.random.randint(key, shape, -5, 100, "int32"),
     "split": lambda key, shape: jax.random.key_data(jax.random.split(jax.random.fold_in(key, 7), 3)),
+    "keys": lambda key, shape: jax.random.key_data(jax.random.split(key, shape)),
+    "categorical": lambda key, shape: jax.random.categorical(key, jnp.arange(4, dtype="float32"), shape=shape),
+    "choice": lambda key, shape: jax.random.choice(key, jnp.arange(5), shape),
+    "gumbel": lambda key, shape: jax.random.gumbel(key, shape, "float32"),
+    "truncated_normal": lambda key, shape: jax.random.truncated_normal(key, -1, 1, shape, "float32"),
+    "exponential": lambda key, shape: jax.random.exponential(key, shape, "float32"),
+    "laplace": lambda key, shape: jax.random.laplace(key, shape, "float32"),
+    "gamma": lambda key, shape: jax.random.gamma(key, 2.0, shape, "float32"),
+    "poisson": lambda key, shape: jax.random.poisson(key, 2.0, shape, "int32"),
+    "beta": lambda key, shape: jax.random.beta(key, 2.0, 1.0, shape, "float32"),
 }
+REJECTION = ("gamma", "poisson", "beta")
+"""Loops until every element is accepted: programs of several hundred ops."""
 
 
-@pytest.mark.parametrize("name", ("bits", "uniform", "normal", "bernoulli", "randint"))
+def check_draw(name: str, implementation: str, words: str) -> None:
+    function = keyed(DRAWS[name], implementation)
+    check(function, [("m, n", "float32"), (words, "uint32")], SIZES[1::3], ulps=16, floor=1.0)
+
+
+@pytest.mark.parametrize("name", sorted(DRAWS.keys() - set(REJECTION)))
+def test_threefry_keys(name: str) -> None:
+    check_draw(name, "threefry2x32", "2")
+
+
+@pytest.mark.parametrize("name", ("bits", "split", "keys", "randint"))
+def test_rbg_keys(name: str) -> None:
+    check_draw(name, "rbg", "4")
+
+
+@pytest.mark.parametrize("name", ("bits", "uniform", "split"))
 def test_unsafe_rbg_keys(name: str) -> None:
-    function = keyed(DRAWS[name], "unsafe_rbg")
-    check(function, [("m, n", "float32"), ("4", "uint32")], SIZES[1::3], ulps=8 if name == "normal" else 0)
+    check_draw(name, "unsafe_rbg", "4")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REJECTION)
+def test_rejection_sampling(name: str) -> None:
+    check_draw(name, "threefry2x32", "2")
 
 
 CASTS = [("uint64", "uint8"), ("float32", "uint16"), ("int64", "float32"), ("float64", "int16")]

@@ -142,11 +142,9 @@ class Graph:
             self.of_op[op] = into
         del self.clusters[other.number]
         gone, kept = 1 << other.number, 1 << into.number
-        needs = self._needs.pop(other.number)
+        needs = (self._needs[into.number] | self._needs[other.number]) & ~kept & ~gone
         self._needs[other.number] = 0
+        self._needs[into.number] = needs
         for number, bits in self._needs.items():
-            if bits & gone:
-                self._needs[number] = bits & ~gone | kept
-        self._needs[into.number] &= ~kept
-        self._extend(into, needs & ~kept & ~gone)
-        self._needs[into.number] &= ~kept
+            if bits & (gone | kept):
+                self._needs[number] = bits & ~gone | kept | needs

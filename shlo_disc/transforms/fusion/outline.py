@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect import BindOp, integer_attr
 from shlo_disc.shape_dialect.op_sets import CONTROL
@@ -152,12 +153,18 @@ class Outliner:
         self._emit_body(cluster.kind, body, outputs, cluster.members[-1].location, cluster.columns)
 
     def _emit_control(self, op: ir.Operation) -> None:
-        """A loop or branch stays an op: it reads buffers, and its blocks are outlined one by one."""
+        """A loop or branch stays an op: it reads buffers, and its blocks are outlined one by one.
+
+        It moves to the insertion point, which is before another loop where that one needs its results.
+        """
         for position, value in enumerate(op.operands):
             if _is_generated(value):
                 self.materialized.pop(value, None)  # a loop overwrites what it starts from
             op.operands[position] = self.materialize(value)
-        op.move_before(self.old[-1].operation)
+        follower = ir.InsertionPoint.current.ref_operation
+        if follower is None:
+            raise CompilerError("fuse: a loop or branch has to stand before another op")
+        op.move_before(follower.operation)
         for nested in nested_blocks(op):
             Outliner(self.module, nested, group(nested), self, op).run()
         self.materialized.update({result: result for result in op.results})
