@@ -145,7 +145,7 @@ def _check_assertion(op: ir.OpView) -> str | None:
 
 
 def _check_dot(op: ir.OpView) -> str | None:
-    lhs, rhs = (str(ir.RankedTensorType(v.type).element_type) for v in op.operands)
+    lhs, rhs = (str(ir.RankedTensorType(v.type).element_type) for v in list(op.operands)[:2])
     return None if lhs == rhs else f"operands of different dtypes ({lhs} and {rhs}) have no lowering"
 
 
@@ -207,12 +207,14 @@ _EXTRA_CHECKS = {
     "@stablehlo.dynamic_approx_top_k": _check_approx_top_k,
     "@stablehlo.dynamic_reduce_window": _check_called_body,
     "stablehlo.constant": _check_constant,
+    "stablehlo.convolution": _check_dot,
     "stablehlo.dot_general": _check_dot,
-    "stablehlo.einsum": _check_einsum,
+    "stablehlo.dynamic_conv": _check_dot,
     "stablehlo.map": _check_map,
     "stablehlo.reduce": _check_body,
     "stablehlo.reduce_window": _check_body,
     "stablehlo.scatter": _check_body,
+    "stablehlo.select_and_scatter": _check_body,
     "stablehlo.sort": _check_body,
     "stablehlo.unary_einsum": _check_einsum,
 }

@@ -15,12 +15,12 @@ _MONOIDS = {"add", "multiply", "maximum", "minimum", "and", "or", "xor"}
 
 
 class Combiner:
-    """The body of a reduce op on register values, scalar or vector."""
+    """The body of a reduce op, or another `region` of an op, on register values, scalar or vector."""
 
-    def __init__(self, op: ir.OpView, elementwise: Elementwise):
+    def __init__(self, op: ir.OpView, elementwise: Elementwise, region: int = 0):
         self.op = op
         self.elementwise = elementwise
-        self.block = op.regions[0].blocks[0]
+        self.block = op.regions[region].blocks[0]
         self.elements = [element_of(v.type) for v in op.results]
 
     @property

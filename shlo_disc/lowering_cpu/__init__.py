@@ -16,6 +16,7 @@ from shlo_disc.lowering.elements import MathLibrary
 from shlo_disc.lowering.kernels import Kernel, KernelCache, has_rows, kind_of, updates_of
 from shlo_disc.lowering_cpu import vector_math
 from shlo_disc.lowering_cpu.constants import dense_bytes
+from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
 from shlo_disc.lowering_cpu.dot import BlasDot, match_blas
 from shlo_disc.lowering_cpu.entry import write_entry
 from shlo_disc.lowering_cpu.few_rows_dot import entry_text, is_few, kernel_text, match_few_rows
@@ -37,8 +38,10 @@ from shlo_disc.lowering_cpu.host import (
 from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame
 from shlo_disc.lowering_cpu.loop_kernel import build_loop
 from shlo_disc.lowering_cpu.row_kernel import build_rows
+from shlo_disc.lowering_cpu.scan_kernel import build_scan
 from shlo_disc.lowering_cpu.scatter_kernel import build_scatter
 from shlo_disc.lowering_cpu.segments import LoweredSegment, lowered_segments, read_sizes
+from shlo_disc.lowering_cpu.select_scatter_kernel import build_select_and_scatter
 from shlo_disc.lowering_cpu.sort_kernel import build_sort
 from shlo_disc.lowering_cpu.update_kernel import build_update
 from shlo_disc.mlir import func, ir
@@ -55,7 +58,14 @@ SERIAL_WORK = 60_000
 """Simple vector-lane operations below which a kernel is not worth handing to a second thread: some 10 microseconds."""
 
 
-OWN_KERNELS = {"scatter": build_scatter, "update": build_update, "sort": build_sort}
+OWN_KERNELS = {
+    "convolution": build_convolution,
+    "scan": build_scan,
+    "scatter": build_scatter,
+    "select_and_scatter": build_select_and_scatter,
+    "sort": build_sort,
+    "update": build_update,
+}
 """Builders of the kinds of fusion that have a kernel of their own."""
 
 

@@ -27,7 +27,7 @@ from shlo_disc.shape_dialect.types import element_type_of
 MAX_BLOCKS = 2**31 - 1
 """CUDA's limit for the first size of a grid. Kernels have a stride, so fewer blocks than items are enough."""
 
-_LOWERED = (ELEMENTWISE | INDEX_RULES.keys() | {"func.return"}) - {"stablehlo.dot_general"}
+_LOWERED = (ELEMENTWISE | INDEX_RULES.keys() | {"func.return"}) - {"stablehlo.convolution", "stablehlo.dot_general"}
 
 
 @dataclass(frozen=True)

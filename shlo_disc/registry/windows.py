@@ -4,18 +4,22 @@
 from __future__ import annotations
 
 from shlo_disc.registry.dtypes import ALL, COMPLEX, FLOAT, NARROW_FLOAT
-from shlo_disc.registry.row import Row, refused, rows
+from shlo_disc.registry.row import Row, rows
 
+_CONVOLUTIONS = "tests/run/test_ops_conv.py"
 _WINDOWS = "tests/run/test_ops_window.py"
 
 ROWS = (
-    *refused("convolution dynamic_conv", ALL, "this op has no lowering", "express it as a dot over patches"),
+    *rows("kernel", "convolution", ALL, tests=_CONVOLUTIONS),
+    *rows("expand", "dynamic_conv", ALL, tests=_CONVOLUTIONS),
     *rows("index", "reduce_window", ALL, tests=_WINDOWS),
     Row("@stablehlo.dynamic_reduce_window", "expand", ALL - COMPLEX, ALL, tests=_WINDOWS),
-    *refused("select_and_scatter", ALL, "this op has no lowering"),
-    *refused(
+    *rows("kernel", "select_and_scatter", ALL - COMPLEX, spec=ALL, tests=_WINDOWS),
+    *rows(
+        "expand",
         "batch_norm_grad batch_norm_inference batch_norm_training",
-        FLOAT | NARROW_FLOAT | COMPLEX,
-        "this op has no lowering",
+        FLOAT,
+        spec=FLOAT | NARROW_FLOAT | COMPLEX,
+        tests="tests/run/test_ops_batch_norm.py",
     ),
 )

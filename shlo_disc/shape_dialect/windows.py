@@ -41,8 +41,10 @@ class Window:
         return tuple(counts)
 
     def is_trivial(self, axis: int) -> bool:
-        """Along this dimension each window is the one element of its own index."""
-        return self.size[axis].constant == 1 and self.stride[axis].constant == 1 and not self.is_padded(axis)
+        """Along this dimension each element is a window of its own."""
+        ones = (self.size, self.stride, self.base_dilation)
+        padding = (self.low, self.high)
+        return all(p[axis].constant == 1 for p in ones) and all(p[axis].constant == 0 for p in padding)
 
     def is_padded(self, axis: int) -> bool:
         """Windows may hold positions that are no elements of the operand."""
@@ -65,6 +67,21 @@ class Window:
             "window_dilations": ir.DenseI64ArrayAttr.get(known["dilation"]),
             "padding": padding_attr(pairs),
         }
+
+
+def scanned_axis(window: Window, operand: Dims) -> tuple[int, bool] | None:
+    """The axis of which the windows are all the prefixes (True) or all the suffixes (False); None for other windows."""
+    axes = [axis for axis in range(len(operand)) if not window.is_trivial(axis)]
+    if len(axes) != 1:
+        return None
+    (axis,) = axes
+    rest, low, high = operand[axis] - 1, window.low[axis], window.high[axis]
+    steps = (window.stride[axis], window.base_dilation[axis], window.dilation[axis])
+    if window.size[axis] != operand[axis] or any(s.constant != 1 for s in steps):
+        return None
+    if (low, high) == (rest, Expr.const(0)):
+        return axis, True
+    return (axis, False) if (low, high) == (Expr.const(0), rest) else None
 
 
 def dilated(size: Expr, dilation: Expr, facts: Facts) -> Expr:

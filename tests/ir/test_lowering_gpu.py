@@ -81,6 +81,8 @@ def in_place(x: Any, y: Any) -> Any:
     return second.T * weight, (second / weight[:, None]).sum(-1)
 
 
+IMAGE = (("b, s", "float32"),)
+
 CASES = {
     "softmax": Case(lambda x: jax.nn.softmax(x, axis=-1), (("b, s", "float32"),)),
     "softmax_static_row": Case(lambda x: jax.nn.softmax(x, axis=-1), (("b, s, 48", "float32"),)),
@@ -98,6 +100,7 @@ CASES = {
     "remainder": Case(jax.lax.rem, (("b, s", "float32"), ("b, s", "float32")), 0),
     "any_and_all": Case(lambda x: (jnp.any(x, -1), jnp.all(x, -1)), (("b, s", "bool"),), 0),
     "doubles": Case(lambda x: (x.max(-1), x.sum((-1, -2)), x.prod(-1)), (("b, s, 5", "float64"),)),
+    "pooled": Case(lambda x: jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (2, 3), (1, 2), "SAME"), IMAGE, 0),
     "columns": Case(lambda x: (x.sum(0), x.max(1)), (("b, s, 5", "float32"),), 1e-5),
     "joined": Case(lambda x, y: jnp.concatenate([x, y * 2, x[:, :1]], 1), (("b, s", "float32"), ("b, 9", "float32"))),
     "padded": Case(lambda x: jnp.pad(x, ((1, 2), (0, 3)), constant_values=1.5)[:, ::2], (("b, s", "float32"),), 0),

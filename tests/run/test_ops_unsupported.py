@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pytest
-from jax import lax
 from jax import numpy as jnp
 
 import shlo_disc
@@ -14,7 +13,6 @@ F = "float32"
 
 FUNCTIONS = {
     "fft": (lambda x: jnp.fft.fft(x), ("8", F), "stablehlo.fft"),
-    "convolution": (lambda x: lax.conv(x, jnp.ones((2, 3, 3, 3)), (1, 1), "SAME"), ("1, 3, 8, 8", F), "convolution"),
 }
 
 

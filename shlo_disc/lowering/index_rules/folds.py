@@ -66,7 +66,7 @@ def _dot_general(e: Elements, op: ir.OpView, value: ir.Value, positions: Positio
     rhs_free = [a for a in range(len(dims_of(rhs))) if a not in {*rhs_batch, *rhs_inner}]
     batch, rest = positions[: len(lhs_batch)], positions[len(lhs_batch) :]
     rows, columns = rest[: len(lhs_free)], rest[len(lhs_free) :]
-    accumulator = _accumulator(element, result)
+    accumulator = accumulator_of(element, result)
 
     def place(
         batch_axes: list[int], free_axes: list[int], free: Positions, inner_axes: list[int], indices: list[ir.Value]
@@ -78,10 +78,10 @@ def _dot_general(e: Elements, op: ir.OpView, value: ir.Value, positions: Positio
     def body(indices: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
         a = e.at(lhs, place(lhs_batch, lhs_free, rows, lhs_inner, indices))
         b = e.at(rhs, place(rhs_batch, rhs_free, columns, rhs_inner, indices))
-        a, b = (_widen(e, v, element, accumulator, carried[0]) for v in (a, b))
-        return [_multiply_add(a, b, carried[0], accumulator)]
+        a, b = (widen(e, v, element, accumulator, carried[0]) for v in (a, b))
+        return [multiply_add(a, b, carried[0], accumulator)]
 
-    start = _zero(accumulator)
+    start = zero_of(accumulator)
     if any(not p.is_uniform for p in positions):
         start = e.splat(start)
     sizes = [e.size_of(dims_of(lhs)[a]) for a in lhs_inner]
@@ -89,26 +89,30 @@ def _dot_general(e: Elements, op: ir.OpView, value: ir.Value, positions: Positio
     return round_to(convert(total, accumulator, result), result)
 
 
-def _accumulator(element: Element, result: Element) -> Element:
+def accumulator_of(element: Element, result: Element) -> Element:
+    """What the sum of products of `element` is held in."""
     if element.is_half:
         return Element("f32") if result.name != "f64" else result
     return result if result.width > element.width else element
 
 
-def _widen(e: Elements, value: ir.Value, element: Element, accumulator: Element, carried: ir.Value) -> ir.Value:
+def widen(e: Elements, value: ir.Value, element: Element, accumulator: Element, carried: ir.Value) -> ir.Value:
+    """A factor as `accumulator`, in as many lanes as `carried` has."""
     held = Element("f32") if element.is_half else element
     wide = convert(value, held, accumulator) if held.name != accumulator.name else value
     return e.splat(wide) if isinstance(carried.type, ir.VectorType) else wide
 
 
-def _zero(element: Element) -> ir.Value:
+def zero_of(element: Element) -> ir.Value:
+    """0 in a register."""
     type_ = element.register()
     if isinstance(type_, ir.IntegerType):
         return arith.constant(type_, 0)
     return arith.constant(type_, 0.0)
 
 
-def _multiply_add(a: ir.Value, b: ir.Value, total: ir.Value, element: Element) -> ir.Value:
+def multiply_add(a: ir.Value, b: ir.Value, total: ir.Value, element: Element) -> ir.Value:
+    """`total + a * b`; booleans are combined by or and and."""
     if element.is_float:
         return math.fma(a, b, total)
     if element.is_bool:

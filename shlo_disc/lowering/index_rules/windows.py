@@ -6,11 +6,13 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 from shlo_disc.lowering.elements import Elements, Positions
-from shlo_disc.lowering.index_rules.folds import nest
+from shlo_disc.lowering.elementwise import convert, element_of, round_to
+from shlo_disc.lowering.index_rules.folds import accumulator_of, multiply_add, nest, widen, zero_of
 from shlo_disc.lowering.index_rules.rule import Rule
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.mlir import arith, ir
+from shlo_disc.shape_dialect.convolution import convolution_of
 from shlo_disc.shape_dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.windows import Window, window_of
 
@@ -84,4 +86,38 @@ def _reduce_window(e: Elements, op: ir.OpView, value: ir.Value, positions: Posit
     return results[list(op.results).index(value)]
 
 
-RULES: dict[str, Rule] = {"stablehlo.reduce_window": _reduce_window}
+def _convolution(e: Elements, op: ir.OpView, value: ir.Value, positions: Positions) -> ir.Value:
+    """A convolution in canonical form: the windows lie inside the input."""
+    conv = convolution_of(op)
+    lhs, rhs = op.operands[0], op.operands[1]
+    *window, depth, outputs = dims_of(rhs)
+    batch, *space, feature = positions
+    element, result = element_of(lhs.type), element_of(value.type)
+    accumulator = accumulator_of(element, result)
+    group = Position(index_constant(0)) if conv.feature_groups == 1 else feature
+    if outputs.constant != conv.feature_groups != 1:
+        group, _ = e.math.divmod(feature, e.size_of(outputs // conv.feature_groups))
+    first = e.math.scale(group, e.size_of(depth), depth.constant)
+
+    def body(indices: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
+        *taps, channel = indices
+        places = [
+            e.math.add(e.math.scale(p, index_constant(s), s), arith.muli(tap, index_constant(d)))
+            for p, tap, s, d in zip(space, taps, conv.strides, conv.rhs_dilation, strict=True)
+        ]
+        a = e.at(lhs, (batch, *places, e.math.add(first, channel)))
+        b = e.at(rhs, (*(Position(i) for i in indices), feature))
+        a, b = (widen(e, v, element, accumulator, carried[0]) for v in (a, b))
+        return [multiply_add(a, b, carried[0], accumulator)]
+
+    start = zero_of(accumulator)
+    if any(not p.is_uniform for p in positions):
+        start = e.splat(start)
+    (total,) = nest(e, [e.size_of(d) for d in (*window, depth)], [start], body)
+    return round_to(convert(total, accumulator, result), result)
+
+
+RULES: dict[str, Rule] = {
+    "stablehlo.convolution": _convolution,
+    "stablehlo.reduce_window": _reduce_window,
+}

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.convolution import convolution_of, static_padding
+from shlo_disc.shape_dialect.facts import Relation
 from shlo_disc.shape_dialect.propagation import Propagation, Rule
 from shlo_disc.shape_dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.windows import Window, window_of, window_of_operands
@@ -30,7 +32,46 @@ def _dynamic_reduce_window(p: Propagation, op: ir.OpView) -> list[Dims]:
     return _reduced(p, op, window_of_operands([p.sizes(v) for v in list(op.operands)[-5:]]))
 
 
+def _convolution(p: Propagation, op: ir.OpView) -> list[Dims]:
+    conv = convolution_of(op)
+    is_dynamic = op.operation.name == "stablehlo.dynamic_conv"
+    window = conv.window(op, p.sizes(op.operands[2]) if is_dynamic else static_padding(op))
+    lhs, rhs = dims_of(op.operands[0]), dims_of(op.operands[1])
+    batch, *space, feature = (lhs[a] for a in conv.input)
+    p.equal(feature, rhs[conv.kernel[-2]] * conv.feature_groups, op)
+    if conv.batch_groups != 1:
+        p.require(Relation.eq(batch % conv.batch_groups, 0), op)
+        batch = batch // conv.batch_groups
+    sizes = (batch, *window.result(tuple(space), p.facts), rhs[conv.kernel[-1]])
+    return [tuple(sizes[conv.output.index(a)] for a in range(len(sizes)))]
+
+
+def _select_and_scatter(p: Propagation, op: ir.OpView) -> list[Dims]:
+    """There is one source element for each window."""
+    dims = dims_of(op.operands[0])
+    for count, size in zip(window_of(op).result(dims, p.facts), dims_of(op.operands[1]), strict=True):
+        p.equal(count, size, op)
+    return [dims]
+
+
+def _batch_norm(p: Propagation, op: ir.OpView) -> list[Dims]:
+    """All that goes by feature has one size; a gradient's last operand has the first one's shape."""
+    whole = dims_of(op.operands[0])
+    features = whole[ir.IntegerAttr(op.attributes["feature_index"]).value]
+    for value in list(op.operands)[1:]:
+        dims = dims_of(value)
+        for a, b in zip(dims, whole if len(dims) == len(whole) != 1 else (features,), strict=True):
+            p.equal(a, b, op)
+    return [whole, (features,), (features,)][: len(op.results)]
+
+
 RULES: dict[str, Rule] = {
     "@stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
+    "stablehlo.batch_norm_grad": _batch_norm,
+    "stablehlo.batch_norm_inference": _batch_norm,
+    "stablehlo.batch_norm_training": _batch_norm,
+    "stablehlo.convolution": _convolution,
+    "stablehlo.dynamic_conv": _convolution,
     "stablehlo.reduce_window": _reduce_window,
+    "stablehlo.select_and_scatter": _select_and_scatter,
 }

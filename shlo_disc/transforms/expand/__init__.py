@@ -6,10 +6,22 @@ Types are annotated and shape operands are `disc.shape` when these patterns run,
 
 from __future__ import annotations
 
-from shlo_disc.transforms.expand import bitcast, map, older, random, sorting, top_k, windows
+from shlo_disc.transforms.expand import (
+    batch_norm,
+    bitcast,
+    convolution,
+    map,
+    older,
+    random,
+    sorting,
+    top_k,
+    windows,
+)
 
 PATTERNS = [
+    *batch_norm.PATTERNS,
     *bitcast.PATTERNS,
+    *convolution.PATTERNS,
     *map.PATTERNS,
     *older.PATTERNS,
     *random.PATTERNS,

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import ShapeOp, integer_attr
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.expr import Expr, ceildiv
+from shlo_disc.shape_dialect.rules.data_movement import padded_size
 from shlo_disc.shape_dialect.types import Dims, dims_attr, dims_of, element_type_of, tensor_type
 from shlo_disc.transforms.views import broadcast, shape_tensor, view
 
@@ -112,3 +113,32 @@ def stack(scalars: Sequence[ir.Value]) -> ir.Value:
     kind = element_type_of(scalars[0])
     parts = [create("reshape", [s], ir.RankedTensorType.get([1], kind)) for s in scalars]
     return create("concatenate", parts, ir.RankedTensorType.get([len(parts)], kind), {"dimension": integer_attr(0)})
+
+
+def reverse(value: ir.Value, axes: Sequence[int]) -> ir.Value:
+    """`value` back to front along `axes`."""
+    return create("reverse", [value], value.type, {"dimensions": ir.DenseI64ArrayAttr.get(list(axes))})
+
+
+def pad(value: ir.Value, low: Sequence[Expr], high: Sequence[Expr], interior: Sequence[int]) -> ir.Value:
+    """`value` with zeros around it and between its elements."""
+    holes = [Expr.const(n) for n in interior]
+    columns = zip(dims_of(value), low, high, holes, strict=True)
+    result = tensor_type([padded_size(*column) for column in columns], element_type_of(value))
+    operands = [value, constant(0, element_type_of(value))]
+    known = [[e.constant for e in amounts] for amounts in (low, high)]
+    if any(c is None for column in known for c in column):
+        return create("dynamic_pad", [*operands, *(shape_tensor(amounts) for amounts in (low, high, holes))], result)
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    amounts = [[c for c in column if c is not None] for column in known] + [list(interior)]
+    attributes = {name: ir.DenseI64ArrayAttr.get(column) for name, column in zip(names, amounts, strict=True)}
+    return create("pad", operands, result, attributes)
+
+
+def every(value: ir.Value, strides: Sequence[int]) -> ir.Value:
+    """Every `strides`-th element of `value` along each axis, from the first."""
+    dims = dims_of(value)
+    sizes = [ceildiv(d, s) for d, s in zip(dims, strides, strict=True)]
+    result = tensor_type(sizes, element_type_of(value))
+    parts = [[Expr.const(0)] * len(dims), list(dims), [Expr.const(s) for s in strides]]
+    return create("real_dynamic_slice", [value, *(shape_tensor(part) for part in parts)], result)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.convolution import convolution_of
 from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.types import Dims, dims_of
 
@@ -37,6 +38,19 @@ def is_scalar_constant(op: ir.Operation) -> bool:
     if op.name != "stablehlo.constant":
         return False
     return ir.DenseElementsAttr(op.attributes["value"]).is_splat
+
+
+FEWEST_FEATURES = 4
+"""Output features of a group below which its pixels are better spread over the lanes of a loop kernel."""
+
+
+def is_direct_convolution(op: ir.Operation) -> bool:
+    """A canonical convolution that is worth a kernel of its own."""
+    if op.name != "stablehlo.convolution":
+        return False
+    groups = convolution_of(op.opview).feature_groups
+    features = dims_of(op.operands[1])[-1].constant
+    return groups == 1 or features is None or features >= FEWEST_FEATURES * groups
 
 
 def is_free(op: ir.Operation) -> bool:

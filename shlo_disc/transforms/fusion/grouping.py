@@ -15,12 +15,14 @@ from shlo_disc.shape_dialect.op_sets import CONTROL, ELEMENTWISE
 from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.windows import scanned_axis, window_of
 from shlo_disc.transforms.fusion.access import (
     GENERATORS,
     RESHAPES,
     Access,
     defining_op,
     identity_axes,
+    is_direct_convolution,
     is_free,
     operand_accesses,
     resolve,
@@ -29,6 +31,14 @@ from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 
 DomainMap = dict[int, int]
 """Axis of an op -> axis of a cluster's domain."""
+
+
+_OWN_KINDS = frozenset(
+    ("bind", "control", "convolution", "dot", "scan", "scatter", "select_and_scatter", "sort", "update")
+)
+"""Kinds of cluster that no op joins."""
+
+_WINDOWED = frozenset(("stablehlo.convolution", "stablehlo.reduce_window", "stablehlo.select_and_scatter"))
 
 
 class Grouping:
@@ -57,8 +67,8 @@ class Grouping:
             self._join_dot(op)
         elif op.name in ("stablehlo.scatter", "stablehlo.sort"):
             self._absorb_producers(op, self._alone(op, op.name.removeprefix("stablehlo.")))
-        elif op.name == "stablehlo.reduce_window":
-            self._alone(op, "window")
+        elif op.name in _WINDOWED:
+            self._windowed(op)
         elif op.name == "stablehlo.dynamic_update_slice" and _is_overwritable(op.operands[0]):
             self._absorb_producers(op, self._alone(op, "update"))
         else:
@@ -144,8 +154,7 @@ class Grouping:
 
     def _fits(self, op: ir.Operation, cluster: Cluster, mapping: DomainMap) -> bool:
         """Complete `mapping` in place; False when the op's sizes do not line up with the cluster's domain."""
-        alone = ("bind", "control", "dot", "scatter", "sort", "update")
-        if cluster.kind in alone or not mapping and cluster.domain:
+        if cluster.kind in _OWN_KINDS or not mapping and cluster.domain:
             return False
         dims = dims_of(op.results[0])
         uncovered = [i for i, d in enumerate(dims) if d.constant != 1 and i not in mapping]
@@ -294,6 +303,17 @@ class Grouping:
     def _non_trailing_reduce(self, op: ir.Operation) -> None:
         cluster = self._alone(op, "reduce")
         self._absorb_producers(op, cluster)
+
+    def _windowed(self, op: ir.Operation) -> None:
+        """Windows overlap, so their operands are computed before; only a cumulative op reads each element once."""
+        if op.name == "stablehlo.convolution":
+            self._alone(op, "convolution" if is_direct_convolution(op) else "window")
+        elif op.name == "stablehlo.select_and_scatter":
+            self._alone(op, "select_and_scatter")
+        elif scanned_axis(window_of(op.opview), dims_of(op.operands[0])) is None:
+            self._alone(op, "window")
+        else:
+            self._absorb_producers(op, self._alone(op, "scan"))
 
     # ---- data movement ----------------------------------------------------------------------------------------
 

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Scan kernels: a `reduce_window` whose windows are all prefixes, or all suffixes, of an axis, in one walk along it.
+
+A work item is one line of elements along the axis, or as many neighbouring lines as a vector has lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shlo_disc.lowering.elements import Positions
+from shlo_disc.lowering.elementwise import element_of
+from shlo_disc.lowering.kernels import delinearize, op_cost
+from shlo_disc.lowering.positions import Position, index_constant
+from shlo_disc.lowering.reduction import Combiner
+from shlo_disc.lowering_cpu.kernel import Frame, for_range, store
+from shlo_disc.mlir import arith, ir, scf, vector
+from shlo_disc.shape_dialect.expr import Expr, ceildiv
+from shlo_disc.shape_dialect.types import dims_of, product
+from shlo_disc.shape_dialect.windows import scanned_axis, window_of
+
+
+def build_scan(frame: Frame) -> tuple[Expr, int]:
+    """Emit the body; returns the number of work items and the cost of one."""
+    operations = list(frame.fusion.entry_block.operations)
+    op = next(o for o in operations if o.operation.name == "stablehlo.reduce_window")
+    kernel = ScanKernel(frame, op)
+    for_range(frame.begin, frame.end, kernel.item)
+    cost = sum(op_cost(o) for o in operations if o != op) + len(list(op.regions[0].blocks[0].operations))
+    return kernel.items, max(1, cost * frame.facts.estimate(kernel.length))
+
+
+class ScanKernel:
+    """One cumulative op."""
+
+    def __init__(self, frame: Frame, op: ir.OpView):
+        self.frame = frame
+        self.op = op
+        self.dims = dims_of(op.operands[0])
+        axis, self.is_forward = scanned_axis(window_of(op), self.dims) or (0, True)
+        self.axis = axis
+        self.length = self.dims[axis]
+        self.has_lanes = axis != len(self.dims) - 1
+        self.elements = frame.elements(frame.width() if self.has_lanes else 1)
+        self.combiner = Combiner(op, self.elements.elementwise)
+        self.outer = tuple(d for a, d in enumerate(self.dims) if a not in (axis, len(self.dims) - 1))
+        self.blocks = ceildiv(self.dims[-1], self.elements.width) if self.has_lanes else Expr.const(1)
+
+    @property
+    def items(self) -> Expr:
+        """How many lines, or vectors of lines, there are."""
+        return product(self.outer) * self.blocks
+
+    def item(self, linear: ir.Value) -> None:
+        """One work item."""
+        size_of = self.frame.size_of
+        blocks = size_of(self.blocks)
+        with self.elements.scope():
+            outer = [Position(i) for i in delinearize(arith.divui(linear, blocks), self.outer, size_of)]
+            if not self.has_lanes:
+                self._line(lambda i: (*outer, i))
+                return
+            first = arith.muli(arith.remui(linear, blocks), index_constant(self.elements.width))
+            place = Position(first, 1 if self.elements.width > 1 else 0)
+            self._lines(lambda i: (*outer[: self.axis], i, *outer[self.axis :], place), first)
+
+    def _lines(self, place: Callable[[Position], Positions], first: ir.Value) -> None:
+        """Neighbouring lines, with a mask for the last ones."""
+        width = self.elements.width
+        if self.frame.facts.divides(width, self.dims[-1]):
+            self._line(place)
+            return
+        left = arith.subi(self.frame.size_of(self.dims[-1]), first)
+        is_whole = arith.cmpi(arith.CmpIPredicate.uge, left, index_constant(width))
+        guard = scf.IfOp(is_whole, [], has_else=True)
+        with ir.InsertionPoint(guard.then_block), self.elements.scope():
+            self._line(place)
+            scf.yield_([])
+        with ir.InsertionPoint(guard.else_block), self.elements.scope():
+            mask = vector.create_mask(ir.VectorType.get([width], ir.IntegerType.get_signless(1)), [left])
+            with self.elements.valid(mask=mask):
+                self._line(place)
+            scf.yield_([])
+
+    def _line(self, place: Callable[[Position], Positions]) -> None:
+        """Fold from the end where the windows start, storing each partial result."""
+        elements, count = self.elements, len(self.op.results)
+        inputs, inits = list(self.op.operands)[:count], list(self.op.operands)[count:]
+        length = self.frame.size_of(self.length)
+        start = [elements.splat(elements.at(v, ())) for v in inits]
+        loop = scf.ForOp(index_constant(0), length, index_constant(1), start)
+        with ir.InsertionPoint(loop.body), elements.scope():
+            index = loop.induction_variable
+            if not self.is_forward:
+                index = arith.subi(arith.subi(length, index_constant(1)), index)
+            here = place(Position(index))
+            total = list(loop.inner_iter_args)
+            read = [elements.splat(elements.at(v, here)) for v in inputs]
+            new = self.combiner.combine(total, read) if self.is_forward else self.combiner.combine(read, total)
+            self._store(new, here)
+            scf.yield_(new)
+
+    def _store(self, values: list[ir.Value], place: Positions) -> None:
+        for output, buffer in zip(self.frame.outputs, self.frame.output_buffers, strict=True):
+            value = self.combiner.rounded(values)[list(self.op.results).index(output)]
+            store(buffer, value, place, element_of(output.type), self.elements)
