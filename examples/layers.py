@@ -29,6 +29,14 @@ class Initializer:
         params = {"kernel": self.normal(inputs, outputs, scale=inputs**-0.5)}
         return params | {"bias": self.normal(outputs)} if bias else params
 
+    def conv(self, height: int, width: int, inputs: int, outputs: int) -> np.ndarray:
+        """Weights [height, width, inputs, outputs] of variance 2 / (height * width * inputs) (He et al., 2015)."""
+        return self.normal(height, width, inputs, outputs, scale=(2.0 / (height * width * inputs)) ** 0.5)
+
+    def moments(self, width: int) -> Params:
+        """A normalisation with moments of its own: shift and mean near zero, scale and variance near one."""
+        return self.norm(width) | {"mean": self.normal(width), "variance": 1.0 + np.abs(self.normal(width))}
+
     def norm(self, width: int) -> Params:
         """Scale near one and shift near zero, both random so that tests notice a mix-up of columns."""
         return {"scale": 1.0 + self.normal(width), "bias": self.normal(width)}
@@ -38,6 +46,19 @@ def dense(params: Params, x: jax.Array) -> jax.Array:
     """x [..., inputs] @ kernel [inputs, outputs], plus the bias when there is one."""
     y = x @ params["kernel"]
     return y + params["bias"] if "bias" in params else y
+
+
+def conv(weights: jax.Array, x: jax.Array, stride: int, padding: int) -> jax.Array:
+    """Convolution of [b, h, w, inputs] with weights [height, width, inputs, outputs], with zeros around the images."""
+    around = ((padding, padding), (padding, padding))
+    layout = ("NHWC", "HWIO", "NHWC")
+    return jax.lax.conv_general_dilated(x, weights, (stride, stride), around, dimension_numbers=layout)
+
+
+def batch_norm(params: Params, x: jax.Array, epsilon: float) -> jax.Array:
+    """Batch normalisation (Ioffe and Szegedy, 2015) over the last axis, by moments gathered in training."""
+    factor = params["scale"] * jax.lax.rsqrt(params["variance"] + epsilon)
+    return x * factor + (params["bias"] - params["mean"] * factor)
 
 
 def layer_norm(params: Params, x: jax.Array, epsilon: float) -> jax.Array:

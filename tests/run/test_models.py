@@ -22,7 +22,9 @@ import pytest
 import shlo_disc
 from examples.model import describe, function, relative_error
 
-NAMES = ("bert", "gpt2", "vit", "mlp_mixer", "transformer_train", "dien", "dien_train", "seq2seq")
+NAMES = (
+    "bert", "gpt2", "vit", "mlp_mixer", "transformer_train", "dien", "dien_train", "seq2seq", "resnet50"
+)  # fmt: skip
 TOLERANCE = 1e-5
 PAIRS = [(1, 1), (1, 2), (2, 1), (3, 7), (5, 11), (2, 13), (7, 3), (4, 8), (1, 15), (1, 16), (3, 17), (2, 23)]
 BATCHES = [1, 2, 3, 4, 5, 7, 8, 11, 13, 15, 16, 17, 23]
