@@ -181,7 +181,9 @@ def import_stage(
 
     def work(c: Compilation) -> None:
         importer = importlib.import_module("shlo_disc.import")
-        imported = importer.import_program(program, c.context, args=args, kwargs=kwargs, constraints=constraints)
+        imported = importer.import_program(
+            program, c.context, args=args, kwargs=kwargs, constraints=constraints, symbolic=options.symbolic
+        )
         c.module, c.signature = imported.module, imported.signature
         c.facts, c.shapes = imported.facts, imported.shapes
 

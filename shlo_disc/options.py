@@ -20,6 +20,7 @@ class Options:
     verify: check the IR after every stage.
     opt_level: LLVM's optimisation level, 0 to 3.
     output: "numpy", "jax" or "buffer" results; None gives jax.Arrays when an argument is one, else NumPy arrays.
+    symbolic: make the argument sizes above 1 of a static StableHLO program symbols, as far as its ops leave them free.
     dump: a directory that receives every stage's text.
     guard_pages: arguments, results and the arena end at an inaccessible page, and memory is 0xFF before it is written:
         a kernel that accesses what is not its own gets a signal, or NaNs. Slow; for tests.
@@ -30,6 +31,7 @@ class Options:
     verify: bool = True
     opt_level: int = 3
     output: str | None = None
+    symbolic: bool = False
     dump: str | None = None
     guard_pages: bool = False
 

@@ -21,6 +21,9 @@ def summary(results: Sequence[Result]) -> Iterator[str]:
     passed = sum(not r.failed for r in ran)
     rate = f" ({100 * passed / len(ran):.2f}%)" if ran else ""
     yield f"{passed} of {len(ran)} pass{rate}, {len(results) - len(ran)} skipped"
+    symbolic = sum(r.symbols > 0 for r in ran)
+    if symbolic:
+        yield f"  {symbolic:5} ran with symbols"
     for status, count in Counter(r.status for r in results if r.status != "pass").most_common():
         yield f"  {count:5} {status}"
     yield from _by_reason(results)

@@ -29,8 +29,9 @@ class Result:
     case: str
     status: str
     reasons: tuple[str, ...]
-    ops: tuple[str, ...]
-    seconds: float
+    ops: tuple[str, ...] = ()
+    symbols: int = 0
+    seconds: float = 0.0
 
     @property
     def failed(self) -> bool:
@@ -51,12 +52,12 @@ class Worker:
         """Run one case, for at most the time limit."""
         start = time.perf_counter()
         if case.skipped:
-            return Result(case.file, case.name, "skipped", (case.skipped,), (), 0.0)
+            return Result(case.file, case.name, "skipped", (case.skipped,))
         answer = self._ask(json.dumps({"case": asdict(case), "options": self._options}))
         seconds = time.perf_counter() - start
-        return Result(
-            case.file, case.name, answer["status"], tuple(answer["reasons"]), tuple(answer["ops"]), round(seconds, 3)
-        )
+        reasons, ops = tuple(answer["reasons"]), tuple(answer.get("ops", ()))
+        symbols = answer.get("symbols", 0)
+        return Result(case.file, case.name, answer["status"], reasons, ops, symbols, round(seconds, 3))
 
     def _ask(self, request: str) -> dict[str, Any]:
         process = self._start()
@@ -82,8 +83,8 @@ class Worker:
         status = process.wait()  # its end of the pipe is closed: it has ended, or is about to
         self.close()
         if expired.is_set():
-            return {"status": "time limit", "reasons": [f"not done after {self._limit:g} s"], "ops": []}
-        return {"status": "crash", "reasons": [self._how_it_ended(status)], "ops": []}
+            return {"status": "time limit", "reasons": [f"not done after {self._limit:g} s"]}
+        return {"status": "crash", "reasons": [self._how_it_ended(status)]}
 
     def _start(self) -> subprocess.Popen[str]:
         if self._process is None:

@@ -24,12 +24,14 @@ class Outcome:
     """What became of a case.
 
     status: "pass", "unsupported", "wrong result", "unreadable", "compile error", "call error", "crash", "time limit" or
-    "skipped". reasons: one line each. ops: those of the checked function.
+    "skipped". reasons: one line each. ops: those of the checked function. symbols: how many sizes of its arguments are
+    symbols.
     """
 
     status: str
     reasons: tuple[str, ...] = ()
     ops: tuple[str, ...] = ()
+    symbols: int = 0
 
 
 def run_case(case: Case, options: Options) -> Outcome:
@@ -51,7 +53,8 @@ def run_case(case: Case, options: Options) -> Outcome:
         return Outcome("call error", (_line(error),), program.ops)
     values = list(results) if isinstance(results, tuple | list) else [results]
     problems = tuple(_problems(program, values))
-    return Outcome("wrong result" if problems else "pass", problems, program.ops)
+    symbols = len(executable.signature.symbols)
+    return Outcome("wrong result" if problems else "pass", problems, program.ops, symbols)
 
 
 def _line(error: BaseException) -> str:

@@ -23,6 +23,7 @@ from .normalise import entry_function, global_constant_names, normalise
 from .parse import parse_program, parse_trusted, read_program
 from .signature import DTYPES, Signature, TensorSpec
 from .support import check_signature_supported, check_supported
+from .symbolic import make_symbolic
 
 
 @dataclass
@@ -45,21 +46,26 @@ def import_program(
     args: Sequence[Any] | None = None,
     kwargs: dict[str, Any] | None = None,
     constraints: Sequence[str] = (),
+    symbolic: bool = False,
 ) -> ImportedProgram:
     """Import a jax.export.Exported, StableHLO (text, bytecode, portable artifact, or a path), or a JAX function.
+
+    symbolic: a static StableHLO program's argument sizes become symbols where its ops leave them free.
 
     Raises ProgramError when it cannot be parsed or verified, UnsupportedError listing every construct that cannot be
     compiled.
     """
     exported = _as_exported(program, args, kwargs, constraints)
     if exported is not None:
+        if symbolic:
+            raise OptionError("the option symbolic is for StableHLO; a JAX function or Exported has symbols")
         return _import_exported(exported, context)
     if args is not None or kwargs is not None or constraints:
         raise OptionError("args=, kwargs= and constraints= apply to a JAX function; this program states its own shapes")
     data, source = read_program(program)
     module = parse_program(data, context, source)
     with context, ir.Location.unknown():
-        return _finish(module, None)
+        return _finish(module, None, symbolic)
 
 
 _SOURCES = "a program is a jax.export.Exported, StableHLO (str, bytes or a path), or a JAX function with args="
@@ -98,9 +104,11 @@ def _import_exported(exported: Any, context: ir.Context) -> ImportedProgram:
         return _finish(module, signature)
 
 
-def _finish(module: ir.Module, signature: Signature | None) -> ImportedProgram:
+def _finish(module: ir.Module, signature: Signature | None, symbolic: bool = False) -> ImportedProgram:
     names = global_constant_names(module)
     normalise(module)
+    if symbolic:
+        make_symbolic(entry_function(module))
     check_supported(module, entry_function(module))
     facts = Facts()
     block = entry_function(module).regions[0].blocks[0]

@@ -52,6 +52,11 @@ def test_each_failure_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 of     1 stablehlo.multiply" in output
 
 
+def test_sizes_become_symbols(capsys: pytest.CaptureFixture[str]) -> None:
+    status, output = run(capsys, str(HERE / "symbolic.mlir"), "--symbolic")
+    assert (status, output) == (0, "2 of 2 pass (100.00%), 0 skipped\n      1 ran with symbols\n")
+
+
 def test_a_match_selects_cases(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, str(HERE), "--match", "split.mlir:near")[1].startswith("1 of 1 pass")
 
