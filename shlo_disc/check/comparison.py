@@ -15,8 +15,8 @@ from shlo_disc.dense import is_float
 class Comparison:
     """A check between two arrays.
 
-    kind: "eq", equal values, where NaN equals nothing; "almost_eq", a difference of at most `tolerance`, NaN equal to
-    NaN; "close", `min_ulps` to `max_ulps` representable numbers apart, NaN equal to NaN.
+    kind: "eq", equal values or equal bits, so that a NaN equals itself; "almost_eq", a difference of at most
+    `tolerance`, NaN equal to NaN; "close", `min_ulps` to `max_ulps` representable numbers apart, NaN equal to NaN.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class Comparison:
         if actual.dtype.kind == "c":
             return self._accepts(actual.real, expected.real) & self._accepts(actual.imag, expected.imag)
         if self.kind == "eq":
-            return np.asarray(actual == expected)
+            return np.asarray(actual == expected) | (is_float(actual.dtype) & (_bits(actual) == _bits(expected)))
         if not is_float(actual.dtype):
             raise TypeError(f"the check {self.kind} needs floating-point numbers, not {actual.dtype}")
         if self.kind == "close":

@@ -108,7 +108,8 @@ def test_ulp_distance() -> None:
 def test_equality_is_of_values() -> None:
     zero, nan = np.array([0.0, -0.0]), np.array([np.nan])
     assert Comparison("eq").problem(zero, -zero) == ""
-    assert Comparison("eq").problem(nan, nan) == "1 of 1 elements, at [0] nan, not nan"
+    assert Comparison("eq").problem(nan, nan) == ""
+    assert Comparison("eq").problem(nan, -nan) == "1 of 1 elements, at [0] nan, not nan"
     assert Comparison("almost_eq").problem(nan, nan) == ""
     assert Comparison("eq").problem(np.zeros(2, np.int8), np.zeros(2, np.uint8)) == "int8[2], not uint8[2]"
     assert Comparison("eq").problem(np.zeros(2), np.zeros((2, 1))) == "float64[2], not float64[2, 1]"
