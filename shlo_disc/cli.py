@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The command line: `python -m shlo_disc opt|compile|info|run|check`.
+"""The command line: `python -m shlo_disc opt|compile|info|run|check|ops`.
 
     opt FILE [--stage NAME] [-o FILE]   print a stage's MLIR, or the LLVM IR or assembly
     compile FILE -o OUT                 write the artifact, which `shlo_disc.runtime` loads without the compiler
     info FILE                           signature, symbols, constraints, kernels, memory, timings
     run FILE --dims b=2,s=16            call the program once on made-up or given arrays
     check FILE...                       run self-checking modules; see `shlo_disc.check`
+    ops                                 the table of ops: what is compiled, for which element types and how
 
 FILE is StableHLO text, bytecode or a portable artifact; `info` and `run` take a compiled artifact too. Results go to
 standard output and errors to standard error. Exit status: 0, 1 when the program or a file is at fault, 2 when the
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_info(commands)
     _add_run(commands)
     add_check(commands)
+    _add_ops(commands)
     return parser
 
 
@@ -104,6 +106,11 @@ def _add_run(commands: Any) -> None:
     command.add_argument("--outputs", metavar="FILE.npz", help="write the results there")
     command.add_argument("--trust", action="store_true", help="run an artifact's native code: say so if you made it")
     _add_common(command)
+
+
+def _add_ops(commands: Any) -> None:
+    command = commands.add_parser("ops", help="print the table of ops")
+    command.set_defaults(command=_ops)
 
 
 def _add_common(command: argparse.ArgumentParser) -> None:
@@ -181,6 +188,12 @@ def _compile(options: argparse.Namespace) -> None:
     data = executable.artifact.serialize()
     Path(options.output).write_bytes(data)
     print(f"{options.output}: {len(data)} bytes, {executable.signature}")
+
+
+def _ops(options: argparse.Namespace) -> None:
+    from shlo_disc.registry.document import ops_document
+
+    sys.stdout.write(ops_document())
 
 
 # ---- info --------------------------------------------------------------------------------------------------------

@@ -22,12 +22,13 @@ from shlo_disc.registry import (
 )
 from shlo_disc.registry.row import LOWERINGS, Row
 
-_FAMILIES = (
+FAMILIES = (
     elementwise, shapes, data_movement, sorting, reductions, windows, linear_algebra, control_flow, random, quantized,
     distributed,
 )  # fmt: skip
+"""The modules with the rows, in the order of the document."""
 
-TABLE: dict[str, Row] = {row.name: row for family in _FAMILIES for row in family.ROWS}
+TABLE: dict[str, Row] = {row.name: row for family in FAMILIES for row in family.ROWS}
 """Every op that a program may name, by name: StableHLO's, and those CHLO ops that are not opened before."""
 
-__all__ = ["LOWERINGS", "TABLE", "Row"]
+__all__ = ["FAMILIES", "LOWERINGS", "TABLE", "Row"]

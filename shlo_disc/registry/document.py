@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The table of ops as a page: `docs/ops.md`, which `python -m shlo_disc ops` prints."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Iterable, Iterator
+from types import ModuleType
+
+from shlo_disc.registry import FAMILIES, TABLE
+from shlo_disc.registry.dtypes import BOOL, COMPLEX, FLOAT, INT, NARROW_FLOAT, NARROW_INT
+from shlo_disc.registry.row import LOWERINGS, Row
+
+_GROUPS: dict[str, frozenset[str]] = {
+    "i1": BOOL,
+    "i8..64, ui8..64": INT,
+    "i2, i4, ui2, ui4": NARROW_INT,
+    "f16, bf16, f32, f64": FLOAT,
+    "f4, f6, f8": NARROW_FLOAT,
+    "complex": COMPLEX,
+}
+
+_INTRODUCTION = """# Ops
+
+Generated from `shlo_disc/registry/` by `python -m shlo_disc ops`. {summary}
+
+How an op is lowered:
+
+{lowerings}
+
+Under a group of element types, "yes" means that all which the StableHLO specification allows for the op are compiled,
+"no" that none is, and names that these are; a blank means that it allows none. The last columns say at which sizes the
+op is compiled, static ones and symbols, and which tests compare it with XLA and the reference interpreter.
+"""
+
+
+def ops_document() -> str:
+    """The whole page, in Markdown."""
+    rows = [row for row in TABLE.values() if row.spec]
+    lowered = sum(1 for row in rows if row.lowering)
+    pairs = sum(len(row.spec) for row in rows)
+    compiled = sum(len(row.spec & row.dtypes) for row in rows if row.lowering)
+    summary = (
+        f"{lowered} of {len(rows)} ops are compiled, and\n"
+        f"{compiled} of the {pairs} pairs ({100 * compiled / pairs:.1f}%) of an op and an element type that the\n"
+        "StableHLO specification allows for it."
+    )
+    ways = "\n".join(f"- {name}: {meaning}" for name, meaning in LOWERINGS.items())
+    sections = [_section(family) for family in FAMILIES]
+    return "\n".join([_INTRODUCTION.format(summary=summary, lowerings=ways), *sections])
+
+
+def _section(family: ModuleType) -> str:
+    title = (inspect.getdoc(family) or "").splitlines()[0]
+    shown = [row for row in family.ROWS if row.spec]
+    columns = ["op", "how", *_GROUPS, "static", "symbolic", "tests"]
+    lines = [f"## {title.rstrip('.')}", "", _line(columns), _line(["--"] * len(columns))]
+    lines += [_line(_cells(row)) for row in shown if row.lowering]
+    lines = lines if any(row.lowering for row in shown) else lines[:2]
+    refused = list(_refused(shown))
+    return "\n".join([*lines, *([""] if len(lines) > 2 and refused else []), *refused, ""])
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _cells(row: Row) -> Iterator[str]:
+    yield _shown(row)
+    yield row.lowering
+    for group in _GROUPS.values():
+        allowed, compiled = row.spec & group, row.spec & row.dtypes & group
+        partial = ", ".join(sorted(compiled))
+        yield "" if not allowed else "yes" if compiled == allowed else partial or "no"
+    yield "yes"
+    yield "yes" if row.sizes == "any" else row.sizes
+    yield f"`{row.tests.removeprefix('tests/')}`" if row.tests else ""
+
+
+def _shown(row: Row) -> str:
+    return f"`{row.name.removeprefix('stablehlo.')}`"
+
+
+def _refused(rows: Collection[Row]) -> Iterator[str]:
+    for row in rows:
+        if not row.lowering:
+            instead = f"; {row.instead}" if row.instead else ""
+            yield f"- {_shown(row)} is refused: {row.reason}{instead}."
+
+
+__all__ = ["ops_document"]
