@@ -49,7 +49,7 @@ def cases_of(file: str, text: str) -> Iterator[Case]:
 
 def _reason_to_skip(body: str) -> str:
     if _PARTICIPANTS in body:
-        return "needs several participants"
+        return "needs other participants"
     return "reads files that the reference interpreter writes" if _PROBE in body else ""
 
 

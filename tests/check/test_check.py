@@ -48,7 +48,7 @@ def test_each_failure_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert "unsupported: stablehlo.custom_call @nobody_knows" in failures["no_lowering"]
     assert "unreadable: ProgramError" in failures["no_program"]
     assert "0 of 4 pass (0.00%), 1 skipped" in output
-    assert "skipped: needs several participants  [failing:participants]" in output
+    assert "skipped: needs other participants  [failing:participants]" in output
     assert "1 of     1 stablehlo.multiply" in output
 
 
@@ -165,3 +165,13 @@ def test_many_elements_are_printed_as_bytes() -> None:
         with make_context(), ir.Location.unknown():
             module = ir.Module.parse(f"%x = stablehlo.constant dense<[{text}]> : tensor<200x{name}>")
             assert array_of(module.body.operations[0]).tobytes() == data.tobytes()
+
+
+def test_the_other_commands_take_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "add.mlir"
+    kind = "tensor<4xf32>"
+    program.write_text(
+        f"func.func @main(%x: {kind}) -> {kind} {{ %y = stablehlo.add %x, %x : {kind}\n return %y : {kind} }}"
+    )
+    assert main(["info", str(program), "--symbolic"]) == 0
+    assert "args[0]: f32[arg0_d0]" in capsys.readouterr().out
