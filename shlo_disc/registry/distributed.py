@@ -17,7 +17,7 @@ ROWS = (
     ),
     *rows("import", "cross-replica-sum", ALL, tests=_TESTS),
     *rows("import", "partition_id replica_id", {"ui32"}, tests=_TESTS),
-    *refused("async_done async_start collective_reduce", ALL, "asynchronous collectives have no lowering", "use all_reduce"),
+    *refused("async_done async_start collective_reduce", ALL, "this collective has no lowering", "use all_reduce"),
     *refused("infeed outfeed recv send", ALL, "a compiled program has no channel to the host while it runs",
              "pass arguments and return results"),
 )  # fmt: skip
