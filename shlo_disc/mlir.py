@@ -11,14 +11,28 @@ import sys
 
 from torch_mlir import ir, passmanager, rewrite
 from torch_mlir._mlir_libs import _stablehlo as stablehlo
+from torch_mlir._mlir_libs import _torchMlir as _passes_with_chlo  # noqa: F401 - importing it registers them
 from torch_mlir.dialects import arith, ext, func, gpu, llvm, math, memref, nvvm, scf, vector
 
 __all__ = [
-    "arith", "ext", "func", "gpu", "ir", "llvm", "math", "memref", "nvvm", "passmanager", "rewrite", "scf",
-    "stablehlo", "vector",
+    "arith", "ext", "func", "gpu", "has_chlo", "ir", "llvm", "load_chlo", "math", "memref", "nvvm", "passmanager",
+    "rewrite", "scf", "stablehlo", "vector",
 ]  # fmt: skip
 
 stablehlo.register_stablehlo_passes()
 
 # For every op they wrap, the bindings import the Python module of its dialect until they find one.
 sys.modules.setdefault("torch_mlir.dialects.stablehlo", stablehlo)
+
+
+def load_chlo(context: ir.Context) -> None:
+    """Load the CHLO dialect, which the bindings do not register: it comes with a pass that makes ops of it."""
+    with context, ir.Location.unknown():
+        passmanager.PassManager.parse("builtin.module(func.func(convert-torch-to-stablehlo))").run(
+            ir.Module.create().operation
+        )
+
+
+def has_chlo(context: ir.Context) -> bool:
+    """Whether `load_chlo` was called."""
+    return bool(context.is_dialect_loaded("chlo"))

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""From any StableHLO module to one `func.func @main`: calls inlined, composites opened, dead helpers gone."""
+"""From any StableHLO module to one `func.func @main`: calls inlined, composites opened, CHLO rewritten."""
 
 from __future__ import annotations
 
 from shlo_disc.errors import ProgramError
-from shlo_disc.mlir import ir, passmanager
+from shlo_disc.mlir import has_chlo, ir, passmanager
 from shlo_disc.shape_dialect.carried import remove_invariants
 
+from .chlo import legalise_chlo
 from .resolve import resolve
 
 NORMALISE = "builtin.module(func.func(stablehlo-legalize-composite-to-call),inline{default-pipeline=},symbol-dce,cse)"
@@ -31,6 +32,8 @@ def normalise(module: ir.Module) -> None:
         if function.operation.name == "func.func" and function != entry:
             function.attributes["sym_visibility"] = ir.StringAttr.get("private")
     try:
+        if has_chlo(module.context):
+            legalise_chlo(module)
         passmanager.PassManager.parse(NORMALISE).run(module.operation)
     except ir.MLIRError as error:
         found = [d.message.strip() for d in error.error_diagnostics]

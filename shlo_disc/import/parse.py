@@ -16,9 +16,9 @@ import sys
 from pathlib import Path
 
 from shlo_disc.errors import ProgramError
-from shlo_disc.mlir import ir, stablehlo
+from shlo_disc.mlir import ir, load_chlo, stablehlo
 
-from .chlo import has_chlo, legalise_chlo
+from .chlo import mentions_chlo
 
 BYTECODE_MAGIC = b"ML\xefR"
 MOST_NESTED = 256
@@ -67,8 +67,8 @@ def parse_program(data: str | bytes, context: ir.Context, source: str = "") -> i
         raise ProgramError(f"{what} is empty")
     check_nesting(data, what)
     _check_strings(data, what)
-    if has_chlo(data):
-        data = legalise_chlo(data, what)
+    if mentions_chlo(data):
+        load_chlo(context)
     return _parse(data, context, what)
 
 
