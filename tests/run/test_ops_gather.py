@@ -179,3 +179,15 @@ def test_small_dtypes_of_indices_reach_large_tables() -> None:
 
     sizes = [{"v": 300, "n": 256}, {"v": 200, "n": 255}, {"v": 3, "n": 256}]
     check(function, [("v, 5", "float32"), ("n", "uint8")], sizes, inputs=inputs)
+
+
+def test_sizes_of_indices_are_checked() -> None:
+    text = """func.func @main(%x: tensor<?x?xf32>, %i: tensor<?x?xi32>) -> tensor<?x?xf32> {
+      %r = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [1],
+        operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2>,
+        slice_sizes = array<i64: 1, 1>}> : (tensor<?x?xf32>, tensor<?x?xi32>) -> tensor<?x?xf32>
+      return %r : tensor<?x?xf32> }"""
+    x = random_array((3, 5), "float32")
+    executable = check_text(text, [[x, indices((3, n), "int32", n)] for n in (1, 16, 17)])
+    with pytest.raises(shlo_disc.errors.ShapeError):
+        executable(x, indices((4, 5), "int32", 0))

@@ -10,11 +10,21 @@ from __future__ import annotations
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.propagation import Rule
-from shlo_disc.shape_dialect.rules import contractions, data_movement, elementwise, older, random, sorting, windows
+from shlo_disc.shape_dialect.rules import (
+    contractions,
+    data_movement,
+    elementwise,
+    gathers,
+    older,
+    random,
+    sorting,
+    windows,
+)
 
 RULES: dict[str, Rule] = {
     **elementwise.RULES,
     **data_movement.RULES,
+    **gathers.RULES,
     **contractions.RULES,
     **windows.RULES,
     **random.RULES,

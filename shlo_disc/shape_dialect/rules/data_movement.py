@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from shlo_disc.mlir import ir, stablehlo
+from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.facts import Relation
 from shlo_disc.shape_dialect.propagation import Propagation, Rule, integers
@@ -118,44 +118,16 @@ def _dynamic_pad(p: Propagation, op: ir.OpView) -> list[Dims]:
     return [tuple(padded_size(*column) for column in zip(dims_of(op.operands[0]), *amounts, strict=True))]
 
 
-def gather_dims(indices: Dims, slice_sizes: Dims, numbers: stablehlo.GatherDimensionNumbers) -> Dims:
-    """The result sizes of a gather."""
-    dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
-    offsets = [size for i, size in enumerate(slice_sizes) if i not in dropped]
-    batch = [size for i, size in enumerate(indices) if i != numbers.index_vector_dim]
-    rank = len(offsets) + len(batch)
-    offset_dims = set(numbers.offset_dims)
-    offset_sizes, batch_sizes = iter(offsets), iter(batch)
-    return tuple(next(offset_sizes) if i in offset_dims else next(batch_sizes) for i in range(rank))
-
-
-def _gather(p: Propagation, op: ir.OpView) -> list[Dims]:
-    sizes = tuple(Expr.const(s) for s in integers(op.attributes["slice_sizes"]))
-    p.fits(sizes, dims_of(op.operands[0]), op)
-    numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
-    return [gather_dims(dims_of(op.operands[1]), sizes, numbers)]
-
-
-def _dynamic_gather(p: Propagation, op: ir.OpView) -> list[Dims]:
-    sizes = p.sizes(op.operands[2])
-    p.fits(sizes, dims_of(op.operands[0]), op)
-    numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
-    return [gather_dims(dims_of(op.operands[1]), sizes, numbers)]
-
-
 RULES: dict[str, Rule] = {
     "stablehlo.concatenate": _concatenate,
     "stablehlo.dynamic_broadcast_in_dim": _dynamic_broadcast,
-    "stablehlo.dynamic_gather": _dynamic_gather,
     "stablehlo.dynamic_pad": _dynamic_pad,
     "stablehlo.dynamic_reshape": _dynamic_reshape,
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.dynamic_update_slice": _dynamic_update_slice,
-    "stablehlo.gather": _gather,
     "stablehlo.pad": _pad,
     "stablehlo.real_dynamic_slice": _real_dynamic_slice,
     "stablehlo.reshape": _reshape,
-    "stablehlo.scatter": lambda p, op: [dims_of(v) for v in list(op.operands)[: len(op.results)]],
     "stablehlo.slice": _slice,
     "stablehlo.transpose": _transpose,
 }
