@@ -27,6 +27,13 @@ def counts(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray:
     return np.full(shape, seed % 10, dtype)
 
 
+def small_counts(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray:
+    """Numbers of a magnitude that does not grow in a loop, and trip counts up to 3."""
+    if np.dtype(dtype).kind == "f":
+        return random_array(shape, dtype, seed) * np.dtype(dtype).type(0.01)
+    return np.full(shape, seed % 4, dtype)
+
+
 def power_iteration(x: jax.Array, steps: jax.Array) -> jax.Array:
     return lax.fori_loop(0, steps, lambda i, y: y * 0.5 + jnp.sum(x * (i + 1).astype(F)), x)
 
@@ -403,6 +410,27 @@ def test_random_bits_by_threefry() -> None:
         return np.array([seed, 7 * seed + 1], dtype) if dtype == "uint32" else random_array(shape, dtype, seed)
 
     check(draw, [("2", "uint32"), ("n, 4", F)], SIZES, inputs=inputs, ulps=1)
+
+
+def test_a_loop_that_only_a_later_loop_reads() -> None:
+    def two(x: jax.Array, k: jax.Array) -> jax.Array:
+        first = lax.fori_loop(0, k, lambda i, c: c * 0.5 + 1, x)
+        start = jnp.sum(first)
+        return lax.fori_loop(0, k, lambda i, c: lax.fori_loop(0, i, lambda j, d: d * start + first, c), x)
+
+    check(two, [("n", F), ("", INT)], SIZES, inputs=small_counts, ulps=64, floor=1)
+
+
+def test_random_gamma() -> None:
+    """Loops in loops, and scalars from outside that only the inner ones read."""
+
+    def draw(key: jax.Array, x: jax.Array) -> Any:
+        return jax.random.gamma(jax.random.wrap_key_data(key), jnp.abs(x) + 0.5)
+
+    def inputs(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
+        return np.array([seed, 7 * seed + 1], dtype) if dtype == "uint32" else random_array(shape, dtype, seed)
+
+    check(draw, [("2", "uint32"), ("n", F)], [{"n": 1}, {"n": 5}, {"n": 17}], inputs=inputs, ulps=64, static=0)
 
 
 def test_matrix_power() -> None:
