@@ -23,7 +23,8 @@ import shlo_disc
 from examples.model import describe, function, relative_error
 
 NAMES = (
-    "bert", "gpt2", "vit", "mlp_mixer", "transformer_train", "dien", "dien_train", "seq2seq", "resnet50"
+    "bert", "gpt2", "vit", "mlp_mixer", "transformer_train", "dien", "dien_train", "seq2seq", "resnet50",
+    "asr", "asr_train", "crnn",
 )  # fmt: skip
 TOLERANCE = 1e-5
 PAIRS = [(1, 1), (1, 2), (2, 1), (3, 7), (5, 11), (2, 13), (7, 3), (4, 8), (1, 15), (1, 16), (3, 17), (2, 23)]
@@ -120,7 +121,7 @@ def test_out_shape_and_peak_memory_follow_the_sizes(small: tuple[ModuleType, Any
         assert executable.peak_memory(**dims) > 0
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2", "vit", "transformer_train", "seq2seq"])
+@pytest.mark.parametrize("name", ["bert", "gpt2", "vit", "transformer_train", "seq2seq", "asr"])
 def test_a_length_past_the_limit_is_refused(name: str) -> None:
     module = model(name)
     executable = shlo_disc.compile(module.export(module.SMALL))
