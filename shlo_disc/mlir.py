@@ -12,11 +12,11 @@ import sys
 from torch_mlir import ir, passmanager, rewrite
 from torch_mlir._mlir_libs import _stablehlo as stablehlo
 from torch_mlir._mlir_libs import _torchMlir as _passes_with_chlo  # noqa: F401 - importing it registers them
-from torch_mlir.dialects import arith, ext, func, gpu, llvm, math, memref, nvvm, scf, vector
+from torch_mlir.dialects import arith, ext, func, gpu, llvm, math, memref, nvvm, quant, scf, vector
 
 __all__ = [
     "arith", "ext", "func", "gpu", "has_chlo", "ir", "llvm", "load_chlo", "math", "memref", "nvvm", "passmanager",
-    "rewrite", "scf", "stablehlo", "vector",
+    "quant", "rewrite", "scf", "stablehlo", "vector",
 ]  # fmt: skip
 
 stablehlo.register_stablehlo_passes()

@@ -3,11 +3,12 @@
 
 from .cpu_target import CpuTarget
 from .llvm_text import to_llvm_ir
+from .narrow_floats import legalize_small_floats
 from .native import assembly, compile_to_object, optimized_llvm_ir
 from .pipelines import CPU_PIPELINE, lower_to_llvm
 from .ptx import assemble, compile_to_ptx
 
 __all__ = [
-    "CPU_PIPELINE", "CpuTarget", "assemble", "assembly", "compile_to_object", "compile_to_ptx", "lower_to_llvm",
-    "optimized_llvm_ir", "to_llvm_ir",
+    "CPU_PIPELINE", "CpuTarget", "assemble", "assembly", "compile_to_object", "compile_to_ptx",
+    "legalize_small_floats", "lower_to_llvm", "optimized_llvm_ir", "to_llvm_ir",
 ]  # fmt: skip

@@ -35,7 +35,7 @@ def legalize_narrow_floats(module: ir.Module) -> None:
         _widen(op)
     for op in _collect(module, _narrows_double):
         _replace(op, lambda op: arith.truncf(op.results[0].type, _round_to_odd_f32(op.operands[0])))
-    _legalize_small_floats(module)
+    legalize_small_floats(module)
     for op in _collect(module, _narrows_to_bf16):
         _replace(op, lambda op: _truncate_to_bf16(op.operands[0], op.results[0].type))
     for op in _collect(module, _extends_bf16):
@@ -64,7 +64,7 @@ def _needs_widening(op: ir.Operation) -> bool:
 
 
 def _narrows_double(op: ir.Operation) -> bool:
-    return op.name == "arith.truncf" and _element(op.operands[0].type) == "f64" and _narrower_than_f32(op)
+    return op.name == "arith.truncf" and _element(op.operands[0].type) == "f64" and _is_narrow(op.results[0].type)
 
 
 def _narrows_to_bf16(op: ir.Operation) -> bool:
@@ -75,10 +75,6 @@ def _extends_bf16(op: ir.Operation) -> bool:
     return op.name == "arith.extf" and _element(op.operands[0].type) == "bf16"
 
 
-def _narrower_than_f32(op: ir.Operation) -> bool:
-    return _is_narrow(op.results[0].type) or _is_small(op.results[0].type)
-
-
 def _is_narrow(kind: ir.Type) -> bool:
     return _element(kind) in ("f16", "bf16")
 
@@ -87,10 +83,10 @@ def _is_small(kind: ir.Type) -> bool:
     return _element(kind) in FORMATS
 
 
-def _legalize_small_floats(module: ir.Module) -> None:
-    """Nothing is left of these types: only conversions and bitcasts use their values, and those work on the codes."""
+def legalize_small_floats(module: ir.Module) -> None:
+    """Rewrite floats of a byte or less, in place. Only conversions and bitcasts use them, and those work on codes."""
     for op in _collect(module, lambda op: op.name == "arith.truncf" and _is_small(op.results[0].type)):
-        _replace(op, lambda op: arith.bitcast(op.results[0].type, encode(op.operands[0], _element(op.results[0].type))))
+        _replace(op, lambda op: _truncate_to_small(op.operands[0], op.results[0].type))
     for op in _collect(module, lambda op: op.name == "arith.extf" and _is_small(op.operands[0].type)):
         _replace(op, lambda op: _extend_small(op.operands[0], op.results[0].type))
     leaving = lambda op: _is_small(op.operands[0].type) and not _is_small(op.results[0].type)  # noqa: E731
@@ -98,6 +94,11 @@ def _legalize_small_floats(module: ir.Module) -> None:
         _replace(op, lambda op: _code_of(op.operands[0]))
     for op in reversed(_collect(module, lambda op: op.name == "arith.bitcast" and _is_small(op.results[0].type))):
         op.erase()
+
+
+def _truncate_to_small(value: ir.Value, kind: ir.Type) -> ir.Value:
+    single = _round_to_odd_f32(value) if _element(value.type) == "f64" else value
+    return arith.bitcast(kind, encode(single, _element(kind)))
 
 
 def _extend_small(value: ir.Value, kind: ir.Type) -> ir.Value:

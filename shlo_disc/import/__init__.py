@@ -21,7 +21,7 @@ from shlo_disc.shape_dialect.types import Dims, dims_of, has_dims
 
 from .normalise import entry_function, global_constant_names, normalise
 from .parse import parse_program, parse_trusted, read_program
-from .signature import DTYPES, Signature, TensorSpec
+from .signature import Signature, TensorSpec, dtype_of
 from .support import check_signature_supported, check_supported
 from .symbolic import make_symbolic
 
@@ -142,13 +142,10 @@ def _plain_signature(module: ir.Module) -> Signature:
     function = entry_function(module)
     block = function.regions[0].blocks[0]
     terminator = block.operations[len(block.operations) - 1]
-    arguments = tuple(
-        TensorSpec(f"args[{i}]", DTYPES[str(a.type.element_type)], ()) for i, a in enumerate(block.arguments)
-    )
+    arguments = tuple(TensorSpec(f"args[{i}]", dtype_of(a), ()) for i, a in enumerate(block.arguments))
     many = len(terminator.operands) != 1
     results = tuple(
-        TensorSpec(f"result[{i}]" if many else "result", DTYPES[str(v.type.element_type)], ())
-        for i, v in enumerate(terminator.operands)
+        TensorSpec(f"result[{i}]" if many else "result", dtype_of(v), ()) for i, v in enumerate(terminator.operands)
     )
     attributes = module.operation.attributes
     name = ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "main"

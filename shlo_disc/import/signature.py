@@ -9,7 +9,7 @@ from typing import Any
 from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of
+from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, storage_type
 
 DTYPES = {dtype.mlir: dtype.name for dtype in BY_MLIR.values()}
 """The runtime's names of element types."""
@@ -79,8 +79,8 @@ class Signature:
 
 
 def dtype_of(value: ir.Value) -> str:
-    """The runtime's name of a value's dtype, e.g. "f32" or "u8"."""
-    return DTYPES[str(element_type_of(value))]
+    """The runtime's name of a value's dtype, e.g. "f32" or "u8"; that of the integers of a quantized type."""
+    return DTYPES[str(storage_type(element_type_of(value)))]
 
 
 def linear_in_one_symbol(dim: Expr) -> tuple[str, int, int] | None:

@@ -11,7 +11,7 @@ from shlo_disc.registry import TABLE
 from shlo_disc.shape_dialect.locations import operation_name, source_line
 from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.regions import all_values, called_function, captured, constant_of
-from shlo_disc.shape_dialect.types import dims_of_attr
+from shlo_disc.shape_dialect.types import dims_of_attr, storage_type
 
 from .resolve import COLLECTIVES, participants
 from .signature import DTYPES, Signature
@@ -58,7 +58,7 @@ def _argument_problems(entry: ir.OpView) -> list[Unsupported]:
     return [
         Unsupported(f"argument {position}", dtype, where, "this dtype has no lowering", _CONVERT)
         for position, argument in enumerate(entry.regions[0].blocks[0].arguments)
-        for dtype in sorted(_foreign_dtypes([argument], DTYPES))
+        for dtype in sorted(_foreign_dtypes([argument], DTYPES, quantized=True))
     ]
 
 
@@ -111,7 +111,7 @@ def _op_problems(op: ir.OpView) -> list[Unsupported]:
         return [Unsupported(shown, "", where, reason, instead)]
     problems = [
         Unsupported(shown, dtype, where, "this dtype has no lowering", _CONVERT)
-        for dtype in sorted(_foreign_dtypes([*op.operands, *op.results], lowered))
+        for dtype in sorted(_foreign_dtypes([*op.operands, *op.results], lowered, _takes_quantized(op, name)))
     ]
     if name in _EXTRA_CHECKS and not problems:
         reason = _EXTRA_CHECKS[name](op)
@@ -120,13 +120,24 @@ def _op_problems(op: ir.OpView) -> list[Unsupported]:
     return problems
 
 
-def _foreign_dtypes(values: Sequence[ir.Value], lowered: Collection[str]) -> set[str]:
+def _takes_quantized(op: ir.OpView, name: str) -> bool:
+    """Ops on quantized tensors compute with the floats that those stand for; a body would have to, too."""
+    in_place = name in STRUCTURAL or name in ("stablehlo.uniform_dequantize", "stablehlo.uniform_quantize")
+    return in_place or (name.startswith("stablehlo.") and TABLE[name].lowering != "import" and not len(op.regions))
+
+
+def _foreign_dtypes(values: Sequence[ir.Value], lowered: Collection[str], quantized: bool) -> set[str]:
+    """The element types that are not `lowered`; quantized ones need their integers to have a lowering somewhere."""
     dtypes = set()
     for value in values:
         if not isinstance(value.type, ir.RankedTensorType):
             dtypes.add(str(value.type))
-        elif str(value.type.element_type) not in lowered:
-            dtypes.add(str(value.type.element_type))
+            continue
+        element = value.type.element_type
+        is_quantized = storage_type(element) != element
+        known = quantized and str(storage_type(element)) in DTYPES if is_quantized else str(element) in lowered
+        if not known:
+            dtypes.add(str(element))
     return dtypes
 
 
@@ -145,8 +156,9 @@ def _check_assertion(op: ir.OpView) -> str | None:
 
 
 def _check_dot(op: ir.OpView) -> str | None:
-    lhs, rhs = (str(ir.RankedTensorType(v.type).element_type) for v in list(op.operands)[:2])
-    return None if lhs == rhs else f"operands of different dtypes ({lhs} and {rhs}) have no lowering"
+    lhs, rhs = (ir.RankedTensorType(v.type).element_type for v in list(op.operands)[:2])
+    by_floats = any(storage_type(element) != element for element in (lhs, rhs))  # quantized
+    return None if by_floats or lhs == rhs else f"operands of different dtypes ({lhs} and {rhs}) have no lowering"
 
 
 def _check_body(op: ir.OpView) -> str | None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from shlo_disc.codegen import to_llvm_ir
+from shlo_disc.codegen import legalize_small_floats, to_llvm_ir
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import ir, passmanager
 
@@ -27,6 +27,7 @@ def lower_to_nvvm(module: ir.Module) -> ir.Module:
     Raises `CompilerError` when a pass fails or an op is left that is neither of the LLVM nor of the NVVM dialect.
     """
     try:
+        legalize_small_floats(module)
         passmanager.PassManager.parse(PIPELINE).run(module.operation)
         _use_exact_square_roots(module)
     except ir.MLIRError as error:

@@ -4,6 +4,6 @@
 from __future__ import annotations
 
 from shlo_disc.registry.dtypes import FLOAT
-from shlo_disc.registry.row import refused
+from shlo_disc.registry.row import rows
 
-ROWS = refused("uniform_dequantize uniform_quantize", FLOAT, "quantized tensors have no lowering", "convert them first")
+ROWS = rows("expand", "uniform_dequantize uniform_quantize", FLOAT, tests="tests/run/test_ops_quantized.py")

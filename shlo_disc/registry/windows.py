@@ -18,7 +18,7 @@ ROWS = (
     *rows(
         "expand",
         "batch_norm_grad batch_norm_inference batch_norm_training",
-        FLOAT,
+        FLOAT | NARROW_FLOAT,
         spec=FLOAT | NARROW_FLOAT | COMPLEX,
         tests="tests/run/test_ops_batch_norm.py",
     ),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from shlo_disc.dtypes import BY_MLIR
-from shlo_disc.mlir import ir
+from shlo_disc.mlir import ir, quant
 from shlo_disc.shape_dialect.expr import Expr
 
 Dims = tuple[Expr, ...]
@@ -83,9 +83,17 @@ def product(dims: Iterable[Expr]) -> Expr:
     return total
 
 
+def storage_type(element_type: ir.Type) -> ir.Type:
+    """The integers that hold the elements of a quantized type; any other type as it is."""
+    if not isinstance(element_type, quant.QuantizedType):
+        return element_type
+    width = ir.IntegerType(element_type.storage_type).width
+    return ir.IntegerType.get_signless(width) if element_type.is_signed else ir.IntegerType.get_unsigned(width)
+
+
 def bits_of(element_type: ir.Type) -> int:
     """The bits of an element's value; 1 for a boolean, 4 for an i4."""
-    return BY_MLIR[str(element_type)].bits
+    return BY_MLIR[str(storage_type(element_type))].bits
 
 
 def bytes_of(element_type: ir.Type) -> int:

@@ -178,13 +178,13 @@ TEXTS: dict[str, tuple[Any, type[DiscError], str]] = {
     ),
     # Not supported.
     "arguments of other types": (
-        "func.func @main(%a: memref<?xf32>, %b: tensor<?xi128>, %c: tensor<2x!quant.uniform<i8:f32, 0.5>>,\n"
+        "func.func @main(%a: memref<?xf32>, %b: tensor<?xi128>, %c: tensor<2xi3>,\n"
         "    %d: !stablehlo.token, %e: tensor<*xf32>, %f: index, %x: tensor<?xtf32>) {\n  return\n}",
         UnsupportedError,
         unsupported(
             f"argument 0 on memref<?xf32> at line 1: {NO_DTYPE}",
             f"argument 1 on i128 at line 1: {NO_DTYPE}",
-            f"argument 2 on !quant.uniform<i8:f32, 5.000000e-01> at line 1: {NO_DTYPE}",
+            f"argument 2 on i3 at line 1: {NO_DTYPE}",
             f"argument 3 on !stablehlo.token at line 1: {NO_DTYPE}",
             f"argument 4 on tensor<*xf32> at line 1: {NO_DTYPE}",
             f"argument 5 on index at line 1: {NO_DTYPE}",
@@ -222,16 +222,13 @@ TEXTS: dict[str, tuple[Any, type[DiscError], str]] = {
     "several at once": (
         "func.func @main(%x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xcomplex<f32>>) {\n"
         "  %0 = stablehlo.custom_call @f(%x) : (tensor<?xf32>) -> tensor<?xf32>\n"
-        '  %1 = "stablehlo.einsum"(%0, %0) <{einsum_config = "i,i->i"}>\n'
-        "    : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>\n"
-        "  %2 = stablehlo.complex %1, %1 : tensor<?xcomplex<f32>>\n"
-        "  %3 = stablehlo.remainder %2, %2 : tensor<?xcomplex<f32>>\n"
-        "  return %1, %3 : tensor<?xf32>, tensor<?xcomplex<f32>>\n}",
+        "  %1 = stablehlo.complex %0, %0 : tensor<?xcomplex<f32>>\n"
+        "  %2 = stablehlo.remainder %1, %1 : tensor<?xcomplex<f32>>\n"
+        "  return %0, %2 : tensor<?xf32>, tensor<?xcomplex<f32>>\n}",
         UnsupportedError,
         unsupported(
             "stablehlo.custom_call @f at line 2: this custom call has no lowering",
-            "stablehlo.einsum at line 3: an op of older StableHLO versions; use dot_general",
-            f"stablehlo.remainder on complex<f32> at line 6: {NO_DTYPE}",
+            f"stablehlo.remainder on complex<f32> at line 4: {NO_DTYPE}",
         ),
     ),
 }

@@ -132,17 +132,22 @@ def test_bitcasts_that_change_the_rank() -> None:
   %1 = stablehlo.bitcast_convert %0 : (tensor<?x2xi4>) -> tensor<?xi8>
   %2 = stablehlo.bitcast_convert %y : (tensor<?xf32>) -> tensor<?x4xf8E5M2>
   %3 = stablehlo.bitcast_convert %2 : (tensor<?x4xf8E5M2>) -> tensor<?xf32>
-  %4 = stablehlo.bitcast_convert %x : (tensor<?xui8>) -> tensor<?x4xui2>"""
-    results = "tensor<?x2xi4>, tensor<?xi8>, tensor<?x4xf8E5M2>, tensor<?xf32>, tensor<?x4xui2>"
+  %4 = stablehlo.bitcast_convert %x : (tensor<?xui8>) -> tensor<?x4xui2>
+  %5 = stablehlo.bitcast_convert %x : (tensor<?xui8>) -> tensor<?x8xi1>
+  %6 = stablehlo.bitcast_convert %5 : (tensor<?x8xi1>) -> tensor<?xui8>"""
+    results = "tensor<?x2xi4>, tensor<?xi8>, tensor<?x4xf8E5M2>, tensor<?xf32>, tensor<?x4xui2>, tensor<?x8xi1>"
+    results += ", tensor<?xui8>"
     program = f"func.func @main(%x: tensor<?xui8>, %y: tensor<?xf32>) -> ({results}) {{\n{body}\n"
-    executable = shlo_disc.compile(program + f"  return %0, %1, %2, %3, %4 : {results}\n}}")
+    executable = shlo_disc.compile(program + f"  return %0, %1, %2, %3, %4, %5, %6 : {results}\n}}")
     x = np.arange(256, dtype=np.uint8)
     y = np.random.default_rng(1).standard_normal(33).astype(np.float32)
-    nibbles, back, floats, same, pairs = (np.asarray(r) for r in executable(x, y))
+    nibbles, back, floats, same, pairs, booleans, bytes_ = (np.asarray(r) for r in executable(x, y))
     assert (nibbles.astype(np.int8) % 16 == np.stack([x % 16, x // 16], 1).view(np.int8)).all()
     assert back.tolist() == x.view(np.int8).tolist()
     assert floats.tobytes() == y.tobytes()
     assert same.tolist() == y.tolist()
+    assert booleans.tolist() == (np.unpackbits(x[:, None], axis=1, bitorder="little") != 0).tolist()
+    assert bytes_.tolist() == x.tolist()
     assert pairs.astype(int).tolist() == np.stack([x >> s & 3 for s in (0, 2, 4, 6)], 1).tolist()
 
 
@@ -279,3 +284,15 @@ def test_every_kind_of_argument(name: str) -> None:
     for number, problem in ((1.5, "a Python float"), (too_large, "which it cannot hold"), (True, "a Python bool")):
         with pytest.raises(shlo_disc.errors.ArgumentTypeError, match=problem):
             executable(x, number)
+
+
+def test_batch_norm_of_small_floats() -> None:
+    t = "f8E4M3FN"
+    executable = shlo_disc.compile(f"""
+    func.func @main(%x: tensor<?x3x{t}>, %s: tensor<3x{t}>) -> tensor<?x3x{t}> {{
+      %0 = "stablehlo.batch_norm_inference"(%x, %s, %s, %s, %s) <{{epsilon = 0.0 : f32, feature_index = 1 : i64}}>
+        : (tensor<?x3x{t}>, tensor<3x{t}>, tensor<3x{t}>, tensor<3x{t}>, tensor<3x{t}>) -> tensor<?x3x{t}>
+      return %0 : tensor<?x3x{t}>
+    }}""")
+    x, s = np.array([[1, 2, 3], [4, 5, 6]], kind("float8_e4m3fn")), np.array([1, 4, 1], kind("float8_e4m3fn"))
+    assert np.asarray(executable(x, s)).tolist() == [[1, 0, 3], [4, 6, 6]]

@@ -46,10 +46,6 @@ TEXTS = {
         %r = stablehlo.rng %a, %a, %s, distribution = UNIFORM
           : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<4xf32>"""
     ),
-    "!quant": text_program(
-        "%r = stablehlo.uniform_dequantize %x : (tensor<4x!quant.uniform<i8:f32, 1.0>>) -> tensor<4xf32>",
-        arguments="%x: tensor<4x!quant.uniform<i8:f32, 1.0>>",
-    ),
 }
 
 

@@ -70,4 +70,6 @@ RULES: dict[str, Rule] = {
     "stablehlo.reverse": _same(()),
     "stablehlo.select": _select,
     "stablehlo.sort": _same(()),
+    "stablehlo.uniform_dequantize": _same(()),
+    "stablehlo.uniform_quantize": _same(()),
 }

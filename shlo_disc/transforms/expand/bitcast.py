@@ -12,6 +12,9 @@ from shlo_disc.transforms.views import broadcast
 
 
 def _bits(element: ir.Type) -> ir.IntegerType:
+    """The unsigned integer of an element's width; a boolean is its own."""
+    if bits_of(element) == 1:
+        return ir.IntegerType.get_signless(1)
     return ir.IntegerType.get_unsigned(bits_of(element))
 
 
@@ -33,6 +36,8 @@ def _split(value: ir.Value, result: ir.Value) -> ir.Value:
     index = build.iota(dims, wide, axis)
     amount = elementwise("multiply", index, build.constant(part.width, wide, dims))
     shifted = elementwise("shift_right_logical", broadcast(value, dims, range(axis)), amount)
+    if part.width == 1:
+        shifted = elementwise("and", shifted, build.constant(1, wide, dims))
     return convert(shifted, part)
 
 

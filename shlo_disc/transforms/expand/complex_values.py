@@ -15,11 +15,11 @@ from shlo_disc.shape_dialect.annotate import main_function
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import dims_of, tensor_type
 from shlo_disc.transforms.expand import complex_math
+from shlo_disc.transforms.expand.build import stretched
 from shlo_disc.transforms.expand.complex_constants import parts_of
 from shlo_disc.transforms.expand.complex_math import Complex
 from shlo_disc.transforms.expand.interleaved import deinterleave, interleave
-from shlo_disc.transforms.expand.reals import Real, compare, constant
-from shlo_disc.transforms.views import broadcast
+from shlo_disc.transforms.expand.reals import Real, constant
 
 Handler = Callable[["Decomposition", ir.OpView], None]
 
@@ -83,7 +83,7 @@ class Decomposition:
     def _visit(self, op: ir.OpView) -> None:
         arguments = [a for region in op.regions for block in region.blocks for a in block.arguments]
         made = any(is_complex(v.type) for v in (*op.results, *arguments))
-        if not made and not any(v in self.parts for v in op.operands):
+        if not made and op.operation.name not in _PARTS and not any(v in self.parts for v in op.operands):
             for region in op.regions:
                 for block in region.blocks:
                     self.visit(list(block.operations))
@@ -206,7 +206,14 @@ def _make_complex(d: Decomposition, op: ir.OpView) -> None:
 
 
 def _part(index: int) -> Handler:
-    return lambda d, op: d.replace(op, d.parts[op.operands[0]][index])
+    """The real or the imaginary part, of a real tensor too."""
+
+    def handler(d: Decomposition, op: ir.OpView) -> None:
+        value = op.operands[0]
+        parts = d.parts[value] if value in d.parts else Complex(Real(value), constant(0.0, value))
+        d.replace(op, parts[index])
+
+    return handler
 
 
 def _abs(d: Decomposition, op: ir.OpView) -> None:
@@ -226,17 +233,13 @@ def _clamp(d: Decomposition, op: ir.OpView) -> None:
 
 
 def _stretched(bound: Complex, is_scalar: bool, like: Complex) -> Complex:
-    return Complex(*(Real(broadcast(p.value, dims_of(like.re.value), ())) for p in bound)) if is_scalar else bound
+    return Complex(*(Real(stretched(p.value, dims_of(like.re.value))) for p in bound)) if is_scalar else bound
 
 
 def _convert(d: Decomposition, op: ir.OpView) -> None:
     source, target = op.operands[0], op.results[0].type
     part_type = real_type(target) if is_complex(target) else target
-    parts = d.parts.get(source, None)
-    is_boolean = str(ir.RankedTensorType(target).element_type) == "i1"
-    if parts is not None and is_boolean:
-        d.replace(op, compare("NE", parts.re, parts.re.like(0.0)) | compare("NE", parts.im, parts.im.like(0.0)))
-        return
+    parts = d.parts.get(source)
     values = [source] if parts is None else [part.value for part in parts]
     converted = [Real(_same_op(op, [v], [part_type]).results[0]) for v in values]
     if not is_complex(target):
@@ -274,6 +277,8 @@ def _bilinear(d: Decomposition, op: ir.OpView) -> None:
     im = product(x.re, y.im) + product(x.im, y.re)
     d.replace(op, Complex(re, im))
 
+
+_PARTS = ("stablehlo.imag", "stablehlo.real")
 
 HANDLERS: dict[str, Handler] = {
     "func.return": _return,

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.types import dims_of, element_type_of, tensor_type
-from shlo_disc.transforms.views import broadcast
+from shlo_disc.shape_dialect.types import dims_of, element_type_of
+from shlo_disc.transforms.expand import build
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,7 @@ class Real:
     def is_negative(self) -> Real:
         """Where the sign bit is set."""
         width = 64 if isinstance(element_type_of(self.value), ir.F64Type) else 32
-        integer = tensor_type(dims_of(self.value), ir.IntegerType.get_signless(width))
-        bits = Real(ir.Operation.create("stablehlo.bitcast_convert", [integer], [self.value]).results[0])
+        bits = Real(build.convert(self.value, ir.IntegerType.get_signless(width), "bitcast_convert"))
         return compare("LT", bits, bits.like(0))
 
     def with_sign_of(self, other: Real) -> Real:
@@ -112,7 +111,7 @@ Operand = Real | float
 def apply(name: str, *operands: Real) -> Real:
     """An elementwise StableHLO op whose result has the type of its last operand."""
     values = [operand.value for operand in operands]
-    return Real(ir.Operation.create(f"stablehlo.{name}", [values[-1].type], values).results[0])
+    return Real(build.create(name, values, values[-1].type))
 
 
 def where(condition: Real, yes: Operand, no: Operand) -> Real:
@@ -125,19 +124,9 @@ def where(condition: Real, yes: Operand, no: Operand) -> Real:
 
 def compare(direction: str, left: Real, right: Real) -> Real:
     """A comparison of two tensors of one type."""
-    result = tensor_type(dims_of(left.value), ir.IntegerType.get_signless(1))
-    attribute = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
-    operands = [left.value, right.value]
-    attributes: dict[str, ir.Attribute] = {"comparison_direction": attribute}
-    return Real(ir.Operation.create("stablehlo.compare", [result], operands, attributes).results[0])
+    return Real(build.compare(direction, left.value, right.value))
 
 
 def constant(number: float, like: ir.Value) -> Real:
     """`number` in the shape and type of `like`."""
-    element, dims = element_type_of(like), dims_of(like)
-    scalar_type = ir.RankedTensorType.get([], element)
-    is_integer = isinstance(element, ir.IntegerType)
-    attribute = ir.IntegerAttr.get(element, int(number)) if is_integer else ir.FloatAttr.get(element, number)
-    value: ir.Attribute = ir.DenseElementsAttr.get_splat(scalar_type, attribute)
-    scalar = ir.Operation.create("stablehlo.constant", [scalar_type], [], {"value": value}).results[0]
-    return Real(broadcast(scalar, dims, ()) if dims else scalar)
+    return Real(build.constant(number, element_type_of(like), dims_of(like)))

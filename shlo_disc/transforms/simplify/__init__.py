@@ -10,6 +10,7 @@ from shlo_disc.shape_dialect.annotate import entry_block, main_function
 from shlo_disc.shape_dialect.facts import Facts
 from shlo_disc.transforms import expand
 from shlo_disc.transforms.expand.complex_values import decompose
+from shlo_disc.transforms.expand.quantized import remove_quantized_types
 from shlo_disc.transforms.regions import close_regions
 from shlo_disc.transforms.simplify import data_movement, dot
 from shlo_disc.transforms.simplify.control_flow import simplify_control_flow
@@ -22,6 +23,7 @@ PATTERNS = [*data_movement.PATTERNS, *dot.PATTERNS]
 
 def simplify(module: ir.Module, facts: Facts) -> None:
     """Simplify an annotated module in place."""
+    remove_quantized_types(module)
     decompose(module)
     materialize_shapes(module, facts)
     clean = passmanager.PassManager.parse(CLEAN)
