@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts
 from shlo_disc.shape_dialect.types import Dims, dims_of, has_dims
 
+from .data_sizes import open_data_sizes
 from .normalise import entry_function, global_constant_names, normalise
 from .parse import parse_program, parse_trusted, read_program
 from .signature import Signature, TensorSpec, dtype_of
@@ -59,7 +60,7 @@ def import_program(
     if exported is not None:
         if symbolic:
             raise OptionError("the option symbolic is for StableHLO; a JAX function or Exported has symbols")
-        return _import_exported(exported, context)
+        return _import_exported(*exported, context)
     if args is not None or kwargs is not None or constraints:
         raise OptionError("args=, kwargs= and constraints= apply to a JAX function; this program states its own shapes")
     data, source = read_program(program)
@@ -68,10 +69,13 @@ def import_program(
         return _finish(module, None, symbolic)
 
 
+_NONE: Mapping[int, str] = {}
+
 _SOURCES = "a program is a jax.export.Exported, StableHLO (str, bytes or a path), or a JAX function with args="
 
 
-def _as_exported(program: Any, args: Any, kwargs: Any, constraints: Sequence[str]) -> Any:
+def _as_exported(program: Any, args: Any, kwargs: Any, constraints: Sequence[str]) -> tuple[Any, Sequence[str]] | None:
+    """A `jax.export.Exported`, and the names of the sizes that its hidden arguments stand for."""
     if isinstance(program, str | bytes | os.PathLike):
         return None
     if "jax" not in sys.modules and not callable(program):
@@ -80,36 +84,37 @@ def _as_exported(program: Any, args: Any, kwargs: Any, constraints: Sequence[str
     if jax_program.is_exported(program):
         if args is not None or kwargs is not None or constraints:
             raise OptionError("args=, kwargs= and constraints= apply to a JAX function; an Exported has its own")
-        return program
+        return program, ()
     if not callable(program):
         raise ProgramError(f"cannot compile an object of type {type(program).__name__}: {_SOURCES}")
     if args is None and kwargs is None:
         raise ProgramError('a JAX function needs args=, e.g. args=(("b, 768", "float32"),)')
-    return jax_program.export_function(program, args or (), kwargs or {}, constraints)
+    exported: tuple[Any, Sequence[str]] = jax_program.export_function(program, args or (), kwargs or {}, constraints)
+    return exported
 
 
-def _import_exported(exported: Any, context: ir.Context) -> ImportedProgram:
+def _import_exported(exported: Any, sizes: Sequence[str], context: ir.Context) -> ImportedProgram:
     jax_program = importlib.import_module(".jax_program", __name__)
     module = parse_trusted(bytes(exported.mlir_module_serialized), context)
-    signature = Signature(
-        name=exported.fun_name,
-        arguments=jax_program.argument_specs(exported),
-        results=jax_program.result_specs(exported),
-        kept=tuple(exported.module_kept_var_idx),
-        in_tree=exported.in_tree,
-        out_tree=exported.out_tree,
-    )
+    signature, hidden = jax_program.signature_of(exported, sizes)
     check_signature_supported(signature)
     with context, ir.Location.unknown():
-        return _finish(module, signature)
+        return _finish(module, signature, hidden=hidden)
 
 
-def _finish(module: ir.Module, signature: Signature | None, symbolic: bool = False) -> ImportedProgram:
+def _finish(
+    module: ir.Module,
+    signature: Signature | None,
+    symbolic: bool = False,
+    hidden: Mapping[int, str] = _NONE,
+) -> ImportedProgram:
+    """`hidden`: the positions of arguments that are there for their size only, and the symbols of these sizes."""
     names = global_constant_names(module)
     normalise(module)
     if symbolic:
         make_symbolic(entry_function(module))
     check_supported(module, entry_function(module))
+    open_data_sizes(entry_function(module), hidden)
     facts = Facts()
     block = entry_function(module).regions[0].blocks[0]
     if signature is None:
@@ -120,6 +125,8 @@ def _finish(module: ir.Module, signature: Signature | None, symbolic: bool = Fal
     declared = [d for spec in signature.arguments for d in spec.dims] or [d for s in shapes if s for d in s]
     for name in sorted({name for d in declared for name in d.symbols()}):
         facts.declare(name, min=1 if signature.in_tree is not None else 0)
+    for name in hidden.values():
+        facts.declare(name, min=0, data=True)
     return ImportedProgram(module, signature, facts, shapes)
 
 

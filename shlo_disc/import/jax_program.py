@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +17,8 @@ from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.expr import Expr
 
-from .signature import TensorSpec
+from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
+from .signature import Signature, TensorSpec
 
 _CUSTOM_CALL = re.compile(r'stablehlo\.custom_call @(?:"([^"]+)"|([\w.$]+))')
 
@@ -30,8 +33,12 @@ def export_function(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     constraints: Sequence[str],
-) -> export.Exported:
-    """Export a JAX function. Leaves of args/kwargs: arrays, ShapeDtypeStructs or ("b, s", dtype) pairs."""
+) -> tuple[export.Exported, list[str]]:
+    """Export a JAX function. Leaves of args/kwargs: arrays, ShapeDtypeStructs or ("b, s", dtype) pairs.
+
+    The last positional argument of what is exported are hidden arguments, one for each of the sizes that the function
+    reads from data, whose names are returned; there is no such argument where there are no such sizes.
+    """
     if _is_pair(args) and isinstance(args[0], str):
         raise ProgramError(f"args= has one entry for each argument: write args=({args!r},)")
     if isinstance(args, str) or not isinstance(args, Sequence):
@@ -44,7 +51,27 @@ def export_function(
     except ValueError as error:  # the texts of JAX's parser
         raise ProgramError(str(error)) from None
     jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
-    return _export(jitted, specs, ())
+    try:
+        with tracing(()):
+            return _export(jitted, specs, ()), []
+    except MoreSizesNeeded:
+        return _export_with_sizes(function, specs, scope)
+
+
+def _export_with_sizes(
+    function: Callable[..., Any], specs: tuple[Any, Any], scope: export.SymbolicScope
+) -> tuple[export.Exported, list[str]]:
+    """Export with as many hidden arguments as the function asks for, named n0, n1, ... where that is free."""
+    symbolic: list[Any] = [d for leaf in jax.tree.leaves(specs) for d in np.shape(leaf) if export.is_symbolic_dim(d)]
+    scope = symbolic[0].scope if symbolic else scope
+    taken = {name for d in symbolic for name in Expr.parse(str(d)).symbols()}
+    names = (name for i in itertools.count() if (name := f"n{i}") not in taken)
+    sizes: list[str] = []
+    while True:
+        sizes.append(next(names))
+        traced = jax.jit(with_hidden_arguments(function))
+        with contextlib.suppress(MoreSizesNeeded):
+            return _export(traced, ((*specs[0], hidden_specs(sizes, scope)), specs[1]), ()), sizes
 
 
 def _export(jitted: Any, specs: tuple[Any, Any], custom_calls: Sequence[str]) -> export.Exported:
@@ -85,13 +112,22 @@ def _spec(leaf: Any, scope: export.SymbolicScope) -> Any:
     return jax.ShapeDtypeStruct(export.symbolic_shape(text, scope=scope) if text else (), dtype)
 
 
-def argument_specs(exported: export.Exported) -> tuple[TensorSpec, ...]:
-    """Every argument leaf, dropped ones included."""
+def signature_of(exported: export.Exported, sizes: Sequence[str]) -> tuple[Signature, dict[int, str]]:
+    """The signature, dropped arguments included, and which arguments of the module are hidden, for which of `sizes`."""
     args, kwargs = jax.tree.unflatten(exported.in_tree, list(range(len(exported.in_avals))))
-    paths = jax.tree_util.tree_flatten_with_path((args, kwargs))[0]
-    return tuple(
-        _tensor_spec(_argument_path(path), aval) for (path, _), aval in zip(paths, exported.in_avals, strict=True)
+    hidden = dict(zip(args[-1], sizes, strict=True)) if sizes else {}
+    args = args[:-1] if sizes else args
+    leaves = jax.tree_util.tree_flatten_with_path((args, kwargs))[0]
+    position = {leaf: i for i, (_, leaf) in enumerate(leaves)}
+    signature = Signature(
+        name=exported.fun_name,
+        arguments=tuple(_tensor_spec(_argument_path(path), exported.in_avals[leaf]) for path, leaf in leaves),
+        results=result_specs(exported),
+        kept=tuple(position[leaf] for leaf in exported.module_kept_var_idx if leaf in position),
+        in_tree=jax.tree.structure((args, kwargs)) if sizes else exported.in_tree,
+        out_tree=exported.out_tree,
     )
+    return signature, {i: hidden[leaf] for i, leaf in enumerate(exported.module_kept_var_idx) if leaf in hidden}
 
 
 def result_specs(exported: export.Exported) -> tuple[TensorSpec, ...]:

@@ -188,6 +188,11 @@ def _check_map(op: ir.OpView) -> str | None:
     return _check_body(op) if op.operands else "a map without operands has no lowering"
 
 
+def _check_nonzero(op: ir.OpView) -> str | None:
+    outside = op.operation.parent.operation.name == "func.func"
+    return None if outside else "a size that depends on data cannot be read inside of a loop or branch"
+
+
 def _check_participants(op: ir.OpView) -> str | None:
     """A collective that `resolve` could not remove."""
     count = participants(op)
@@ -217,6 +222,7 @@ _EXTRA_CHECKS = {
     **dict.fromkeys(COLLECTIVES, _check_participants),
     "@ApproxTopK": _check_approx_top_k,
     "@stablehlo.dynamic_approx_top_k": _check_approx_top_k,
+    "@shlo_disc.nonzero": _check_nonzero,
     "@stablehlo.dynamic_reduce_window": _check_called_body,
     "stablehlo.constant": _check_constant,
     "stablehlo.convolution": _check_dot,

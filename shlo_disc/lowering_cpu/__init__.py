@@ -37,6 +37,7 @@ from shlo_disc.lowering_cpu.host import (
 )
 from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame
 from shlo_disc.lowering_cpu.loop_kernel import build_loop
+from shlo_disc.lowering_cpu.nonzero_kernel import build_nonzero
 from shlo_disc.lowering_cpu.row_kernel import build_rows
 from shlo_disc.lowering_cpu.scan_kernel import build_scan
 from shlo_disc.lowering_cpu.scatter_kernel import build_scatter
@@ -60,6 +61,7 @@ SERIAL_WORK = 60_000
 
 OWN_KERNELS = {
     "convolution": build_convolution,
+    "nonzero": build_nonzero,
     "scan": build_scan,
     "scatter": build_scatter,
     "select_and_scatter": build_select_and_scatter,

@@ -8,6 +8,7 @@
 | `disc.constraint` | module | a relation that every admissible call satisfies, with the text of its error |
 | `disc.shape` | body | an integer tensor (rank 0 or 1) whose elements are sizes; the only shape arithmetic left |
 | `disc.bind` | body | gives symbols the values of an integer tensor's elements: sizes that are read from data |
+| `disc.nonzero` | body | the positions of the true elements of a mask; the result's size is a symbol read from data |
 
 Fusions are private functions with a `disc.kind` and calls to them: IRDL, which defines this dialect, gives all values
 of a variadic operand group one type, so an op of ours could not take the inputs of a kernel.
@@ -56,6 +57,13 @@ class BindOp(Disc.Operation, name="bind"):
     symbols: ir.ArrayAttr
 
 
+class NonzeroOp(Disc.Operation, name="nonzero", traits=[ext.Pure]):
+    """The positions of the true elements of a vector `mask`, in order."""
+
+    mask: ext.Operand[Any]
+    result: ir.OpResult[Any]
+
+
 def make_context() -> ir.Context:
     """A fresh MLIR context with StableHLO and `disc` loaded."""
     context = ir.Context()
@@ -70,4 +78,14 @@ def integer_attr(value: int) -> ir.IntegerAttr:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
 
-__all__ = ["BindOp", "ConstraintOp", "DimOp", "Disc", "ShapeOp", "SymbolOp", "integer_attr", "make_context"]
+__all__ = [
+    "BindOp",
+    "ConstraintOp",
+    "DimOp",
+    "Disc",
+    "NonzeroOp",
+    "ShapeOp",
+    "SymbolOp",
+    "integer_attr",
+    "make_context",
+]

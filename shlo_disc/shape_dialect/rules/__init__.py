@@ -13,6 +13,7 @@ from shlo_disc.shape_dialect.propagation import Rule
 from shlo_disc.shape_dialect.rules import (
     contractions,
     data_movement,
+    data_sizes,
     elementwise,
     gathers,
     older,
@@ -30,6 +31,7 @@ RULES: dict[str, Rule] = {
     **random.RULES,
     **sorting.RULES,
     **older.RULES,
+    **data_sizes.RULES,
 }
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.facts import Relation
 from shlo_disc.shape_dialect.propagation import Propagation, Rule, integers
-from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.types import Dims, dims_of, product
 
 
 def _learn_from_indices(
@@ -30,8 +31,9 @@ def _learn_from_indices(
 def _gather_dims(p: Propagation, op: ir.OpView, sizes: Dims) -> list[Dims]:
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     operand, indices = dims_of(op.operands[0]), dims_of(op.operands[1])
-    p.fits(sizes, operand, op)
     vector_axis = numbers.index_vector_dim
+    needed = _axes_that_need_elements(p, operand, indices, sizes, numbers)
+    p.fits((sizes[axis] for axis in needed), (operand[axis] for axis in needed), op)
     batch = list(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
     _learn_from_indices(p, op, operand, indices, vector_axis, numbers.start_index_map, batch)
     dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
@@ -40,6 +42,17 @@ def _gather_dims(p: Propagation, op: ir.OpView, sizes: Dims) -> list[Dims]:
     rank = len(operand) - len(dropped) + len(indices) - (vector_axis < len(indices))
     offsets = set(numbers.offset_dims)
     return [tuple(next(offset_sizes) if i in offsets else next(batch_sizes) for i in range(rank))]
+
+
+def _axes_that_need_elements(
+    p: Propagation, operand: Dims, indices: Dims, sizes: Dims, numbers: stablehlo.GatherDimensionNumbers
+) -> list[int]:
+    """All, but that an operand without elements along single positions needs none for no more indices than it has."""
+    single = [axis for axis in numbers.collapsed_slice_dims if sizes[axis].constant == 1]
+    count = product(d for axis, d in enumerate(indices) if axis != numbers.index_vector_dim)
+    if p.facts.prove(Relation.le(count, product(operand[axis] for axis in single))) is not True:
+        single = []
+    return [axis for axis in range(len(operand)) if axis not in single]
 
 
 def _gather(p: Propagation, op: ir.OpView) -> list[Dims]:

@@ -34,7 +34,7 @@ DomainMap = dict[int, int]
 
 
 _OWN_KINDS = frozenset(
-    ("bind", "control", "convolution", "dot", "scan", "scatter", "select_and_scatter", "sort", "update")
+    ("bind", "control", "convolution", "dot", "nonzero", "scan", "scatter", "select_and_scatter", "sort", "update")
 )
 """Kinds of cluster that no op joins."""
 
@@ -69,6 +69,8 @@ class Grouping:
             self._absorb_producers(op, self._alone(op, op.name.removeprefix("stablehlo.")))
         elif op.name in _WINDOWED:
             self._windowed(op)
+        elif op.name == "disc.nonzero":
+            self._alone(op, "nonzero")
         elif op.name == "stablehlo.dynamic_update_slice" and _is_overwritable(op.operands[0]):
             self._absorb_producers(op, self._alone(op, "update"))
         else:

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""NumPy functions whose results have a size that depends on data: `nonzero`, `unique`, boolean indexing.
+
+They can be called with arrays, where each function is compiled once for each dtype and rank, and inside functions that
+`shlo_disc.jit` or `shlo_disc.compile` traces, where the result has a symbolic size that all of `jax.numpy` can go on
+with. Gradients flow through the elements that are selected. Raise ProgramError where JAX alone traces, under `jax.jit`
+or `jax.vmap`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from shlo_disc.errors import ShapeError
+
+_requests: Any = importlib.import_module("shlo_disc.import.requested_sizes")
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_compiled: dict[Any, Any] = {}
+_compiling = threading.Lock()
+
+
+Shapes = Callable[..., tuple[Sequence[str], ...]]
+"""The symbolic shape of each array, from the options and the arrays' ranks."""
+
+
+def _own_sizes(options: dict[str, Any], rank: int) -> tuple[Sequence[str], ...]:
+    return ([f"d{axis}" for axis in range(rank)],)
+
+
+def _also_on_arrays(shapes: Shapes = _own_sizes) -> Callable[[_Function], _Function]:
+    """Positional arguments are arrays; when none of them is traced, the function is compiled for every size and run."""
+
+    def decorated(function: _Function) -> _Function:
+        @functools.wraps(function)
+        def call(*arrays: Any, **options: Any) -> Any:
+            if any(isinstance(array, jax.core.Tracer) for array in arrays):
+                return function(*map(jnp.asarray, arrays), **options)
+            arrays = tuple(array if hasattr(array, "dtype") else np.asarray(array) for array in arrays)
+            return _executable(function, shapes, arrays, options)(*arrays)
+
+        return call  # type: ignore[return-value]
+
+    return decorated
+
+
+def _executable(function: Callable[..., Any], shapes: Shapes, arrays: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    from shlo_disc.api import compile
+
+    static = any(0 in a.shape for a in arrays)  # variables of JAX start at 1
+    sizes = [a.shape for a in arrays] if static else shapes(options, *(len(a.shape) for a in arrays))
+    specs = [(tuple(shape), str(a.dtype)) for shape, a in zip(sizes, arrays, strict=True)]
+    # The indices of NumPy are 64 bits wide.
+    wide = jax.config.read("jax_enable_x64") or not any(isinstance(a, jax.Array) for a in arrays)
+    key = (function, *specs, *sorted(options.items()), wide)
+    with _compiling:
+        if key not in _compiled:
+            with jax.enable_x64(wide):
+                _compiled[key] = compile(functools.partial(function, **options), args=specs)
+        return _compiled[key]
+
+
+def _mask_first(options: dict[str, Any], mask_rank: int, rank: int) -> tuple[Sequence[str], ...]:
+    (sizes,) = _own_sizes(options, rank)
+    return (sizes[:mask_rank], sizes)
+
+
+def _compress_shapes(options: dict[str, Any], condition_rank: int, rank: int) -> tuple[Sequence[str], ...]:
+    (sizes,) = _own_sizes(options, rank)
+    axis = options.get("axis")
+    return ("*".join(sizes) if axis is None else sizes[axis],), sizes
+
+
+def _mask_last(options: dict[str, Any], rank: int, mask_rank: int) -> tuple[Sequence[str], ...]:
+    mask, sizes = _mask_first(options, mask_rank, rank)
+    return (sizes, mask)
+
+
+@_also_on_arrays()
+def flatnonzero(a: Any) -> Any:
+    """The positions of the elements that are not zero in the flattened `a`, as `numpy.flatnonzero`."""
+    return _requests.traced_flatnonzero(jax.lax.stop_gradient(a).reshape(-1) != 0)
+
+
+@_also_on_arrays()
+def nonzero(a: Any) -> tuple[Any, ...]:
+    """The indices of the elements that are not zero, one array for each axis, as `numpy.nonzero`."""
+    if a.ndim == 0:
+        raise ShapeError("nonzero of a scalar: use a.reshape(1)")
+    return _unravel(flatnonzero(a), a.shape)
+
+
+@_also_on_arrays()
+def argwhere(a: Any) -> Any:
+    """The indices of the elements that are not zero, one row for each, as `numpy.argwhere`."""
+    if a.ndim == 0:
+        return jnp.zeros((flatnonzero(a).shape[0], 0), jax.dtypes.canonicalize_dtype(np.int64))
+    return jnp.stack(_unravel(flatnonzero(a), a.shape), axis=-1)
+
+
+@_also_on_arrays(_compress_shapes)
+def compress(condition: Any, a: Any, *, axis: int | None = None) -> Any:
+    """The slices of `a` along `axis` (of the flattened `a` by default) for which the vector `condition` is true."""
+    a = a.reshape(-1) if axis is None else a
+    axis = axis or 0
+    if condition.ndim != 1 or condition.shape[0] != a.shape[axis]:
+        raise ShapeError(f"the condition has shape {condition.shape}; axis {axis} of the array has {a.shape[axis]}")
+    return _take(a, flatnonzero(condition), axis)
+
+
+@_also_on_arrays(_mask_first)
+def extract(condition: Any, a: Any) -> Any:
+    """The elements of `a` where `condition`, of the same shape, is true, as `numpy.extract`."""
+    return boolean_index(a, condition)
+
+
+@_also_on_arrays(_mask_last)
+def boolean_index(a: Any, mask: Any) -> Any:
+    """`a[mask]`: the slices of `a` for which `mask`, over its leading axes, is true."""
+    if mask.ndim == 0 or mask.ndim > a.ndim or mask.shape != a.shape[: mask.ndim]:
+        raise ShapeError(f"the mask has shape {mask.shape}, which is not how {a.shape} begins")
+    return _take(a.reshape(math.prod(mask.shape), *a.shape[mask.ndim :]), flatnonzero(mask))
+
+
+@_also_on_arrays()
+def unique(a: Any, *, return_index: bool = False, return_counts: bool = False) -> Any:
+    """The sorted distinct elements of `a`, as `numpy.unique`: NaNs count as equal.
+
+    With `return_index` also where each is found first in the flattened `a`, with `return_counts` how often.
+    """
+    a = a.reshape(-1)
+    order = jnp.argsort(a, stable=True) if return_index else None
+    ordered = jnp.sort(a) if order is None else a[order]
+    length = a.shape[0]
+    position = jnp.arange(length)
+    previous = _take(ordered, jnp.maximum(position - 1, 0))
+    is_new = ordered != previous
+    if jnp.issubdtype(a.dtype, jnp.inexact):
+        is_new &= ~(jnp.isnan(ordered) & jnp.isnan(previous))
+    first = flatnonzero(is_new | (position == 0))
+    results = [_take(ordered, first)]
+    if order is not None:
+        results.append(_take(order, first))
+    if return_counts:
+        number = jnp.arange(first.shape[0])
+        following = _take(first, number + 1)
+        results.append(jnp.where(number + 1 < first.shape[0], following, length) - first)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _take(a: Any, positions: Any, axis: int = 0) -> Any:
+    """The slices of `a` at positions inside of it, of which an array without elements has none."""
+    if a.shape[axis] == 0:
+        axis %= a.ndim
+        return jnp.zeros((*a.shape[:axis], *positions.shape, *a.shape[axis + 1 :]), a.dtype)
+    return jnp.take(a, positions, axis=axis, mode="clip")
+
+
+def _unravel(flat: Any, shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The index along each axis of positions in the flattened array."""
+    indices = []
+    for size in reversed(shape[1:]):
+        size = jnp.maximum(jnp.asarray(size, flat.dtype), 1)
+        indices.append(flat % size)
+        flat = flat // size
+    return (flat, *reversed(indices))
+
+
+__all__ = ["argwhere", "boolean_index", "compress", "extract", "flatnonzero", "nonzero", "unique"]
