@@ -105,7 +105,7 @@ def _annotate(c: Compilation) -> None:
     c.constraints = read_facts(module)[1]
     read = [r for r in (k.relation for k in c.constraints) if not r.symbols().isdisjoint(c.facts.data_symbols)]
     c.signature = replace(c.signature, where=tuple(map(str, read)))
-    names = [source.name for source in c.signature.symbols]
+    names = [*(source.name for source in c.signature.symbols), *c.facts.data_symbols]
     for name, value in c.options.hints.items():
         if name not in names:
             raise OptionError(f"the hint for {name!r} names no symbol; the symbols are {names}")

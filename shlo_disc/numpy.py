@@ -101,6 +101,12 @@ def nonzero(a: Any) -> tuple[Any, ...]:
 
 
 @_also_on_arrays()
+def where(condition: Any) -> tuple[Any, ...]:
+    """`nonzero(condition)`, as `numpy.where` of one argument; with three the size is known: use `jax.numpy.where`."""
+    return nonzero(condition)
+
+
+@_also_on_arrays()
 def argwhere(a: Any) -> Any:
     """The indices of the elements that are not zero, one row for each, as `numpy.argwhere`."""
     if a.ndim == 0:
@@ -133,14 +139,16 @@ def boolean_index(a: Any, mask: Any) -> Any:
 
 
 @_also_on_arrays()
-def unique(a: Any, *, return_index: bool = False, return_counts: bool = False) -> Any:
+def unique(a: Any, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False) -> Any:
     """The sorted distinct elements of `a`, as `numpy.unique`: NaNs count as equal.
 
-    With `return_index` also where each is found first in the flattened `a`, with `return_counts` how often.
+    With `return_index` also where each is found first in the flattened `a`, with `return_inverse` which of them each
+    element of `a` is, with `return_counts` how often each is found.
     """
+    shape = a.shape
     a = a.reshape(-1)
-    order = jnp.argsort(a, stable=True) if return_index else None
-    ordered = jnp.sort(a) if order is None else a[order]
+    order = jnp.argsort(a, stable=True) if return_index or return_inverse else None
+    ordered = jnp.sort(a) if order is None else _take(a, order)
     length = a.shape[0]
     position = jnp.arange(length)
     previous = _take(ordered, jnp.maximum(position - 1, 0))
@@ -149,8 +157,11 @@ def unique(a: Any, *, return_index: bool = False, return_counts: bool = False) -
         is_new &= ~(jnp.isnan(ordered) & jnp.isnan(previous))
     first = flatnonzero(is_new | (position == 0))
     results = [_take(ordered, first)]
-    if order is not None:
+    if return_index:
         results.append(_take(order, first))
+    if return_inverse:
+        number = jnp.cumsum(is_new & (position > 0), dtype=first.dtype)
+        results.append(jnp.zeros(length, first.dtype).at[order].set(number).reshape(shape))
     if return_counts:
         number = jnp.arange(first.shape[0])
         following = _take(first, number + 1)
@@ -176,4 +187,4 @@ def _unravel(flat: Any, shape: tuple[Any, ...]) -> tuple[Any, ...]:
     return (flat, *reversed(indices))
 
 
-__all__ = ["argwhere", "boolean_index", "compress", "extract", "flatnonzero", "nonzero", "unique"]
+__all__ = ["argwhere", "boolean_index", "compress", "extract", "flatnonzero", "nonzero", "unique", "where"]

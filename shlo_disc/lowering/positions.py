@@ -22,6 +22,14 @@ class Position:
     step: int = 0
     lanes: ir.Value | None = None
 
+    def __eq__(self, other: object) -> bool:
+        """MLIR's values can be compared with values only."""
+        if not isinstance(other, Position):
+            return NotImplemented
+        if self.step != other.step or (self.lanes is None) != (other.lanes is None):
+            return False
+        return self.origin == other.origin if self.lanes is None else self.lanes == other.lanes
+
     @property
     def base(self) -> ir.Value:
         """Where lane 0 stands. Raises CompilerError for scattered lanes, which have no common base."""

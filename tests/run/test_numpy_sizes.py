@@ -49,7 +49,7 @@ def test_vectors(share: float) -> None:
 @pytest.mark.parametrize("shape", [(3, 5), (16, 17), (1, 40), (0, 4), (4, 0), (2, 3, 7)])
 def test_matrices(shape: tuple[int, ...]) -> None:
     x = some(shape)
-    assert_equal(sizes.nonzero(x), np.nonzero(x))
+    assert_equal(sizes.where(x), np.where(x))
     assert_equal(sizes.argwhere(x), np.argwhere(x))
     assert_equal(sizes.flatnonzero(x), np.flatnonzero(x))
     assert_equal(sizes.extract(x > 1, x), np.extract(x > 1, x))
@@ -59,7 +59,8 @@ def test_matrices(shape: tuple[int, ...]) -> None:
     assert_equal(sizes.compress(rows, x, axis=0), np.compress(rows, x, axis=0))
     columns = some(shape[-1:], "bool")
     assert_equal(sizes.compress(columns, x, axis=-1), np.compress(columns, x, axis=-1))
-    assert_equal(sizes.unique(x, return_counts=True), np.unique(x, return_counts=True))
+    options = {"return_index": True, "return_inverse": True, "return_counts": True}
+    assert_equal(sizes.unique(x, **options), np.unique(x, **options))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float64"])
@@ -150,6 +151,12 @@ def test_memory_is_what_the_formula_says() -> None:
     assert run.measure_peak_memory(x, m) == run.peak_memory(**values)
     assert run.peak_memory(**values) == Expr.parse(run.peak_memory_formula).evaluate(values)
     assert [tuple(leaf.shape) for leaf in run.out_shape(**values)][1] == (values["n1"], 5)
+
+
+def test_a_size_from_data_takes_a_hint() -> None:
+    options = shlo_disc.Options(hints={"n0": 10_000})
+    run = shlo_disc.compile(sizes.flatnonzero, args=(("b", "float32"),), options=options)
+    np.testing.assert_array_equal(run(np.eye(3, dtype=np.float32)[1]), [1])
 
 
 def test_a_size_without_its_positions() -> None:
