@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import has_chlo, ir, passmanager
-from shlo_disc.shape_dialect.carried import remove_invariants
+from shlo_disc.shape_dialect.carried import carry_less
 
 from .chlo import legalise_chlo
 from .resolve import resolve
@@ -41,7 +41,7 @@ def normalise(module: ir.Module) -> None:
     if len(entry.regions[0].blocks) == 1:
         block = entry.regions[0].blocks[0]
         resolve(block)
-        remove_invariants(block)
+        carry_less(block)
 
 
 def global_constant_names(module: ir.Module) -> dict[tuple[int, int], str]:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values that a loop carries and never changes.
+"""Values that a loop carries and does not have to.
 
 Producers pass everything that a loop needs through its carried values, sizes included. A value that the body returns
-as it came is the initial value in every iteration, and the loop can just as well use that from outside.
+as it came is the initial value in every iteration, and the loop can just as well use that from outside. A value that
+nothing depends on but itself is not needed at all.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.regions import nested_blocks, terminator_of
 
 
-def remove_invariants(block: ir.Block) -> None:
-    """Loops of the block, and of the loops and branches in it, no longer carry what they do not change, in place."""
+def carry_less(block: ir.Block) -> None:
+    """Loops of the block, and of the loops and branches in it, carry only what changes and is needed, in place."""
     for op in list(block.operations):
         for nested in nested_blocks(op):
-            remove_invariants(nested)
+            carry_less(nested)
         if op.operation.name == "stablehlo.while":
             _remove_from(op)
 
@@ -25,25 +26,66 @@ def remove_invariants(block: ir.Block) -> None:
 def _remove_from(loop: ir.OpView) -> None:
     condition, body = nested_blocks(loop)
     returned = list(terminator_of(body).operands)
-    invariant = [
+    needed = _needed(loop)
+    removed = [
         i
         for i, (start, argument) in enumerate(zip(loop.operands, body.arguments, strict=True))
-        if returned[i] in (argument, start) and start.type == argument.type
+        if start.type == argument.type and (returned[i] in (argument, start) or i not in needed)
     ]
-    if not invariant:
+    if not removed:
         return
-    for i in invariant:
+    for i in removed:
         for value in (condition.arguments[i], body.arguments[i], loop.results[i]):
             value.replace_all_uses_with(loop.operands[i])
-    kept = [i for i in range(len(loop.operands)) if i not in invariant]
+    kept = [i for i in range(len(loop.operands)) if i not in removed]
     for nested in (condition, body):
-        for i in reversed(invariant):
+        for i in reversed(removed):
             nested.erase_argument(i)
     old = terminator_of(body)
     with ir.InsertionPoint(old):
         ir.Operation.create("stablehlo.return", operands=[old.operands[i] for i in kept], loc=old.location)
     old.operation.erase()
     replace_loop(loop, kept)
+
+
+def _needed(loop: ir.OpView) -> set[int]:
+    """The carried values that a result in use, or the condition, depends on."""
+    condition, body = nested_blocks(loop)
+    returned = terminator_of(body).operands
+    needed: set[int] = set()
+    pending = [i for i, r in enumerate(loop.results) if list(r.uses)] + _arguments_read(condition)
+    while pending:
+        position = pending.pop()
+        if position not in needed:
+            needed.add(position)
+            pending += _arguments_read(body, [returned[position]])
+    return needed
+
+
+def _arguments_read(block: ir.Block, values: Sequence[ir.Value] | None = None) -> list[int]:
+    """The arguments of a block that `values` depend on; by default, those that are used at all."""
+    arguments: list[ir.Value] = list(block.arguments)
+    if values is None:
+        return [i for i, argument in enumerate(arguments) if list(argument.uses)]
+    found: set[int] = set()
+    seen: set[ir.Value] = set()
+    pending = list(values)
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if value in arguments:
+            found.add(arguments.index(value))
+        elif not isinstance(value.owner, ir.Block):
+            pending += values_read(value.owner.operation)
+    return sorted(found)
+
+
+def values_read(op: ir.Operation) -> list[ir.Value]:
+    """The operands of an op and of all ops in its regions."""
+    inner = [i.operation for region in op.regions for block in region.blocks for i in block.operations]
+    return [*op.operands, *(v for i in inner for v in values_read(i))]
 
 
 def replace_loop(loop: ir.OpView, kept: Sequence[int]) -> None:

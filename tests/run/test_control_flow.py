@@ -329,6 +329,47 @@ def test_a_branch_that_is_known_is_opened() -> None:
     assert "stablehlo.case" not in executable.as_text("simplify")
 
 
+def test_what_is_the_same_in_every_iteration_is_computed_once() -> None:
+    def attend(x: jax.Array, memory: jax.Array, w: jax.Array) -> jax.Array:
+        def body(i: jax.Array, y: jax.Array) -> jax.Array:
+            keys = jnp.sin(memory) @ w
+            return jnp.tanh(y @ keys.T @ memory)
+
+        return lax.fori_loop(0, 3, body, x)
+
+    specs: list[Spec] = [("n, 4", F), ("m, 4", F), ("4, 4", F)]
+    executable = check(attend, specs, [{"n": 1, "m": 1}, {"n": 3, "m": 17}], ulps=100, floor=1)
+    text = executable.as_text("simplify")
+    assert text.index("stablehlo.dot_general") < text.index("stablehlo.while")
+    assert text.count("stablehlo.dot_general") == 3
+
+
+def test_what_nobody_needs_is_not_carried() -> None:
+    text = """
+    func.func @main(%x: tensor<?xf32>, %k: tensor<i32>) -> tensor<?xf32> {
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %r:4 = stablehlo.while(%i = %k, %a = %x, %b = %x, %c = %x)
+        : tensor<i32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
+      cond {
+        %zero = stablehlo.constant dense<0> : tensor<i32>
+        %p = stablehlo.compare GT, %i, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      } do {
+        %j = stablehlo.subtract %i, %one : tensor<i32>
+        %s = stablehlo.add %a, %b : tensor<?xf32>
+        %t = stablehlo.multiply %b, %b : tensor<?xf32>
+        %u = stablehlo.add %c, %a : tensor<?xf32>
+        stablehlo.return %j, %s, %t, %u : tensor<i32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
+      }
+      return %r#1 : tensor<?xf32>
+    }
+    """
+    calls = [[random_array((n,), F, n), np.int32(k)] for n in (1, 17) for k in (0, 1, 3)]
+    executable = check_text(text, calls, ulps=2)
+    assert "%iterArg_1 = " in executable.as_text("import")
+    assert "%iterArg_2 = " not in executable.as_text("import")
+
+
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
 
@@ -419,18 +460,6 @@ def test_a_loop_that_only_a_later_loop_reads() -> None:
         return lax.fori_loop(0, k, lambda i, c: lax.fori_loop(0, i, lambda j, d: d * start + first, c), x)
 
     check(two, [("n", F), ("", INT)], SIZES, inputs=small_counts, ulps=64, floor=1)
-
-
-def test_random_gamma() -> None:
-    """Loops in loops, and scalars from outside that only the inner ones read."""
-
-    def draw(key: jax.Array, x: jax.Array) -> Any:
-        return jax.random.gamma(jax.random.wrap_key_data(key), jnp.abs(x) + 0.5)
-
-    def inputs(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
-        return np.array([seed, 7 * seed + 1], dtype) if dtype == "uint32" else random_array(shape, dtype, seed)
-
-    check(draw, [("2", "uint32"), ("n", F)], [{"n": 1}, {"n": 5}, {"n": 17}], inputs=inputs, ulps=64, static=0)
 
 
 def test_matrix_power() -> None:

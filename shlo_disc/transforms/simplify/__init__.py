@@ -13,7 +13,7 @@ from shlo_disc.transforms.expand.complex_values import decompose
 from shlo_disc.transforms.expand.quantized import remove_quantized_types
 from shlo_disc.transforms.regions import close_regions
 from shlo_disc.transforms.simplify import data_movement, dot
-from shlo_disc.transforms.simplify.control_flow import simplify_control_flow
+from shlo_disc.transforms.simplify.control_flow import hoist_invariants, simplify_control_flow
 from shlo_disc.transforms.simplify.materialize_shapes import materialize_shapes
 
 CLEAN = "builtin.module(func.func(canonicalize{max-iterations=4},cse),symbol-dce)"
@@ -32,6 +32,7 @@ def simplify(module: ir.Module, facts: Facts) -> None:
     _apply(expand.PATTERNS, module)
     _apply(PATTERNS, module)
     clean.run(module.operation)
+    hoist_invariants(entry_block(module))
     close_regions(entry_block(module))
 
 
