@@ -13,7 +13,7 @@ ROWS = (
     *rows("kernel", "convolution", ALL, tests=_CONVOLUTIONS),
     *rows("expand", "dynamic_conv", ALL, tests=_CONVOLUTIONS),
     *rows("index", "reduce_window", ALL, tests=_WINDOWS),
-    Row("@stablehlo.dynamic_reduce_window", "expand", ALL - COMPLEX, ALL, tests=_WINDOWS),
+    Row("@stablehlo.dynamic_reduce_window", "expand", ALL, ALL, tests=_WINDOWS),
     *rows("kernel", "select_and_scatter", ALL - COMPLEX, spec=ALL, tests=_WINDOWS),
     *rows(
         "expand",

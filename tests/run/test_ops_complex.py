@@ -129,7 +129,8 @@ def test_movement() -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_reductions_and_dots(dtype: str) -> None:
     def function(x: Any, y: Any) -> Any:
-        return x.sum(), x.sum(0), jnp.prod(x / 2, axis=1), x.mean(1), x @ y, jnp.vdot(x, x)
+        batched = jnp.einsum("nk,kni->in", x, y.reshape(2, 2, -1).reshape(4, -1)[..., None])
+        return x.sum(), x.sum(0), jnp.prod(x / 2, axis=1), x.mean(1), x @ y, jnp.vdot(x, x), batched, jnp.cumsum(x, 0)
 
     check(function, [("n, 4", dtype), ("4, n", dtype)], SIZES, ulps=16, scaled=True)
 
@@ -220,3 +221,34 @@ def test_results_are_shared_as_jax_arrays_and_artifacts() -> None:
     assert_same(result, x + 1)
     loaded = shlo_disc.runtime.Client().load(executable.artifact, trust=True)
     assert_same(loaded(x), x + 1)
+
+
+def test_map_with_a_complex_body() -> None:
+    text = """
+    func.func @main(%x: tensor<?xcomplex<f32>>, %y: tensor<?xcomplex<f32>>) -> tensor<?xf32> {
+      %0 = "stablehlo.map"(%x, %y) <{dimensions = array<i64: 0>}> ({
+        ^bb0(%a: tensor<complex<f32>>, %b: tensor<complex<f32>>):
+          %c = stablehlo.constant dense<(0.5, -0.25)> : tensor<complex<f32>>
+          %p = stablehlo.multiply %a, %b : tensor<complex<f32>>
+          %s = stablehlo.add %p, %c : tensor<complex<f32>>
+          %r = stablehlo.imag %s : (tensor<complex<f32>>) -> tensor<f32>
+          stablehlo.return %r : tensor<f32>
+      }) : (tensor<?xcomplex<f32>>, tensor<?xcomplex<f32>>) -> tensor<?xf32>
+      return %0 : tensor<?xf32>
+    }"""
+    executable = shlo_disc.compile(text)
+    for n in (1, 17):
+        x, y = random_array((n,), "complex64", 1), random_array((n,), "complex64", 2)
+        assert_same(executable(x, y), (x * y + np.complex64(0.5 - 0.25j)).imag, ulps=2, floor=4)
+
+
+def test_loops_and_branches_carry_complex_numbers() -> None:
+    def function(x: Any, n: Any) -> Any:
+        looped = lax.fori_loop(0, n[0], lambda i, z: z * z * 0.5 + x, x)
+        final, steps = lax.scan(lambda c, row: (c * row + 1, c), x[0], x)
+        return looped, final, steps, lax.cond(n[1] > 0, jnp.conj, lambda z: z * 2j, x), jnp.sort(x, axis=0)
+
+    def inputs(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
+        return random_array(shape, dtype, seed) if dtype.startswith("complex") else np.array([3, seed % 2], np.int32)
+
+    check(function, [("n, 3", "complex64"), ("2", "int32")], SIZES[2:5], inputs=inputs, ulps=32)

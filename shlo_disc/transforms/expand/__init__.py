@@ -18,16 +18,17 @@ from shlo_disc.transforms.expand import (
     windows,
 )
 
+BODIES = [*map.PATTERNS, *windows.PATTERNS]
+"""Ops whose bodies, inlined or called, may have complex numbers in them, which other patterns never see."""
+
 PATTERNS = [
     *batch_norm.PATTERNS,
     *bitcast.PATTERNS,
     *convolution.PATTERNS,
-    *map.PATTERNS,
     *older.PATTERNS,
     *random.PATTERNS,
     *sorting.PATTERNS,
     *top_k.PATTERNS,
-    *windows.PATTERNS,
 ]
 
-__all__ = ["PATTERNS"]
+__all__ = ["BODIES", "PATTERNS"]

@@ -188,7 +188,7 @@ def _hyperbolic(x: Real) -> tuple[Real, Real, Real]:
     """(s, c, f) with sinh(x) = s * f and cosh(x) = c * f, no factor overflowing before the product does."""
     size = apply("abs", x)
     less = apply("exponential_minus_one", size)
-    whole = less + 1.0
+    whole = apply("exponential", size)
     small_sinh = 0.5 * (less + less / whole)
     small_cosh = 0.5 * (whole + 1.0 / whole)
     is_large = size > 20.0

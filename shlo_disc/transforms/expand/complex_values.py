@@ -14,7 +14,7 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.annotate import main_function
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import dims_of, tensor_type
-from shlo_disc.transforms.expand import complex_math
+from shlo_disc.transforms.expand import complex_math, complex_products
 from shlo_disc.transforms.expand.build import stretched
 from shlo_disc.transforms.expand.complex_constants import parts_of
 from shlo_disc.transforms.expand.complex_math import Complex
@@ -264,18 +264,9 @@ def _bitcast(d: Decomposition, op: ir.OpView) -> None:
     d.replace(op, _complex(*deinterleave(_same_op(op, [whole], [result]).results[0])))
 
 
-def _bilinear(d: Decomposition, op: ir.OpView) -> None:
-    """A product of tensors (dot, convolution) by four real ones; of a real and a complex tensor by two."""
-    result = real_type(op.results[0].type)
-    rest = list(op.operands)[2:]
-
-    def product(left: Real, right: Real) -> Real:
-        return Real(_same_op(op, [left.value, right.value, *rest], [result]).results[0])
-
+def _product(d: Decomposition, op: ir.OpView) -> None:
     x, y = (d.parts[v] for v in list(op.operands)[:2])
-    re = product(x.re, y.re) - product(x.im, y.im)
-    im = product(x.re, y.im) + product(x.im, y.re)
-    d.replace(op, Complex(re, im))
+    d.replace(op, complex_products.product(op, x, y, real_type(op.results[0].type)))
 
 
 _PARTS = ("stablehlo.imag", "stablehlo.real")
@@ -289,12 +280,12 @@ HANDLERS: dict[str, Handler] = {
     "stablehlo.complex": _make_complex,
     "stablehlo.constant": _constant,
     "stablehlo.convert": _convert,
-    "stablehlo.convolution": _bilinear,
-    "stablehlo.dot": _bilinear,
-    "stablehlo.dot_general": _bilinear,
-    "stablehlo.dynamic_conv": _bilinear,
+    "stablehlo.convolution": _product,
+    "stablehlo.dot": _product,
+    "stablehlo.dot_general": _product,
+    "stablehlo.dynamic_conv": _product,
     "stablehlo.dynamic_iota": _iota,
-    "stablehlo.einsum": _bilinear,
+    "stablehlo.einsum": _product,
     "stablehlo.get_dimension_size": _first_part,
     "stablehlo.imag": _part(1),
     "stablehlo.iota": _iota,

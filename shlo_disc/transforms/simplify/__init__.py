@@ -24,8 +24,9 @@ PATTERNS = [*data_movement.PATTERNS, *dot.PATTERNS]
 def simplify(module: ir.Module, facts: Facts) -> None:
     """Simplify an annotated module in place."""
     remove_quantized_types(module)
-    decompose(module)
     materialize_shapes(module, facts)
+    _apply(expand.BODIES, module)
+    decompose(module)
     clean = passmanager.PassManager.parse(CLEAN)
     clean.run(module.operation)
     simplify_control_flow(entry_block(module))
