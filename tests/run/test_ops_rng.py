@@ -158,6 +158,17 @@ def test_bitcasts_that_change_the_rank(wide: str, narrow: str) -> None:
     check(function, [("m, n", wide)], SIZES[::3])
 
 
+def test_bitcasts_between_bytes_and_bits() -> None:
+    text = """func.func @main(%x: tensor<?xui8>) -> (tensor<?x8xi1>, tensor<?xui8>) {
+      %b = stablehlo.bitcast_convert %x : (tensor<?xui8>) -> tensor<?x8xi1>
+      %y = stablehlo.bitcast_convert %b : (tensor<?x8xi1>) -> tensor<?xui8>
+      return %b, %y : tensor<?x8xi1>, tensor<?xui8> }"""
+    x = random_array((33,), "uint8")
+    bits, back = (np.asarray(r) for r in shlo_disc.compile(text)(x))
+    assert (bits == np.unpackbits(x, bitorder="little").reshape(33, 8).astype(bool)).all()
+    assert (back == x).all()
+
+
 MAP = """func.func @main(%x: tensor<?x?xf32>, %y: tensor<?x?xf32>) -> tensor<?x?xi1> {
   %r = "stablehlo.map"(%x, %y) <{dimensions = array<i64: 0, 1>}> ({
     ^bb0(%a: tensor<f32>, %b: tensor<f32>):
