@@ -44,6 +44,7 @@ from shlo_disc.lowering_cpu.scatter_kernel import build_scatter
 from shlo_disc.lowering_cpu.segments import LoweredSegment, lowered_segments, read_sizes
 from shlo_disc.lowering_cpu.select_scatter_kernel import build_select_and_scatter
 from shlo_disc.lowering_cpu.sort_kernel import build_sort
+from shlo_disc.lowering_cpu.top_k_kernel import build_top_k
 from shlo_disc.lowering_cpu.update_kernel import build_update
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.annotate import entry_block
@@ -66,6 +67,7 @@ OWN_KERNELS = {
     "scatter": build_scatter,
     "select_and_scatter": build_select_and_scatter,
     "sort": build_sort,
+    "top_k": build_top_k,
     "update": build_update,
 }
 """Builders of the kinds of fusion that have a kernel of their own."""

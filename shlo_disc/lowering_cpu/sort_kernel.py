@@ -94,15 +94,16 @@ class RowSort:
         """Load the elements from `begin` on, each into its place among those before it."""
         end = arith.minui(arith.addi(begin, index_constant(RUN)), self.length)
 
-        def insert(i: ir.Value) -> None:
+        def load_and_insert(i: ir.Value) -> None:
             with self.elements.scope():
                 where = (*self.place, Position(i))
                 new = [self.elements.at(v, where) for v in self.op.operands]
-                self._insert(rows, begin, i, [to_memory(v, k) for v, k in zip(new, self.kinds, strict=True)])
+                self.insert(rows, begin, i, [to_memory(v, k) for v, k in zip(new, self.kinds, strict=True)])
 
-        for_range(begin, end, insert)
+        for_range(begin, end, load_and_insert)
 
-    def _insert(self, rows: Rows, begin: ir.Value, i: ir.Value, new: list[ir.Value]) -> None:
+    def insert(self, rows: Rows, begin: ir.Value, i: ir.Value, new: list[ir.Value]) -> None:
+        """Put an element into the sorted [begin, i), whose last ones move up to make room."""
         index, one = ir.IndexType.get(), index_constant(1)
         loop = scf.WhileOp([index], [i])
         before = loop.before.blocks.append(index)
@@ -110,14 +111,14 @@ class RowSort:
             hole = before.arguments[0]
             is_inside = arith.cmpi(arith.CmpIPredicate.ugt, hole, begin)
             previous = arith.select(is_inside, arith.subi(hole, one), begin)
-            moves = arith.andi(is_inside, self._is_before(new, self._load(rows, previous)))
+            moves = arith.andi(is_inside, self.is_before(new, self.load(rows, previous)))
             scf.condition(moves, [hole])
         after = loop.after.blocks.append(index)
         with ir.InsertionPoint(after):
             previous = arith.subi(after.arguments[0], one)
-            self._store(rows, after.arguments[0], self._load(rows, previous))
+            self.store(rows, after.arguments[0], self.load(rows, previous))
             scf.yield_([previous])
-        self._store(rows, loop.results[0], new)
+        self.store(rows, loop.results[0], new)
 
     # ---- merging ----------------------------------------------------------------------------------------------------
 
@@ -133,31 +134,33 @@ class RowSort:
         loop = scf.ForOp(begin, end, one, [begin, middle])
         with ir.InsertionPoint(loop.body):
             i, j = loop.inner_iter_args
-            left = self._load(source, arith.minui(i, last_left))
-            right = self._load(source, arith.minui(j, last_right))
-            right_is_first = self._is_before(right, left)
+            left = self.load(source, arith.minui(i, last_left))
+            right = self.load(source, arith.minui(j, last_right))
+            right_is_first = self.is_before(right, left)
             left_is_done = arith.cmpi(arith.CmpIPredicate.uge, i, middle)
             right_is_left = arith.cmpi(arith.CmpIPredicate.ult, j, end)
             takes_right = arith.ori(left_is_done, arith.andi(right_is_left, right_is_first))
             taken = [arith.select(takes_right, b, a) for a, b in zip(left, right, strict=True)]
-            self._store(target, loop.induction_variable, taken)
+            self.store(target, loop.induction_variable, taken)
             step = arith.index_castui(ir.IndexType.get(), takes_right)
             scf.yield_([arith.addi(i, arith.subi(one, step)), arith.addi(j, step)])
 
     # ---- elements ---------------------------------------------------------------------------------------------------
 
-    def _is_before(self, left: list[ir.Value], right: list[ir.Value]) -> ir.Value:
+    def is_before(self, left: list[ir.Value], right: list[ir.Value]) -> ir.Value:
         """The comparator on stored elements of every operand."""
         pairs = zip(left, right, self.kinds, strict=True)
         interleaved = [from_memory(v, kind) for a, b, kind in pairs for v in (a, b)]
         return self.comparator.combine(interleaved, [], exact=True)[0]
 
     @staticmethod
-    def _load(rows: Rows, i: ir.Value) -> list[ir.Value]:
+    def load(rows: Rows, i: ir.Value) -> list[ir.Value]:
+        """Element `i` of every row, as stored."""
         return [memref.load(row, [i]) for row in rows]
 
     @staticmethod
-    def _store(rows: Rows, i: ir.Value, values: list[ir.Value]) -> None:
+    def store(rows: Rows, i: ir.Value, values: list[ir.Value]) -> None:
+        """Write element `i` of every row."""
         for row, value in zip(rows, values, strict=True):
             memref.store(value, row, [i])
 

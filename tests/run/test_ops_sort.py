@@ -127,6 +127,27 @@ def test_top_k() -> None:
     check(function, [("m, n", "float32")], MATRICES)
 
 
+@pytest.mark.parametrize("dtype", ("float32", "float16", "bfloat16", "float64", "uint8", "int64"))
+def test_selection(dtype: str) -> None:
+    """Few elements of a row are selected, not sorted: one after the other below the vector's width, then by vectors."""
+
+    def function(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
+        return *lax.top_k(jnp.concatenate([x, x], axis=1), 2), lax.top_k(y, 1)[1], lax.top_k(y[:, ::-1] // 1, 1)[0]
+
+    inputs = random_array if dtype in ("uint8", "int64") else special
+    sizes: list[Sizes] = [{"m": 1, "n": 1}, {"m": 3, "n": 9}, {"m": 17, "n": 33}, {"m": 2, "n": 300}]
+    executable = check(function, [("m, n", dtype), ("m, n", dtype)], sizes, inputs=inputs)
+    assert [k.kind for k in executable.kernels].count("top_k") == 3
+    assert executable.memory(m=10, n=1000).arena_bytes < 1000
+
+
+def test_selection_from_long_rows() -> None:
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        return lax.top_k(jnp.pad(x, (0, 64)), 64), lax.top_k(jnp.pad(-jnp.sort(x), (0, 7)), 7)
+
+    check(function, [("n", "float32")], [{"n": n} for n in (1, 63, 64, 65, 1000, 70001)])
+
+
 @pytest.mark.parametrize("dtype", ("float16", "bfloat16", "float64", "uint8", "int64"))
 def test_top_k_of_other_types(dtype: str) -> None:
     def function(x: jax.Array) -> tuple[jax.Array, ...]:

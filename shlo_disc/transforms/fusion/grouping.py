@@ -28,14 +28,16 @@ from shlo_disc.transforms.fusion.access import (
     resolve,
 )
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
+from shlo_disc.transforms.fusion.selection import selecting_sort
 
 DomainMap = dict[int, int]
 """Axis of an op -> axis of a cluster's domain."""
 
 
 _OWN_KINDS = frozenset(
-    ("bind", "control", "convolution", "dot", "nonzero", "scan", "scatter", "select_and_scatter", "sort", "update")
-)
+    ("bind", "control", "convolution", "dot", "nonzero", "scan", "scatter", "select_and_scatter", "sort", "top_k",
+     "update")
+)  # fmt: skip
 """Kinds of cluster that no op joins."""
 
 _WINDOWED = frozenset(("stablehlo.convolution", "stablehlo.reduce_window", "stablehlo.select_and_scatter"))
@@ -63,8 +65,8 @@ class Grouping:
             self._reduce(op)
         elif op.name == "stablehlo.dot_general":
             self._alone(op, "dot")
-        elif op.name == "stablehlo.transpose" and self._transposes_a_dot(op):
-            self._join_dot(op)
+        elif self._transposes_a_dot(op) or selecting_sort(op) is not None:
+            self._join_producer(op)
         elif op.name in ("stablehlo.scatter", "stablehlo.sort"):
             self._absorb_producers(op, self._alone(op, op.name.removeprefix("stablehlo.")))
         elif op.name in _WINDOWED:
@@ -340,17 +342,19 @@ class Grouping:
         members = set(producer.members)
         return all(_users_are_within(m, members | {op}) for m in producer.members)
 
-    # ---- dots -------------------------------------------------------------------------------------------------
+    # ---- dots and sorts -----------------------------------------------------------------------------------------
 
     def _transposes_a_dot(self, op: ir.Operation) -> bool:
-        producer = defining_op(op.operands[0])
+        producer = defining_op(op.operands[0]) if op.name == "stablehlo.transpose" else None
         if producer is None or producer.name != "stablehlo.dot_general":
             return False
         return len(list(producer.results[0].uses)) == 1
 
-    def _join_dot(self, op: ir.Operation) -> None:
+    def _join_producer(self, op: ir.Operation) -> None:
+        """The dot writes its result transposed, the sort only the beginning of its."""
         cluster = self.graph.of_op[defining_op(op.operands[0])]  # type: ignore[index]
         cluster.domain = dims_of(op.results[0])
+        cluster.kind = "top_k" if cluster.kind == "sort" else cluster.kind
         self.graph.add(cluster, op, identity_axes(op.results[0]), [])
 
 
