@@ -70,7 +70,7 @@ class Executable:
 
     @property
     def kernels(self) -> list[KernelLaunch]:
-        """Every launch of a call, in order."""
+        """Every launch of a call, in the program's order; those of a loop or branch stand there once."""
         lowered = self._compilation.lowered
         return [] if lowered is None else [KernelLaunch(*launch) for launch in lowered.launches]
 

@@ -64,9 +64,9 @@ def _needed(loop: ir.OpView) -> set[int]:
 
 def _arguments_read(block: ir.Block, values: Sequence[ir.Value] | None = None) -> list[int]:
     """The arguments of a block that `values` depend on; by default, those that are used at all."""
-    arguments: list[ir.Value] = list(block.arguments)
+    arguments: dict[ir.Value, int] = {argument: i for i, argument in enumerate(block.arguments)}
     if values is None:
-        return [i for i, argument in enumerate(arguments) if list(argument.uses)]
+        return [i for argument, i in arguments.items() if list(argument.uses)]
     found: set[int] = set()
     seen: set[ir.Value] = set()
     pending = list(values)
@@ -76,7 +76,7 @@ def _arguments_read(block: ir.Block, values: Sequence[ir.Value] | None = None) -
             continue
         seen.add(value)
         if value in arguments:
-            found.add(arguments.index(value))
+            found.add(arguments[value])
         elif not isinstance(value.owner, ir.Block):
             pending += values_read(value.owner.operation)
     return sorted(found)

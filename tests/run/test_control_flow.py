@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -13,7 +13,7 @@ import pytest
 from jax import lax
 
 import shlo_disc
-from tests.run.op_check import Spec, check, check_text, random_array
+from tests.run.op_check import DTYPES, Spec, check, check_text, random_array
 
 F, INT = "float32", "int32"
 SIZES = [{"n": n} for n in (1, 2, 15, 16, 17, 33)]
@@ -149,6 +149,23 @@ def test_loops_whose_trip_count_is_data() -> None:
     x = np.arange(4, dtype=F)
     assert (executable(x, np.int32(0)) == x).all()
     assert (executable(x, np.int32(-3)) == x).all()
+
+
+@pytest.mark.parametrize("dtypes", [DTYPES, ("complex64", "complex128"), ("int4", "uint4", "float8_e4m3fn")], ids=str)
+def test_every_dtype_is_carried(dtypes: Sequence[str]) -> None:
+    """Through a loop that swaps, and a branch that keeps or replaces."""
+
+    def f(x: jax.Array, k: jax.Array) -> Any:
+        def body(i: jax.Array, c: Any) -> Any:
+            pairs = [(b, a) for a, b in zip(c[0], c[1], strict=True)]
+            return lax.cond(i % 2 == 0, lambda: c, lambda: ([p[0] for p in pairs], [p[1] for p in pairs]))
+
+        first = [(x * 3).astype(d) for d in dtypes]
+        second = [jnp.flip(x).astype(d) for d in dtypes]
+        ends = lax.fori_loop(0, k, body, (first, second))
+        return [e if e.dtype.itemsize > 1 or e.dtype == bool else e.astype(F) for part in ends for e in part]
+
+    check(f, [("n", F), ("", INT)], [{"n": 1}, {"n": 5}, {"n": 17}, {"n": 8}], inputs=counts)
 
 
 def test_while_stops_on_data() -> None:
@@ -460,6 +477,50 @@ def test_a_loop_that_only_a_later_loop_reads() -> None:
         return lax.fori_loop(0, k, lambda i, c: lax.fori_loop(0, i, lambda j, d: d * start + first, c), x)
 
     check(two, [("n", F), ("", INT)], SIZES, inputs=small_counts, ulps=64, floor=1)
+
+
+def viterbi(x: jax.Array, transitions: jax.Array) -> Any:
+    """The best path through states, forward and then back."""
+
+    def step(score: jax.Array, emission: jax.Array) -> Any:
+        table = score[:, None] + transitions
+        return jnp.max(table, axis=0) + emission, jnp.argmax(table, axis=0)
+
+    score, back = lax.scan(step, x[0], x[1:])
+    return score, lax.scan(lambda k, row: (row[k], row[k]), jnp.argmax(score), back, reverse=True)[1]
+
+
+def edit_distance(x: jax.Array, y: jax.Array) -> Any:
+    """A scan in a scan, over two symbolic lengths."""
+
+    def row(above: jax.Array, letter: jax.Array) -> Any:
+        def cell(left: jax.Array, at: Any) -> Any:
+            corner, up, other = at
+            best = jnp.minimum(jnp.minimum(left + 1, up + 1), corner + (letter > other))
+            return best, best
+
+        first = above[0] + 1
+        cells = lax.scan(cell, first, (above[:-1], above[1:], y))[1]
+        return jnp.concatenate([first[None], cells]), None
+
+    return lax.scan(row, jnp.arange(y.shape[0] + 1), x)[0]
+
+
+def conjugate_gradients(a: jax.Array, b: jax.Array) -> Any:
+    return jax.scipy.sparse.linalg.cg(lambda v: a @ (a.T @ v) + 9 * v, b, maxiter=12)[0]
+
+
+ALGORITHMS: dict[str, tuple[Callable[..., Any], list[Spec], float]] = {
+    "viterbi": (viterbi, [("n + 1, m", F), ("m, m", F)], 16),
+    "edit distance": (edit_distance, [("n", F), ("m", F)], 0),
+    "conjugate gradients": (conjugate_gradients, [("n, m", F), ("n", F)], 1e4),
+}
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_algorithms(name: str) -> None:
+    function, specs, ulps = ALGORITHMS[name]
+    check(function, specs, TWO, ulps=ulps, floor=1 if ulps else 0)
 
 
 def test_matrix_power() -> None:

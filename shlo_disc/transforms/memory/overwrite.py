@@ -27,12 +27,18 @@ def may_overwrite(fusion: ir.OpView, argument: int, result: int) -> bool:
 
 def _is_read_in_step(value: ir.Value) -> bool:
     """Everything that depends on `value` is elementwise and as large."""
-    users = [use.owner.operation for use in value.uses]
-    return all(
-        user.name == "func.return"
-        or (user.name in ELEMENTWISE and _shape(user.results[0]) == _shape(value) and _is_read_in_step(user.results[0]))
-        for user in users
-    )
+    pending = [value]
+    seen: set[ir.Operation] = set()
+    while pending:
+        for use in pending.pop().uses:
+            user = use.owner.operation
+            if user.name == "func.return" or user in seen:
+                continue
+            if user.name not in ELEMENTWISE or _shape(user.results[0]) != _shape(value):
+                return False
+            seen.add(user)
+            pending.append(user.results[0])
+    return True
 
 
 def _shape(value: ir.Value) -> tuple[list[int], ir.Attribute | None]:
