@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Collection, Iterable, Iterator
 from types import ModuleType
 
@@ -22,7 +23,7 @@ _GROUPS: dict[str, frozenset[str]] = {
 
 _INTRODUCTION = """# Ops
 
-Generated from `shlo_disc/registry/` by `python -m shlo_disc ops`. {summary}
+{summary}
 
 How an op is lowered:
 
@@ -41,13 +42,14 @@ def ops_document() -> str:
     pairs = sum(len(row.spec) for row in rows)
     compiled = sum(len(row.spec & row.dtypes) for row in rows if row.lowering)
     summary = (
-        f"{lowered} of {len(rows)} ops are compiled, and\n"
-        f"{compiled} of the {pairs} pairs ({100 * compiled / pairs:.1f}%) of an op and an element type that the\n"
+        "Generated from `shlo_disc/registry/` by `python -m shlo_disc ops`. "
+        f"{lowered} of {len(rows)} ops are compiled, "
+        f"and {compiled} of the {pairs} pairs ({100 * compiled / pairs:.1f}%) of an op and an element type that the "
         "StableHLO specification allows for it."
     )
     ways = "\n".join(f"- {name}: {meaning}" for name, meaning in LOWERINGS.items())
     sections = [_section(family) for family in FAMILIES]
-    return "\n".join([_INTRODUCTION.format(summary=summary, lowerings=ways), *sections])
+    return "\n".join([_INTRODUCTION.format(summary=textwrap.fill(summary, 120), lowerings=ways), *sections])
 
 
 def _section(family: ModuleType) -> str:

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Each op that the table refuses is refused at import, by name, with the table's reason and advice."""
+
+from __future__ import annotations
+
+import pytest
+
+import shlo_disc
+from shlo_disc.errors import UnsupportedError
+from shlo_disc.registry import TABLE
+
+REFUSED = sorted(row.name for row in TABLE.values() if not row.lowering)
+
+TENSOR = "tensor<4xf32>"
+AFTER_NOTHING = "%t = stablehlo.create_token : !stablehlo.token\n"
+REPLICAS = "replica_groups = dense<0> : tensor<1x1xi64>"
+CHANNEL = "<{channel_handle = #stablehlo.channel_handle<handle = 1, type = %d>, is_host_transfer = true}>"
+ADD = """({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+})"""
+ASYNCHRONOUS = f"""%f = "stablehlo.async_start"(%x) ({{
+  ^bb0(%c: {TENSOR}):
+    %d = "stablehlo.all_reduce"(%c) <{{{REPLICAS}}}> {ADD} : ({TENSOR}) -> {TENSOR}
+    stablehlo.return %d : {TENSOR}
+}}) : ({TENSOR}) -> !stablehlo.future<{TENSOR}>
+%r = "stablehlo.async_done"(%f) : (!stablehlo.future<{TENSOR}>) -> {TENSOR}"""
+
+PROGRAMS = {
+    "async_done": ASYNCHRONOUS,
+    "async_start": ASYNCHRONOUS,
+    "cholesky": f"%m = stablehlo.reshape %x : ({TENSOR}) -> tensor<2x2xf32>\n"
+    "%c = stablehlo.cholesky %m, lower = true : tensor<2x2xf32>\n"
+    f"%r = stablehlo.reshape %c : (tensor<2x2xf32>) -> {TENSOR}",
+    "collective_reduce": f"""%r = "stablehlo.collective_reduce"(%x) <{{{REPLICAS}}}> {ADD} : ({TENSOR}) -> {TENSOR}""",
+    "fft": f"%f = stablehlo.fft %x, type = RFFT, length = [4] : ({TENSOR}) -> tensor<3xcomplex<f32>>\n"
+    f"%r = stablehlo.fft %f, type = IRFFT, length = [4] : (tensor<3xcomplex<f32>>) -> {TENSOR}",
+    "infeed": f'{AFTER_NOTHING}%r, %u = "stablehlo.infeed"(%t) : (!stablehlo.token) -> ({TENSOR}, !stablehlo.token)',
+    "outfeed": f"""{AFTER_NOTHING}%u = "stablehlo.outfeed"(%x, %t) : ({TENSOR}, !stablehlo.token) -> !stablehlo.token
+      %r = stablehlo.negate %x : {TENSOR}""",
+    "recv": f"""{AFTER_NOTHING}%r, %u = "stablehlo.recv"(%t) {CHANNEL % 3}
+      : (!stablehlo.token) -> ({TENSOR}, !stablehlo.token)""",
+    "rng": f"""%n = stablehlo.constant dense<4> : tensor<1xi64>
+      %z = stablehlo.constant dense<0.0> : tensor<f32>
+      %r = stablehlo.rng %z, %z, %n, distribution = NORMAL : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> {TENSOR}""",
+    "send": f"""{AFTER_NOTHING}%u = "stablehlo.send"(%x, %t) {CHANNEL % 2}
+      : ({TENSOR}, !stablehlo.token) -> !stablehlo.token
+      %r = stablehlo.negate %x : {TENSOR}""",
+    "set_dimension_size": f"""%n = stablehlo.constant dense<2> : tensor<i32>
+      %s = stablehlo.set_dimension_size %x, %n, dim = 0
+        : ({TENSOR}, tensor<i32>) -> tensor<?xf32, #stablehlo.bounds<4>>
+      %z = stablehlo.constant dense<0.0> : tensor<f32>
+      %q = stablehlo.reduce(%s init: %z) applies stablehlo.add across dimensions = [0]
+        : (tensor<?xf32, #stablehlo.bounds<4>>, tensor<f32>) -> tensor<f32>
+      %r = stablehlo.broadcast_in_dim %q, dims = [] : (tensor<f32>) -> {TENSOR}""",
+    "triangular_solve": f"""%m = stablehlo.reshape %x : ({TENSOR}) -> tensor<2x2xf32>
+      %s = "stablehlo.triangular_solve"(%m, %m) <{{left_side = true, lower = true, unit_diagonal = false,
+        transpose_a = #stablehlo<transpose NO_TRANSPOSE>}}> : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+      %r = stablehlo.reshape %s : (tensor<2x2xf32>) -> {TENSOR}""",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refused_op(name: str) -> None:
+    body = PROGRAMS[name.removeprefix("stablehlo.")]
+    with pytest.raises(UnsupportedError) as caught:
+        shlo_disc.compile(f"func.func @main(%x: {TENSOR}) -> {TENSOR} {{\n{body}\nreturn %r : {TENSOR} }}")
+    row = TABLE[name]
+    found = {(c.reason, c.suggestion) for c in caught.value.constructs if c.op == name}
+    assert found == {(row.reason, row.instead)}
+    assert row.reason in str(caught.value)
