@@ -8,7 +8,7 @@ A module states its inputs and what it expects, in either format of the openxla/
 | module | what it does |
 |--|--|
 | `modules` | a checked function becomes a program: inputs are arguments, compared values are results |
-| `elements` | constants of every element type as arrays |
+| `text` | ops of the `check` dialect become custom calls |
 | `comparison` | what each check accepts |
 | `worker` | one process that compiles and runs cases as they come |
 | `runner` | spreads the cases over workers, and replaces one that dies or hangs |

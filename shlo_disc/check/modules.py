@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from shlo_disc.check.comparison import Comparison, comparison
+from shlo_disc.check.text import as_custom_calls
 from shlo_disc.dense import array_of
-from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import ir, passmanager
 
 _SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
@@ -51,68 +51,6 @@ def _reason_to_skip(body: str) -> str:
     if _PARTICIPANTS in body:
         return "needs other participants"
     return "reads files that the reference interpreter writes" if _PROBE in body else ""
-
-
-# ---- text ----------------------------------------------------------------------------------------------------------
-
-_OPERAND = r"(%[\w$.-]+(?:#\d+)?)"
-_OPTIONS = r"((?:\s*,\s*\w+\s*=\s*[\w.+-]+(?:\s*:\s*\w+(?=\s*[:,]))?)*)"
-_BINARY = re.compile(rf"\bcheck\.(expect_(?:eq|almost_eq|close))\s+{_OPERAND}\s*,\s*{_OPERAND}{_OPTIONS}\s*:\s*")
-_CONSTANT = re.compile(rf"\bcheck\.(expect_(?:eq|almost_eq))_const\s+{_OPERAND}\s*,\s*(?=dense<)")
-_TAIL = re.compile(r"(?:\s*,\s*tolerance\s*=\s*([\w.+-]+)|\s*\{\s*tolerance\s*=\s*([\w.+-]+)[^}]*\})?")
-_OPTION = re.compile(r"(\w+)\s*=\s*([\w.+-]+)")
-_ATTRIBUTES = {"tolerance": "f64", "max_ulp_difference": "i64", "min_ulp_difference": "i64"}
-
-
-def as_custom_calls(text: str) -> str:
-    """The text with its ops of the `check` dialect, which the bindings lack, as custom calls with `check.op` set."""
-    return _replace_constants(_replace_binaries(text))
-
-
-def _replace_binaries(text: str) -> str:
-    parts, end = [], 0
-    for match in _BINARY.finditer(text):
-        type_end = _balanced(text, text.index("<", match.end()))
-        kind = text[match.end() : type_end]
-        name, actual, expected, options = match.groups()
-        parts += [text[end : match.start()], _call(name, actual, expected, kind, dict(_OPTION.findall(options)))]
-        end = type_end
-        if name == "expect_close":  # its second type
-            end = _balanced(text, text.index("<", text.index(",", end)))
-    return "".join([*parts, text[end:]])
-
-
-def _replace_constants(text: str) -> str:
-    parts, end = [], 0
-    for number, match in enumerate(_CONSTANT.finditer(text)):
-        value_end = _balanced(text, text.index("<", match.end()))
-        type_end = _balanced(text, text.index("<", value_end))
-        value, kind = text[match.end() : type_end], text[text.index(":", value_end) + 1 : type_end].strip()
-        tail = _TAIL.match(text, type_end)
-        tolerance = (tail[1] or tail[2]) if tail else None
-        expected = f"%check_{number}"
-        call = _call(match[1], match[2], expected, kind, {"tolerance": tolerance} if tolerance else {})
-        parts += [text[end : match.start()], f"{expected} = stablehlo.constant {value}\n  {call}"]
-        end = tail.end() if tail else type_end
-    return "".join([*parts, text[end:]])
-
-
-def _balanced(text: str, start: int) -> int:
-    """Just after the `>` that closes the `<` at `start`; a string may stand between."""
-    depth = 0
-    for token in re.compile(r'"[^"]*"|->|[<>]').finditer(text, start):
-        depth += {"<": 1, ">": -1}.get(token[0], 0)
-        if depth == 0:
-            return token.end()
-    raise ProgramError(f"a check's bracket is never closed: {text[start : start + 40]!r}")
-
-
-def _call(name: str, actual: str, expected: str, kind: str, options: dict[str, str]) -> str:
-    attributes = "".join(f", {key} = {value} : {_ATTRIBUTES[key]}" for key, value in options.items())
-    return (
-        f"stablehlo.custom_call @check.{name}({actual}, {expected}) "
-        f"{{has_side_effect = true, check.op{attributes}}} : ({kind}, {kind}) -> ()"
-    )
 
 
 # ---- programs ------------------------------------------------------------------------------------------------------
@@ -268,4 +206,4 @@ def _op_names(block: ir.Block) -> Iterator[str]:
                 yield from _op_names(inner)
 
 
-__all__ = ["Case", "Check", "Program", "as_custom_calls", "cases_of", "program_of"]
+__all__ = ["Case", "Check", "Program", "cases_of", "program_of"]

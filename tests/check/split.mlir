@@ -46,3 +46,15 @@ func.func @sizes_stay_constant() {
   check.expect_eq_const %y, dense<[[1, 2], [3, 4]]> : tensor<2x2xi8>
   func.return
 }
+
+// -----
+
+func.func @generic_form() {
+  %x = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %y = stablehlo.add %x, %x : tensor<2xf32>
+  "check.expect_eq_const"(%y) <{value = dense<[2.0, 4.0]> : tensor<2xf32>}> : (tensor<2xf32>) -> ()
+  "check.expect_almost_eq_const"(%y) <{tolerance = 0.2 : f64, value = dense<[2.1, 4.0]> : tensor<2xf32>}> : (tensor<2xf32>) -> ()
+  %want = stablehlo.constant dense<[2.0, 4.0]> : tensor<2xf32>
+  "check.expect_close"(%y, %want) <{max_ulp_difference = 0 : ui64}> : (tensor<2xf32>, tensor<2xf32>) -> ()
+  func.return
+}

@@ -33,9 +33,9 @@ def test_what_holds_passes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     written = tmp_path / "results.json"
     files = [str(HERE / name) for name in ("split.mlir", "inputs.mlir")]
     status, output = run(capsys, *files, "--json", str(written))
-    assert (status, output) == (0, "5 of 5 pass (100.00%), 0 skipped\n")
+    assert (status, output) == (0, "6 of 6 pass (100.00%), 0 skipped\n")
     rows = json.loads(written.read_text())
-    assert [row["case"] for row in rows] == ["main", "calls", "exact", "near", "sizes_stay_constant"]
+    assert [row["case"] for row in rows] == ["main", "calls", "exact", "generic_form", "near", "sizes_stay_constant"]
     assert rows[0]["ops"] == ["stablehlo.broadcast_in_dim", "stablehlo.multiply"]
 
 
