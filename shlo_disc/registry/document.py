@@ -54,7 +54,7 @@ def ops_document() -> str:
 
 def _section(family: ModuleType) -> str:
     title = (inspect.getdoc(family) or "").splitlines()[0]
-    shown = [row for row in family.ROWS if row.spec]
+    shown = [row for row in family.ROWS if row.spec or row.tests]
     columns = ["op", "how", *_GROUPS, "static", "symbolic", "tests"]
     lines = [f"## {title.rstrip('.')}", "", _line(columns), _line(["--"] * len(columns))]
     lines += [_line(_cells(row)) for row in shown if row.lowering]
@@ -71,9 +71,9 @@ def _cells(row: Row) -> Iterator[str]:
     yield _shown(row)
     yield row.lowering
     for group in _GROUPS.values():
-        allowed, compiled = row.spec & group, row.spec & row.dtypes & group
+        allowed, compiled = (row.spec or row.dtypes) & group, row.dtypes & group
         partial = ", ".join(sorted(compiled))
-        yield "" if not allowed else "yes" if compiled == allowed else partial or "no"
+        yield "" if not allowed else "yes" if compiled >= allowed else partial or "no"
     yield "yes"
     yield "yes" if row.sizes == "any" else row.sizes
     yield f"`{row.tests.removeprefix('tests/')}`" if row.tests else ""
