@@ -158,7 +158,8 @@ def _check_assertion(op: ir.OpView) -> str | None:
 def _check_dot(op: ir.OpView) -> str | None:
     lhs, rhs = (ir.RankedTensorType(v.type).element_type for v in list(op.operands)[:2])
     by_floats = any(storage_type(element) != element for element in (lhs, rhs))  # quantized
-    return None if by_floats or lhs == rhs else f"operands of different dtypes ({lhs} and {rhs}) have no lowering"
+    is_one_kind = any(isinstance(lhs, k) and isinstance(rhs, k) for k in (ir.FloatType, ir.IntegerType, ir.ComplexType))
+    return None if by_floats or is_one_kind else f"operands of different kinds ({lhs} and {rhs}) have no lowering"
 
 
 def _check_body(op: ir.OpView) -> str | None:

@@ -16,7 +16,7 @@ import pytest
 from jax import lax
 
 import shlo_disc
-from shlo_disc.dtypes import BY_NUMPY
+from shlo_disc.dtypes import BY_MLIR, BY_NUMPY, numpy_dtype
 from tests.run.op_check import check, compile_function
 
 INTEGERS = ("int2", "int4", "uint2", "uint4")
@@ -296,3 +296,23 @@ def test_batch_norm_of_small_floats() -> None:
     }}""")
     x, s = np.array([[1, 2, 3], [4, 5, 6]], kind("float8_e4m3fn")), np.array([1, 4, 1], kind("float8_e4m3fn"))
     assert np.asarray(executable(x, s)).tolist() == [[1, 0, 3], [4, 6, 6]]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "result"),
+    [("f8E4M3FN", "f8E5M2", "f32"), ("f8E5M2", "f8E4M3FN", "f16"), ("i4", "ui8", "i32"), ("bf16", "f32", "f32"),
+     ("complex<f32>", "complex<f64>", "complex<f64>")],
+)  # fmt: skip
+def test_products_of_two_element_types(first: str, second: str, result: str) -> None:
+    executable = shlo_disc.compile(f"""
+    func.func @main(%x: tensor<?x3x{first}>, %y: tensor<3x?x{second}>) -> tensor<?x?x{result}> {{
+      %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+        : (tensor<?x3x{first}>, tensor<3x?x{second}>) -> tensor<?x?x{result}>
+      return %0 : tensor<?x?x{result}>
+    }}""")
+    x = np.arange(-8, 7).reshape(5, 3).astype(numpy_dtype(BY_MLIR[first]))
+    y = np.arange(21).reshape(3, 7).astype(numpy_dtype(BY_MLIR[second]))
+    wide = np.complex128 if "complex" in result else np.float64
+    got = np.asarray(executable(x, y))
+    assert got.dtype == numpy_dtype(BY_MLIR[result])
+    assert got.astype(wide).tolist() == (x.astype(wide) @ y.astype(wide)).tolist()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of
 from shlo_disc.transforms.expand import build
 from shlo_disc.transforms.expand.complex_math import Complex, add, multiply
 from shlo_disc.transforms.expand.reals import Real
@@ -44,7 +44,8 @@ def _short_dot(op: ir.OpView, x: Complex, y: Complex) -> Complex | None:
     ]
     sizes = [dims_of(x.re.value)[axis].constant for axis in sides[0][1]]
     lengths = [size for size in sizes if size is not None]
-    if len(lengths) < len(sizes) or not 0 < math.prod(lengths) <= SHORT:
+    mixed = element_type_of(x.re.value) != element_type_of(y.re.value)
+    if mixed or len(lengths) < len(sizes) or not 0 < math.prod(lengths) <= SHORT:
         return None
     result = dims_of(op.results[0])
     batches = len(sides[0][0])
