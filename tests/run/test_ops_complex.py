@@ -16,7 +16,7 @@ import shlo_disc
 from tests.run.op_check import assert_same, check, compile_function, random_array, run_xla
 
 DTYPES = ("complex64", "complex128")
-SIZES = [{"n": n} for n in (1, 2, 15, 16, 17, 33)]
+SIZES = [{"n": n} for n in (1, 16, 17, 33)]
 LONG = np.clongdouble
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any], float]] = {
@@ -251,4 +251,4 @@ def test_loops_and_branches_carry_complex_numbers() -> None:
     def inputs(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
         return random_array(shape, dtype, seed) if dtype.startswith("complex") else np.array([3, seed % 2], np.int32)
 
-    check(function, [("n, 3", "complex64"), ("2", "int32")], SIZES[2:5], inputs=inputs, ulps=32)
+    check(function, [("n, 3", "complex64"), ("2", "int32")], SIZES[1:3], inputs=inputs, ulps=32)
