@@ -290,6 +290,7 @@ def artifact_header(c: Compilation) -> dict[str, Any]:
         "arguments": [_tensor_row(a) for a in c.signature.arguments],
         "results": [_tensor_row(r) for r in c.signature.results],
         "constants": constants,
+        "calls": lowered.calls,
         **first,
     }
     return {**header, "segments": later} if later else header

@@ -95,7 +95,7 @@ def _as_exported(program: Any, args: Any, kwargs: Any, constraints: Sequence[str
 
 def _import_exported(exported: Any, sizes: Sequence[str], context: ir.Context) -> ImportedProgram:
     jax_program = importlib.import_module(".jax_program", __name__)
-    module = parse_trusted(bytes(exported.mlir_module_serialized), context)
+    module = parse_trusted(jax_program.portable_artifact(exported), context)
     signature, hidden = jax_program.signature_of(exported, sizes)
     check_signature_supported(signature)
     with context, ir.Location.unknown():

@@ -12,10 +12,17 @@ from typing import Any
 import jax
 import numpy as np
 from jax import export
+from jax.extend.mlir import deserialize_portable_artifact, serialize_portable_artifact
+from jax.extend.mlir.dialects.stablehlo import StablehloCompatibilityRequirement as _VERSION
+from jax.extend.mlir.dialects.stablehlo import get_version_from_compatibility_requirement
+from jax.interpreters import mlir as jax_mlir
+from jaxlib.mlir.ir import WalkResult
 
 from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.rules.fft import KINDS
+from shlo_disc.shape_dialect.rules.fft import TARGET as FFT_TARGET
 
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
 from .signature import Signature, TensorSpec
@@ -74,15 +81,30 @@ def _export_with_sizes(
             return _export(traced, ((*specs[0], hidden_specs(sizes, scope)), specs[1]), ()), sizes
 
 
-def _export(jitted: Any, specs: tuple[Any, Any], custom_calls: Sequence[str]) -> export.Exported:
-    """Export with these custom calls allowed.
+def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -> Any:
+    """JAX has no form for transforms whose lengths are symbols; this is ours."""
+    kind = np.int64(KINDS.index(fft_type.name))
+    return jax.ffi.ffi_lowering(FFT_TARGET)(ctx, x, kind=kind, rank=np.int64(len(fft_lengths)))
+
+
+def _export(
+    jitted: Any, specs: tuple[Any, Any], custom_calls: Sequence[str], rules: Sequence[tuple[Any, Any]] = ()
+) -> export.Exported:
+    """Export with these custom calls allowed, and with these lowering rules.
 
     jax.export refuses custom calls that it promises no compatibility for. Which of them can be compiled is decided with
     the rest of the program, where the user's source line is known.
     """
     checks = [export.DisabledSafetyCheck.custom_call(name) for name in custom_calls]
     try:
-        return export.export(jitted, platforms=["cpu"], disabled_checks=checks)(*specs[0], **specs[1])
+        exporter = export.export(
+            jitted, platforms=["cpu"], disabled_checks=checks, _override_lowering_rules=tuple(rules)
+        )
+        return exporter(*specs[0], **specs[1])
+    except NotImplementedError as error:
+        if rules or "fft_length" not in str(error):
+            raise
+        return _export(jitted, specs, custom_calls, [(jax.lax.fft_p, _lower_fft)])
     except ValueError as error:  # the function's own errors keep their traceback
         message = str(error)
         if message.startswith("Cannot solve for values of dimension variables"):
@@ -90,7 +112,24 @@ def _export(jitted: Any, specs: tuple[Any, Any], custom_calls: Sequence[str]) ->
         found = _CUSTOM_CALL.findall(message)
         if custom_calls or not found or not message.startswith("Cannot serialize code with custom calls"):
             raise
-    return _export(jitted, specs, sorted({quoted or plain for quoted, plain in found}))
+    return _export(jitted, specs, sorted({quoted or plain for quoted, plain in found}), rules)
+
+
+def portable_artifact(exported: export.Exported) -> bytes:
+    """The exported module, without the sharding rules that JAX attaches to custom calls in a dialect of their own."""
+    data = bytes(exported.mlir_module_serialized)
+    if b"sdy" not in data:
+        return data
+    with jax_mlir.make_ir_context():
+        module = deserialize_portable_artifact(data)
+        module.operation.walk(_remove_sharding)
+        return serialize_portable_artifact(module, get_version_from_compatibility_requirement(_VERSION.WEEK_4))
+
+
+def _remove_sharding(op: Any) -> Any:
+    for name in [name for name in op.attributes if name.startswith("sdy.")]:
+        del op.attributes[name]
+    return WalkResult.ADVANCE
 
 
 def _is_pair(leaf: Any) -> bool:

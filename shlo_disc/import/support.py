@@ -13,6 +13,7 @@ from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.regions import all_values, called_function, captured, constant_of
 from shlo_disc.shape_dialect.types import dims_of_attr, storage_type
 
+from .library_calls import custom_call_problem, fft_problem
 from .resolve import COLLECTIVES, participants
 from .signature import DTYPES, Signature
 
@@ -95,12 +96,10 @@ def _op_problems(op: ir.OpView) -> list[Unsupported]:
     shown = f"{name} ({label})" if label else name
     if name == "stablehlo.custom_call":
         target = ir.StringAttr(op.attributes["call_target_name"]).value
-        if target == "shape_assertion":
-            reason = _check_assertion(op)
-            return [Unsupported(f"{shown} @{target}", "", where, reason)] if reason else []
-        if "@" + target not in TABLE:
-            return [Unsupported(f"{shown} @{target}", "", where, "this custom call has no lowering")]
         name, shown = "@" + target, f"{shown} @{target}"
+        if name not in TABLE:
+            reason = custom_call_problem(op)
+            return [Unsupported(shown, "", where, reason)] if reason else []
     if name in STRUCTURAL:
         lowered: Collection[str] = DTYPES
     elif name in TABLE and TABLE[name].lowering:
@@ -147,12 +146,6 @@ def _check_constant(op: ir.OpView) -> str | None:
     else:
         inline = isinstance(op.attributes["value"], ir.DenseElementsAttr)
     return None if inline else "a constant whose elements are not in the program has no lowering"
-
-
-def _check_assertion(op: ir.OpView) -> str | None:
-    said = "error_message" in op.attributes and isinstance(op.attributes["error_message"], ir.StringAttr)
-    scalars = op.operands and all(ir.RankedTensorType(v.type).rank == 0 for v in op.operands)
-    return None if scalars and said else "a shape assertion needs scalars and a message"
 
 
 def _check_dot(op: ir.OpView) -> str | None:
@@ -220,6 +213,7 @@ def _check_einsum(op: ir.OpView) -> str | None:
 
 
 _EXTRA_CHECKS = {
+    "@shlo_disc.fft": fft_problem,
     **dict.fromkeys(COLLECTIVES, _check_participants),
     "@ApproxTopK": _check_approx_top_k,
     "@stablehlo.dynamic_approx_top_k": _check_approx_top_k,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.elements import MathLibrary
@@ -36,6 +37,7 @@ from shlo_disc.lowering_cpu.host import (
     write_run,
 )
 from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame
+from shlo_disc.lowering_cpu.library import LibraryCalls
 from shlo_disc.lowering_cpu.loop_kernel import build_loop
 from shlo_disc.lowering_cpu.nonzero_kernel import build_nonzero
 from shlo_disc.lowering_cpu.row_kernel import build_rows
@@ -81,6 +83,7 @@ class LoweredProgram:
     segments: list[LoweredSegment]
     constants: list[bytes]
     launches: list[tuple[str, str]] = field(default_factory=list)
+    calls: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Lowering:
@@ -97,6 +100,7 @@ class Lowering:
         self.launches: list[tuple[str, str]] = []
         self.few_rows_dtypes: set[int] = set()
         self.symbols: list[str] = []
+        self.calls = LibraryCalls()
 
     @cached_property
     def functions(self) -> dict[str, func.FuncOp]:
@@ -136,6 +140,10 @@ class Lowering:
         fusion = self.functions[callee]
         inputs = [places[root(v)] for v in call.operands]
         outputs = [places[r] for r in call.results]
+        if kind_of(fusion) == "library":
+            step, target = self.calls.step(fusion, inputs, outputs)
+            self.launches.append((target, "library"))
+            return [step]
         blas = match_blas(fusion) if callee.startswith("dot") else None
         if blas is not None:
             return self._dot(blas, (inputs[blas.lhs], inputs[blas.rhs], outputs[0]))
@@ -260,7 +268,7 @@ def lower(
             append_text(lowering.target, text, entries)
     if not lowering.target.operation.verify():
         raise CompilerError("lower: the lowered module does not verify")
-    return LoweredProgram(lowering.target, segments, constants, lowering.launches)
+    return LoweredProgram(lowering.target, segments, constants, lowering.launches, lowering.calls.header)
 
 
 def append_text(module: ir.Module, text: str, declarations: Sequence[str]) -> None:

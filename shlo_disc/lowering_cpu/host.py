@@ -220,6 +220,14 @@ class DotCall:
 
 
 @dataclass(frozen=True)
+class LibraryCall:
+    """One call of a library function: its index in the header, and each operand and result with its sizes."""
+
+    index: int
+    tensors: tuple[tuple[Place, tuple[Expr, ...]], ...]
+
+
+@dataclass(frozen=True)
 class Copy:
     """The contents of one buffer to another."""
 
@@ -256,7 +264,10 @@ class ReadSizes:
     positions: tuple[int, ...]
 
 
-Step = Launch | DotCall | Copy | Loop | Branch | ReadSizes
+Step = Launch | DotCall | LibraryCall | Copy | Loop | Branch | ReadSizes
+
+RUNTIME_FUNCTIONS = {"launch": 0, "dot": 1, "call": 3}
+"""The functions of `DiscRuntime` by their field."""
 
 
 @dataclass(frozen=True)
@@ -283,7 +294,7 @@ class RunWriter:
         self.labels = 0
         self.block_words = shared
         self.known: dict[object, str] = {}
-        self.function = {name: self._function(i) for i, name in enumerate(("launch", "dot"))}
+        self.function = {name: self._function(i) for name, i in RUNTIME_FUNCTIONS.items()}
 
     def _op(self, text: str, lines: list[str] | None = None) -> str:
         self.count += 1
@@ -363,6 +374,8 @@ class RunWriter:
                 self._launch(step.kernel, self._filled(values), step.total, step.grain)
             elif isinstance(step, DotCall):
                 self._dot(step)
+            elif isinstance(step, LibraryCall):
+                self._library(step)
             elif isinstance(step, Copy):
                 values = [(self.pointer(step.target), "!llvm.ptr"), (self.pointer(step.source), "!llvm.ptr")]
                 values.append((self.size(step.bytes), "i64"))
@@ -400,6 +413,17 @@ class RunWriter:
                 value = self._op(f"llvm.{'zext' if read.is_unsigned else 'sext'} {value} : {type_} to i64")
             target = self._op(f"llvm.getelementptr {table}[{position}] : (!llvm.ptr) -> !llvm.ptr, i64")
             self.lines.append(f"  llvm.store {value}, {target} : i64, !llvm.ptr")
+
+    def _library(self, call: LibraryCall) -> None:
+        values: list[tuple[str, str]] = []
+        for place, sizes in call.tensors:
+            values.append((self.pointer(place), "!llvm.ptr"))
+            values += [(self.size(size), "i64") for size in sizes]
+        block = self._filled(values)
+        self.lines.append(
+            f"  llvm.call {self.function['call']}(%rt, {self.constant(call.index)}, {block}) "
+            ": !llvm.ptr, (!llvm.ptr, i64, !llvm.ptr) -> ()"
+        )
 
     # ---- loops and branches -----------------------------------------------------------------------------------------
 
@@ -493,4 +517,6 @@ def _block_words(step: Step) -> int:
         return len(step.buffers) + len(step.sizes)
     if isinstance(step, DotCall):
         return len(step.buffers) + len(step.words)
+    if isinstance(step, LibraryCall):
+        return sum(1 + len(sizes) for _, sizes in step.tensors)
     return 3

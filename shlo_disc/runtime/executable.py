@@ -14,7 +14,7 @@ from shlo_disc.errors import ArtifactError, ShapeError
 from . import _native, cpu_features
 from .artifact import Artifact
 from .jax_arrays import jax_converter
-from .native_module import install_blas, install_extension_dtype
+from .native_module import install_blas, install_extension_dtype, install_lapack
 from .tree import LEAF, TreeSpec, call_tree, explain_difference
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class LoadedExecutable:
         self.in_tree, self.out_tree = trees
         self.name: str = header["name"]
         install_blas()
+        if any(call["target"].startswith("lapack_") for call in header.get("calls", ())):
+            install_lapack()
         for array in (*header["arguments"], *header["results"]):
             dtype = BY_NAME.get(array["dtype"])
             if dtype is not None and dtype.is_extension:
@@ -182,8 +184,8 @@ def _check_tables(header: Mapping[str, Any]) -> None:
     """The parts that are read here; the core checks all the rest."""
     if not isinstance(header.get("name"), str):
         raise ArtifactError("header: 'name' is missing")
-    for key, field in (("arguments", "dtype"), ("results", "dtype"), ("symbols", "name")):
-        rows = header.get(key)
+    for key, field in (("arguments", "dtype"), ("results", "dtype"), ("symbols", "name"), ("calls", "target")):
+        rows = header.get(key, [] if key == "calls" else None)
         if not isinstance(rows, list) or not all(isinstance(row, Mapping) and field in row for row in rows):
             raise ArtifactError(f"header: '{key}' is missing or malformed")
     segments = header.get("segments", [])

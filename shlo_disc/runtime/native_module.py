@@ -28,6 +28,28 @@ def install_blas() -> bool:
     return True
 
 
+_LAPACK = {
+    "sdcz": "geev gees gehrd geqp3 geqrf gesdd gesvd getrf gtsv potrf",
+    "sd": "orgqr ormqr syevd sytrd",
+    "cz": "heevd hetrd ungqr unmqr",
+}
+"""The functions of LAPACK that the core calls, by the first letters of their names."""
+
+
+@functools.cache
+def install_lapack() -> bool:
+    """Hands SciPy's LAPACK to the core; False when SciPy is missing: programs that call LAPACK are then refused."""
+    try:
+        from scipy.linalg import cython_blas, cython_lapack
+    except ImportError:
+        return False
+    names = [letter + name for letters, found in _LAPACK.items() for letter in letters for name in found.split()]
+    functions = {name: cython_lapack.__pyx_capi__[name] for name in names}
+    functions |= {name: cython_blas.__pyx_capi__[name] for name in ("strsm", "dtrsm", "ctrsm", "ztrsm")}
+    _native.install_lapack(functions)
+    return True
+
+
 @functools.cache
 def install_extension_dtype(dtype: DType) -> None:
     """Makes a dtype of ml_dtypes known to the core. Raises ImportError when ml_dtypes is missing."""

@@ -4,24 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from jax import numpy as jnp
 
 import shlo_disc
 from shlo_disc.errors import UnsupportedError
-
-F = "float32"
-
-FUNCTIONS = {
-    "fft": (lambda x: jnp.fft.fft(x), ("8", F), "stablehlo.fft"),
-}
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions(name: str) -> None:
-    function, spec, pattern = FUNCTIONS[name]
-    with pytest.raises(UnsupportedError, match=pattern) as caught:
-        shlo_disc.compile(function, args=(spec,))
-    assert caught.value.constructs
 
 
 def text_program(body: str, result: str = "tensor<4xf32>", arguments: str = "%x: tensor<4xf32>") -> str:
@@ -53,12 +38,6 @@ TEXTS = {
 def test_texts(name: str) -> None:
     with pytest.raises((UnsupportedError, shlo_disc.errors.ProgramError)):
         shlo_disc.compile(TEXTS[name])
-
-
-def test_dialects_outside_of_stablehlo() -> None:
-    """JAX attaches sharding rules, in a dialect of their own, to the custom calls of its linear algebra."""
-    with pytest.raises(shlo_disc.errors.DiscError, match="no lowering"):
-        shlo_disc.compile(jnp.linalg.cholesky, args=(("4, 4", F),))
 
 
 def test_all_are_listed_at_once() -> None:

@@ -28,6 +28,8 @@ struct DiscRuntime {
   void (*launch)(const DiscRuntime *, DiscKernel kernel, const int64_t *args, int64_t total, int64_t grain);
   void (*dot)(const DiscRuntime *, const DiscDot *dot);
   void *opaque;
+  /// Runs the program's library call `index`. `words`: for each operand, then for each result, its address and its dims.
+  void (*call)(const DiscRuntime *, int64_t index, const int64_t *words);
 };
 
 /// Fills `words` for one set of symbol values; 0, or 1 + the index of the first check that failed.

@@ -83,6 +83,27 @@ SegmentSpec segment_spec(const nb::dict &dict, size_t results) {
   return spec;
 }
 
+std::vector<CallTensorSpec> call_tensors(const nb::dict &dict, const char *key) {
+  std::vector<CallTensorSpec> specs;
+  for (const nb::dict &entry : field<std::vector<nb::dict>>(dict, key)) {
+    specs.push_back({field<std::string>(entry, "dtype"), field<int64_t>(entry, "rank")});
+    if (specs.back().rank < 0)
+      bad_artifact("header: a tensor of a library call has a negative rank");
+  }
+  return specs;
+}
+
+CallSpec call_spec(const nb::dict &dict) {
+  CallSpec spec{field<std::string>(dict, "target"), call_tensors(dict, "operands"), call_tensors(dict, "results"), {}};
+  for (auto [name, value] : field<nb::dict>(dict, "attributes")) {
+    int64_t number = 0;
+    if (!nb::try_cast<int64_t>(value, number))
+      bad_artifact("header: an attribute of the library call '" + spec.target + "' is not an integer");
+    spec.attributes.emplace_back(nb::cast<std::string>(name), number);
+  }
+  return spec;
+}
+
 Program parse_program(const nb::dict &header) {
   Program program;
   program.name = field<std::string>(header, "name");
@@ -96,6 +117,9 @@ Program parse_program(const nb::dict &header) {
   if (header.contains("segments"))
     for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "segments"))
       program.segments.push_back(segment_spec(entry, 0));
+  if (header.contains("calls"))
+    for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "calls"))
+      program.calls.push_back(call_spec(entry));
   return program;
 }
 

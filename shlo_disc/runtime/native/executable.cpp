@@ -18,7 +18,9 @@ struct LoopContext {
   const int64_t *args;
 };
 
-ThreadPool &pool_of(const DiscRuntime *runtime) { return static_cast<Device *>(runtime->opaque)->pool; }
+const RunContext &context_of(const DiscRuntime *runtime) { return *static_cast<const RunContext *>(runtime->opaque); }
+
+ThreadPool &pool_of(const DiscRuntime *runtime) { return context_of(runtime).device->pool; }
 
 void launch(const DiscRuntime *runtime, DiscKernel kernel, const int64_t *args, int64_t total, int64_t grain) {
   LoopContext context{kernel, args};
@@ -30,6 +32,10 @@ void launch(const DiscRuntime *runtime, DiscKernel kernel, const int64_t *args, 
 }
 
 void dot(const DiscRuntime *runtime, const DiscDot *problem) { run_dot(pool_of(runtime), *problem); }
+
+void library_call(const DiscRuntime *runtime, int64_t index, const int64_t *words) {
+  context_of(runtime).calls[static_cast<size_t>(index)].run(pool_of(runtime), words);
+}
 
 constexpr uintptr_t kConstantAlignment = 64;
 
@@ -48,14 +54,16 @@ Executable::Code::Code(Program given, const std::string &bytes, int64_t memo_byt
 Executable::Executable(std::shared_ptr<Device> device, Program program, const std::string &object,
                        nb::object constants, std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree,
                        ExecutableHooks hooks, int64_t memo_bytes, bool perf_map)
-    : device_(std::move(device)), runtime_{launch, dot, device_.get()}, in_tree_(std::move(in_tree)),
-      out_tree_(std::move(out_tree)), hooks_(std::move(hooks)) {
+    : device_(std::move(device)), context_{device_.get(), {}}, runtime_{launch, dot, &context_, library_call},
+      in_tree_(std::move(in_tree)), out_tree_(std::move(out_tree)), hooks_(std::move(hooks)) {
   if (PyObject_GetBuffer(constants.ptr(), &constants_view_, PyBUF_SIMPLE) != 0)
     throw nb::python_error();
   try {
     program.validate(constants_view_.len);
     if (in_tree_->leaves() != program.arguments.size() || out_tree_->leaves() != program.results.size())
       bad_artifact("header: the trees do not have as many leaves as there are arguments and results");
+    for (const CallSpec &spec : program.calls)
+      context_.calls.push_back({spec, bind_library_function(spec)});
     code_ = std::make_unique<Code>(std::move(program), object, memo_bytes);
     hold_constants(std::move(constants));
     if (perf_map)

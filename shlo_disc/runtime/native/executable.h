@@ -5,6 +5,7 @@
 #include "abi.h"
 #include "arguments.h"
 #include "buffer.h"
+#include "library_call.h"
 #include "memory.h"
 #include "object_code.h"
 #include "plan.h"
@@ -27,6 +28,12 @@ struct Device {
 
   ThreadPool pool;
   std::shared_ptr<Allocator> allocator;
+};
+
+/// What generated code reaches through DiscRuntime::opaque.
+struct RunContext {
+  Device *device;
+  std::vector<BoundCall> calls;
 };
 
 enum class Output { automatic, numpy, jax, buffer };
@@ -93,6 +100,7 @@ private:
   nb::object make_result(DType dtype, const int64_t *shape, size_t rank, std::shared_ptr<Block> block, Output output);
 
   std::shared_ptr<Device> device_;
+  RunContext context_;
   DiscRuntime runtime_;
   std::unique_ptr<Code> code_;
   nb::object constants_owner_;

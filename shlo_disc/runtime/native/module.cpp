@@ -7,6 +7,7 @@
 #include "dot.h"
 #include "error.h"
 #include "executable.h"
+#include "lapack.h"
 #include "object_code.h"
 #include "tree.h"
 #include "without_gil.h"
@@ -81,6 +82,14 @@ void install_blas(nb::handle sgemm, nb::handle dgemm, nb::handle sgemv, nb::hand
                            capsule_address(dgemv));
 }
 
+/// `functions`: name -> capsule.
+void install_lapack(const nb::dict &functions) {
+  std::unordered_map<std::string, void *> addresses;
+  for (auto [name, capsule] : functions)
+    addresses.emplace(nb::cast<std::string>(name), capsule_address(capsule));
+  Lapack::instance().install(std::move(addresses));
+}
+
 /// A dot by the addresses and numbers of its 36 words, in the order of DiscDot; for tests and measurements.
 void dot_words(Device &device, const std::vector<int64_t> &words) {
   DiscDot dot;
@@ -118,6 +127,7 @@ NB_MODULE(_native, module) {
   bind_executable(module);
   bind_code(module);
   module.def("install_blas", &install_blas);
+  module.def("install_lapack", &install_lapack);
   module.def("blas_controls_threads", [] { return Blas::instance().controls_threads(); });
   module.def("set_extension_dtype", [](const std::string &name, nb::handle descr) {
     const DTypeInfo *known = dtype_named(name);

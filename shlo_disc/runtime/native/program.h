@@ -3,6 +3,7 @@
 #pragma once
 
 #include "dtype.h"
+#include "library_call.h"
 
 #include <cstdint>
 #include <optional>
@@ -67,6 +68,7 @@ struct Program {
   std::vector<ArraySpec> results;
   std::vector<ConstantSpec> constants;
   std::vector<SegmentSpec> segments; // at least one
+  std::vector<CallSpec> calls;       // the library calls of all segments, by index
 
   size_t argument_dims = 0; // dims of all arguments together
 

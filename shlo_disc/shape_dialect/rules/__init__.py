@@ -15,7 +15,9 @@ from shlo_disc.shape_dialect.rules import (
     data_movement,
     data_sizes,
     elementwise,
+    fft,
     gathers,
+    linear_algebra,
     older,
     random,
     sorting,
@@ -27,6 +29,8 @@ RULES: dict[str, Rule] = {
     **data_movement.RULES,
     **gathers.RULES,
     **contractions.RULES,
+    **fft.RULES,
+    **linear_algebra.RULES,
     **windows.RULES,
     **random.RULES,
     **sorting.RULES,
@@ -39,7 +43,8 @@ def rule_of(op: ir.OpView) -> Rule:
     """The rule of an op; that of a custom call goes by its target, as `@target`."""
     name = op.operation.name
     if name == "stablehlo.custom_call":
-        name = "@" + ir.StringAttr(op.attributes["call_target_name"]).value
+        target = "@" + ir.StringAttr(op.attributes["call_target_name"]).value
+        return RULES.get(target, RULES[name])
     return RULES[name]
 
 

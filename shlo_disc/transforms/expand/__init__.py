@@ -6,10 +6,12 @@ Types are annotated and shape operands are `disc.shape` when these patterns run,
 
 from __future__ import annotations
 
+from shlo_disc.mlir import ir
 from shlo_disc.transforms.expand import (
     batch_norm,
     bitcast,
     convolution,
+    library_calls,
     map,
     mixed_products,
     older,
@@ -33,4 +35,10 @@ PATTERNS = [
     *top_k.PATTERNS,
 ]
 
-__all__ = ["BODIES", "PATTERNS"]
+
+def expand(module: ir.Module) -> None:
+    """Rewrite what has no kernel of its own, before anything is simplified, in place."""
+    library_calls.expand(module)
+
+
+__all__ = ["BODIES", "PATTERNS", "expand"]

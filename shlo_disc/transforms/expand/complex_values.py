@@ -188,6 +188,19 @@ def _return(d: Decomposition, op: ir.OpView) -> None:
             op.operands[position] = interleave(re.value, im.value)
 
 
+def _library_call(d: Decomposition, op: ir.OpView) -> None:
+    """Library functions read and write buffers, which are interleaved."""
+    operands = [interleave(*(p.value for p in d.parts[v])) if v in d.parts else v for v in op.operands]
+    types = [interleaved_type(r.type) if is_complex(r.type) else r.type for r in op.results]
+    new = _same_op(op, operands, types)
+    for old, result in zip(op.results, new.results, strict=True):
+        if is_complex(old.type):
+            d.parts[old] = _complex(*deinterleave(result))
+        else:
+            old.replace_all_uses_with(result)
+    d.dead.append(op.operation)
+
+
 def _inner_return(d: Decomposition, op: ir.OpView) -> None:
     _same_op(op, d.flat(op.operands), [])
     d.dead.append(op.operation)
@@ -281,6 +294,7 @@ HANDLERS: dict[str, Handler] = {
     "stablehlo.constant": _constant,
     "stablehlo.convert": _convert,
     "stablehlo.convolution": _product,
+    "stablehlo.custom_call": _library_call,
     "stablehlo.dot": _product,
     "stablehlo.dot_general": _product,
     "stablehlo.dynamic_conv": _product,

@@ -256,9 +256,13 @@ def _zero(element: ir.Type) -> ir.Value:
 
 @dataclass
 class ClonedBody:
-    """The region of a cluster that moves data: members and the free ops they read, copied as they are."""
+    """The region of a cluster that moves data: members and the free ops they read, copied as they are.
+
+    With `from_memory`, every operand is loaded from memory: the members are library functions.
+    """
 
     members: list[ir.Operation]
+    from_memory: bool = False
     _mapping: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
     def inputs(self) -> list[tuple[ir.Value, Dims]]:
@@ -281,7 +285,7 @@ class ClonedBody:
 
     def _is_inside(self, op: ir.Operation) -> bool:
         """Whether a free op is copied into the kernel. A reshape of an outside value is a view, outside."""
-        if not is_free(op):
+        if self.from_memory or not is_free(op):
             return False
         return op.name not in RESHAPES or self._reads_member(op.operands[0])
 

@@ -35,8 +35,8 @@ DomainMap = dict[int, int]
 
 
 _OWN_KINDS = frozenset(
-    ("bind", "control", "convolution", "dot", "nonzero", "scan", "scatter", "select_and_scatter", "sort", "top_k",
-     "update")
+    ("bind", "control", "convolution", "dot", "library", "nonzero", "scan", "scatter", "select_and_scatter", "sort",
+     "top_k", "update")
 )  # fmt: skip
 """Kinds of cluster that no op joins."""
 
@@ -56,8 +56,9 @@ class Grouping:
         if op.name == "disc.bind":
             self.graph.bind(op, bound_symbols(op), self.producers(op))
             return
-        if op.name in CONTROL:
-            self.graph.add(self.graph.create("control", ()), op, None, self.producers(op))
+        if op.name in CONTROL or op.name == "stablehlo.custom_call":
+            kind = "control" if op.name in CONTROL else "library"
+            self.graph.add(self.graph.create(kind, ()), op, None, self.producers(op))
             return
         if op.name in ELEMENTWISE:
             self._elementwise(op)

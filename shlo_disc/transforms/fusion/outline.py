@@ -148,7 +148,7 @@ class Outliner:
             self._emit_control(cluster.members[0])
             return
         cluster.members.sort(key=self.position.__getitem__)
-        body: Body = CollapsedBody.create(cluster) or ClonedBody(cluster.members)
+        body: Body = CollapsedBody.create(cluster) or ClonedBody(cluster.members, cluster.kind == "library")
         outputs = self._outputs(cluster)
         self._emit_body(cluster.kind, body, outputs, cluster.members[-1].location, cluster.columns)
 
@@ -170,7 +170,12 @@ class Outliner:
         self.materialized.update({result: result for result in op.results})
 
     def _outputs(self, cluster: Cluster) -> list[ir.Value]:
-        """What the kernel writes. A scatter or sort writes all of its results, a sort a second copy to work in."""
+        """What the kernel writes. A scatter or sort writes all of its results, a sort a second copy to work in.
+
+        A library function writes all of its results too.
+        """
+        if cluster.kind == "library":
+            return list(cluster.members[0].results)
         if cluster.kind not in ("scatter", "sort"):
             return [r for m in cluster.members for r in m.results if self._leaves(r, cluster)]
         results = next(list(m.results) for m in cluster.members if m.name == f"stablehlo.{cluster.kind}")

@@ -23,6 +23,7 @@ PATTERNS = [*data_movement.PATTERNS, *dot.PATTERNS]
 
 def simplify(module: ir.Module, facts: Facts) -> None:
     """Simplify an annotated module in place."""
+    expand.expand(module)
     remove_quantized_types(module)
     materialize_shapes(module, facts)
     _apply(expand.BODIES, module)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calls of library functions: what the artifact's header says of them, and the steps of the host program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shlo_disc.lowering_cpu.host import LibraryCall, Place
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.rules.linear_algebra import entries
+from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.transforms.expand.library_call import MARK
+
+_DTYPES = {"complex<f32>": "c64", "complex<f64>": "c128"}
+
+
+class LibraryCalls:
+    """The library calls of one program, each different one once; `header` is the artifact's list."""
+
+    def __init__(self) -> None:
+        self.header: list[dict[str, Any]] = []
+
+    def step(self, fusion: func.FuncOp, inputs: Sequence[Place], outputs: Sequence[Place]) -> tuple[LibraryCall, str]:
+        """The step for a call of a fusion of kind "library", and the name of the library function."""
+        op = next(iter(fusion.entry_block.operations))
+        arguments = list(fusion.entry_block.arguments)
+        places = [*(inputs[arguments.index(v)] for v in op.operands), *outputs]
+        elements = [str(ir.TypeAttr(a).value) for key in ("disc.operands", "disc.results") for a in op.attributes[key]]
+        dims = [_dims(v, e) for v, e in zip([*op.operands, *op.results], elements, strict=True)]
+        rows = [{"dtype": _dtype(e), "rank": len(d)} for e, d in zip(elements, dims, strict=True)]
+        entry = {
+            "target": ir.StringAttr(op.attributes["call_target_name"]).value,
+            "operands": rows[: len(op.operands)],
+            "results": rows[len(op.operands) :],
+            "attributes": {name: ir.IntegerAttr(a).value for name, a in entries(op.attributes[MARK]).items()},
+        }
+        if entry not in self.header:
+            self.header.append(entry)
+        call = LibraryCall(self.header.index(entry), tuple(zip(places, dims, strict=True)))
+        return call, str(entry["target"])
+
+
+def _dims(value: ir.Value, element: str) -> Dims:
+    """The sizes as the function sees them: complex numbers lie in memory as a last axis of two reals."""
+    dims = dims_of(value)
+    is_pair = element in _DTYPES and str(ir.RankedTensorType(value.type).element_type) not in _DTYPES
+    return dims[:-1] if is_pair else dims
+
+
+def _dtype(element: str) -> str:
+    return _DTYPES.get(element) or (element.replace("ui", "u") if element.startswith("ui") else element)
