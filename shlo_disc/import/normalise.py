@@ -8,7 +8,7 @@ from shlo_disc.mlir import has_chlo, ir, passmanager
 from shlo_disc.shape_dialect.carried import carry_less
 
 from .chlo import legalise_chlo
-from .resolve import resolve
+from .resolve import erase_unused, resolve
 
 NORMALISE = "builtin.module(func.func(stablehlo-legalize-composite-to-call),inline{default-pipeline=},symbol-dce,cse)"
 
@@ -42,6 +42,7 @@ def normalise(module: ir.Module) -> None:
         block = entry.regions[0].blocks[0]
         resolve(block)
         carry_less(block)
+        erase_unused(block)
 
 
 def global_constant_names(module: ir.Module) -> dict[tuple[int, int], str]:

@@ -37,6 +37,11 @@ def resolve(block: ir.Block) -> None:
                 for result, value in zip(op.results, values, strict=True):
                     result.replace_all_uses_with(value)
                 op.operation.erase()
+
+
+def erase_unused(block: ir.Block) -> None:
+    """Erase the tuples and tokens that nothing uses, in a block and the blocks of its loops and branches, in place."""
+    for inner in reversed(list(all_blocks(block))):
         for op in reversed(list(inner.operations)):
             if op.operation.name in _UNUSED and not any(True for r in op.results for _ in r.uses):
                 op.operation.erase()
@@ -101,4 +106,4 @@ def _has_group(op: ir.OpView) -> bool:
     return any(groups) or "source_target_pairs" not in op.attributes
 
 
-__all__ = ["COLLECTIVES", "participants", "resolve"]
+__all__ = ["COLLECTIVES", "erase_unused", "participants", "resolve"]

@@ -3,7 +3,7 @@
 
 Producers pass everything that a loop needs through its carried values, sizes included. A value that the body returns
 as it came is the initial value in every iteration, and the loop can just as well use that from outside. A value that
-nothing depends on but itself is not needed at all.
+nothing depends on but itself is not needed at all, nor is a token: iterations follow each other anyway.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def _remove_from(loop: ir.OpView) -> None:
     removed = [
         i
         for i, (start, argument) in enumerate(zip(loop.operands, body.arguments, strict=True))
-        if start.type == argument.type and (returned[i] in (argument, start) or i not in needed)
+        if start.type == argument.type
+        and (returned[i] in (argument, start) or i not in needed or str(start.type) == "!stablehlo.token")
     ]
     if not removed:
         return

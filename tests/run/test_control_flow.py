@@ -387,6 +387,29 @@ def test_what_nobody_needs_is_not_carried() -> None:
     assert "%iterArg_2 = " not in executable.as_text("import")
 
 
+def test_tokens_are_not_carried() -> None:
+    text = """
+    func.func @main(%k: tensor<i32>) -> tensor<i32> {
+      %start = stablehlo.create_token : !stablehlo.token
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %two = stablehlo.constant dense<2> : tensor<i32>
+      %r:2 = stablehlo.while(%i = %k, %t = %start) : tensor<i32>, !stablehlo.token
+      cond {
+        %p = stablehlo.compare GT, %i, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      } do {
+        %j = stablehlo.subtract %i, %two : tensor<i32>
+        %u = stablehlo.after_all %t, %t : !stablehlo.token
+        stablehlo.return %j, %u : tensor<i32>, !stablehlo.token
+      }
+      %done = stablehlo.after_all %r#1 : !stablehlo.token
+      return %r#0 : tensor<i32>
+    }
+    """
+    executable = shlo_disc.compile(text)
+    assert [int(executable(np.int32(k))) for k in (-3, 0, 1, 4, 5)] == [-3, 0, -1, 0, -1]
+
+
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
 
