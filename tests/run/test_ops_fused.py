@@ -12,7 +12,7 @@ import pytest
 from jax import lax
 from jax import numpy as jnp
 
-from tests.run.op_check import Sizes, Spec, check, dtype_of, random_array
+from tests.run.op_check import WIDTHS, Sizes, Spec, check, dtype_of, random_array, small_integers
 
 ROWS: list[Sizes] = [
     {"b": b, "s": s, "d": d}
@@ -184,3 +184,16 @@ def test_mixed_widths_in_one_kernel() -> None:
 
     specs: list[Spec] = [("s, d", "int8"), ("s, d", "bfloat16"), ("s, d", "float32"), ("s, d", "bool")]
     check(function, specs, ROWS, inputs=inputs, ulps=2)
+
+
+def test_values_read_along_rows_and_columns_are_not_fused_with_what_reads_them() -> None:
+    """`v` is a row's value and a column's in the product; a later op that reads `v` and the sums joins neither."""
+
+    def function(x: Any) -> Any:
+        v = x + x
+        sums = (v[:, None] * v[None, :]).sum(1)
+        larger = jnp.maximum(x, v)
+        both = jnp.maximum(larger, sums)
+        return (larger[:, None] * both[None, :]).sum(1), both
+
+    check(function, [("n", "int32")], [{"n": n} for n in WIDTHS], inputs=small_integers)

@@ -8,7 +8,7 @@ ranks become the same kernel. `ClonedBody` keeps the ops as they are, for cluste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir
@@ -46,6 +46,18 @@ class DomainAccess:
 def member_accesses(op: ir.Operation, axes: tuple[int | None, ...], cluster: Cluster) -> list[DomainAccess] | None:
     """The reads of a member, or None when one does not run along the iteration space."""
     accesses = []
+    for read, reader_axes in member_reads(op, axes, cluster):
+        access = _in_domain(read, reader_axes)
+        if access is None:
+            return None
+        accesses.append(access)
+    return accesses
+
+
+def member_reads(
+    op: ir.Operation, axes: tuple[int | None, ...], cluster: Cluster
+) -> Iterator[tuple[Access, tuple[int | None, ...]]]:
+    """The reads of a member, each with the domain axes that the access's own axes stand for."""
     if op.name == "stablehlo.reduce":
         count = len(op.operands) // 2
         rank = len(dims_of(op.operands[0]))
@@ -54,11 +66,7 @@ def member_accesses(op: ir.Operation, axes: tuple[int | None, ...], cluster: Clu
     else:
         reads = [(v, axes if dims_of(v) else ()) for v in op.operands]
     for value, reader_axes in reads:
-        access = _in_domain(resolve(value, tuple(range(len(reader_axes)))), reader_axes)
-        if access is None:
-            return None
-        accesses.append(access)
-    return accesses
+        yield resolve(value, tuple(range(len(reader_axes)))), reader_axes
 
 
 def _reduce_input_axes(

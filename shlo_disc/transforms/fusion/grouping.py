@@ -27,6 +27,7 @@ from shlo_disc.transforms.fusion.access import (
     operand_accesses,
     resolve,
 )
+from shlo_disc.transforms.fusion.body import member_reads
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 from shlo_disc.transforms.fusion.selection import selecting_sort
 
@@ -195,6 +196,9 @@ class Grouping:
             translation = self._translation(cluster, mapping, other, other_mapping)
             if translation is None or self._moves_reduced_values(cluster, other):
                 continue
+            places = {cluster.number: {a: a for a in range(len(cluster.domain))}, other.number: translation}
+            if not self._reads_in_place(cluster, other, places) or not self._reads_in_place(other, cluster, places):
+                continue
             if self.graph.can_merge(cluster, other):
                 axes = {m: tuple(None if a is None else translation[a] for a in t) for m, t in other.axes.items()}
                 self._take_columns(cluster, other)
@@ -224,6 +228,30 @@ class Grouping:
         if not self._covers(cluster, targets):
             return None
         return {a: (None if t == -1 else t) for a, t in translation.items()}  # type: ignore[misc]
+
+    def _reads_in_place(self, reader: Cluster, source: Cluster, places: dict[int, dict[int, int]]) -> bool:
+        """Whether `reader` reads the values of `source` only where both stand when they are one.
+
+        Ops that move data compute what they read at the index where they read it.
+
+        `places`: for each of the two, by number, the axis that each axis of its domain becomes.
+        """
+        if not self.graph.depends(reader, source):
+            return True
+        computing = (op for op in reader.axes if op.name in ELEMENTWISE or op.name == "stablehlo.reduce")
+        for op in computing:
+            for access, reader_axes in member_reads(op, reader.axes[op], reader):
+                producer = defining_op(access.value)
+                if self._cluster_of(access.value) is not source or producer is None:
+                    continue
+                if access.axes is None or producer not in source.axes:
+                    return False
+                for axis, there in zip(access.axes, source.axes[producer], strict=True):
+                    here = None if axis is None else reader_axes[axis]
+                    if here is not None and there is not None:
+                        if places[reader.number].get(here) != places[source.number].get(there):
+                            return False
+        return True
 
     def _moves_reduced_values(self, cluster: Cluster, other: Cluster) -> bool:
         """Whether the two as one would read, at another index than the row's own, what depends on a reduction.
