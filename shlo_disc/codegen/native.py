@@ -13,6 +13,7 @@ import llvmlite.binding as llvm
 from ..errors import CompilerError
 from .cpu_target import CpuTarget
 from .elf_symbols import undefined_symbols
+from .single_lane_stores import without_single_lane_stores
 
 # What generated code may leave to its loader: LLVM makes calls to these out of copies and fills.
 ALLOWED_EXTERNALS = frozenset(("memcpy", "memmove", "memset", "memcmp"))
@@ -105,7 +106,12 @@ def _optimised(
         if exported is not None:
             internalize(module, exported)
         optimise(module, machine, opt_level)
-        yield module, machine
+        text = without_single_lane_stores(module)
+        if text is None:
+            yield module, machine
+            return
+        with parsed_module(text) as (rewritten, _):
+            yield rewritten, machine
 
 
 def with_target_attributes(ir_text: str, target: CpuTarget) -> str:
