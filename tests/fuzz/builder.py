@@ -134,7 +134,7 @@ class Builder:
 
     def finish(self) -> Program:
         """The program: up to four values that no op uses are its results, and at times others."""
-        made = [r for s in self.steps for r in s.results]
+        made = [r for s in self.steps for r in s.results if r.dtype in DTYPES]
         used = {v for s in self.steps for v in s.operands}
         leaves = [v for v in made if v not in used]
         extra = self.rng.sample(made, min(len(made), self.rng.choice((0, 0, 1, 2))))

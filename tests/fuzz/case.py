@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from tests.fuzz.builder import Builder
+from tests.fuzz.builder import DTYPES, Builder
 from tests.fuzz.families import OPS
 from tests.fuzz.families.random import NOT_INTERPRETED
 from tests.fuzz.program import CARRIED, Program, Sizes, Value
@@ -65,13 +65,17 @@ def program_of(seed: int, favoured: Sequence[str] = ()) -> Program:
         for _ in range(4 * wanted):
             builder.required = []
             OPS[rng.choice(favoured if favoured and rng.random() < 0.5 else every)](builder)
-            if len(builder.steps) >= wanted:
+            if len(builder.steps) >= wanted and any(r.dtype in DTYPES for s in builder.steps for r in s.results):
                 return builder.finish()
 
 
 def random_elements(value: Value, sizes: Sizes, seed: list[int]) -> np.ndarray:
     """An argument's elements, within its range and on its grid."""
     rng = np.random.default_rng(seed)
+    if value.dtype.startswith("complex"):
+        inner = value.dtype[8:-1]
+        parts = [random_elements(Value(inner, value.dims, value.range), sizes, [*seed, i]) for i in range(2)]
+        return np.asarray(parts[0] + 1j * parts[1])
     shape, kind = value.shape(sizes), numpy_dtype(value.dtype)
     r = value.range
     if not is_float(value.dtype):

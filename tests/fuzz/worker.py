@@ -66,6 +66,8 @@ def differences(got: Sequence[np.ndarray], want: Sequence[np.ndarray], errors: S
 def _wrong(a: np.ndarray, b: np.ndarray, error: float) -> np.ndarray:
     if a.dtype.kind in "iub":
         return np.asarray(a != b)
+    if a.dtype.kind == "c":
+        return _wrong(a.real, b.real, error) | _wrong(a.imag, b.imag, error)
     with np.errstate(all="ignore"):
         x, y = a.astype(np.float64), b.astype(np.float64)
         return ~((x == y) | (np.isnan(x) & np.isnan(y)) | (np.abs(x - y) <= error))

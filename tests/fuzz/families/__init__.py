@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.fuzz.builder import Builder
-from tests.fuzz.families import contractions, control, elementwise, gathers, movement, ordering, random, windows
+from tests.fuzz.families import contractions, control, dtypes, elementwise, gathers, movement, ordering, random, windows
 
 OPS: dict[str, Callable[[Builder], bool]] = {
     **elementwise.OPS, **movement.OPS, **contractions.OPS, **gathers.OPS, **control.OPS, **ordering.OPS,
-    **windows.OPS, **random.OPS,
+    **windows.OPS, **random.OPS, **dtypes.OPS,
 }  # fmt: skip
 
 _OLD = "an op of older versions, rewritten into newer ones that are generated"
@@ -20,6 +20,7 @@ WITHOUT = {
     **dict.fromkeys(("broadcast", "torch_index_select", "dot", "einsum", "unary_einsum"), _OLD),
     **dict.fromkeys(("@ApproxTopK", "@stablehlo.dynamic_approx_top_k", "@stablehlo.dynamic_top_k"), _CALL),
     **dict.fromkeys(("@stablehlo.dynamic_reduce_window", "@stablehlo.dynamic_rng_bit_generator"), _CALL),
+    **dict.fromkeys(("batch_norm_grad", "batch_norm_training"), "a variance has no bound on its error in general"),
     "disc.shape": "of the compiler's own making",
 }
 """Ops that are compiled and not generated, and why. Those resolved while a program is read are not asked for."""
