@@ -14,7 +14,9 @@ import argparse
 import collections
 import importlib
 import multiprocessing
+import os
 import sys
+import traceback
 from collections.abc import Iterable, Iterator
 from multiprocessing import connection
 from typing import Any, NamedTuple
@@ -23,7 +25,7 @@ import jax
 import numpy as np
 
 import shlo_disc
-from shlo_disc.errors import UnsupportedError
+from shlo_disc.errors import DiscError, UnsupportedError
 
 BATCHES = (1, 3, 17)
 GOOD = ("ok", "unsupported", "jax")
@@ -72,13 +74,12 @@ def examine(harness: Any, batched: bool) -> Outcome:
         function = jax.vmap(harness.dyn_fun) if batched else harness.dyn_fun
         batch = jax.export.symbolic_shape("b") if batched else ()
         specs = jax.tree.map(lambda a: jax.ShapeDtypeStruct((*batch, *np.shape(a)), np.asarray(a).dtype), args)
-        exported = importlib.import_module("shlo_disc.import.jax_program").export_function(function, specs, {}, ())
         calls = [_stacked(args, n) for n in BATCHES] if batched else [args]
         wanted = [jax.tree.map(np.asarray, jax.jit(function)(*call)) for call in calls]
     except Exception as error:  # whatever JAX raises, it does not come from here
         return Outcome(name, "jax", _first_line(error))
     try:
-        executable = shlo_disc.compile(exported)
+        executable = shlo_disc.compile(function, args=specs)
         for call, want in zip(calls, wanted, strict=True):
             got = jax.tree.map(np.asarray, executable(*jax.tree.map(np.asarray, call)))
             if differ := difference(got, want, harness.group_name):
@@ -87,9 +88,15 @@ def examine(harness: Any, batched: bool) -> Outcome:
         found = error.constructs[0]
         dtype = f" on {found.dtype}" if found.dtype else ""
         return Outcome(name, "unsupported", f"{found.op.split(' (')[0]}{dtype}: {found.reason}")
-    except Exception as error:  # any other is a defect
-        return Outcome(name, "error", f"{type(error).__name__}: {_first_line(error)}")
+    except Exception as error:  # a defect, unless the trace of the function is what fails
+        status = "jax" if _raised_by_jax(error) else "error"
+        return Outcome(name, status, f"{type(error).__name__}: {_first_line(error)}")
     return Outcome(name, "ok", "")
+
+
+def _raised_by_jax(error: Exception) -> bool:
+    frames = traceback.extract_tb(error.__traceback__)
+    return not isinstance(error, DiscError) and f"{os.sep}jax{os.sep}" in frames[-1].filename
 
 
 def difference(got: Any, want: Any, group: str) -> str:

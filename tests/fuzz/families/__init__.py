@@ -21,6 +21,9 @@ WITHOUT = {
     **dict.fromkeys(("@ApproxTopK", "@stablehlo.dynamic_approx_top_k", "@stablehlo.dynamic_top_k"), _CALL),
     **dict.fromkeys(("@stablehlo.dynamic_reduce_window", "@stablehlo.dynamic_rng_bit_generator"), _CALL),
     **dict.fromkeys(("batch_norm_grad", "batch_norm_training"), "a variance has no bound on its error in general"),
+    **dict.fromkeys(
+        ("uniform_dequantize", "uniform_quantize"), "XLA compiles no quantized types; see test_ops_quantized"
+    ),
     "disc.shape": "of the compiler's own making",
 }
 """Ops that are compiled and not generated, and why. Those resolved while a program is read are not asked for."""
