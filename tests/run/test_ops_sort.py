@@ -164,6 +164,19 @@ def test_unique_and_histograms() -> None:
     check(function, [("n", "int32")], SIZES[::2], inputs=small_integers)
 
 
+def test_inside_of_loops_and_branches() -> None:
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        def step(c: jax.Array, _: None) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+            best, places = lax.top_k(jnp.pad(c * 2 + 1, (0, 3)), 3)
+            return c.at[places % c.shape[0]].add(best), (best, places)
+
+        repeated = lax.fori_loop(0, 3, lambda i, c: jnp.sort(c * -1 + i), x)
+        chosen = lax.cond(x[0] > 0, jnp.sort, lambda c: -jnp.sort(-c, descending=True), x)
+        return repeated, lax.scan(step, x, None, length=4)[1], chosen
+
+    check(function, [("n", "float32")], [{"n": n} for n in (3, 4, 16, 17, 100)], ulps=4, floor=1.0)
+
+
 COMPARATOR = """func.func @main(%x: tensor<{shape}xf32>, %y: tensor<{shape}xi32>)
     -> (tensor<{shape}xf32>, tensor<{shape}xi32>) {{
   %r:2 = "stablehlo.sort"(%x, %y) <{{dimension = {axis} : i64, is_stable = {stable}}}> ({{
