@@ -15,6 +15,7 @@ from shlo_disc.errors import (
     ArgumentTypeError,
     ArtifactError,
     CompilerError,
+    CustomCallError,
     DiscError,
     OptionError,
     ProgramError,
@@ -23,6 +24,7 @@ from shlo_disc.errors import (
     UnsupportedError,
 )
 from shlo_disc.options import Options
+from shlo_disc.registry.custom_calls import register_custom_call
 
 if TYPE_CHECKING:
     from shlo_disc.api import compile, jit
@@ -40,6 +42,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "ArgumentTypeError", "ArtifactError", "CompilerError", "DiscError", "Executable", "OptionError", "Options",
-    "ProgramError", "RecompileError", "ShapeError", "UnsupportedError", "compile", "errors", "jit",
+    "ArgumentTypeError", "ArtifactError", "CompilerError", "CustomCallError", "DiscError", "Executable", "OptionError",
+    "Options", "ProgramError", "RecompileError", "ShapeError", "UnsupportedError", "compile", "errors", "jit",
+    "register_custom_call",
 ]  # fmt: skip

@@ -38,6 +38,10 @@ class RecompileError(DiscError, RuntimeError):
     """`shlo_disc.jit(..., compile_once=True)` would have had to compile a second time."""
 
 
+class CustomCallError(DiscError, RuntimeError):
+    """A function that was registered for a custom call reported an error. The program has run; its results are lost."""
+
+
 class CompilerError(DiscError, RuntimeError):
     """A stage produced IR that breaks its own rules. This is a defect of shlo_disc, not of the program."""
 

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which custom calls can be compiled: shape assertions, LAPACK and Fourier transforms."""
+"""Which custom calls can be compiled: shape assertions, LAPACK, Fourier transforms, and what the user registered."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.mlir import ir
+from shlo_disc.registry.custom_calls import find_custom_call
 from shlo_disc.registry.lapack import LAPACK, MATRIX, LapackFunction, LapackTensor
+from shlo_disc.shape_dialect.custom_attributes import attribute_values
 from shlo_disc.shape_dialect.rules.fft import KINDS
 from shlo_disc.shape_dialect.rules.linear_algebra import parameters_of, shape_operands
+
+UNKNOWN = "this custom call has no lowering"
+REGISTER = "register a native function for it with shlo_disc.register_custom_call"
 
 
 def custom_call_problem(op: ir.OpView) -> str | None:
@@ -18,13 +24,33 @@ def custom_call_problem(op: ir.OpView) -> str | None:
         return _assertion_problem(op)
     if target in LAPACK:
         return _lapack_problem(op, LAPACK[target])
-    return "this custom call has no lowering"
+    if find_custom_call(target) is not None:
+        return _registered_problem(op)
+    return UNKNOWN
 
 
 def _assertion_problem(op: ir.OpView) -> str | None:
     said = "error_message" in op.attributes and isinstance(op.attributes["error_message"], ir.StringAttr)
     scalars = op.operands and all(ir.RankedTensorType(v.type).rank == 0 for v in op.operands)
     return None if scalars and said else "a shape assertion needs scalars and a message"
+
+
+# ---- functions that the user registered -----------------------------------------------------------------------------
+
+
+def _registered_problem(op: ir.OpView) -> str | None:
+    values = [*op.operands, *op.results]
+    if any(str(ir.RankedTensorType(v.type).element_type) not in BY_MLIR for v in values):
+        return "a registered function takes tensors of numbers"
+    for key in ("operand_layouts", "result_layouts"):
+        for layout in ir.ArrayAttr(op.attributes[key]) if key in op.attributes else ():
+            order = list(ir.DenseIntElementsAttr(layout))
+            if order != [*range(len(order) - 1, -1, -1)]:
+                return "a registered function takes row-major arrays only; transpose them around the call"
+    for name, attribute in parameters_of(op).items():
+        if attribute_values(attribute) is None:
+            return f"the attribute {name} is no number, string or array of numbers"
+    return None
 
 
 # ---- LAPACK ---------------------------------------------------------------------------------------------------------

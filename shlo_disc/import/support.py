@@ -13,7 +13,7 @@ from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.regions import all_values, called_function, captured, constant_of
 from shlo_disc.shape_dialect.types import dims_of_attr, storage_type
 
-from .library_calls import custom_call_problem, fft_problem
+from .library_calls import REGISTER, UNKNOWN, custom_call_problem, fft_problem
 from .resolve import COLLECTIVES, participants
 from .signature import DTYPES, Signature
 
@@ -99,7 +99,8 @@ def _op_problems(op: ir.OpView) -> list[Unsupported]:
         name, shown = "@" + target, f"{shown} @{target}"
         if name not in TABLE:
             reason = custom_call_problem(op)
-            return [Unsupported(shown, "", where, reason)] if reason else []
+            advice = REGISTER if reason == UNKNOWN else ""
+            return [Unsupported(shown, "", where, reason, advice)] if reason else []
     if name in STRUCTURAL:
         lowered: Collection[str] = DTYPES
     elif name in TABLE and TABLE[name].lowering:

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.lowering_cpu.host import LibraryCall, Place
 from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.custom_attributes import attribute_values
 from shlo_disc.shape_dialect.rules.linear_algebra import entries
 from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.transforms.expand.custom_call import ALIASES, CUSTOM
 from shlo_disc.transforms.expand.library_call import MARK
-
-_DTYPES = {"complex<f32>": "c64", "complex<f64>": "c128"}
 
 
 class LibraryCalls:
@@ -35,6 +36,8 @@ class LibraryCalls:
             "results": rows[len(op.operands) :],
             "attributes": {name: ir.IntegerAttr(a).value for name, a in entries(op.attributes[MARK]).items()},
         }
+        if CUSTOM in op.attributes:
+            entry["custom"] = _custom(op)
         if entry not in self.header:
             self.header.append(entry)
         call = LibraryCall(self.header.index(entry), tuple(zip(places, dims, strict=True)))
@@ -44,9 +47,21 @@ class LibraryCalls:
 def _dims(value: ir.Value, element: str) -> Dims:
     """The sizes as the function sees them: complex numbers lie in memory as a last axis of two reals."""
     dims = dims_of(value)
-    is_pair = element in _DTYPES and str(ir.RankedTensorType(value.type).element_type) not in _DTYPES
+    is_pair = "complex" in element and "complex" not in str(value.type)
     return dims[:-1] if is_pair else dims
 
 
 def _dtype(element: str) -> str:
-    return _DTYPES.get(element) or (element.replace("ui", "u") if element.startswith("ui") else element)
+    return BY_MLIR[element].name
+
+
+def _custom(op: ir.OpView) -> dict[str, Any]:
+    """What a function that the user registered gets besides its arrays."""
+    numbers = list(ir.DenseI64ArrayAttr(op.attributes[ALIASES]))
+    rows = [_attribute(name, value) for name, value in sorted(entries(op.attributes[CUSTOM]).items())]
+    return {"attributes": rows, "aliases": [list(pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)]}
+
+
+def _attribute(name: str, attribute: ir.Attribute) -> dict[str, Any]:
+    dtype, values, is_array = attribute_values(attribute) or ("string", [], False)
+    return {"name": name, "dtype": dtype, "array": is_array, "values": values}

@@ -14,7 +14,7 @@ from shlo_disc.errors import ArtifactError, ShapeError
 from . import _native, cpu_features
 from .artifact import Artifact
 from .jax_arrays import jax_converter
-from .native_module import install_blas, install_extension_dtype, install_lapack
+from .native_module import install_blas, install_custom_call, install_extension_dtype, install_lapack
 from .tree import LEAF, TreeSpec, call_tree, explain_difference
 
 if TYPE_CHECKING:
@@ -72,6 +72,9 @@ class LoadedExecutable:
         install_blas()
         if any(call["target"].startswith("lapack_") for call in header.get("calls", ())):
             install_lapack()
+        for call in header.get("calls", ()):
+            if "custom" in call:
+                install_custom_call(call["target"])
         for array in (*header["arguments"], *header["results"]):
             dtype = BY_NAME.get(array["dtype"])
             if dtype is not None and dtype.is_extension:

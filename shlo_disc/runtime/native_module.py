@@ -7,6 +7,8 @@ import functools
 from typing import Any
 
 from shlo_disc.dtypes import DType, numpy_dtype
+from shlo_disc.errors import ArtifactError
+from shlo_disc.registry.custom_calls import find_custom_call
 
 from . import _native
 from .adapt import adapt_argument
@@ -26,6 +28,17 @@ def install_blas() -> bool:
     functions: dict[str, Any] = cython_blas.__pyx_capi__
     _native.install_blas(*(functions[name] for name in ("sgemm", "dgemm", "sgemv", "dgemv")))
     return True
+
+
+def install_custom_call(name: str) -> None:
+    """Hands a registered function to the core. Raises ArtifactError when there is none of that name."""
+    found = find_custom_call(name)
+    if found is None:
+        raise ArtifactError(
+            f"the program calls {name!r}, which is not registered in this process: "
+            "call shlo_disc.register_custom_call before loading it"
+        )
+    _native.register_custom_call(name, found.address, found.convention == "ffi")
 
 
 _LAPACK = {

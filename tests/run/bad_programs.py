@@ -227,7 +227,8 @@ TEXTS: dict[str, tuple[Any, type[DiscError], str]] = {
         "  return %0, %2 : tensor<?xf32>, tensor<?xcomplex<f32>>\n}",
         UnsupportedError,
         unsupported(
-            "stablehlo.custom_call @f at line 2: this custom call has no lowering",
+            "stablehlo.custom_call @f at line 2: this custom call has no lowering; "
+            "register a native function for it with shlo_disc.register_custom_call",
             f"stablehlo.remainder on complex<f32> at line 4: {NO_DTYPE}",
         ),
     ),

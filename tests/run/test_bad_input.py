@@ -242,8 +242,9 @@ def test_unsupported_jax_ops_are_listed_at_once() -> None:
         ("stablehlo.custom_call (jit(several)/ffi_call) @first_target", line + 3),
         ("stablehlo.custom_call (jit(several)/ffi_call) @second.target", line + 4),
     ]
+    advice = "register a native function for it with shlo_disc.register_custom_call"
     for op, number in expected:
-        assert found[op] == Unsupported(op, "", f"{here}:{number}", "this custom call has no lowering")
+        assert found[op] == Unsupported(op, "", f"{here}:{number}", "this custom call has no lowering", advice)
     assert str(caught.value).startswith(f"{len(found)} unsupported construct(s):\n  - stablehlo.")
 
 

@@ -3,9 +3,13 @@
 #include "error.h"
 #include "executable.h"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+#include <cstdlib>
+#include <cstring>
 
 namespace disc {
 
@@ -93,8 +97,62 @@ std::vector<CallTensorSpec> call_tensors(const nb::dict &dict, const char *key) 
   return specs;
 }
 
+/// Elements as texts, for JSON has neither 64-bit integers nor infinities: integers in decimal, floats as C writes them.
+CallAttribute call_attribute(const nb::dict &dict) {
+  CallAttribute attribute{field<std::string>(dict, "name"), field<std::string>(dict, "dtype"),
+                          field<bool>(dict, "array"), 0, {}};
+  auto values = field<std::vector<std::string>>(dict, "values");
+  if (attribute.dtype == "string") {
+    std::string text = values.empty() ? "" : values.front();
+    attribute.count = static_cast<int64_t>(text.size());
+    attribute.storage.resize(text.size() / sizeof(uint64_t) + 1);
+    std::memcpy(attribute.storage.data(), text.data(), text.size());
+    return attribute;
+  }
+  const DTypeInfo *dtype = dtype_named(attribute.dtype);
+  if (!dtype || dtype->size > 8)
+    bad_artifact("header: the attribute '" + attribute.name + "' has an unknown type");
+  attribute.count = static_cast<int64_t>(values.size());
+  auto size = static_cast<size_t>(dtype->size);
+  attribute.storage.resize((values.size() * size + 7) / 8 + 1);
+  char *target = reinterpret_cast<char *>(attribute.storage.data());
+  for (const std::string &text : values) {
+    if (dtype->dtype == DType::f32) {
+      float value = std::strtof(text.c_str(), nullptr);
+      std::memcpy(target, &value, size);
+    } else if (dtype->dtype == DType::f64) {
+      double value = std::strtod(text.c_str(), nullptr);
+      std::memcpy(target, &value, size);
+    } else { // little-endian: the low bytes come first
+      uint64_t value = text.starts_with('-') ? static_cast<uint64_t>(std::strtoll(text.c_str(), nullptr, 10))
+                                             : std::strtoull(text.c_str(), nullptr, 10);
+      std::memcpy(target, &value, size);
+    }
+    target += size;
+  }
+  return attribute;
+}
+
+CustomSpec custom_spec(const nb::dict &dict, const CallSpec &call) {
+  CustomSpec spec;
+  for (const nb::dict &entry : field<std::vector<nb::dict>>(dict, "attributes"))
+    spec.attributes.push_back(call_attribute(entry));
+  spec.aliases = field<std::vector<std::pair<size_t, size_t>>>(dict, "aliases");
+  for (auto [result, operand] : spec.aliases)
+    if (result + 1 >= call.results.size() || operand >= call.operands.size())
+      bad_artifact("header: an alias of '" + call.target + "' names a tensor that it does not have");
+  return spec;
+}
+
 CallSpec call_spec(const nb::dict &dict) {
-  CallSpec spec{field<std::string>(dict, "target"), call_tensors(dict, "operands"), call_tensors(dict, "results"), {}};
+  CallSpec spec;
+  spec.target = field<std::string>(dict, "target");
+  spec.operands = call_tensors(dict, "operands");
+  spec.results = call_tensors(dict, "results");
+  if (spec.results.empty())
+    bad_artifact("header: a library call has no results");
+  if (dict.contains("custom"))
+    spec.custom = custom_spec(field<nb::dict>(dict, "custom"), spec);
   for (auto [name, value] : field<nb::dict>(dict, "attributes")) {
     int64_t number = 0;
     if (!nb::try_cast<int64_t>(value, number))

@@ -8,7 +8,7 @@
 
 namespace disc {
 
-enum class ErrorKind { artifact, shape, type, allocation, state };
+enum class ErrorKind { artifact, shape, type, allocation, state, custom_call };
 
 class Error : public std::runtime_error {
 public:

@@ -133,8 +133,19 @@ void Executable::run_segments(std::vector<std::shared_ptr<const Plan>> &plans, s
     }
     arenas.push_back(std::make_unique<Block>(device_->allocator, plans[k]->arena_bytes, BlockKind::arena));
     void *arena = buffers[first_arena + k] = arenas.back()->address();
-    without_gil([&] { code_->runs[k](&runtime_, buffers.data(), plans[k]->words.data(), arena); });
+    run_segment(k, buffers.data(), *plans[k], arena);
   }
+}
+
+/// Runs one segment; what a registered function has to say about it becomes an error once it is over.
+void Executable::run_segment(size_t segment, void *const *buffers, const Plan &plan, void *arena) const {
+  std::optional<std::string> failure;
+  without_gil([&] {
+    code_->runs[segment](&runtime_, buffers, plan.words.data(), arena);
+    failure = take_failure();
+  });
+  if (failure)
+    throw Error(ErrorKind::custom_call, *failure);
 }
 
 nb::object Executable::call(const nb::tuple &args, const nb::dict &kwargs, Output output) {
@@ -153,7 +164,7 @@ nb::object Executable::call(const nb::tuple &args, const nb::dict &kwargs, Outpu
     run_segments(plans, results, buffers);
   } else {
     Block arena(device_->allocator, plan->arena_bytes, BlockKind::arena);
-    without_gil([&] { code_->runs.front()(&runtime_, buffers.data(), plan->words.data(), arena.address()); });
+    run_segment(0, buffers.data(), *plan, arena.address());
   }
   if (output == Output::automatic)
     output = arguments.any_jax() ? Output::jax : Output::numpy;

@@ -94,6 +94,7 @@ private:
   std::vector<PyObject *> flatten(const nb::tuple &args, const nb::dict &kwargs, std::vector<nb::object> &owners);
   void allocate_results(size_t segment, const Plan &plan, std::vector<Result> &results,
                         std::vector<void *> &buffers) const;
+  void run_segment(size_t segment, void *const *buffers, const Plan &plan, void *arena) const;
   void run_segments(std::vector<std::shared_ptr<const Plan>> &plans, std::vector<Result> &results,
                     std::vector<void *> &buffers) const;
   nb::object make_results(std::vector<Result> results, Output output);

@@ -37,7 +37,16 @@ struct Entries {
   }
 };
 
+thread_local std::optional<std::string> failure;
+
 } // namespace
+
+void report_failure(std::string message) {
+  if (!failure)
+    failure = std::move(message);
+}
+
+std::optional<std::string> take_failure() { return std::exchange(failure, std::nullopt); }
 
 int64_t CallSpec::attribute(std::string_view name, int64_t otherwise) const {
   for (const auto &[key, value] : attributes)
@@ -100,6 +109,8 @@ void BoundCall::run(ThreadPool &pool, const int64_t *words) const {
 }
 
 std::shared_ptr<const LibraryFunction> bind_library_function(const CallSpec &spec) {
+  if (spec.custom)
+    return bind_custom_call(spec);
   const Builtin *builtin = fft_builtin(spec.target);
   if (!builtin)
     builtin = lapack_builtin(spec.target);

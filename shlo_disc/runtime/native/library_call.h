@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,12 +20,30 @@ struct CallTensorSpec {
   int64_t rank = 0;
 };
 
+/// An attribute for a function that a user registered. A string is `count` elements of dtype "string".
+struct CallAttribute {
+  std::string name;
+  std::string dtype;
+  bool is_array = false;
+  int64_t count = 0;
+  std::vector<uint64_t> storage; // the elements' bytes, aligned; strings end with a zero
+
+  const void *data() const { return storage.data(); }
+};
+
+/// What a call site says of a function that a user registered.
+struct CustomSpec {
+  std::vector<CallAttribute> attributes;            // sorted by name
+  std::vector<std::pair<size_t, size_t>> aliases;   // result, operand: the result starts as a copy of the operand
+};
+
 /// One call site, from the artifact's header.
 struct CallSpec {
   std::string target;
   std::vector<CallTensorSpec> operands;
   std::vector<CallTensorSpec> results; // the last one is the workspace: bytes that nobody reads
   std::vector<std::pair<std::string, int64_t>> attributes;
+  std::optional<CustomSpec> custom; // when the function is one that a user registered
 
   /// The value of an attribute; `otherwise` when the call has none of that name.
   int64_t attribute(std::string_view name, int64_t otherwise = 0) const;
@@ -76,6 +95,24 @@ public:
   virtual ~LibraryFunction() = default;
   virtual void run(const Call &call) const = 0;
 };
+
+/// Says that a library call of this thread's run has failed; the first message counts.
+void report_failure(std::string message);
+
+/// The message of the first failure since the last call; the run that made it is over.
+std::optional<std::string> take_failure();
+
+/// How a registered function is called: ShloDiscCustomCall, or XLA's FFI.
+enum class Convention { c, ffi };
+
+/// Makes a function known, to programs that are loaded from then on.
+void register_custom_call(const std::string &target, void *function, Convention convention);
+
+/// The function registered under the site's target. Throws Error(artifact) when there is none.
+std::shared_ptr<const LibraryFunction> bind_custom_call(const CallSpec &spec);
+
+/// A handler of XLA's FFI. Throws Error(artifact) when it was compiled for another version of the interface.
+std::shared_ptr<const LibraryFunction> bind_ffi_handler(const CallSpec &spec, void *handler);
 
 /// The function for a call site. Throws Error(artifact) when there is none in this process.
 std::shared_ptr<const LibraryFunction> bind_library_function(const CallSpec &spec);

@@ -31,6 +31,8 @@ const char *class_name(ErrorKind kind) {
     return "ShapeError";
   case ErrorKind::type:
     return "ArgumentTypeError";
+  case ErrorKind::custom_call:
+    return "CustomCallError";
   default:
     return nullptr;
   }
@@ -128,6 +130,9 @@ NB_MODULE(_native, module) {
   bind_code(module);
   module.def("install_blas", &install_blas);
   module.def("install_lapack", &install_lapack);
+  module.def("register_custom_call", [](const std::string &target, uintptr_t function, bool is_ffi) {
+    register_custom_call(target, reinterpret_cast<void *>(function), is_ffi ? Convention::ffi : Convention::c);
+  });
   module.def("blas_controls_threads", [] { return Blas::instance().controls_threads(); });
   module.def("set_extension_dtype", [](const std::string &name, nb::handle descr) {
     const DTypeInfo *known = dtype_named(name);

@@ -35,10 +35,14 @@ def library_call(
     results: Sequence[ir.Type],
     parameters: Mapping[str, int],
     workspace: Expr,
+    attributes: Mapping[str, ir.Attribute] | None = None,
 ) -> list[ir.Value]:
-    """Call `target` at the insertion point; returns its results without the workspace."""
+    """Call `target` at the insertion point; returns its results without the workspace.
+
+    `attributes` are further attributes of the op.
+    """
     bytes_type = tensor_type([workspace], ir.IntegerType.get_unsigned(8))
-    attributes = {
+    own = {
         "call_target_name": ir.StringAttr.get(target),
         "api_version": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4),
         MARK: ir.DictAttr.get({name: integer_attr(value) for name, value in parameters.items()}),
@@ -46,6 +50,9 @@ def library_call(
         "disc.results": ir.ArrayAttr.get([ir.TypeAttr.get(element_type_of(t)) for t in [*results, bytes_type]]),
     }
     op = ir.Operation.create(
-        "stablehlo.custom_call", results=[*results, bytes_type], operands=list(operands), attributes=attributes
+        "stablehlo.custom_call",
+        results=[*results, bytes_type],
+        operands=list(operands),
+        attributes={**own, **(attributes or {})},
     )
     return list(op.results)[:-1]

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The functions that users register for custom calls. Knows neither the compiler nor the runtime: both look here."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from shlo_disc.errors import OptionError
+
+CONVENTIONS = ("c", "ffi")
+
+
+@dataclass(frozen=True)
+class CustomCall:
+    """A registered function: where it is and how it is called. `owner` keeps the object alive that was given."""
+
+    address: int
+    convention: str
+    owner: Any
+
+
+_FUNCTION_POINTER: Any = ctypes.CFUNCTYPE(None).__mro__[1]
+"""What all of ctypes' function pointers derive from."""
+
+_registered: dict[str, CustomCall] = {}
+_retired: list[CustomCall] = []
+_lock = threading.Lock()
+
+
+def register_custom_call(name: str, target: Any, *, convention: str | None = None) -> None:
+    """Let programs call a native function as `stablehlo.custom_call @name` (`jax.ffi.ffi_call(name, ...)`).
+
+    target: a ctypes function pointer, an integer address, or a PyCapsule such as `jax.ffi.pycapsule` makes.
+    convention: "c", the plain C signature of `shlo_disc/include/shlo_disc_custom_call.h`; or "ffi", a handler of XLA's
+    FFI. By default PyCapsules are handlers, and all else has the plain signature.
+
+    The function is called natively while a program runs, without Python's lock, from whichever threads run programs,
+    several at once. It gets the arrays as they are at that run, so the sizes of symbolic dimensions are plain numbers,
+    and the attributes of the call. What it reports as an error, the call raises as CustomCallError.
+
+    Register before compiling, and before loading an artifact: artifacts record the names of the functions they call and
+    hold no code of theirs. A name that is registered again stands for the new function in programs that are loaded from
+    then on. What was registered is kept alive until the process ends; code behind a bare address is the caller's to
+    keep. Raises OptionError when `target` or `convention` is neither.
+    """
+    if not isinstance(name, str) or not name:
+        raise OptionError(f"the name of a custom call is a string, not {name!r}")
+    address, is_handler = _address(target)
+    chosen = convention or ("ffi" if is_handler else "c")
+    if chosen not in CONVENTIONS:
+        raise OptionError(f"convention must be one of {', '.join(CONVENTIONS)}, not {convention!r}")
+    with _lock:
+        if name in _registered:
+            _retired.append(_registered[name])
+        _registered[name] = CustomCall(address, chosen, target)
+
+
+def find_custom_call(name: str) -> CustomCall | None:
+    """The function registered under a name."""
+    return _registered.get(name)
+
+
+def _address(target: Any) -> tuple[int, bool]:
+    """Where a function is, and whether it is a handler of XLA's FFI."""
+    if isinstance(target, int) and not isinstance(target, bool):
+        address, is_handler = target, False
+    elif isinstance(target, _FUNCTION_POINTER):
+        address, is_handler = ctypes.cast(target, ctypes.c_void_p).value or 0, False
+    elif type(target).__name__ == "PyCapsule":
+        name = _capsule_function("PyCapsule_GetName", ctypes.c_char_p, (ctypes.py_object,))(target)
+        pointer = _capsule_function("PyCapsule_GetPointer", ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p))
+        address, is_handler = pointer(target, name), True
+    else:
+        raise OptionError(f"a custom call is a ctypes function, an address or a PyCapsule, not {target!r}")
+    if address <= 0:
+        raise OptionError("the address of a custom call is null")
+    return address, is_handler
+
+
+def _capsule_function(name: str, result: Any, arguments: tuple[Any, ...]) -> Any:
+    return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
+
+
+__all__ = ["CustomCall", "find_custom_call", "register_custom_call"]
