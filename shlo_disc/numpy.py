@@ -27,7 +27,7 @@ _requests: Any = importlib.import_module("shlo_disc.import.requested_sizes")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _compiled: dict[Any, Any] = {}
-_compiling = threading.Lock()
+_compiling = threading.RLock()
 
 
 Shapes = Callable[..., tuple[Sequence[str], ...]]

@@ -43,13 +43,24 @@ class SizeRequests:
             raise MoreSizesNeeded
         self._taken += 1
         # What jax.jit has traced before has the sizes that were taken then: every trace after this one is a new one.
-        self._stack.enter_context(_TRACE_CONTEXT(next(_TRACES)))
+        self._stack.enter_context(_new_trace())
         return self._hidden[self._taken - 1]
 
 
 _ACTIVE: ContextVar[SizeRequests | None] = ContextVar("shlo_disc_size_requests", default=None)
-_TRACE_CONTEXT: Any = jax.make_user_context(None)
 _TRACES = itertools.count()
+
+
+@functools.cache
+def _trace_context() -> Any:
+    """Made when it is needed first: it makes JAX forget what it has traced before."""
+    return jax.make_user_context(None)
+
+
+def _new_trace() -> contextlib.AbstractContextManager[Any]:
+    """While this lasts, JAX traces anew what it has traced in another such context, or in none."""
+    context: contextlib.AbstractContextManager[Any] = _trace_context()(next(_TRACES))
+    return context
 
 
 @contextlib.contextmanager
@@ -57,7 +68,7 @@ def tracing(hidden: Sequence[Any]) -> Iterator[None]:
     """While this lasts, traced functions may ask for sizes."""
     with contextlib.ExitStack() as stack:
         if hidden:
-            stack.enter_context(_TRACE_CONTEXT(next(_TRACES)))
+            stack.enter_context(_new_trace())
         token = _ACTIVE.set(SizeRequests(hidden, stack))
         try:
             yield

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -179,6 +181,16 @@ def test_each_call_of_an_inner_jit_has_a_size_of_its_own(spec: str) -> None:
         up, down = run(x)
         np.testing.assert_array_equal(up, x[x > 0])
         np.testing.assert_array_equal(down, -x[x < 0])
+
+
+def test_programs_without_such_sizes_leave_what_jax_has_traced() -> None:
+    text = (
+        "import jax, shlo_disc\ntraces = []\n"
+        "f = jax.jit(lambda x: traces.append(x) or x + 1)\n"
+        "f(1.0)\nshlo_disc.compile(lambda x: x * 2, args=(('b', 'float32'),))\nf(1.0)\nprint(len(traces))"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
 
 
 def test_a_jitted_function_and_names_that_are_taken() -> None:
