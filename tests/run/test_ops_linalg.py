@@ -42,13 +42,14 @@ def near(got: Any, want: Any, factor: float = 8.0) -> None:
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
         a, b = np.asarray(a), np.asarray(b)
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
-        if a.dtype.kind not in "fV":
+        if a.dtype.kind not in "cfV":
             np.testing.assert_array_equal(a, b)
             continue
         order = a.shape[-1] if a.ndim else 1
-        size = np.max(np.abs(b.astype(np.float64)), initial=0.0, where=np.isfinite(b))
+        wide = np.complex128 if a.dtype.kind == "c" else np.float64
+        size = np.max(np.abs(b.astype(wide)), initial=0.0, where=np.isfinite(b))
         tolerance = factor * float(jnp.finfo(a.dtype).eps) * max(order, 1) * max(size, 1e-30)
-        np.testing.assert_allclose(a.astype(np.float64), b.astype(np.float64), rtol=0, atol=tolerance)
+        np.testing.assert_allclose(a.astype(wide), b.astype(wide), rtol=0, atol=tolerance)
 
 
 def check_squares(
@@ -250,6 +251,100 @@ def test_gradients() -> None:
     for b, n in ((1, 1), (3, 8)):
         a = positive((b, n, n), "float64")
         near(executable(a), run_xla(gradient, [a]), 64)
+
+
+# ---- complex matrices -----------------------------------------------------------------------------------------------
+
+COMPLEX = ("complex64", "complex128")
+
+
+def complex_matrices(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray:
+    return (matrices(shape, "float64", seed) + 1j * matrices(shape, "float64", seed + 1)).astype(dtype)
+
+
+def adjoint(a: np.ndarray) -> np.ndarray:
+    return np.conj(np.swapaxes(a, -1, -2))
+
+
+def hermitian(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    a = complex_matrices(shape, "complex128")
+    return (a @ adjoint(a) + shape[-1] * np.eye(shape[-1])).astype(dtype)
+
+
+def unitary(q: np.ndarray) -> None:
+    want = np.broadcast_to(np.eye(q.shape[-1], dtype=q.dtype), (*q.shape[:-2], q.shape[-1], q.shape[-1]))
+    near(adjoint(q) @ q, want, 16)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_complex_factors(dtype: str) -> None:
+    function = lambda a, b: (jnp.linalg.cholesky(a), jnp.linalg.solve(a, b), jnp.linalg.det(a))  # noqa: E731
+    executable = compile_function(function, [("b, n, n", dtype), ("b, n, k", dtype)])
+    for b, n, k in ((1, 1, 1), (3, 6, 2)):
+        a, right = hermitian((b, n, n), dtype), complex_matrices((b, n, k), dtype)
+        near(executable(a, right), run_xla(function, [a, right]), 32)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_complex_qr_and_svd(dtype: str) -> None:
+    function = lambda x: (*jnp.linalg.qr(x), *jnp.linalg.svd(x, full_matrices=False))  # noqa: E731
+    executable = compile_function(function, [("b, m, n", dtype)], constraints=("m >= n",))
+    for shape in ((1, 1, 1), (3, 7, 4), (1, 40, 3)):
+        a = complex_matrices(shape, dtype)
+        q, r, u, values, vt = (np.asarray(x) for x in executable(a))
+        near(product(q, r), a, 32)
+        near(product(u * values[..., None, :], vt), a, 64)
+        near(values, np.linalg.svd(a, compute_uv=False), 32)
+        for factor in (q, u, adjoint(vt)):
+            unitary(factor)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_complex_eigh(dtype: str) -> None:
+    executable = compile_function(jnp.linalg.eigh, [("b, n, n", dtype)])
+    for b, n in ((1, 1), (3, 6), (1, 35)):
+        a = hermitian((b, n, n), dtype)
+        values, vectors = (np.asarray(r) for r in executable(a))
+        near(values, np.linalg.eigvalsh(a), 16)
+        near(product(vectors * values[..., None, :], adjoint(vectors)), a, 32)
+        unitary(vectors)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", *COMPLEX])
+def test_eig(dtype: str) -> None:
+    """Each vector belongs to its value; conjugate pairs of real matrices come unpacked."""
+    executable = compile_function(jnp.linalg.eig, [("b, n, n", dtype)])
+    for b, n in ((1, 1), (3, 6), (1, 31)):
+        a = (complex_matrices if dtype in COMPLEX else matrices)((b, n, n), dtype)
+        values, vectors = (np.asarray(r) for r in executable(a))
+        near(product(a.astype(vectors.dtype), vectors), vectors * values[..., None, :], 64)
+        near(np.linalg.norm(vectors, axis=-2), np.ones((b, n), values.real.dtype), 16)
+        near(np.sum(values, -1), np.trace(a, axis1=-2, axis2=-1).astype(values.dtype), 64)
+
+
+def test_eig_of_what_is_not_finite() -> None:
+    a = matrices((3, 4, 4), "float64")
+    a[1, 2, 2] = np.nan
+    values, vectors = (np.asarray(r) for r in compile_function(jnp.linalg.eig, [("b, n, n", "float64")])(a))
+    assert np.isnan(values[1]).all() and np.isnan(vectors[1]).all()
+    assert np.isfinite(values[[0, 2]]).all()
+
+
+def test_complex_schur_and_triangular_solve() -> None:
+    def function(a: jax.Array, b: jax.Array) -> Any:
+        flags = {"left_side": True, "lower": True}
+        kinds = [{}, {"transpose_a": True}, {"transpose_a": True, "conjugate_a": True}]
+        return lax.linalg.schur(a), [lax.linalg.triangular_solve(a, b, **flags, **k) for k in kinds]
+
+    executable = compile_function(function, [("n, n", "complex128"), ("n, k", "complex128")])
+    for n, k in ((1, 1), (7, 3)):
+        a, b = complex_matrices((n, n), "complex128") + 4 * np.eye(n), complex_matrices((n, k), "complex128", 5)
+        (form, vectors), solved = executable(a, b)
+        near(product(np.asarray(vectors), np.asarray(form), adjoint(np.asarray(vectors))), a, 64)
+        unitary(np.asarray(vectors))
+        lower = np.tril(a)
+        for x, matrix in zip(solved, (lower, lower.T, adjoint(lower)), strict=True):
+            near(product(matrix, np.asarray(x)), b, 64)
 
 
 # ---- StableHLO ------------------------------------------------------------------------------------------------------
