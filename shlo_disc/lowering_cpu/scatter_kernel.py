@@ -3,14 +3,15 @@
 
 The results' buffers hold the operands when the kernel starts; only what it computes itself it writes there first.
 
-Updates that hit the same element are combined in program order. When windows end in the operand's last axis, work is
-divided over that axis: every thread takes a slice of the columns through all updates, so no two threads meet. As in
-XLA, an update whose window does not lie inside the operand is dropped as a whole.
+Updates that hit the same element are combined in program order. Work is divided over an axis that updates and operands
+share, a batch or a window that no index moves: every thread takes a slice of it through all updates, so no two threads
+meet. Where that is the operand's last axis, the slices are worked on in vectors. As in XLA, an update whose window does
+not lie inside the operand is dropped as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shlo_disc.lowering.elements import Elements, Positions
@@ -45,6 +46,7 @@ class ScatterNumbers:
         self.index_targets = list(numbers.scattered_dims_to_operand_dims)
         self.vector_axis = numbers.index_vector_dim
         self.batch = list(zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True))
+        self.is_unique = "unique_indices" in self.op.attributes and self.op.attributes["unique_indices"].value
 
     @property
     def has_columns(self) -> bool:
@@ -54,6 +56,16 @@ class ScatterNumbers:
         last = len(self.operand) - 1
         is_last = self.window_axes[-1] == len(self.update) - 1 and self.window_targets[-1] == last
         return is_last and last not in self.index_targets and self.update[-1] == self.operand[-1]
+
+    def shared_axes(self) -> list[tuple[int, int]]:
+        """Axes of the updates that are axes of the operands, whatever the indices: (update axis, operand axis)."""
+        windows = zip(self.window_axes, self.window_targets, strict=True)
+        batches = ((self.scatter_axes[self.place(axis)], target) for target, axis in self.batch)
+        return [*((a, t) for a, t in windows if t not in self.index_targets), *batches]
+
+    def place(self, indices_axis: int) -> int:
+        """Where an axis of the indices stands among those that are not the vector of components."""
+        return indices_axis - (indices_axis > self.vector_axis)
 
     def window(self, axis: int) -> Expr:
         """The window's size along an operand axis."""
@@ -69,12 +81,8 @@ def build_scatter(frame: Frame) -> tuple[Expr, int]:
     buffers = [frame.output_buffers[frame.outputs.index(r)] for r in op.results]
     work = product(numbers.update) + product(numbers.operand)
     if not numbers.has_columns:
-        elements = frame.elements(1)
-        loop = scf.ForOp(frame.begin, frame.end, index_constant(1), [])
-        with ir.InsertionPoint(loop.body), elements.scope():
-            _scalar_version(frame, elements, op, numbers, buffers)
-            scf.yield_([])
-        return Expr.const(1), max(1, frame.facts.estimate(work))
+        total = _scalar_version(frame, op, numbers, buffers)
+        return total, max(1, frame.facts.estimate(work) // max(1, frame.facts.estimate(total)))
     elements = frame.elements(frame.width())
     if _has_own_operands(frame):
         _copy_columns(frame, elements, op, numbers, buffers)
@@ -88,22 +96,60 @@ def _has_own_operands(frame: Frame) -> bool:
     return -1 in updates_of(frame.fusion)
 
 
-def _scalar_version(
-    frame: Frame, elements: Elements, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]
-) -> None:
-    sizes = [frame.size_of(d) for d in numbers.operand]
+def _scalar_version(frame: Frame, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]) -> Expr:
+    """Element by element, one part of an independent axis a thread; returns that axis' size, or 1 when there is none.
 
-    def copy(indices: list[ir.Value], _: list[ir.Value]) -> list[ir.Value]:
+    An axis of the updates that is an axis of the operands divides both. Where indices are unique, any axis of the
+    updates divides them, provided that the buffers hold the operands already.
+    """
+    elements = frame.elements(1)
+    own = _has_own_operands(frame)
+    pairs = sorted(numbers.shared_axes(), key=lambda pair: -frame.facts.estimate(numbers.operand[pair[1]]))
+    update_axis, operand_axis = pairs[0] if pairs else (None, None)
+    total = Expr.const(1) if operand_axis is None else numbers.operand[operand_axis]
+    if not pairs and numbers.is_unique and numbers.update and not own:
+        update_axis, total = 0, numbers.update[0]
+
+    def copy(indices: list[ir.Value]) -> None:
         _copy(elements, op, tuple(Position(i) for i in indices), buffers)
-        return []
 
-    def update(indices: list[ir.Value], _: list[ir.Value]) -> list[ir.Value]:
+    def update(indices: list[ir.Value]) -> None:
         _combine(frame, elements, op, numbers, tuple(Position(i) for i in indices), buffers)
-        return []
 
-    if _has_own_operands(frame):
-        nest(elements, sizes, [], copy)
-    nest(elements, [frame.size_of(d) for d in numbers.update], [], update)
+    def part() -> None:
+        if own:
+            _nest(frame, elements, numbers.operand, operand_axis, copy)
+        _nest(frame, elements, numbers.update, update_axis, update)
+
+    if update_axis is not None:
+        part()
+        return total
+    loop = scf.ForOp(frame.begin, frame.end, index_constant(1), [])
+    with ir.InsertionPoint(loop.body), elements.scope():
+        part()
+        scf.yield_([])
+    return total
+
+
+def _nest(
+    frame: Frame, elements: Elements, dims: Dims, divided: int | None, body: Callable[[list[ir.Value]], None]
+) -> None:
+    """Loops over `dims`, along the divided axis over the kernel's own range."""
+
+    def level(indices: list[ir.Value]) -> None:
+        axis = len(indices)
+        if axis == len(dims):
+            body(indices)
+            return
+        begin, end = index_constant(0), frame.size_of(dims[axis])
+        if axis == divided:
+            begin, end = frame.begin, arith.minui(frame.end, end)
+        loop = scf.ForOp(begin, end, index_constant(1), [])
+        with ir.InsertionPoint(loop.body), elements.scope():
+            level([*indices, loop.induction_variable])
+            scf.yield_([])
+
+    level([])
 
 
 def _copy_columns(
@@ -187,6 +233,5 @@ def _target(frame: Frame, elements: Elements, numbers: ScatterNumbers, update: P
             offset = update[numbers.window_axes[numbers.window_targets.index(axis)]]
         target.append(elements.math.add(offset, starts[axis]) if axis in starts else offset)
     for axis, indices_axis in numbers.batch:
-        place = indices_axis - (indices_axis > numbers.vector_axis)
-        target[axis] = scatter[place]
+        target[axis] = scatter[numbers.place(indices_axis)]
     return tuple(target), inside

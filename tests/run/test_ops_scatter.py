@@ -192,3 +192,23 @@ def test_several_operands(used: tuple[int, ...]) -> None:
         got = executable(x, y, i, u, w)
         got = got if len(used) > 1 else [got]
         assert all((np.asarray(g) == want[k]).all() for g, k in zip(got, used, strict=True))
+
+
+def test_many_updates_at_once() -> None:
+    """Enough work for several threads: over a batch, over a window's first axis, and over unique indices."""
+
+    def function(x: jax.Array, i: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
+        columns = jnp.arange(y.shape[1]) * 3 % x.shape[1]
+        return (
+            jax.vmap(lambda a, j, b: a.at[j].add(b))(x, i, y),
+            x.at[:, i[0]].add(y),
+            x[0].at[columns].set(y[0], unique_indices=True),
+            (x * 2).at[:, columns[:2]].max(1.0),
+        )
+
+    sizes: list[Sizes] = [
+        {"v": 1, "d": 7, "n": 5},
+        {"v": 300, "d": 1000, "n": 700},
+        {"v": 2, "d": 100_000, "n": 90_000},
+    ]
+    check(function, [("v, d", "float32"), ("v, n", "int32"), ("v, n", "float32")], sizes, inputs=inputs)
