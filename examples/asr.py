@@ -36,7 +36,7 @@ class Config:
 
 
 BASE = Config(layers=12, width=256, heads=4, hidden=1024, bands=80, channels=64, tokens=1000, max_steps=400)
-SMALL = Config(layers=2, width=32, heads=2, hidden=48, bands=12, channels=8, tokens=11, max_steps=33)
+SMALL = Config(layers=1, width=32, heads=2, hidden=48, bands=12, channels=8, tokens=11, max_steps=33)
 
 
 def init(config: Config, seed: int = 0) -> Params:
