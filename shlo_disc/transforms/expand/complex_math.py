@@ -3,6 +3,7 @@
 
 Magnitudes are formed from the ratio of the smaller part to the larger (hypot). Sources: W. Kahan, "Branch cuts for
 complex elementary functions" (tanh, sqrt); R. L. Smith, "Algorithm 116: Complex division"; C99 annex G (infinities).
+A function has the name of the StableHLO op that it is, where there is one.
 """
 
 from __future__ import annotations
