@@ -30,12 +30,7 @@ ASYNCHRONOUS = f"""%f = "stablehlo.async_start"(%x) ({{
 PROGRAMS = {
     "async_done": ASYNCHRONOUS,
     "async_start": ASYNCHRONOUS,
-    "cholesky": f"%m = stablehlo.reshape %x : ({TENSOR}) -> tensor<2x2xf32>\n"
-    "%c = stablehlo.cholesky %m, lower = true : tensor<2x2xf32>\n"
-    f"%r = stablehlo.reshape %c : (tensor<2x2xf32>) -> {TENSOR}",
     "collective_reduce": f"""%r = "stablehlo.collective_reduce"(%x) <{{{REPLICAS}}}> {ADD} : ({TENSOR}) -> {TENSOR}""",
-    "fft": f"%f = stablehlo.fft %x, type = RFFT, length = [4] : ({TENSOR}) -> tensor<3xcomplex<f32>>\n"
-    f"%r = stablehlo.fft %f, type = IRFFT, length = [4] : (tensor<3xcomplex<f32>>) -> {TENSOR}",
     "infeed": f'{AFTER_NOTHING}%r, %u = "stablehlo.infeed"(%t) : (!stablehlo.token) -> ({TENSOR}, !stablehlo.token)',
     "outfeed": f"""{AFTER_NOTHING}%u = "stablehlo.outfeed"(%x, %t) : ({TENSOR}, !stablehlo.token) -> !stablehlo.token
       %r = stablehlo.negate %x : {TENSOR}""",
@@ -54,10 +49,6 @@ PROGRAMS = {
       %q = stablehlo.reduce(%s init: %z) applies stablehlo.add across dimensions = [0]
         : (tensor<?xf32, #stablehlo.bounds<4>>, tensor<f32>) -> tensor<f32>
       %r = stablehlo.broadcast_in_dim %q, dims = [] : (tensor<f32>) -> {TENSOR}""",
-    "triangular_solve": f"""%m = stablehlo.reshape %x : ({TENSOR}) -> tensor<2x2xf32>
-      %s = "stablehlo.triangular_solve"(%m, %m) <{{left_side = true, lower = true, unit_diagonal = false,
-        transpose_a = #stablehlo<transpose NO_TRANSPOSE>}}> : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
-      %r = stablehlo.reshape %s : (tensor<2x2xf32>) -> {TENSOR}""",
 }
 
 

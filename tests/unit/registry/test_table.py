@@ -41,8 +41,9 @@ def test_an_op_has_one_row() -> None:
 def test_a_lowered_row(row: Row) -> None:
     """It says for which types, its tests exist, and the walk over shapes knows it, if it gets that far."""
     assert row.dtypes
-    assert not row.spec or row.dtypes & row.spec
-    assert row.name == "disc.shape" or (ROOT / row.tests).is_file()
+    if row.spec:  # an op of the specification, not one that the compiler makes for itself
+        assert row.dtypes & row.spec
+        assert (ROOT / row.tests).is_file()
     assert row.lowering in ("import", "control") or row.name in RULES or row.name.startswith("@")
 
 
