@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops that a program on one participant needs no code for: collectives, barriers, tuples and tokens.
+"""Ops that a program on one participant needs no code for: collectives, barriers, tuples, tokens and futures.
 
 A program runs on one participant. Where every group of a collective has one member, each member's result is its own
 operand. What remains after this, such as a collective of several participants, is refused by the import check.
@@ -17,14 +17,14 @@ from shlo_disc.shape_dialect.regions import all_blocks
 COLLECTIVES = frozenset(
     "stablehlo." + name
     for name in ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute",
-                 "cross-replica-sum", "partition_id", "reduce_scatter", "replica_id")
+                 "collective_reduce", "cross-replica-sum", "partition_id", "reduce_scatter", "replica_id")
 )  # fmt: skip
 
 _IDENTITY_CALLS = ("LayoutConstraint", "SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding")
 """Custom calls that only say how a value lies on participants or in memory."""
 
-_UNUSED = ("stablehlo.after_all", "stablehlo.create_token", "stablehlo.tuple")
-"""Erased when nothing uses them any more."""
+_UNUSED = ("stablehlo.after_all", "stablehlo.async_start", "stablehlo.create_token", "stablehlo.tuple")
+"""Erased when nothing uses them any more. What an `async_start` does is where its `async_done` was."""
 
 
 def resolve(block: ir.Block) -> None:
@@ -40,7 +40,7 @@ def resolve(block: ir.Block) -> None:
 
 
 def erase_unused(block: ir.Block) -> None:
-    """Erase the tuples and tokens that nothing uses, in a block and the blocks of its loops and branches, in place."""
+    """Erase the tuples, tokens and futures without uses in a block and the blocks of its loops and branches."""
     for inner in reversed(list(all_blocks(block))):
         for op in reversed(list(inner.operations)):
             if op.operation.name in _UNUSED and not any(True for r in op.results for _ in r.uses):
@@ -56,6 +56,8 @@ def _values(op: ir.OpView) -> list[ir.Value] | None:
         source = op.operands[0].owner
         is_known = not isinstance(source, ir.Block) and source.operation.name == "stablehlo.tuple"
         return [source.operands[ir.IntegerAttr(op.attributes["index"]).value]] if is_known else None
+    if name == "stablehlo.async_done":
+        return _done(op)
     if name not in COLLECTIVES or participants(op) > 1:
         return None
     if name in ("stablehlo.partition_id", "stablehlo.replica_id"):
@@ -64,7 +66,22 @@ def _values(op: ir.OpView) -> list[ir.Value] | None:
         return [ir.Operation.create("stablehlo.constant", results=[type_], attributes={"value": zero}).results[0]]
     if not _has_group(op):
         return None
-    return [_cast(v, r.type) for v, r in zip(op.operands, op.results, strict=True)]
+    return [_cast(v, r.type) for v, r in zip(op.operands, op.results, strict=False)]  # a root may follow the operands
+
+
+def _done(op: ir.OpView) -> list[ir.Value] | None:
+    """The results of what was started, which is moved here: nothing runs beside it."""
+    start = op.operands[0].owner
+    if isinstance(start, ir.Block) or start.name != "stablehlo.async_start":
+        return None
+    body = start.regions[0].blocks[0]
+    for argument, operand in zip(body.arguments, start.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    resolve(body)
+    *inner, terminator = body.operations
+    for moved in inner:
+        moved.operation.move_before(op.operation)
+    return list(terminator.operands)
 
 
 def _is_identity_call(op: ir.OpView) -> bool:

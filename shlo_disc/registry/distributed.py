@@ -11,13 +11,14 @@ _TESTS = "tests/run/test_ops_distributed.py"
 ROWS = (
     *rows(
         "import",
-        "all_gather all_reduce all_to_all collective_broadcast collective_permute reduce_scatter",
+        "all_gather all_reduce all_to_all collective_broadcast collective_permute collective_reduce "
+        "reduce_scatter",
         ALL,
         tests=_TESTS,
     ),
     *rows("import", "cross-replica-sum", ALL, tests=_TESTS),
     *rows("import", "partition_id replica_id", {"ui32"}, tests=_TESTS),
-    *refused("async_done async_start collective_reduce", ALL, "this collective has no lowering", "use all_reduce"),
+    *rows("import", "async_done async_start", ALL, tests=_TESTS),
     *refused("infeed outfeed recv send", ALL, "a compiled program has no channel to the host while it runs",
              "pass arguments and return results"),
 )  # fmt: skip

@@ -29,6 +29,7 @@ COLLECTIVES = {
       split_count = 1 : i64, replica_groups = GROUPS}>""",
     "collective_broadcast": '"stablehlo.collective_broadcast"(%x) <{replica_groups = GROUPS}>',
     "collective_permute": '"stablehlo.collective_permute"(%x) <{source_target_pairs = GROUPS}>',
+    "collective_reduce": f'"stablehlo.collective_reduce"(%x) <{{replica_groups = GROUPS}}> {ADD}',
     "cross-replica-sum": '"stablehlo.cross-replica-sum"(%x) {replica_groups = GROUPS}',
 }
 
@@ -46,6 +47,26 @@ def test_one_participant(name: str) -> None:
     groups = "dense<0> : tensor<1x2xi64>" if name == "collective_permute" else "dense<0> : tensor<1x1xi64>"
     for matrix in ("tensor<?x?xf32>", "tensor<3x17xf32>"):
         assert_same(shlo_disc.compile(collective(name, groups, matrix))(x), x)
+
+
+def test_what_is_started_is_done() -> None:
+    matrix = "tensor<?x?xf32>"
+    text = f"""func.func @main(%x: {matrix}) -> {matrix} {{
+      %y = stablehlo.negate %x : {matrix}
+      %f = "stablehlo.async_start"(%y) ({{
+        ^bb0(%c: {matrix}):
+          %d = "stablehlo.all_reduce"(%c) <{{replica_groups = dense<0> : tensor<1x1xi64>}}> {ADD}
+            : ({matrix}) -> {matrix}
+          stablehlo.return %d : {matrix}
+      }}) : ({matrix}) -> !stablehlo.future<{matrix}>
+      %z = stablehlo.add %x, %x : {matrix}
+      %r = "stablehlo.async_done"(%f) : (!stablehlo.future<{matrix}>) -> {matrix}
+      %s = stablehlo.subtract %r, %z : {matrix}
+      return %s : {matrix} }}"""
+    x = random_array((3, 17), "float32")
+    assert_same(shlo_disc.compile(text)(x), -x - 2 * x)
+    with pytest.raises(UnsupportedError, match="2 participants"):
+        shlo_disc.compile(text.replace("dense<0> : tensor<1x1xi64>", "dense<[[0, 1]]> : tensor<1x2xi64>"))
 
 
 @pytest.mark.parametrize("name", sorted(COLLECTIVES.keys() - {"all_to_all"}))

@@ -13,24 +13,9 @@ REFUSED = sorted(row.name for row in TABLE.values() if not row.lowering)
 
 TENSOR = "tensor<4xf32>"
 AFTER_NOTHING = "%t = stablehlo.create_token : !stablehlo.token\n"
-REPLICAS = "replica_groups = dense<0> : tensor<1x1xi64>"
 CHANNEL = "<{channel_handle = #stablehlo.channel_handle<handle = 1, type = %d>, is_host_transfer = true}>"
-ADD = """({
-  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-    %s = stablehlo.add %a, %b : tensor<f32>
-    stablehlo.return %s : tensor<f32>
-})"""
-ASYNCHRONOUS = f"""%f = "stablehlo.async_start"(%x) ({{
-  ^bb0(%c: {TENSOR}):
-    %d = "stablehlo.all_reduce"(%c) <{{{REPLICAS}}}> {ADD} : ({TENSOR}) -> {TENSOR}
-    stablehlo.return %d : {TENSOR}
-}}) : ({TENSOR}) -> !stablehlo.future<{TENSOR}>
-%r = "stablehlo.async_done"(%f) : (!stablehlo.future<{TENSOR}>) -> {TENSOR}"""
 
 PROGRAMS = {
-    "async_done": ASYNCHRONOUS,
-    "async_start": ASYNCHRONOUS,
-    "collective_reduce": f"""%r = "stablehlo.collective_reduce"(%x) <{{{REPLICAS}}}> {ADD} : ({TENSOR}) -> {TENSOR}""",
     "infeed": f'{AFTER_NOTHING}%r, %u = "stablehlo.infeed"(%t) : (!stablehlo.token) -> ({TENSOR}, !stablehlo.token)',
     "outfeed": f"""{AFTER_NOTHING}%u = "stablehlo.outfeed"(%x, %t) : ({TENSOR}, !stablehlo.token) -> !stablehlo.token
       %r = stablehlo.negate %x : {TENSOR}""",
