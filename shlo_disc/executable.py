@@ -24,9 +24,13 @@ class KernelLaunch(NamedTuple):
     kind: str
 
 
-@functools.cache
 def client(threads: int, guard_pages: bool = False) -> Client:
     """The process's client for a thread count; clients share nothing but the machine."""
+    return _client(threads, guard_pages)
+
+
+@functools.cache
+def _client(threads: int, guard_pages: bool) -> Client:
     return Client(threads=threads, guard_pages=guard_pages)
 
 

@@ -256,7 +256,7 @@ class Run:
         launches = iter(self.c.gpu.launches)
         for op in block.operations:
             if op.operation.name == "stablehlo.constant":
-                data = dense_bytes(ir.DenseElementsAttr(op.attributes["value"]), op.results[0].type)
+                data = dense_bytes(op)
                 self.buffers[op.results[0]] = np.frombuffer(data, self._dtype(op.results[0]))
             elif op.operation.name == "func.call":
                 self._launch(op, next(launches))
