@@ -139,14 +139,23 @@ TEXTS: dict[str, tuple[Any, type[DiscError], str]] = {
         ProgramError,
         "stablehlo.add at line 5: the sizes 6 and 5 must be equal and never are",
     ),
-    "a size from data": (
-        "func.func @main(%f: tensor<f32>, %n: tensor<1xi32>) -> tensor<?xf32> {\n"
-        "  %0 = stablehlo.dynamic_broadcast_in_dim %f, %n, dims = [] : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>\n"
-        "  return %0 : tensor<?xf32>\n}",
+    "a size from data in a loop": (
+        "func.func @main(%f: tensor<f32>, %n: tensor<1xi32>) -> tensor<1xi32> {\n"
+        "  %0 = stablehlo.while(%c = %n) : tensor<1xi32> cond {\n"
+        "    %zero = stablehlo.constant dense<false> : tensor<i1>\n"
+        "    stablehlo.return %zero : tensor<i1>\n"
+        "  } do {\n"
+        "    %1 = stablehlo.dynamic_broadcast_in_dim %f, %c, dims = [] : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>\n"
+        "    %2 = stablehlo.get_dimension_size %1, dim = 0 : (tensor<?xf32>) -> tensor<i32>\n"
+        "    %3 = stablehlo.reshape %2 : (tensor<i32>) -> tensor<1xi32>\n"
+        "    stablehlo.return %3 : tensor<1xi32>\n"
+        "  }\n"
+        "  return %0 : tensor<1xi32>\n}",
         UnsupportedError,
         unsupported(
-            "stablehlo.dynamic_broadcast_in_dim at line 2: its size depends on the elements of a tensor, not on the "
-            "sizes of the arguments; compute the size from argument shapes, or pad to a bound"
+            "stablehlo.dynamic_broadcast_in_dim at line 6: its size depends on the elements of a tensor, not on the "
+            "sizes of the arguments; compute the size from argument shapes, or from at most 64 integers outside of "
+            "loops and branches"
         ),
     ),
     "a size that no argument determines": (
