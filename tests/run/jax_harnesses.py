@@ -31,7 +31,8 @@ BATCHES = (1, 3, 17)
 GOOD = ("ok", "unsupported", "jax")
 TIME_LIMIT = 120.0
 
-SUMS = {"conv_general_dilated", "cumlogsumexp", "cumprod", "cumsum", "dot_general", "reduce_sum", "reduce_window_add"}
+SUMS = {"conv_general_dilated", "cumlogsumexp", "cumprod", "cumsum", "dot_general", "fft", "reduce_sum",
+        "reduce_window_add"}  # fmt: skip
 """Groups whose rounding errors are those of the partial sums: here the tolerance is relative to the largest result."""
 
 NOT_UNIQUE = {"eig", "eigh", "qr", "svd", "schur"}

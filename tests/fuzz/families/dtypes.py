@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from shlo_disc.shape_dialect.expr import Expr
 from tests.fuzz.builder import Builder
 from tests.fuzz.families import elementwise
 from tests.fuzz.families.elementwise import BINARY
@@ -99,7 +100,26 @@ def convert(b: Builder) -> bool:
     return through_narrow(b) if b.rng.random() < 0.2 else elementwise.convert(b)
 
 
+def fft(b: Builder) -> bool:
+    """Of the last dimension, forwards or backwards, from real numbers or complex ones."""
+    length = b.rng.choice((1, 2, 3, 4, 5, 8, 15, 16, 17, 30))
+    dims = (*b.dims(b.rng.randint(0, 2)), Expr.const(length))
+    kind, real = b.rng.choice(("FFT", "IFFT", "RFFT")), b.rng.choice(("f32", "f32", "f64"))
+    if not b.fits(dims):
+        return False
+    x = b.argument(real, dims, Range(-2, 2, 1))
+    if kind != "RFFT":
+        y = b.argument(real, dims, Range(-2, 2, 1))
+        b.add("complex", [x, y], f"complex<{real}>", dims, x.range)
+        x = b.pool[-1]
+    most = 4.0 * length if kind != "IFFT" else 4.0
+    found = rounded(real, -most, most, None, ulps=16)
+    last = Expr.const(length // 2 + 1) if kind == "RFFT" else dims[-1]
+    attributes = f"fft_type = #stablehlo<fft_type {kind}>, fft_length = array<i64: {length}>"
+    return found is not None and b.add("fft", [x], f"complex<{real}>", (*dims[:-1], last), found, attributes)
+
+
 OPS: dict[str, Callable[[Builder], bool]] = {
-    "complex": complex_, "convert": convert,
+    "complex": complex_, "convert": convert, "fft": fft,
     "real": functools.partial(part, "real"), "imag": functools.partial(part, "imag"),
 }  # fmt: skip

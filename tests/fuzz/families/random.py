@@ -10,7 +10,7 @@ from tests.fuzz.builder import Builder, generic
 from tests.fuzz.program import Value
 from tests.fuzz.ranges import Range, full
 
-NOT_INTERPRETED = frozenset({"rng_bit_generator", "convolution", "dynamic_conv"})
+NOT_INTERPRETED = frozenset({"rng_bit_generator", "convolution", "dynamic_conv", "fft"})
 """The reference interpreter aborts on these, or takes minutes; XLA alone is the reference."""
 
 
