@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from shlo_disc import codegen
 from shlo_disc.errors import CompilerError, OptionError, ProgramError
 from shlo_disc.lowering_cpu import LoweredProgram, lower
-from shlo_disc.lowering_cpu.host import Check, function_name
+from shlo_disc.lowering_cpu.host_plan import Check, function_name
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_gpu import GpuLoweredProgram, lower_to_gpu, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.mlir import ir

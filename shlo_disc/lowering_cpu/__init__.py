@@ -24,7 +24,6 @@ from shlo_disc.lowering_cpu.few_rows_dot import entry_text, is_few, kernel_text,
 from shlo_disc.lowering_cpu.host import (
     COPY,
     Branch,
-    Check,
     Copy,
     DotCall,
     Launch,
@@ -33,9 +32,9 @@ from shlo_disc.lowering_cpu.host import (
     Segment,
     Step,
     copy_text,
-    write_plan,
     write_run,
 )
+from shlo_disc.lowering_cpu.host_plan import Check, write_plan
 from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame
 from shlo_disc.lowering_cpu.library import LibraryCalls
 from shlo_disc.lowering_cpu.loop_kernel import build_loop

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The planning half of the host program: `disc_plan` computes sizes, checks and offsets.
+
+Straight-line code in the LLVM dialect. All size arithmetic is checked for overflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from shlo_disc.shape_dialect.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Symbol
+from shlo_disc.shape_dialect.facts import Relation
+
+
+@dataclass(frozen=True)
+class Check:
+    """A condition on sizes and the text of its error: `kind` as in the artifact's header."""
+
+    kind: str
+    relation: Relation
+    message: str
+    operands: tuple[Expr, ...] = ()
+
+    def symbols(self) -> set[str]:
+        """The symbols that the condition and its text name."""
+        return {*self.relation.symbols(), *(name for e in self.operands for name in e.symbols())}
+
+
+@dataclass
+class Words:
+    """The plan's words: each expression has one place."""
+
+    fixed: list[Expr]
+    private: dict[Expr, int] = field(default_factory=dict)
+
+    def place(self, size: Expr) -> int:
+        """The word that holds `size`."""
+        if size not in self.private:
+            self.private[size] = len(self.fixed) + len(self.private)
+        return self.private[size]
+
+    @property
+    def count(self) -> int:
+        """How many words a plan has."""
+        return len(self.fixed) + len(self.private)
+
+
+class PlanWriter:
+    """Writes `disc_plan`."""
+
+    def __init__(self, symbols: Sequence[str]):
+        self.lines: list[str] = []
+        self.values: dict[object, str] = {}
+        self.count = 0
+        self.overflow = self._op("llvm.mlir.constant(false) : i1")
+        for position, name in enumerate(symbols):
+            address = self._op(f"llvm.getelementptr %symbols[{position}] : (!llvm.ptr) -> !llvm.ptr, i64")
+            self.values[name] = self._op(f"llvm.load {address} : !llvm.ptr -> i64")
+
+    def _op(self, text: str) -> str:
+        self.count += 1
+        name = f"%v{self.count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def constant(self, number: int) -> str:
+        """An i64 constant."""
+        key = ("constant", number)
+        if key not in self.values:
+            self.values[key] = self._op(f"llvm.mlir.constant({number} : i64) : i64")
+        return self.values[key]
+
+    def _checked(self, operation: str, a: str, b: str) -> str:
+        pair = self._op(f'"llvm.intr.{operation}.with.overflow"({a}, {b}) : (i64, i64) -> !llvm.struct<(i64, i1)>')
+        flag = self._op(f"llvm.extractvalue {pair}[1] : !llvm.struct<(i64, i1)>")
+        self.overflow = self._op(f"llvm.or {self.overflow}, {flag} : i1")
+        return self._op(f"llvm.extractvalue {pair}[0] : !llvm.struct<(i64, i1)>")
+
+    def value(self, e: Expr) -> str:
+        """The value of an expression; sets the overflow flag on the way when it does not fit 64 bits."""
+        if e not in self.values:
+            self.values[e] = self._sum(e)
+        return self.values[e]
+
+    def _sum(self, e: Expr) -> str:
+        if e.constant is not None:
+            return self.constant(e.constant)
+        total: str | None = None
+        for coefficient, monomial in e.terms:
+            term = self._term(coefficient, monomial)
+            total = term if total is None else self._checked("sadd", total, term)
+        return total or self.constant(0)
+
+    def _term(self, coefficient: int, monomial: tuple[tuple[Atom, int], ...]) -> str:
+        factors = [self.atom(a) for a, power in monomial for _ in range(power)]
+        if coefficient != 1 or not factors:
+            factors.insert(0, self.constant(coefficient))
+        result = factors[0]
+        for factor in factors[1:]:
+            result = self._checked("smul", result, factor)
+        return result
+
+    def atom(self, atom: Atom) -> str:
+        """The value of an atom."""
+        if isinstance(atom, Symbol):
+            return self.values[atom.name]
+        if atom not in self.values:
+            operands = [self.value(o) for o in atom.operands]
+            if isinstance(atom, Max | Min):
+                self.values[atom] = self._extremum("smax" if isinstance(atom, Max) else "smin", operands)
+            elif isinstance(atom, FloorDiv | Mod):
+                quotient, remainder = self._floor_divide(*operands)
+                self.values[atom] = quotient if isinstance(atom, FloorDiv) else remainder
+        return self.values[atom]
+
+    def _extremum(self, name: str, operands: list[str]) -> str:
+        result = operands[0]
+        for operand in operands[1:]:
+            result = self._op(f'"llvm.intr.{name}"({result}, {operand}) : (i64, i64) -> i64')
+        return result
+
+    def _floor_divide(self, a: str, b: str) -> tuple[str, str]:
+        """Quotient rounded down and remainder of the divisor's sign; division by zero counts as an overflow."""
+        zero, one = self.constant(0), self.constant(1)
+        is_zero = self._op(f'llvm.icmp "eq" {b}, {zero} : i64')
+        self.overflow = self._op(f"llvm.or {self.overflow}, {is_zero} : i1")
+        divisor = self._op(f"llvm.select {is_zero}, {one}, {b} : i1, i64")
+        quotient = self._op(f"llvm.sdiv {a}, {divisor} : i64")
+        product = self._op(f"llvm.mul {quotient}, {divisor} : i64")
+        rest = self._op(f"llvm.sub {a}, {product} : i64")
+        inexact = self._op(f'llvm.icmp "ne" {rest}, {zero} : i64')
+        signs = self._op(f"llvm.xor {rest}, {divisor} : i64")
+        differ = self._op(f'llvm.icmp "slt" {signs}, {zero} : i64')
+        adjust = self._op(f"llvm.and {inexact}, {differ} : i1")
+        lower = self._op(f"llvm.sub {quotient}, {one} : i64")
+        raised = self._op(f"llvm.add {rest}, {divisor} : i64")
+        return (
+            self._op(f"llvm.select {adjust}, {lower}, {quotient} : i1, i64"),
+            self._op(f"llvm.select {adjust}, {raised}, {rest} : i1, i64"),
+        )
+
+    _PREDICATE = {"==": "eq", "!=": "ne", ">=": "sge", ">": "sgt", "<=": "sle", "<": "slt"}
+
+    def failed(self, relation: Relation) -> str:
+        """1 when the relation does not hold."""
+        a, b = self.value(relation.lhs), self.value(relation.rhs)
+        holds = self._op(f'llvm.icmp "{self._PREDICATE[relation.operator]}" {a}, {b} : i64')
+        true = self._op("llvm.mlir.constant(true) : i1")
+        return self._op(f"llvm.xor {holds}, {true} : i1")
+
+    def store(self, word: int, value: str) -> None:
+        """words[word] = value."""
+        address = self._op(f"llvm.getelementptr %words[{word}] : (!llvm.ptr) -> !llvm.ptr, i64")
+        self.lines.append(f"  llvm.store {value}, {address} : i64, !llvm.ptr")
+
+
+def function_name(stem: str, segment: int) -> str:
+    """`disc_plan` or `disc_run` of the first segment, `disc_plan_1` of the second."""
+    return f"{stem}_{segment}" if segment else stem
+
+
+def write_plan(symbols: Sequence[str], checks: Sequence[Check], words: Words, segment: int = 0) -> str:
+    """The text of `disc_plan`. The last check of the header is the overflow check."""
+    writer = PlanWriter(symbols)
+    zero = writer.constant(0)
+    code = zero
+    for number, check in enumerate(checks):
+        failed = writer.failed(check.relation)
+        first = writer._op(f'llvm.icmp "eq" {code}, {zero} : i64')
+        both = writer._op(f"llvm.and {first}, {failed} : i1")
+        code = writer._op(f"llvm.select {both}, {writer.constant(number + 1)}, {code} : i1, i64")
+    for position, size in [*enumerate(words.fixed), *((p, e) for e, p in words.private.items())]:
+        writer.store(position, writer.value(size))
+    first = writer._op(f'llvm.icmp "eq" {code}, {zero} : i64')
+    both = writer._op(f"llvm.and {first}, {writer.overflow} : i1")
+    code = writer._op(f"llvm.select {both}, {writer.constant(len(checks) + 1)}, {code} : i1, i64")
+    body = "\n".join(writer.lines)
+    return (
+        f"llvm.func @{function_name('disc_plan', segment)}(%symbols: !llvm.ptr, %words: !llvm.ptr) -> i64 {{\n"
+        f"{body}\n  llvm.return {code} : i64\n}}"
+    )
