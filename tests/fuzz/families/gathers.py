@@ -58,7 +58,8 @@ def gather(b: Builder, dynamic: bool) -> bool:
         p.op("dynamic_gather", [*names, p.shape(taken)], [*types, f"tensor<{x.rank}xi32>"], made, [p.type(result)],
              numbers)  # fmt: skip
 
-    b.required += [d - t for d, t in zip(x.dims, taken, strict=True) if d != t]
+    # Along the axis itself nothing is required: without indices there is nothing to read.
+    b.required += [d - t for a, (d, t) in enumerate(zip(x.dims, taken, strict=True)) if d != t and a != axis]
     return b.add_results("dynamic_gather" if dynamic else "gather", [x, places], [result], render)
 
 
