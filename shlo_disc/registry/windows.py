@@ -19,7 +19,6 @@ ROWS = (
         "expand",
         "batch_norm_grad batch_norm_inference batch_norm_training",
         FLOAT | NARROW_FLOAT,
-        spec=FLOAT | NARROW_FLOAT | COMPLEX,
         tests="tests/run/test_ops_batch_norm.py",
     ),
 )
