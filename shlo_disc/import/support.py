@@ -224,6 +224,7 @@ _EXTRA_CHECKS = {
     "stablehlo.convolution": _check_dot,
     "stablehlo.dot_general": _check_dot,
     "stablehlo.dynamic_conv": _check_dot,
+    "stablehlo.einsum": _check_einsum,
     "stablehlo.map": _check_map,
     "stablehlo.reduce": _check_body,
     "stablehlo.reduce_window": _check_body,
