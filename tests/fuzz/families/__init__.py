@@ -21,14 +21,12 @@ WITHOUT = {
     **dict.fromkeys(("@ApproxTopK", "@stablehlo.dynamic_approx_top_k", "@stablehlo.dynamic_top_k"), _CALL),
     **dict.fromkeys(("@stablehlo.dynamic_reduce_window", "@stablehlo.dynamic_rng_bit_generator"), _CALL),
     **dict.fromkeys(("batch_norm_grad", "batch_norm_training"), "a variance has no bound on its error in general"),
-    **dict.fromkeys(("fft", "@shlo_disc.fft"), "its error grows with the length; see test_ops_fft"),
     **dict.fromkeys(
         ("cholesky", "triangular_solve"), "a random matrix may be near a singular one; see test_ops_linalg"
     ),
     **dict.fromkeys(
         ("uniform_dequantize", "uniform_quantize"), "XLA compiles no quantized types; see test_ops_quantized"
     ),
-    **dict.fromkeys(("cholesky", "triangular_solve"), "their errors depend on the condition of the matrix"),
     **dict.fromkeys(("disc.shape", "@shlo_disc.fft"), "of the compiler's own making"),
 }
 """Ops that are compiled and not generated, and why. Those resolved while a program is read are not asked for."""

@@ -194,7 +194,7 @@ def real_dynamic_slice(b: Builder) -> bool:
     for dim in x.dims:
         start = Expr.const(b.rng.choice((0, 0, 0, 1)))
         limit = b.rng.choice((dim, dim, dim - 1, dim // 2 + start, Expr.minimum(dim, Expr.symbol(b.symbols[0]))))
-        if any(not 0 <= s <= e for s, e in zip(b.at(start), b.at(limit), strict=True)):
+        if any(not 0 <= s <= e <= d for s, e, d in zip(b.at(start), b.at(limit), b.at(dim), strict=True)):
             start, limit = Expr.const(0), dim
         starts.append(start)
         limits.append(limit)
