@@ -18,7 +18,7 @@ DIMS = "b, s"
 
 @dataclass(frozen=True)
 class Config:
-    """Sizes of the language model. `max_length` bounds the symbol s."""
+    """Sizes of the transformer. `max_length` bounds the symbol s."""
 
     layers: int
     width: int
