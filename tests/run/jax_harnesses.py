@@ -49,9 +49,9 @@ class Outcome(NamedTuple):
 
 def harnesses() -> list[Any]:
     """All that JAX itself runs on a CPU, in its order. Needs absl, which JAX's test utilities import."""
-    jax.config.update("jax_enable_x64", True)
-    module = importlib.import_module("jax._src.internal_test_util.test_harnesses")
-    return [h for h in module.all_harnesses if h.filter("cpu")]
+    with jax.enable_x64(True):
+        module = importlib.import_module("jax._src.internal_test_util.test_harnesses")
+        return [h for h in module.all_harnesses if h.filter("cpu")]
 
 
 def sample(stride: int) -> list[int]:
@@ -69,6 +69,11 @@ def sample(stride: int) -> list[int]:
 
 def examine(harness: Any, batched: bool) -> Outcome:
     """Compile and run one harness and compare with `jax.jit`."""
+    with jax.enable_x64(True):
+        return _examine(harness, batched)
+
+
+def _examine(harness: Any, batched: bool) -> Outcome:
     name = harness.fullname
     try:
         args = harness.dyn_args_maker(np.random.RandomState(7))

@@ -62,10 +62,14 @@ class MemoryPlan:
     buffers: dict[ir.Value, Buffer] = field(default_factory=dict)
     slots: list[Slot] = field(default_factory=list)
 
-    def offset(self, slot: Slot) -> Expr:
-        """The offset of a slot in its arena, in bytes."""
-        before = self.slots[: self.slots.index(slot)]
-        return sum((s.size for s in before if s.segment == slot.segment), Expr.const(0))
+    def offsets(self) -> dict[Slot, Expr]:
+        """The offset of every slot in its arena, in bytes."""
+        found: dict[Slot, Expr] = {}
+        ends: dict[int, Expr] = {}
+        for slot in self.slots:
+            found[slot] = ends.get(slot.segment, Expr.const(0))
+            ends[slot.segment] = found[slot] + slot.size
+        return found
 
     def arena_bytes(self, segment: int = 0) -> Expr:
         """The size of a segment's arena in bytes."""
@@ -219,9 +223,12 @@ class Planner:
 
     def _free_slot(self, size: Expr, position: int) -> Slot | None:
         free = [s for s in self.plan.slots if s.until < position]
-        fitting = [s for s in free if self.facts.prove(Relation.ge(s.size, size)) is True]
-        if fitting:
-            return min(fitting, key=lambda s: self.facts.estimate(s.size))
+        wanted = self.facts.estimate(size)
+        estimates = [(self.facts.estimate(s.size), s) for s in free]
+        # Proofs are dear: the smallest slot that may fit comes first, and one that is smaller at a likely shape never.
+        for estimate, slot in sorted(estimates, key=lambda pair: pair[0]):
+            if estimate >= wanted and self.facts.prove(Relation.ge(slot.size, size)) is True:
+                return slot
         free = [s for s in free if s.segment == self.segment]
         if not free:
             return None
@@ -243,9 +250,10 @@ def plan_memory(module: ir.Module, facts: Facts) -> MemoryPlan:
         if op.operation.name == "func.func"
     }
     plan = Planner(block, facts, functions).run()
+    offsets = {slot: str(offset) for slot, offset in plan.offsets().items()}
     for op in (op for inner in all_blocks(block) for op in inner.operations):
         if op.operation.name in CONTROL | {"func.call"}:
-            entries = [_entry(plan, plan.buffers[r]) for r in op.results]
+            entries = [_entry(plan.buffers[r], offsets) for r in op.results]
             op.attributes["disc.buffers"] = ir.ArrayAttr.get(entries)
     last = max([0, *symbol_segments(module).values()])
     arenas = [ir.StringAttr.get(str(plan.arena_bytes(k))) for k in range(last + 1)]
@@ -260,11 +268,11 @@ def arenas_of(module: ir.Operation) -> list[Expr]:
     return [parse_dim(ir.StringAttr(text).value) for text in texts]
 
 
-def _entry(plan: MemoryPlan, buffer: Buffer) -> ir.Attribute:
+def _entry(buffer: Buffer, offsets: dict[Slot, str]) -> ir.Attribute:
     text = ir.StringAttr.get
     if buffer.slot is None:
         return ir.DictAttr.get({"space": text("result"), "index": integer_attr(buffer.result or 0)})
-    offset, size = text(str(plan.offset(buffer.slot))), text(str(buffer.bytes))
+    offset, size = text(offsets[buffer.slot]), text(str(buffer.bytes))
     entry: dict[str, ir.Attribute] = {"space": text("arena"), "offset": offset, "bytes": size}
     if buffer.slot.segment:
         entry["segment"] = integer_attr(buffer.slot.segment)
