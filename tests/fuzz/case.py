@@ -66,7 +66,10 @@ def program_of(seed: int, favoured: Sequence[str] = ()) -> Program:
             builder.required = []
             OPS[rng.choice(favoured if favoured and rng.random() < 0.5 else every)](builder)
             if len(builder.steps) >= wanted and any(r.dtype in DTYPES for s in builder.steps for r in s.results):
-                return builder.finish()
+                program = builder.finish()
+                if program.results:
+                    return program
+                break  # all that could be returned is read by what cannot be
 
 
 def random_elements(value: Value, sizes: Sizes, seed: list[int]) -> np.ndarray:
