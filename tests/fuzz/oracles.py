@@ -36,7 +36,7 @@ def run_xla(text: str, arrays: Sequence[np.ndarray]) -> list[np.ndarray] | None:
             loaded = backend.compile_and_load(text, backend.local_devices()[:1], options)
         except jax.errors.JaxRuntimeError:
             return None
-        return [np.asarray(r) for r in loaded.execute([jax.numpy.asarray(a) for a in arrays])]
+        return [np.asarray(r) for r in loaded.execute([jax.device_put(a) for a in arrays])]
 
 
 class Interpreter:

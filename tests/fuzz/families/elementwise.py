@@ -191,10 +191,25 @@ def _dtypes(op: str) -> tuple[str, ...]:
     return (*floats, *integers, *(["i1"] if op == "not" else []))
 
 
+_KEEP_SIGN = {"broadcast_in_dim", "convert", "dynamic_broadcast_in_dim", "dynamic_reshape", "reshape", "transpose"}
+
+
+def is_wrapping_square(b: Builder, value: Value) -> bool:
+    """Whether an integer x*x may wrap around. XLA takes it for non-negative all the same, and drops an abs of it."""
+    step = next((s for s in b.steps if value in s.results), None)
+    if step is None:
+        return False
+    if step.op == "multiply":
+        return step.operands[0] is step.operands[1] and not is_float(value.dtype) and value.range == full(value.dtype)
+    return step.op in _KEEP_SIGN and is_wrapping_square(b, step.operands[0])
+
+
 def unary(op: str, b: Builder) -> bool:
     """Any op of one operand and one dtype."""
 
     def rule(value: Value) -> Range | None:
+        if op == "abs" and is_wrapping_square(b, value):
+            return None
         rules = UNARY_FLOAT if is_float(value.dtype) else UNARY_INTEGER
         return rules[op](value.dtype, value.range)
 

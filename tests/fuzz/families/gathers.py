@@ -9,14 +9,14 @@ from shlo_disc.shape_dialect.expr import Expr
 from tests.fuzz.builder import FLOATS, INTEGERS, Builder, array
 from tests.fuzz.families.contractions import combiner, reduced
 from tests.fuzz.families.elementwise import union
-from tests.fuzz.families.movement import is_static, least
+from tests.fuzz.families.movement import index_dtype, is_static, least
 from tests.fuzz.program import Dims, Printer, Value
 from tests.fuzz.ranges import Range, is_float
 
 
-def indices(b: Builder, dims: Dims) -> Value:
+def indices(b: Builder, dims: Dims, axis: Expr) -> Value:
     """Integers of any value, mostly near those of an axis."""
-    dtype = b.rng.choice(("i32", "i32", "i64", "ui32", "i8"))
+    dtype = index_dtype(b, (axis,))
     range_ = None if dtype != "ui32" and b.rng.random() < 0.2 else Range(0, 9) if dtype == "ui32" else Range(-3, 20)
     return b.like(Value(dtype, dims, Range(0, 9)), lambda v: v.range.hi < 2**31, range_)
 
@@ -29,7 +29,7 @@ def gather(b: Builder, dynamic: bool) -> bool:
     place_dims = list(b.dims(b.rng.choice((0, 1, 1, 2))))
     if batch is not None:
         place_dims.insert(0, x.dims[batch])
-    places = indices(b, tuple(place_dims))
+    places = indices(b, tuple(place_dims), x.dims[axis])
     taken: list[Expr] = []
     for a, dim in enumerate(x.dims):
         part = Expr.const(b.rng.randint(0, least(b, dim))) if b.rng.random() < 0.3 else dim
@@ -70,7 +70,7 @@ def scatter(b: Builder) -> bool:
         return False
     axis = b.rng.randrange(x.rank)
     place_dims = b.dims(b.rng.choice((0, 1, 1, 2)))
-    places = indices(b, place_dims)
+    places = indices(b, place_dims, x.dims[axis])
     window = [d for a, d in enumerate(x.dims) if a != axis]
     rank = len(window) + len(place_dims)
     offset = sorted(b.rng.sample(range(rank), len(window)))

@@ -218,14 +218,18 @@ def real_dynamic_slice(b: Builder) -> bool:
     return b.add_results("real_dynamic_slice", [x], [result], render)
 
 
-def index_scalars(b: Builder, count: int) -> list[Value]:
-    """Integer scalars of one dtype, of any value: indices are clamped."""
-    dtype = b.rng.choice(("i32", "i32", "i64", "ui32", "i8"))
+def index_dtype(b: Builder, dims: Dims) -> str:
+    """A dtype of indices into these sizes. XLA clamps in it, so it must hold them."""
+    dtype: str = b.rng.choice(("i32", "i32", "i64", "ui32", "i8"))
+    return "i32" if dtype == "i8" and max(max(b.at(d)) for d in dims) > full(dtype).hi else dtype
+
+
+def index_scalars(b: Builder, dims: Dims) -> list[Value]:
+    """Integer scalars of one dtype, one for each size, of any value: indices are clamped."""
+    dtype = index_dtype(b, dims)
     small = Range(0, 40) if dtype == "ui32" else None  # the interpreter reads large ones as negative
     found = [v for v in b.pool if v.dtype == dtype and not v.rank and v.range.hi < 2**31]
-    return [
-        b.rng.choice(found) if found and b.rng.random() < 0.6 else b.argument(dtype, (), small) for _ in range(count)
-    ]
+    return [b.rng.choice(found) if found and b.rng.random() < 0.6 else b.argument(dtype, (), small) for _ in dims]
 
 
 def dynamic_slice(b: Builder) -> bool:
@@ -233,7 +237,7 @@ def dynamic_slice(b: Builder) -> bool:
     x = b.pick(least_rank=1)
     sizes = [b.rng.randint(0, least(b, d)) if b.rng.random() < 0.5 else least(b, d) for d in x.dims]
     b.required += [d - size for d, size in zip(x.dims, sizes, strict=True) if d.constant is None]
-    operands = [x, *index_scalars(b, x.rank)]
+    operands = [x, *index_scalars(b, x.dims)]
     dims = [Expr.const(size) for size in sizes]
     return b.add("dynamic_slice", operands, x.dtype, dims, x.range, f"slice_sizes = {array(sizes)}")
 
@@ -244,7 +248,7 @@ def dynamic_update_slice(b: Builder) -> bool:
     dims = tuple(b.rng.choice((d, d, d // 2, Expr.const(b.rng.randint(0, least(b, d))))) for d in x.dims)
     update = b.like(Value(x.dtype, dims, x.range))
     b.required += [d - u for d, u in zip(x.dims, dims, strict=True) if d != u]
-    operands = [x, update, *index_scalars(b, x.rank)]
+    operands = [x, update, *index_scalars(b, x.dims)]
     return b.add("dynamic_update_slice", operands, x.dtype, x.dims, union(x.range, update.range))
 
 
