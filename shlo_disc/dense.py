@@ -26,7 +26,7 @@ def array_of(constant: ir.OpView | ir.Operation) -> np.ndarray:
     if known is None:
         raise ProgramError(f"no arrays hold elements of the type {tensor.element_type}")
     dtype = numpy_dtype(known)
-    text = constant.operation.get_asm()
+    text = constant.operation.get_asm(use_local_scope=True)
     start = text.index("dense<") + len("dense<")
     elements = text[start : text.index(">", start)]
     if elements.startswith('"0x'):

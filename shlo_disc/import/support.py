@@ -143,7 +143,7 @@ def _foreign_dtypes(values: Sequence[ir.Value], lowered: Collection[str], quanti
 
 def _check_constant(op: ir.OpView) -> str | None:
     if isinstance(ir.RankedTensorType(op.results[0].type).element_type, ir.ComplexType):
-        inline = " dense<" in op.operation.get_asm(enable_debug_info=False)  # the bindings cannot read the attribute
+        inline = " dense<" in op.operation.get_asm(use_local_scope=True)  # the bindings cannot read the attribute
     else:
         inline = isinstance(op.attributes["value"], ir.DenseElementsAttr)
     return None if inline else "a constant whose elements are not in the program has no lowering"

@@ -149,7 +149,7 @@ def _bitcast(u: Unknowns, op: ir.OpView) -> None:
 
 def splat_text(constant: ir.OpView) -> str:
     """The literal of a constant whose elements are all alike; "" of another. Complex elements are had as text only."""
-    text = constant.operation.get_asm()
+    text = constant.operation.get_asm(use_local_scope=True)
     start = text.index("dense<") + len("dense<") if "dense<" in text else len(text)
     literal = text[start : text.find(">", start)]
     return "" if literal.startswith(("[", '"')) else literal

@@ -48,7 +48,7 @@ class KernelCache:
 
     def kernel_for(self, fusion: func.FuncOp) -> tuple[Kernel, dict[str, Expr]]:
         """The kernel of a fusion, and what its size names stand for here."""
-        text = str(fusion).replace(f"@{fusion.name.value}(", "@fusion(", 1)
+        text = fusion.operation.get_asm(use_local_scope=True).replace(f"@{fusion.name.value}(", "@fusion(", 1)
         renamed, meaning = _rename(text) if "disc.collapsed" in fusion.attributes else (text, {})
         key = renamed + self._known_facts(meaning)
         if key not in self.kernels:
