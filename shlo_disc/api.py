@@ -4,16 +4,21 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import threading
+import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from shlo_disc.compiler import import_stage, run_pipeline
-from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError, ShapeError
+from shlo_disc.cache import CompileCache, cache_key, open_cache
+from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, RecompileError, ShapeError
 from shlo_disc.executable import Executable
-from shlo_disc.gpu_program import GpuProgram
 from shlo_disc.options import Options
 from shlo_disc.target import cuda_architecture
+
+if TYPE_CHECKING:
+    from shlo_disc.compiler import Compilation
+    from shlo_disc.gpu_program import GpuProgram
 
 
 @overload
@@ -62,12 +67,56 @@ def compile(
     options = Options() if options is None else options
     if not isinstance(options, Options):
         raise OptionError(f"options must be a shlo_disc.Options, not {options!r}")
-    result = Executable if cuda_architecture(target) is None else GpuProgram
-    compilation = import_stage(program, target, options, args, kwargs, constraints)
-    executable = result(run_pipeline(compilation))
+    start = time.perf_counter()
+    is_gpu = cuda_architecture(target) is not None
+    reader: Any = importlib.import_module("shlo_disc.import.program")
+    read = reader.read(program, args, kwargs, constraints)
+    reading = time.perf_counter() - start
+    cache = None if is_gpu else open_cache(options)
+    key = cache_key(read, options) if cache else ""
+    executable = _cached(cache, key, read, options, start) if cache else None
+    if executable is None:
+        executable = _compiled(read, target, options, reading)
+        if cache:
+            cache.store(key, executable.artifact)
     if options.dump:
         executable.dump(options.dump)
     return executable
+
+
+def _cached(cache: CompileCache, key: str, read: Any, options: Options, start: float) -> Executable | None:
+    """The program from the cache; None when it is not there, or cannot be loaded any more."""
+    artifact = cache.load(key)
+    if artifact is None:
+        return None
+
+    def compilation() -> Compilation:
+        from shlo_disc.compiler import import_stage
+
+        return import_stage(read, "cpu", options)
+
+    timings: dict[str, float] = {}
+    try:
+        executable = Executable(artifact, options, read.trees(), compilation, timings, 0)
+    except ArtifactError:
+        cache.discard(key)
+        return None
+    timings["cache"] = time.perf_counter() - start
+    return executable
+
+
+def _compiled(read: Any, target: str, options: Options, reading: float) -> Any:
+    """The program compiled. The seconds of `reading` it count as those of its import."""
+    from shlo_disc.compiler import artifact_of, import_stage, run_pipeline
+    from shlo_disc.gpu_program import GpuProgram
+
+    compilation = import_stage(read, target, options)
+    compilation.timings["import"] += reading
+    run_pipeline(compilation)
+    if compilation.gpu is not None:
+        return GpuProgram(compilation)
+    artifact, count = artifact_of(compilation), compilation.compile_count
+    return Executable(artifact, options, read.trees(), lambda: compilation, compilation.timings, count)
 
 
 class Jitted:

@@ -139,7 +139,7 @@ def _options(options: argparse.Namespace) -> Options:
 
 def _opt(options: argparse.Namespace) -> None:
     from shlo_disc.compiler import STAGES, import_stage, run_pipeline
-    from shlo_disc.executable import VIEWS, stage_text
+    from shlo_disc.stage_text import VIEWS, stage_text
     from shlo_disc.target import cuda_architecture
 
     is_gpu = cuda_architecture(options.target) is not None
@@ -155,7 +155,7 @@ def _opt(options: argparse.Namespace) -> None:
         else:
             _write(program.as_text(options.stage), options)
         return
-    compilation = import_stage(Path(options.file), options.target, _options(options), None, None, ())
+    compilation = import_stage(Path(options.file), options.target, _options(options))
     run_pipeline(compilation, options.stage if options.stage in STAGES else STAGES[-1])
     _write(stage_text(compilation, options.stage), options)
 

@@ -13,26 +13,26 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from shlo_disc import codegen
-from shlo_disc.errors import CompilerError, OptionError, ProgramError
-from shlo_disc.lowering_cpu import LoweredProgram, lower
+from shlo_disc.errors import ArtifactError, CompilerError, OptionError, ProgramError
+from shlo_disc.lowering_cpu import BLAS_DOT, LoweredProgram, lower
 from shlo_disc.lowering_cpu.host_plan import Check, function_name
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_gpu import GpuLoweredProgram, lower_to_gpu, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
+from shlo_disc.runtime import Artifact, TreeSpec
 from shlo_disc.shape_dialect.annotate import Constraint, annotate, entry_block, read_facts
 from shlo_disc.shape_dialect.dialect import make_context
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Declaration, Facts, Relation
 from shlo_disc.shape_dialect.types import Dims
+from shlo_disc.stages import STAGES
 from shlo_disc.target import cuda_architecture
 from shlo_disc.transforms.fusion import fuse
 from shlo_disc.transforms.memory import plan_memory
 from shlo_disc.transforms.simplify import simplify
 
 _Made = TypeVar("_Made")
-
-STAGES = ("import", "annotate", "simplify", "fuse", "plan", "lower", "codegen")
 
 
 @dataclass
@@ -174,16 +174,16 @@ GPU_WORK: dict[str, Work] = {"lower": _lower_to_gpu, "codegen": _codegen_gpu}
 
 
 def import_stage(
-    program: Any, target: str, options: Options, args: Any, kwargs: Any, constraints: Sequence[str]
+    program: Any, target: str, options: Options, args: Any = None, kwargs: Any = None, constraints: Sequence[str] = ()
 ) -> Compilation:
     """The first stage: any program becomes a normalised module."""
     c = Compilation(options, target, make_context())
 
     def work(c: Compilation) -> None:
-        importer = importlib.import_module("shlo_disc.import")
-        imported = importer.import_program(
-            program, c.context, args=args, kwargs=kwargs, constraints=constraints, symbolic=options.symbolic
-        )
+        reader = importlib.import_module("shlo_disc.import.program")
+        importer = importlib.import_module("shlo_disc.import.import_program")
+        read = reader.read(program, args, kwargs, constraints)
+        imported = importer.import_program(read, c.context, options.symbolic)
         c.module, c.signature = imported.module, imported.signature
         c.facts, c.shapes = imported.facts, imported.shapes
 
@@ -192,13 +192,14 @@ def import_stage(
 
 
 def run_pipeline(c: Compilation, last: str = STAGES[-1]) -> Compilation:
-    """Run the stages after `import`, up to and including `last`."""
+    """Run the stages that have not run yet, up to and including `last`."""
     is_gpu = cuda_architecture(c.target) is not None
     with c.context, ir.Location.unknown():
         for name, work in PIPELINE:
             if STAGES.index(name) > STAGES.index(last):
                 break
-            c.run_stage(name, GPU_WORK.get(name, work) if is_gpu else work)
+            if name not in c.snapshots:
+                c.run_stage(name, GPU_WORK.get(name, work) if is_gpu else work)
     return c
 
 
@@ -270,7 +271,7 @@ def _data_message(c: Compilation, finding: str, relation: Relation | None = None
     return text, tuple(Expr.symbol(name) for name in names)
 
 
-def artifact_header(c: Compilation) -> dict[str, Any]:
+def _artifact_header(c: Compilation) -> dict[str, Any]:
     """The artifact's header: what the runtime needs to check and run calls, the pytrees aside."""
     lowered = c.lowered
     if lowered is None:
@@ -291,6 +292,7 @@ def artifact_header(c: Compilation) -> dict[str, Any]:
         "results": [_tensor_row(r) for r in c.signature.results],
         "constants": constants,
         "calls": lowered.calls,
+        "blas": bool(lowered.calls) or any(name == BLAS_DOT for name, _ in lowered.launches),
         **first,
     }
     return {**header, "segments": later} if later else header
@@ -320,7 +322,28 @@ def _constraints_on(c: Compilation, name: str) -> list[str]:
     return [str(k.relation) for k in c.constraints if name in k.relation.symbols()]
 
 
-def constants_block(lowered: LoweredProgram) -> bytes:
+def artifact_of(c: Compilation) -> Artifact:
+    """The finished program as data."""
+    trees = [_tree_json(t) for t in (c.signature.in_tree, c.signature.out_tree)]
+    header = _artifact_header(c)
+    header["pytree"] = {k: v for k, v in zip(("in", "out"), trees, strict=True) if v is not _ABSENT}
+    return Artifact(header, c.object, _constants_block(_made(c.lowered)))
+
+
+_ABSENT = object()
+
+
+def _tree_json(treedef: Any) -> Any:
+    """The JSON form of a pytree; absent for plain signatures and for custom nodes, which need their class."""
+    if treedef is None:
+        return _ABSENT
+    try:
+        return TreeSpec.from_jax(treedef).to_json()
+    except ArtifactError:
+        return _ABSENT
+
+
+def _constants_block(lowered: LoweredProgram) -> bytes:
     """All constants, each at a multiple of 64 bytes."""
     return b"".join(data + bytes(-len(data) % 64) for data in lowered.constants)
 
@@ -335,4 +358,4 @@ def _tensor_row(spec: Any) -> dict[str, Any]:
     return {"path": spec.path, "dtype": spec.dtype, "shape": shape, "donated": spec.donated}
 
 
-__all__ = ["PIPELINE", "STAGES", "Compilation", "artifact_header", "constants_block", "import_stage", "run_pipeline"]
+__all__ = ["PIPELINE", "STAGES", "Compilation", "artifact_of", "import_stage", "run_pipeline"]

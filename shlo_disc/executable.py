@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import functools
+import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shlo_disc import codegen
-from shlo_disc.compiler import STAGES, Compilation, artifact_header, constants_block
 from shlo_disc.dtypes import BY_NAME
-from shlo_disc.errors import ArtifactError, OptionError
-from shlo_disc.runtime import Artifact, Client, LoadedExecutable, MemoryStats, TreeSpec
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import product
-from shlo_disc.transforms.memory import arenas_of
+from shlo_disc.options import Options
+from shlo_disc.runtime import Artifact, Client, LoadedExecutable, MemoryStats
+from shlo_disc.stages import STAGES
+
+if TYPE_CHECKING:
+    from shlo_disc.compiler import Compilation
 
 
 class KernelLaunch(NamedTuple):
@@ -41,13 +42,29 @@ class Executable:
     wrong rank, size or constraint and ArgumentTypeError on a wrong dtype or pytree; nothing has run then.
     """
 
-    def __init__(self, compilation: Compilation):
-        self._compilation = compilation
-        self._artifact = _artifact(compilation)
-        signature = compilation.signature
-        self._client = client(compilation.options.threads, compilation.options.guard_pages)
-        self._loaded = self._client.load(self._artifact, in_tree=signature.in_tree, out_tree=signature.out_tree)
-        self._output = compilation.options.output
+    def __init__(
+        self,
+        artifact: Artifact,
+        options: Options,
+        trees: tuple[Any, Any],
+        start: Callable[[], Compilation],
+        timings: dict[str, float],
+        compile_count: int,
+    ):
+        """`start` gives the program's compilation, at least imported; it is called when somebody looks at a stage.
+
+        `trees`: the pytrees of the arguments and results; None where they are flat.
+        """
+        self._artifact = artifact
+        self._options = options
+        self._out_tree = trees[1]
+        self._start = functools.cache(start)
+        self._timings = timings
+        self._compile_count = compile_count
+        self._lock = threading.Lock()
+        self._client = client(options.threads, options.guard_pages)
+        self._loaded = self._client.load(artifact, in_tree=trees[0], out_tree=trees[1])
+        self._output = options.output
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program."""
@@ -57,15 +74,18 @@ class Executable:
 
     @property
     def compile_count(self) -> int:
-        """How often native code was generated for this program: once, however many shapes were run."""
-        return self._compilation.compile_count
+        """How often native code was generated for this program: once, however many shapes were run.
+
+        0 when the native code came from the compile cache.
+        """
+        return self._compile_count
 
     # ---- what it is -----------------------------------------------------------------------------------------------
 
     @property
     def signature(self) -> Any:
         """The arguments and results with their symbolic shapes."""
-        return self._compilation.signature
+        return self._at("annotate").signature
 
     @property
     def stages(self) -> list[str]:
@@ -75,13 +95,13 @@ class Executable:
     @property
     def kernels(self) -> list[KernelLaunch]:
         """Every launch of a call, in the program's order; those of a loop or branch stand there once."""
-        lowered = self._compilation.lowered
+        lowered = self._at("lower").lowered
         return [] if lowered is None else [KernelLaunch(*launch) for launch in lowered.launches]
 
     @property
     def timings(self) -> dict[str, float]:
-        """Seconds that each stage took."""
-        return dict(self._compilation.timings)
+        """Seconds that each stage took; those of "cache" alone when the program came from the compile cache."""
+        return dict(self._timings)
 
     @property
     def artifact(self) -> Artifact:
@@ -95,7 +115,9 @@ class Executable:
 
     def as_text(self, stage: str = "simplify") -> str:
         """A stage's MLIR, or "llvm" (LLVM IR), "optimized-llvm", "asm". Raises OptionError on another name."""
-        return stage_text(self._compilation, stage)
+        from shlo_disc.stage_text import stage_text
+
+        return stage_text(self._at(stage if stage in STAGES else STAGES[-1]), stage)
 
     def dump(self, directory: str | Path) -> list[Path]:
         """Write every stage's text to `directory`; returns the files."""
@@ -107,7 +129,7 @@ class Executable:
             path.write_text(self.as_text(stage))
             files.append(path)
         path = folder / f"{len(STAGES)}-codegen.ll"
-        path.write_text(self._compilation.llvm_ir)
+        path.write_text(self.as_text("llvm"))
         return [*files, path]
 
     # ---- what it needs --------------------------------------------------------------------------------------------
@@ -121,11 +143,11 @@ class Executable:
 
         shapes = self._loaded.result_shapes(**dims)
         leaves = [
-            jax.ShapeDtypeStruct(shape, jax.numpy.dtype(BY_NAME[result.dtype].numpy))
-            for shape, result in zip(shapes, self.signature.results, strict=True)
+            jax.ShapeDtypeStruct(shape, jax.numpy.dtype(BY_NAME[result["dtype"]].numpy))
+            for shape, result in zip(shapes, self._artifact.header["results"], strict=True)
         ]
-        if self.signature.out_tree is not None:
-            return jax.tree.unflatten(self.signature.out_tree, leaves)
+        if self._out_tree is not None:
+            return jax.tree.unflatten(self._out_tree, leaves)
         return leaves[0] if len(leaves) == 1 else tuple(leaves)
 
     @property
@@ -154,52 +176,16 @@ class Executable:
     @property
     def peak_memory_formula(self) -> str:
         """`peak_memory` as an expression of the symbols, in bytes."""
-        c = self._compilation
-        arena = sum(arenas_of(c.snapshots["plan"]), Expr.const(0))
-        results = sum((_result_bytes(r) for r in self.signature.results), Expr.const(0))
-        return str(c.facts.simplify(arena + results))
+        from shlo_disc.stage_text import peak_memory_formula
 
+        return peak_memory_formula(self._at("plan"))
 
-VIEWS = ("llvm", "optimized-llvm", "asm")
-"""What `stage_text` gives besides the stages' MLIR."""
+    def _at(self, stage: str) -> Compilation:
+        """The compilation, down to `stage` at least."""
+        from shlo_disc.compiler import run_pipeline
 
-
-def stage_text(c: Compilation, stage: str) -> str:
-    """A stage's MLIR, or one of `VIEWS`, of a compilation that went that far. Raises OptionError on another name."""
-    if stage in c.snapshots:
-        return str(c.snapshots[stage])
-    if stage not in VIEWS:
-        raise OptionError(f"no stage {stage!r}; stages are {', '.join([*STAGES, *VIEWS])}")
-    if stage == "llvm":
-        return c.llvm_ir
-    view = codegen.optimized_llvm_ir if stage == "optimized-llvm" else codegen.assembly
-    return view(c.llvm_ir, c.cpu, c.options.opt_level, c.exported)
-
-
-def _result_bytes(spec: Any) -> Expr:
-    return product(spec.dims) * BY_NAME[spec.dtype].bytes
-
-
-def _artifact(c: Compilation) -> Artifact:
-    trees = [_tree_json(t) for t in (c.signature.in_tree, c.signature.out_tree)]
-    header = artifact_header(c)
-    header["pytree"] = {k: v for k, v in zip(("in", "out"), trees, strict=True) if v is not _ABSENT}
-    if c.lowered is None:
-        raise ArtifactError("the program has not been lowered")
-    return Artifact(header, c.object, constants_block(c.lowered))
-
-
-_ABSENT = object()
-
-
-def _tree_json(treedef: Any) -> Any:
-    """The JSON form of a pytree; absent for plain signatures and for custom nodes, which need their class."""
-    if treedef is None:
-        return _ABSENT
-    try:
-        return TreeSpec.from_jax(treedef).to_json()
-    except ArtifactError:
-        return _ABSENT
+        with self._lock:
+            return run_pipeline(self._start(), stage)
 
 
 __all__ = ["Executable", "KernelLaunch", "client"]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -22,6 +23,9 @@ class Options:
     output: "numpy", "jax" or "buffer" results; None gives jax.Arrays when an argument is one, else NumPy arrays.
     symbolic: make the argument sizes above 1 of a static StableHLO program symbols, as far as its ops leave them free.
     dump: a directory that receives every stage's text.
+    cache_dir: a directory in which compiled programs are kept for later processes (docs/compile-cache.md); None means
+        what the environment variable SHLO_DISC_CACHE_DIR names, and "" no directory at all.
+    cache_bytes: the most that the directory may hold; what was used longest ago goes first.
     guard_pages: arguments, results and the arena end at an inaccessible page, and memory is 0xFF before it is written:
         a kernel that accesses what is not its own gets a signal, or NaNs. Slow; for tests.
     """
@@ -33,6 +37,8 @@ class Options:
     output: str | None = None
     symbolic: bool = False
     dump: str | None = None
+    cache_dir: str | os.PathLike[str] | None = None
+    cache_bytes: int = 4 << 30
     guard_pages: bool = False
 
     def __post_init__(self) -> None:
@@ -43,6 +49,10 @@ class Options:
             raise OptionError(f"opt_level must be 0, 1, 2 or 3, not {self.opt_level!r}")
         if self.output not in OUTPUTS:
             raise OptionError(f"output must be 'numpy', 'jax', 'buffer' or None, not {self.output!r}")
+        if not isinstance(self.cache_dir, str | os.PathLike | None):
+            raise OptionError(f"cache_dir must be a path or None, not {self.cache_dir!r}")
+        if not _is_integer(self.cache_bytes) or self.cache_bytes < 0:
+            raise OptionError(f"cache_bytes must be an integer of at least 0, not {self.cache_bytes!r}")
         if not isinstance(self.hints, Mapping):
             raise OptionError(f"hints must map symbols to sizes, e.g. {{'s': 128}}, not {self.hints!r}")
         for name, value in self.hints.items():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import re
 from collections.abc import Callable, Sequence
@@ -17,15 +18,13 @@ from jax.extend.mlir.dialects.stablehlo import StablehloCompatibilityRequirement
 from jax.extend.mlir.dialects.stablehlo import get_version_from_compatibility_requirement
 from jax.interpreters import mlir as jax_mlir
 from jaxlib.mlir.ir import WalkResult
+from jaxlib.mlir.passmanager import PassManager
 
 from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.rules.fft import KINDS
-from shlo_disc.shape_dialect.rules.fft import TARGET as FFT_TARGET
 
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
-from .signature import Signature, TensorSpec
 
 _CUSTOM_CALL = re.compile(r'stablehlo\.custom_call @(?:"([^"]+)"|([\w.$]+))')
 
@@ -83,6 +82,9 @@ def _export_with_sizes(
 
 def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -> Any:
     """JAX has no form for transforms whose lengths are symbols; this is ours."""
+    from shlo_disc.shape_dialect.rules.fft import KINDS
+    from shlo_disc.shape_dialect.rules.fft import TARGET as FFT_TARGET
+
     kind = np.int64(KINDS.index(fft_type.name))
     return jax.ffi.ffi_lowering(FFT_TARGET)(ctx, x, kind=kind, rank=np.int64(len(fft_lengths)))
 
@@ -126,6 +128,20 @@ def portable_artifact(exported: export.Exported) -> bytes:
         return serialize_portable_artifact(module, get_version_from_compatibility_requirement(_VERSION.WEEK_4))
 
 
+def without_locations(exported: export.Exported) -> bytes:
+    """The exported module as bytes that do not change when lines of the source file move."""
+    data = bytes(exported.mlir_module_serialized)
+    with jax_mlir.make_ir_context():
+        try:
+            module = deserialize_portable_artifact(data)
+        except ValueError:  # what reads it next says why
+            return data
+        PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)
+        buffer = io.BytesIO()
+        module.operation.write_bytecode(buffer)
+        return buffer.getvalue()
+
+
 def _remove_sharding(op: Any) -> Any:
     for name in [name for name in op.attributes if name.startswith("sdy.")]:
         del op.attributes[name]
@@ -151,39 +167,7 @@ def _spec(leaf: Any, scope: export.SymbolicScope) -> Any:
     return jax.ShapeDtypeStruct(export.symbolic_shape(text, scope=scope) if text else (), dtype)
 
 
-def signature_of(exported: export.Exported, sizes: Sequence[str]) -> tuple[Signature, dict[int, str]]:
-    """The signature, dropped arguments included, and which arguments of the module are hidden, for which of `sizes`."""
-    args, kwargs = jax.tree.unflatten(exported.in_tree, list(range(len(exported.in_avals))))
-    hidden = dict(zip(args[-1], sizes, strict=True)) if sizes else {}
-    args = args[:-1] if sizes else args
-    leaves = jax.tree_util.tree_flatten_with_path((args, kwargs))[0]
-    position = {leaf: i for i, (_, leaf) in enumerate(leaves)}
-    signature = Signature(
-        name=exported.fun_name,
-        arguments=tuple(_tensor_spec(_argument_path(path), exported.in_avals[leaf]) for path, leaf in leaves),
-        results=result_specs(exported),
-        kept=tuple(position[leaf] for leaf in exported.module_kept_var_idx if leaf in position),
-        in_tree=jax.tree.structure((args, kwargs)) if sizes else exported.in_tree,
-        out_tree=exported.out_tree,
-    )
-    return signature, {i: hidden[leaf] for i, leaf in enumerate(exported.module_kept_var_idx) if leaf in hidden}
-
-
-def result_specs(exported: export.Exported) -> tuple[TensorSpec, ...]:
-    """Every result leaf."""
-    tree = jax.tree.unflatten(exported.out_tree, list(range(len(exported.out_avals))))
-    paths = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return tuple(
-        _tensor_spec("result" + jax.tree_util.keystr(path), aval)
-        for (path, _), aval in zip(paths, exported.out_avals, strict=True)
-    )
-
-
-def _argument_path(path: tuple[Any, ...]) -> str:
-    return ("args" if path[0].idx == 0 else "kwargs") + jax.tree_util.keystr(path[1:])
-
-
-def _tensor_spec(path: str, aval: Any) -> TensorSpec:
-    dims = tuple(Expr.parse(str(d)) if export.is_symbolic_dim(d) else Expr.const(int(d)) for d in aval.shape)
-    known = BY_NUMPY.get(aval.dtype.name)
-    return TensorSpec(path, known.name if known else aval.dtype.name, dims)
+def tree_without_hidden(in_tree: Any) -> Any:
+    """The pytree of (args, kwargs) without the last positional argument, which are the hidden ones."""
+    args, kwargs = jax.tree.unflatten(in_tree, list(range(in_tree.num_leaves)))
+    return jax.tree.structure((args[:-1], kwargs))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reading a program: StableHLO text, MLIR bytecode, a portable artifact, or a path to one of them.
+"""Parsing a program: StableHLO text, MLIR bytecode or a portable artifact.
 
 MLIR's readers can end the process on malformed input, which no exception handler sees. Text is parsed here after a
 check of how deep it nests, the one thing that overflows the parser's stack. Bytecode is read in a process of its own
@@ -13,7 +13,6 @@ import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import ir, load_chlo, stablehlo
@@ -26,33 +25,6 @@ _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[\[({<]|[\])}>]')
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*\\[89A-Fa-f][0-9A-Fa-f](?:[^"\\\n]|\\.)*)"')
 _ESCAPE = re.compile(r'\\(?:([0-9A-Fa-f]{2})|(["\\nt]))')
 _POSITION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
-
-
-def read_program(program: str | bytes | os.PathLike[str]) -> tuple[str | bytes, str]:
-    """The program's text or bytes, and the path it came from ("" when it was given directly).
-
-    A string is a path when it names a file, or when it cannot be a program: every module has a bracket.
-    Raises ProgramError when the file cannot be read.
-    """
-    if isinstance(program, bytes):
-        return program, ""
-    if isinstance(program, str) and _is_text(program):
-        return program, ""
-    path = os.fspath(program)
-    if not path:
-        raise ProgramError("the program is empty")
-    try:
-        return Path(path).read_bytes(), path
-    except OSError as error:
-        raise ProgramError(f"cannot read the program {path!r}: {error.strerror}") from None
-    except ValueError as error:
-        raise ProgramError(f"cannot read the program {path!r}: {error}") from None
-
-
-def _is_text(program: str) -> bool:
-    if "\n" in program:
-        return True
-    return any(bracket in program for bracket in "{(") and not os.path.exists(program)
 
 
 def parse_program(data: str | bytes, context: ir.Context, source: str = "") -> ir.Module:
@@ -170,5 +142,4 @@ def bytecode_to_text(data: bytes, what: str = "the program") -> str:
 
 __all__ = [
     "BYTECODE_MAGIC", "bytecode_to_text", "check_nesting", "parse_program", "parse_trusted", "position_of",
-    "read_program",
 ]  # fmt: skip

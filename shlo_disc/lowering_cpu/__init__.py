@@ -61,6 +61,9 @@ SERIAL_WORK = 60_000
 """Simple vector-lane operations below which a kernel is not worth handing to a second thread: some 10 microseconds."""
 
 
+BLAS_DOT = "blas_dot"
+"""The launch of a library product, which no kernel of ours replaces at every size."""
+
 OWN_KERNELS = {
     "convolution": build_convolution,
     "nonzero": build_nonzero,
@@ -190,7 +193,7 @@ class Lowering:
         """A BLAS call, a launch of the kernel for few rows, or both where only the plan can tell which."""
         few = match_few_rows(dot, self.options.vector_bits)
         if few is None:
-            self.launches.append(("blas_dot", "dot"))
+            self.launches.append((BLAS_DOT, "dot"))
             return [DotCall(tuple(dot.words(dot.m.size)), buffers)]
         taken = is_few(dot.m.size, self.facts)
         steps: list[Step] = []
@@ -201,7 +204,7 @@ class Lowering:
             self.few_rows_dtypes.add(dot.dtype)
             grain = Expr.maximum(1, SERIAL_WORK // Expr.maximum(few.block_cost, 1))
             steps.append(Launch(few.kernel, buffers, few.sizes, few.blocks * taken, grain))
-        self.launches.append((few.kernel if taken.constant == 1 else "blas_dot", "dot"))
+        self.launches.append((few.kernel if taken.constant == 1 else BLAS_DOT, "dot"))
         return steps
 
     def append_few_rows_kernel(self, dtype: int) -> str:

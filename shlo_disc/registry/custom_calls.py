@@ -63,6 +63,11 @@ def find_custom_call(name: str) -> CustomCall | None:
     return _registered.get(name)
 
 
+def registered_conventions() -> list[tuple[str, str]]:
+    """The names that are registered, each with how it is called, sorted."""
+    return sorted((name, found.convention) for name, found in list(_registered.items()))
+
+
 def _address(target: Any) -> tuple[int, bool]:
     """Where a function is, and whether it is a handler of XLA's FFI."""
     if isinstance(target, int) and not isinstance(target, bool):
@@ -84,4 +89,4 @@ def _capsule_function(name: str, result: Any, arguments: tuple[Any, ...]) -> Any
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
 
 
-__all__ = ["CustomCall", "find_custom_call", "register_custom_call"]
+__all__ = ["CustomCall", "find_custom_call", "register_custom_call", "registered_conventions"]

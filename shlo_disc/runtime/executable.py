@@ -69,7 +69,8 @@ class LoadedExecutable:
         trees = _trees(header, in_tree, out_tree)
         self.in_tree, self.out_tree = trees
         self.name: str = header["name"]
-        install_blas()
+        if header.get("blas", True):
+            install_blas()
         if any(call["target"].startswith("lapack_") for call in header.get("calls", ())):
             install_lapack()
         for call in header.get("calls", ()):

@@ -25,14 +25,15 @@ from jax import export
 
 import shlo_disc
 from examples.model import relative_error
-from shlo_disc.compiler import STAGES
 from shlo_disc.errors import ShapeError
-from shlo_disc.executable import VIEWS, client
+from shlo_disc.executable import client
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, Client
 from shlo_disc.shape_dialect.dialect import make_context
 from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.stage_text import VIEWS
+from shlo_disc.stages import STAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -269,7 +270,7 @@ def test_peak_memory_is_what_a_call_allocates(name: str, dims: dict[str, int]) -
     executable(*args)
     gc.collect()  # results in the tracebacks of earlier tests
     before = executable.memory_stats
-    client(executable._compilation.options.threads).reset_peak()
+    client(executable._options.threads).reset_peak()
     results = executable(*args)
     after = executable.memory_stats
     predicted = executable.memory(**dims)
@@ -415,7 +416,7 @@ def test_hints_change_no_result() -> None:
     hinted = shlo_disc.compile(
         case.function, args=case.args, constraints=case.constraints, options=Options(hints={"s": 48, "t": 1024})
     )
-    assert hinted._compilation.facts.symbols["t"].hints == (1024,)
+    assert hinted._at("annotate").facts.symbols["t"].hints == (1024,)
     assert relative_error(hinted(*args), compiled("attention")(*args)) <= 1e-6
 
 

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The compile cache: artifacts by what they were compiled from. Needs neither MLIR nor LLVM."""
+
+from __future__ import annotations
+
+from .key import cache_key
+from .store import CacheWarning, CompileCache, open_cache
+
+__all__ = ["CacheWarning", "CompileCache", "cache_key", "open_cache"]

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The `import` stage: any program -> one normalised `func.func @main` and its `Signature`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shlo_disc.errors import OptionError
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.types import Dims, dims_of, has_dims
+
+from .data_sizes import open_data_sizes
+from .normalise import entry_function, global_constant_names, normalise
+from .parse import parse_program, parse_trusted
+from .program import JaxProgram, TextProgram
+from .signature import Signature, TensorSpec, dtype_of
+from .support import check_signature_supported, check_supported
+from .symbolic import make_symbolic
+
+
+@dataclass
+class ImportedProgram:
+    """A normalised module, its signature, the declared symbols, and the argument shapes that the producer named.
+
+    `shapes` has an entry for each argument of the entry function; None where the producer named no size.
+    """
+
+    module: ir.Module
+    signature: Signature
+    facts: Facts
+    shapes: list[Dims | None]
+
+
+def import_program(program: JaxProgram | TextProgram, context: ir.Context, symbolic: bool = False) -> ImportedProgram:
+    """Import a program that `program.read` has read.
+
+    symbolic: a static StableHLO program's argument sizes become symbols where its ops leave them free.
+
+    Raises ProgramError when it cannot be parsed or verified, UnsupportedError listing every construct that cannot be
+    compiled.
+    """
+    if isinstance(program, JaxProgram):
+        if symbolic:
+            raise OptionError("the option symbolic is for StableHLO; a JAX function or Exported has symbols")
+        return _import_exported(program, context)
+    module = parse_program(program.data, context, program.source)
+    with context, ir.Location.unknown():
+        return _finish(module, None, symbolic)
+
+
+_NONE: Mapping[int, str] = {}
+
+
+def _import_exported(program: JaxProgram, context: ir.Context) -> ImportedProgram:
+    jax_program = importlib.import_module(".jax_program", __package__)
+    jax_signature = importlib.import_module(".jax_signature", __package__)
+    module = parse_trusted(jax_program.portable_artifact(program.exported), context)
+    signature, hidden = jax_signature.signature_of(program.exported, program.sizes)
+    check_signature_supported(signature)
+    with context, ir.Location.unknown():
+        return _finish(module, signature, hidden=hidden)
+
+
+def _finish(
+    module: ir.Module,
+    signature: Signature | None,
+    symbolic: bool = False,
+    hidden: Mapping[int, str] = _NONE,
+) -> ImportedProgram:
+    """`hidden`: the positions of arguments that are there for their size only, and the symbols of these sizes."""
+    names = global_constant_names(module)
+    normalise(module)
+    if symbolic:
+        make_symbolic(entry_function(module))
+    check_supported(module, entry_function(module))
+    open_data_sizes(entry_function(module), hidden)
+    facts = Facts()
+    block = entry_function(module).regions[0].blocks[0]
+    if signature is None:
+        shapes = [_named_shape(a, i, names) for i, a in enumerate(block.arguments)]
+        signature = _plain_signature(module)
+    else:
+        shapes = [signature.arguments[leaf].dims for leaf in signature.kept]
+    declared = [d for spec in signature.arguments for d in spec.dims] or [d for s in shapes if s for d in s]
+    for name in sorted({name for d in declared for name in d.symbols()}):
+        facts.declare(name, min=1 if signature.in_tree is not None else 0)
+    for name in hidden.values():
+        facts.declare(name, min=0, data=True)
+    return ImportedProgram(module, signature, facts, shapes)
+
+
+def _named_shape(argument: ir.Value, position: int, names: dict[tuple[int, int], str]) -> Dims | None:
+    """The sizes that an encoding gives, or that jax.export recorded; None when nothing is named."""
+    tensor = ir.RankedTensorType(argument.type)
+    if has_dims(tensor):
+        return dims_of(argument)
+    if not any((position, axis) in names for axis in range(tensor.rank)):
+        return None
+    return tuple(
+        Expr.symbol(names.get((position, axis), f"arg{position}_d{axis}"))
+        if tensor.is_dynamic_dim(axis)
+        else Expr.const(size)
+        for axis, size in enumerate(tensor.shape)
+    )
+
+
+def _plain_signature(module: ir.Module) -> Signature:
+    function = entry_function(module)
+    block = function.regions[0].blocks[0]
+    terminator = block.operations[len(block.operations) - 1]
+    arguments = tuple(TensorSpec(f"args[{i}]", dtype_of(a), ()) for i, a in enumerate(block.arguments))
+    many = len(terminator.operands) != 1
+    results = tuple(
+        TensorSpec(f"result[{i}]" if many else "result", dtype_of(v), ()) for i, v in enumerate(terminator.operands)
+    )
+    attributes = module.operation.attributes
+    name = ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "main"
+    return Signature(name, arguments, results, tuple(range(len(arguments))))

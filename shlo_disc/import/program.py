@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs as the user hands them over, read or traced but not yet parsed. Needs no MLIR."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from shlo_disc.errors import OptionError, ProgramError
+
+
+class JaxProgram(NamedTuple):
+    """A `jax.export.Exported`, and the names of the sizes that its hidden arguments stand for."""
+
+    exported: Any
+    sizes: Sequence[str] = ()
+
+    def trees(self) -> tuple[Any, Any]:
+        """The pytrees of the arguments and of the results."""
+        in_tree = self.exported.in_tree
+        if self.sizes:
+            in_tree = importlib.import_module(".jax_program", __package__).tree_without_hidden(in_tree)
+        return in_tree, self.exported.out_tree
+
+
+class TextProgram(NamedTuple):
+    """StableHLO as text or bytes, and the path it came from ("" when it was given directly)."""
+
+    data: str | bytes
+    source: str = ""
+
+    def trees(self) -> tuple[Any, Any]:
+        """There are none: arguments and results are flat."""
+        return None, None
+
+
+_SOURCES = "a program is a jax.export.Exported, StableHLO (str, bytes or a path), or a JAX function with args="
+
+
+def read(
+    program: Any,
+    args: Sequence[Any] | None = None,
+    kwargs: dict[str, Any] | None = None,
+    constraints: Sequence[str] = (),
+) -> JaxProgram | TextProgram:
+    """A jax.export.Exported, StableHLO (text, bytecode, portable artifact, or a path), or a JAX function, which is
+    traced. Raises ProgramError when it is none of them or cannot be read."""
+    if isinstance(program, JaxProgram | TextProgram):
+        return program
+    if not isinstance(program, str | bytes | os.PathLike):
+        return _read_jax(program, args, kwargs, constraints)
+    if args is not None or kwargs is not None or constraints:
+        raise OptionError("args=, kwargs= and constraints= apply to a JAX function; this program states its own shapes")
+    return _read_text(program)
+
+
+def _read_jax(program: Any, args: Any, kwargs: Any, constraints: Sequence[str]) -> JaxProgram:
+    if "jax" not in sys.modules and not callable(program):
+        raise ProgramError(f"cannot compile an object of type {type(program).__name__}: {_SOURCES}")
+    jax_program = importlib.import_module(".jax_program", __package__)
+    if jax_program.is_exported(program):
+        if args is not None or kwargs is not None or constraints:
+            raise OptionError("args=, kwargs= and constraints= apply to a JAX function; an Exported has its own")
+        return JaxProgram(program)
+    if not callable(program):
+        raise ProgramError(f"cannot compile an object of type {type(program).__name__}: {_SOURCES}")
+    if args is None and kwargs is None:
+        raise ProgramError('a JAX function needs args=, e.g. args=(("b, 768", "float32"),)')
+    return JaxProgram(*jax_program.export_function(program, args or (), kwargs or {}, constraints))
+
+
+def _read_text(program: str | bytes | os.PathLike[str]) -> TextProgram:
+    """The program's text or bytes.
+
+    A string is a path when it names a file, or when it cannot be a program: every module has a bracket.
+    Raises ProgramError when the file cannot be read.
+    """
+    if isinstance(program, bytes):
+        return TextProgram(program)
+    if isinstance(program, str) and _is_text(program):
+        return TextProgram(program)
+    path = os.fspath(program)
+    if not path:
+        raise ProgramError("the program is empty")
+    try:
+        return TextProgram(Path(path).read_bytes(), path)
+    except OSError as error:
+        raise ProgramError(f"cannot read the program {path!r}: {error.strerror}") from None
+    except ValueError as error:
+        raise ProgramError(f"cannot read the program {path!r}: {error}") from None
+
+
+def _is_text(program: str) -> bool:
+    if "\n" in program:
+        return True
+    return any(bracket in program for bracket in "{(") and not os.path.exists(program)

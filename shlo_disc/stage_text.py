@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a compilation says of itself in text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shlo_disc import codegen
+from shlo_disc.compiler import Compilation
+from shlo_disc.dtypes import BY_NAME
+from shlo_disc.errors import OptionError
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.types import product
+from shlo_disc.stages import STAGES
+from shlo_disc.transforms.memory import arenas_of
+
+VIEWS = ("llvm", "optimized-llvm", "asm")
+"""What `stage_text` gives besides the stages' MLIR."""
+
+
+def stage_text(c: Compilation, stage: str) -> str:
+    """A stage's MLIR, or one of `VIEWS`, of a compilation that went that far. Raises OptionError on another name."""
+    if stage in c.snapshots:
+        return str(c.snapshots[stage])
+    if stage not in VIEWS:
+        raise OptionError(f"no stage {stage!r}; stages are {', '.join([*STAGES, *VIEWS])}")
+    if stage == "llvm":
+        return c.llvm_ir
+    view = codegen.optimized_llvm_ir if stage == "optimized-llvm" else codegen.assembly
+    return view(c.llvm_ir, c.cpu, c.options.opt_level, c.exported)
+
+
+def peak_memory_formula(c: Compilation) -> str:
+    """The bytes that a call allocates, arena and results, as an expression of the symbols."""
+    arena = sum(arenas_of(c.snapshots["plan"]), Expr.const(0))
+    results = sum((_result_bytes(r) for r in c.signature.results), Expr.const(0))
+    return str(c.facts.simplify(arena + results))
+
+
+def _result_bytes(spec: Any) -> Expr:
+    return product(spec.dims) * BY_NAME[spec.dtype].bytes
+
+
+__all__ = ["VIEWS", "peak_memory_formula", "stage_text"]
