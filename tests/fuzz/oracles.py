@@ -75,7 +75,8 @@ class Interpreter:
             self._process = None
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context("forkserver")  # which has imported all this already
+        context.set_forkserver_preload(["__main__", __name__, "shlo_disc.mlir", "shlo_disc.shape_dialect.dialect"])
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_interpret_all, args=(theirs,), daemon=True)
         self._process.start()
