@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from shlo_disc import codegen
 from shlo_disc.errors import ArtifactError, CompilerError, OptionError, ProgramError
-from shlo_disc.lowering_cpu import BLAS_DOT, LoweredProgram, lower
+from shlo_disc.lowering_cpu import LoweredProgram, lower
 from shlo_disc.lowering_cpu.host_plan import Check, function_name
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_gpu import GpuLoweredProgram, lower_to_gpu, lower_to_nvvm, nvvm_to_llvm_ir
@@ -292,7 +292,7 @@ def _artifact_header(c: Compilation) -> dict[str, Any]:
         "results": [_tensor_row(r) for r in c.signature.results],
         "constants": constants,
         "calls": lowered.calls,
-        "blas": bool(lowered.calls) or any(name == BLAS_DOT for name, _ in lowered.launches),
+        "blas": bool(lowered.calls) or lowered.uses_blas,
         **first,
     }
     return {**header, "segments": later} if later else header

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class KernelLaunch(NamedTuple):
-    """One step of the program: the kernel's name ("blas_dot" for a library product) and the kind of its fusion."""
+    """One step of the program: the kernel's name ("gemm_f32" for a matrix product) and the kind of its fusion."""
 
     name: str
     kind: str

@@ -18,9 +18,9 @@ from shlo_disc.lowering.kernels import Kernel, KernelCache, has_rows, kind_of, u
 from shlo_disc.lowering_cpu import vector_math
 from shlo_disc.lowering_cpu.constants import dense_bytes
 from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
-from shlo_disc.lowering_cpu.dot import BlasDot, match_blas
+from shlo_disc.lowering_cpu.dot import MatrixProduct, match_product
 from shlo_disc.lowering_cpu.entry import write_entry
-from shlo_disc.lowering_cpu.few_rows_dot import entry_text, is_few, kernel_text, match_few_rows
+from shlo_disc.lowering_cpu.gemm_kernel import SIGNATURE, Tile, micro_kernels, tile_of
 from shlo_disc.lowering_cpu.host import (
     COPY,
     Branch,
@@ -60,10 +60,6 @@ from shlo_disc.transforms.views import root
 SERIAL_WORK = 60_000
 """Simple vector-lane operations below which a kernel is not worth handing to a second thread: some 10 microseconds."""
 
-
-BLAS_DOT = "blas_dot"
-"""The launch of a library product, which no kernel of ours replaces at every size."""
-
 OWN_KERNELS = {
     "convolution": build_convolution,
     "nonzero": build_nonzero,
@@ -86,6 +82,7 @@ class LoweredProgram:
     constants: list[bytes]
     launches: list[tuple[str, str]] = field(default_factory=list)
     calls: list[dict[str, Any]] = field(default_factory=list)
+    uses_blas: bool = False
 
 
 class Lowering:
@@ -100,7 +97,7 @@ class Lowering:
         self.kernels = KernelCache(facts, self.build_kernel)
         self.entries: dict[Kernel, str] = {}
         self.launches: list[tuple[str, str]] = []
-        self.few_rows_dtypes: set[int] = set()
+        self.tiles: dict[str, Tile] = {}
         self.symbols: list[str] = []
         self.calls = LibraryCalls()
 
@@ -146,9 +143,9 @@ class Lowering:
             step, target = self.calls.step(fusion, inputs, outputs)
             self.launches.append((target, "library"))
             return [step]
-        blas = match_blas(fusion) if callee.startswith("dot") else None
-        if blas is not None:
-            return self._dot(blas, (inputs[blas.lhs], inputs[blas.rhs], outputs[0]))
+        product = match_product(fusion) if callee.startswith("dot") else None
+        if product is not None:
+            return [self._dot(product, (inputs[product.lhs], inputs[product.rhs], outputs[0]))]
         updated = updates_of(fusion)
         starts = self._copies(
             [call.operands[i] for i in updated if i >= 0],
@@ -189,32 +186,18 @@ class Lowering:
                 self.launches.append((COPY, "copy"))
         return tuple(steps)
 
-    def _dot(self, dot: BlasDot, buffers: tuple[Place, ...]) -> list[Step]:
-        """A BLAS call, a launch of the kernel for few rows, or both where only the plan can tell which."""
-        few = match_few_rows(dot, self.options.vector_bits)
-        if few is None:
-            self.launches.append((BLAS_DOT, "dot"))
-            return [DotCall(tuple(dot.words(dot.m.size)), buffers)]
-        taken = is_few(dot.m.size, self.facts)
-        steps: list[Step] = []
-        if taken.constant != 1:
-            rows = self.facts.simplify(dot.m.size * (1 - taken))
-            steps.append(DotCall(tuple(dot.words(rows)), buffers))
-        if taken.constant != 0:
-            self.few_rows_dtypes.add(dot.dtype)
-            grain = Expr.maximum(1, SERIAL_WORK // Expr.maximum(few.block_cost, 1))
-            steps.append(Launch(few.kernel, buffers, few.sizes, few.blocks * taken, grain))
-        self.launches.append((few.kernel if taken.constant == 1 else BLAS_DOT, "dot"))
-        return steps
+    def _dot(self, dot: MatrixProduct, buffers: tuple[Place, ...]) -> DotCall:
+        tile = self.tiles.setdefault(dot.element, tile_of(dot.element, self.options.vector_bits))
+        self.launches.append((tile.name, "dot"))
+        return DotCall(tuple(dot.words()), buffers, tile)
 
-    def append_few_rows_kernel(self, dtype: int) -> str:
-        """Add the kernel for products of few rows; returns its name."""
-        append_text(self.target, kernel_text(dtype, self.options.vector_bits), [])
-        function = list(self.target.body.operations)[-1]
-        types = ", ".join(map(str, function.type.inputs))
-        name: str = function.name.value
-        append_text(self.target, entry_text(dtype), [f"func.func private @{name}({types})"])
-        return name
+    def append_micro_kernels(self, tile: Tile) -> str:
+        """Add the functions that compute tiles of products; returns the declaration of the one to call."""
+        declarations: list[str] = []
+        for name, text in micro_kernels(tile):
+            append_text(self.target, text, declarations)
+            declarations.append(f"llvm.func @{name}({SIGNATURE})")
+        return f"llvm.func @{tile.name}(i64, {SIGNATURE})"
 
     def _launch(self, fusion: func.FuncOp, buffers: list[Place]) -> Launch:
         kernel, meaning = self.kernels.kernel_for(fusion)
@@ -260,17 +243,18 @@ def lower(
             types = ", ".join(map(str, kernel.function.type.inputs))
             append_text(lowering.target, entry, [f"func.func private @{kernel.name}({types})"])
         names = [k.name for k in lowering.entries]
-        for dtype in sorted(lowering.few_rows_dtypes):
-            names.append(lowering.append_few_rows_kernel(dtype))
         if (COPY, "copy") in lowering.launches:
             append_text(lowering.target, copy_text(), [])
             names.append(COPY)
         entries = [f"llvm.func @{name}_entry(!llvm.ptr, i64, i64)" for name in names]
+        entries += [lowering.append_micro_kernels(tile) for tile in lowering.tiles.values()]
         for text in host:
             append_text(lowering.target, text, entries)
     if not lowering.target.operation.verify():
         raise CompilerError("lower: the lowered module does not verify")
-    return LoweredProgram(lowering.target, segments, constants, lowering.launches, lowering.calls.header)
+    return LoweredProgram(
+        lowering.target, segments, constants, lowering.launches, lowering.calls.header, bool(lowering.tiles)
+    )
 
 
 def append_text(module: ir.Module, text: str, declarations: Sequence[str]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Dots through BLAS: a dot_general of any layout as batched matrix products over strided views, without transposes.
+"""Dots: a dot_general of any layout as batched matrix products over strided views, without transposes.
 
 Sizes that lie next to each other in every operand that has them become one; those that do not become batch sizes, with
 a stride of zero where an operand lacks them. A transpose of the result is only another set of strides.
@@ -17,6 +17,8 @@ from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.types import Dims, dims_of, product
 
 MAX_BATCH = 4
+ELEMENTS = ("f32", "f64")
+"""Element types of products, in the order of `DiscDot::dtype`."""
 _ZERO = Expr.const(0)
 
 
@@ -31,10 +33,10 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class BlasDot:
-    """One call of the runtime's `dot`. `lhs`, `rhs` are operand numbers of the fusion; dtype 0 is f32, 1 is f64."""
+class MatrixProduct:
+    """One call of the runtime's `dot`. `lhs`, `rhs` are operand numbers of the fusion; `element` is f32 or f64."""
 
-    dtype: int
+    element: str
     lhs: int
     rhs: int
     batch: tuple[Axis, ...]
@@ -42,20 +44,20 @@ class BlasDot:
     n: Axis
     k: Axis
 
-    def words(self, rows: Expr) -> list[Expr]:
-        """The fields of `DiscDot` before its pointers, for a product of `rows` rows (0: nothing to do)."""
+    def words(self) -> list[Expr]:
+        """The fields of `DiscDot` before its pointers."""
         padding = MAX_BATCH - len(self.batch)
         one = Expr.const(1)
 
         def column(values: list[Expr], fill: Expr) -> list[Expr]:
             return values + [fill] * padding
 
-        words = [Expr.const(self.dtype), Expr.const(len(self.batch))]
+        words = [Expr.const(ELEMENTS.index(self.element)), Expr.const(len(self.batch))]
         words += column([a.size for a in self.batch], one)
         words += column([a.lhs for a in self.batch], _ZERO)
         words += column([a.rhs for a in self.batch], _ZERO)
         words += column([a.result for a in self.batch], _ZERO)
-        words += [rows, self.n.size, self.k.size]
+        words += [self.m.size, self.n.size, self.k.size]
         words += [self.m.lhs, self.k.lhs, self.k.rhs, self.n.rhs, self.m.result, self.n.result]
         return words
 
@@ -65,14 +67,14 @@ def strides_of(dims: Dims) -> list[Expr]:
     return [product(dims[i + 1 :]) for i in range(len(dims))]
 
 
-def match_blas(fusion: func.FuncOp) -> BlasDot | None:
-    """The BLAS form of a fusion of kind "dot"; None when the dtype or the layout has none."""
+def match_product(fusion: func.FuncOp) -> MatrixProduct | None:
+    """The product that is a fusion of kind "dot"; None when the dtype or the layout has none."""
     operations = list(fusion.entry_block.operations)
     dot = operations[0]
     if dot.operation.name != "stablehlo.dot_general" or len(operations) > 3:
         return None
-    dtype = {"f32": 0, "f64": 1}.get(element_of(dot.operands[0].type).name)
-    if dtype is None or element_of(dot.results[0].type) != element_of(dot.operands[0].type):
+    element = element_of(dot.operands[0].type).name
+    if element not in ELEMENTS or element_of(dot.results[0].type).name != element:
         return None
     arguments = list(fusion.entry_block.arguments)
     if any(v not in arguments for v in dot.operands):
@@ -83,7 +85,7 @@ def match_blas(fusion: func.FuncOp) -> BlasDot | None:
         transposed = strides_of(dims_of(operations[1].results[0]))
         strides = [transposed[permutation.index(i)] for i in range(len(strides))]
     lhs, rhs = (arguments.index(v) for v in dot.operands)
-    return _choose(dtype, lhs, rhs, *_axes(dot, strides))
+    return _choose(element, lhs, rhs, *_axes(dot, strides))
 
 
 def _axes(dot: ir.OpView, strides: list[Expr]) -> tuple[list[Axis], list[Axis], list[Axis], list[Axis]]:
@@ -123,8 +125,8 @@ def _merge(axes: list[Axis]) -> list[Axis]:
 
 
 def _choose(
-    dtype: int, lhs: int, rhs: int, batch: list[Axis], m: list[Axis], n: list[Axis], k: list[Axis]
-) -> BlasDot | None:
+    element: str, lhs: int, rhs: int, batch: list[Axis], m: list[Axis], n: list[Axis], k: list[Axis]
+) -> MatrixProduct | None:
     """The split into one matrix product and batch sizes in which every matrix has a unit stride."""
     one = Expr.const(1)
     unit = [Axis(one, one, one, one)]
@@ -135,5 +137,5 @@ def _choose(
         outer = batch + [a for a in m if a is not row] + [a for a in n if a is not column]
         units = one in (row.lhs, inner.lhs) and one in (column.rhs, inner.rhs) and one in (row.result, column.result)
         if units and len(outer) <= MAX_BATCH:
-            return BlasDot(dtype, lhs, rhs, tuple(outer), row, column, inner)
+            return MatrixProduct(element, lhs, rhs, tuple(outer), row, column, inner)
     return None

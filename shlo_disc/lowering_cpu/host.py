@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from shlo_disc.lowering_cpu.gemm_kernel import Tile
 from shlo_disc.lowering_cpu.host_plan import Words, function_name
 from shlo_disc.shape_dialect.expr import Expr, ceildiv
 
@@ -48,6 +49,7 @@ class DotCall:
 
     words: tuple[Expr, ...]
     buffers: tuple[Place, ...]
+    tile: Tile
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,10 @@ class RunWriter:
 
     def _dot(self, call: DotCall) -> None:
         values = [(self.size(w), "i64") for w in call.words] + [(self.pointer(p), "!llvm.ptr") for p in call.buffers]
+        values.append((self._once("null", "llvm.mlir.zero : !llvm.ptr"), "!llvm.ptr"))
+        name = call.tile.name
+        values.append((self._once(("tile", name), f"llvm.mlir.addressof @{name} : !llvm.ptr"), "!llvm.ptr"))
+        values += [(self.constant(call.tile.rows), "i64"), (self.constant(call.tile.columns), "i64")]
         block = self._filled(values)
         self.lines.append(f"  llvm.call {self.function['dot']}(%rt, {block}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()")
 
@@ -347,7 +353,7 @@ def _block_words(step: Step) -> int:
     if isinstance(step, Launch):
         return len(step.buffers) + len(step.sizes)
     if isinstance(step, DotCall):
-        return len(step.buffers) + len(step.words)
+        return len(step.buffers) + len(step.words) + 4
     if isinstance(step, LibraryCall):
         return sum(1 + len(sizes) for _, sizes in step.tensors)
     return 3

@@ -11,6 +11,10 @@ struct DiscRuntime;
 /// One range of a parallel loop: runs iterations [begin, end). `args` are 8-byte words, read-only.
 using DiscKernel = void (*)(const int64_t *args, int64_t begin, int64_t end);
 
+/// One tile of a product, C (+)= A B, as `lowering_cpu/gemm_kernel.py` describes it.
+using DiscTile = void (*)(int64_t rows, const void *a, const void *b, int64_t b_step, void *c, int64_t c_step,
+                          int64_t k, int64_t accumulate);
+
 /// C[batch, m, n] = sum_k A[batch, m, k] * B[batch, k, n]. All strides count elements.
 struct DiscDot {
   int64_t dtype;      // 0 = f32, 1 = f64
@@ -22,6 +26,9 @@ struct DiscDot {
   const void *a;
   const void *b;
   void *c;
+  const void *packed; // B as `pack_right` writes it, or null
+  DiscTile tile;
+  int64_t tile_rows, tile_columns;
 };
 
 struct DiscRuntime {

@@ -2,6 +2,7 @@
 #include "dot.h"
 
 #include "blas.h"
+#include "gemm.h"
 
 #include <algorithm>
 #include <cstring>
@@ -218,7 +219,12 @@ bool has_no_result(const DiscDot &dot) {
   return empty;
 }
 
+/// B is not packed, and packing it would cost more than the product: few rows, or a vector.
+bool is_thin(const DiscDot &dot) { return dot.packed == nullptr && (dot.m < 4 || dot.n < 4); }
+
 template <typename T> void run_typed(ThreadPool &pool, const DiscDot &dot) {
+  if (!is_thin(dot))
+    return run_gemm<T>(pool, dot);
   Problem<T> problem(dot, pool.size());
   if (dot.k <= 0)
     return fill_zeros(problem);

@@ -5,6 +5,7 @@
 #include "blas.h"
 #include "buffer.h"
 #include "dot.h"
+#include "gemm.h"
 #include "error.h"
 #include "executable.h"
 #include "lapack.h"
@@ -92,13 +93,31 @@ void install_lapack(const nb::dict &functions) {
   Lapack::instance().install(std::move(addresses));
 }
 
-/// A dot by the addresses and numbers of its 36 words, in the order of DiscDot; for tests and measurements.
-void dot_words(Device &device, const std::vector<int64_t> &words) {
+DiscDot dot_of(const std::vector<int64_t> &words) {
   DiscDot dot;
   if (words.size() * sizeof(int64_t) != sizeof dot)
     throw nb::value_error("wrong number of words");
   std::memcpy(&dot, words.data(), sizeof dot);
+  return dot;
+}
+
+/// A dot by the addresses and numbers of its 40 words, in the order of DiscDot; for tests and measurements.
+void dot_words(Device &device, const std::vector<int64_t> &words) {
+  DiscDot dot = dot_of(words);
   without_gil([&] { run_dot(device.pool, dot); });
+}
+
+/// Packs the right-hand side of a dot given as for `dot_words` to `target`; returns the number of elements.
+int64_t pack_words(Device &device, const std::vector<int64_t> &words, uintptr_t target) {
+  DiscDot dot = dot_of(words);
+  int64_t entries = 1;
+  for (int64_t i = 0; i < dot.batch_rank; ++i)
+    entries *= dot.batch[i];
+  if (target != 0 && dot.dtype == 0)
+    pack_right(device.pool, dot, reinterpret_cast<float *>(target));
+  else if (target != 0)
+    pack_right(device.pool, dot, reinterpret_cast<double *>(target));
+  return packed_elements(entries, dot.k, dot.n, dot.tile_columns);
 }
 
 void bind_code(nb::module_ &module) {
@@ -113,6 +132,7 @@ void bind_code(nb::module_ &module) {
       .def_prop_ro("function_names", &ObjectCode::function_names)
       .def_prop_ro("mapped_bytes", &ObjectCode::mapped_bytes);
   module.def("dot", &dot_words);
+  module.def("pack_right", &pack_words);
 }
 
 } // namespace

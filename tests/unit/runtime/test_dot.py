@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import mmap
 import threading
@@ -12,10 +13,15 @@ import numpy as np
 import pytest
 from scipy.linalg import cython_blas
 
+from shlo_disc import codegen
+from shlo_disc.lowering_cpu.gemm_kernel import Tile, micro_kernels, tile_of
+from shlo_disc.mlir import ir
 from shlo_disc.runtime import Client, _native
 from shlo_disc.runtime.native_module import install_blas
 
 THREADS = (1, 2, 3)
+HOST_BITS = codegen.CpuTarget.host().vector_bits
+WIDTHS = [bits for bits in (128, 256, 512) if bits <= HOST_BITS]
 
 
 @pytest.fixture(scope="module", params=THREADS)
@@ -24,7 +30,19 @@ def device(request: pytest.FixtureRequest) -> _native.Device:
     return Client(threads=request.param).native_device
 
 
-def run(device: _native.Device, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+@functools.cache
+def tile_code(dtype: type, vector_bits: int) -> tuple[_native.ObjectCode, Tile]:
+    """The micro-kernels for registers of so many bits."""
+    tile = tile_of({np.float32: "f32", np.float64: "f64"}[dtype], vector_bits)
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse("\n".join(text for _, text in micro_kernels(tile)))
+        codegen.lower_to_llvm(module)
+        text = codegen.to_llvm_ir(module)
+    data = codegen.compile_to_object(text, codegen.CpuTarget.host(), 1, {tile.name})
+    return _native.ObjectCode(data), tile
+
+
+def words_of(a: np.ndarray, b: np.ndarray, c: np.ndarray, packed: int, vector_bits: int) -> list[int]:
     """c = a @ b with whatever strides the three arrays have; they have the same leading batch dimensions."""
 
     def strides(array: np.ndarray) -> list[int]:
@@ -40,7 +58,21 @@ def run(device: _native.Device, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> 
     words += [a.shape[-2], b.shape[-1], a.shape[-1]]
     words += [sa[-2], sa[-1], sb[-2], sb[-1], sc[-2], sc[-1]]
     words += [array.__array_interface__["data"][0] for array in (a, b, c)]
-    _native.dot(device, words)
+    code, tile = tile_code(a.dtype.type, vector_bits)
+    return [*words, packed, code.function(tile.name), tile.rows, tile.columns]
+
+
+def run(device: _native.Device, a: np.ndarray, b: np.ndarray, c: np.ndarray, vector_bits: int = HOST_BITS) -> None:
+    _native.dot(device, words_of(a, b, c, 0, vector_bits))
+
+
+def run_packed(device: _native.Device, a: np.ndarray, b: np.ndarray, c: np.ndarray, vector_bits: int) -> None:
+    """The same with b packed beforehand."""
+    words = words_of(a, b, c, 0, vector_bits)
+    packed = np.full(_native.pack_right(device, words, 0), np.nan, a.dtype)
+    address = packed.__array_interface__["data"][0]
+    _native.pack_right(device, words, address)
+    _native.dot(device, words_of(a, b, c, address, vector_bits))
 
 
 def laid_out(shape: tuple[int, ...], order: str, dtype: type, rng: np.random.Generator) -> np.ndarray:
@@ -78,6 +110,28 @@ def test_every_layout(device: _native.Device, dtype: type, size: tuple[int, int,
         run(device, a, b, c)
         expected = a.astype(np.float64) @ b.astype(np.float64)
         np.testing.assert_allclose(c, expected, rtol=0, atol=(1e-4 if dtype == np.float32 else 1e-12) * max(k, 1))
+
+
+EDGES = [(1, 1, 1), (4, 31, 63), (6, 32, 64), (7, 33, 65), (13, 16, 127), (14, 17, 128), (15, 64, 129), (29, 5, 385),
+         (43, 40, 1100), (61, 100, 9), (5, 8, 0), (200, 33, 5000)]  # fmt: skip
+"""Both sides of tiles, of blocks of 64 along k, of a chunk of 384, and of what is packed at once (1,024; 4,096)."""
+
+
+@pytest.mark.parametrize("vector_bits", WIDTHS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", EDGES)
+def test_packed_or_not(device: _native.Device, dtype: type, size: tuple[int, int, int], vector_bits: int) -> None:
+    m, n, k = size
+    rng = np.random.default_rng(m * 1000 + n)
+    for order_b, order_c in itertools.product(("rows", "columns"), ("rows", "columns")):
+        a, b = laid_out((2, m, k), "rows", dtype, rng), laid_out((2, k, n), order_b, dtype, rng)
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+        for compute in (run, run_packed):
+            c = laid_out((2, m, n), order_c, dtype, rng)
+            c[...] = np.nan
+            compute(device, a, b, c, vector_bits)
+            atol = np.finfo(dtype).eps * 4 * max(k, 1)
+            np.testing.assert_allclose(c, expected, rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("batch", [(3,), (2, 5), (2, 1, 3), (2, 3, 1, 2), (40,)])
