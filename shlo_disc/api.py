@@ -108,12 +108,13 @@ def _cached(cache: CompileCache, key: str, read: Any, options: Options, start: f
 def _compiled(read: Any, target: str, options: Options, reading: float) -> Any:
     """The program compiled. The seconds of `reading` it count as those of its import."""
     from shlo_disc.compiler import artifact_of, import_stage, run_pipeline
-    from shlo_disc.gpu_program import GpuProgram
 
     compilation = import_stage(read, target, options)
     compilation.timings["import"] += reading
     run_pipeline(compilation)
     if compilation.gpu is not None:
+        from shlo_disc.gpu_program import GpuProgram
+
         return GpuProgram(compilation)
     artifact, count = artifact_of(compilation), compilation.compile_count
     return Executable(artifact, options, read.trees(), lambda: compilation, compilation.timings, count)

@@ -10,14 +10,13 @@ import importlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shlo_disc import codegen
 from shlo_disc.errors import ArtifactError, CompilerError, OptionError, ProgramError
 from shlo_disc.lowering_cpu import LoweredProgram, lower
 from shlo_disc.lowering_cpu.host_plan import Check, function_name
 from shlo_disc.lowering_cpu.kernel import CpuOptions
-from shlo_disc.lowering_gpu import GpuLoweredProgram, lower_to_gpu, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, TreeSpec
@@ -31,6 +30,9 @@ from shlo_disc.target import cuda_architecture
 from shlo_disc.transforms.fusion import fuse
 from shlo_disc.transforms.memory import plan_memory
 from shlo_disc.transforms.simplify import simplify
+
+if TYPE_CHECKING:
+    from shlo_disc.lowering_gpu import GpuLoweredProgram
 
 _Made = TypeVar("_Made")
 
@@ -147,11 +149,15 @@ def _codegen(c: Compilation) -> None:
 
 
 def _lower_to_gpu(c: Compilation) -> None:
+    from shlo_disc.lowering_gpu import lower_to_gpu
+
     _require_solved(c)
     c.gpu = lower_to_gpu(_made(c.module), c.facts)
 
 
 def _codegen_gpu(c: Compilation) -> None:
+    from shlo_disc.lowering_gpu import lower_to_nvvm, nvvm_to_llvm_ir
+
     module = lower_to_nvvm(_made(c.gpu).module)
     c.llvm_ir = nvvm_to_llvm_ir(module)
     c.ptx = codegen.compile_to_ptx(c.llvm_ir, _made(cuda_architecture(c.target)), c.options.opt_level)

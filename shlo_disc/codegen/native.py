@@ -105,6 +105,7 @@ def _optimised(
         _check_declarations(module)
         if exported is not None:
             internalize(module, exported)
+            _leave_host_programs(module, exported)
         optimise(module, machine, opt_level)
         text = without_single_lane_stores(module)
         if text is None:
@@ -144,6 +145,18 @@ def internalize(module: llvm.ModuleRef, exported: Collection[str]) -> None:
     for name, definition in definitions.items():
         if name not in exported and not name.startswith("llvm."):
             definition.linkage = "internal"
+
+
+def _leave_host_programs(module: llvm.ModuleRef, exported: Collection[str]) -> None:
+    """Exempt exported functions without branches from optimisation.
+
+    They are the host program: long, and as fast as the loads and stores that they consist of. Optimising them takes
+    LLVM longer than all kernels of a deep model, and wins a nanosecond a launch.
+    """
+    for function in module.functions:
+        if function.name in exported and not function.is_declaration and len(list(function.blocks)) == 1:
+            function.add_function_attribute("noinline")
+            function.add_function_attribute("optnone")
 
 
 def optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: int) -> None:
