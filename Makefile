@@ -36,7 +36,8 @@ format: $(STAMP)
 	$(VENV)/bin/ruff format .
 
 bench: $(STAMP)
-	$(RUN) -m benchmarks.bert
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[bench]'
+	$(RUN) -m benchmarks
 
 clean:
 	rm -rf $(VENV) build dist stubs demo_out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

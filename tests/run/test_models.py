@@ -24,7 +24,7 @@ from examples.model import describe, function, relative_error
 
 NAMES = (
     "bert", "gpt2", "vit", "mlp_mixer", "transformer_train", "dien", "dien_train", "seq2seq", "resnet50",
-    "asr", "asr_train", "crnn",
+    "asr", "asr_train", "crnn", "gpt2_decode",
 )  # fmt: skip
 TOLERANCE = 1e-5
 PAIRS = [(1, 1), (1, 2), (2, 1), (3, 7), (5, 11), (2, 13), (7, 3), (4, 8), (1, 15), (1, 16), (3, 17), (2, 23)]

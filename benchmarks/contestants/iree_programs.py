@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""IREE on the StableHLO of jax.export, one module for all shapes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import iree.compiler
+import iree.runtime
+import jax
+import numpy as np
+
+from benchmarks.contestants import Contestant
+from benchmarks.data import leaves, load
+from benchmarks.works import find
+
+
+class Iree(Contestant):
+    """The LLVM CPU backend on the machine's own instructions."""
+
+    def load(self) -> None:
+        """Keeps the weights as NumPy arrays."""
+        self.params = leaves(load(self.folder.weights))
+
+    def prepare(self) -> dict[str, float]:
+        """Exports with JAX and compiles. IREE raises on modules that it cannot compile."""
+        start = time.perf_counter()
+        exported = find(self.folder.work, self.folder.small).export()
+        used = exported.module_kept_var_idx
+        seconds = {"export": time.perf_counter() - start}
+        start = time.perf_counter()
+        binary = iree.compiler.compile_str(
+            exported.mlir_module(),
+            input_type="stablehlo",
+            target_backends=["llvm-cpu"],
+            extra_args=["--iree-llvmcpu-target-cpu=host"],
+        )
+        config = iree.runtime.Config("local-task")
+        module = iree.runtime.load_vm_module(iree.runtime.VmModule.copy_buffer(config.vm_instance, binary), config)
+        self.main = module["main"]
+        self.device = config.device
+        self.used = set(used)
+        self.weights = [self._to_device(leaf) for number, leaf in enumerate(self.params) if number in self.used]
+        return seconds | {"compile": time.perf_counter() - start}
+
+    def _to_device(self, array: np.ndarray) -> Any:
+        return iree.runtime.asdevicearray(self.device, array)
+
+    def place(self, index: int) -> Any:
+        """Arrays on IREE's device."""
+        numbered = enumerate(leaves(load(self.folder.inputs(index))), start=len(self.params))
+        return [self._to_device(leaf) for number, leaf in numbered if number in self.used]
+
+    def call(self, inputs: Any) -> Any:
+        """Runs the module's main function."""
+        return self.main(*self.weights, *inputs)
+
+    def arrays(self, result: Any) -> Any:
+        """Copies from the device."""
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(result)]

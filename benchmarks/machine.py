@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What was measured on: the processor, the versions, and how fast memory is copied."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from benchmarks.contestants import THREADS
+from benchmarks.timing import environment
+
+PACKAGES = ("shlo_disc", "jax", "torch", "onnx", "onnxruntime", "openvino", "iree-base-compiler", "llvmlite", "numpy")
+
+
+def machine(small: bool = False) -> dict[str, Any]:
+    """The machine as a part of the JSON file."""
+    sizes = (1 << 20,) if small else (1 << 20, 64 << 20, 512 << 20)
+    return {
+        "environment": environment(),
+        "threads": THREADS,
+        "versions": {name: _version(name) for name in PACKAGES},
+        "copy_bytes_per_second": {str(size): copy_bandwidth(size) for size in sizes},
+    }
+
+
+def copy_bandwidth(size: int, rounds: int = 7) -> float:
+    """Bytes a second, read plus written, of a copy of `size` bytes by all threads; the best of some rounds."""
+    source, target = np.ones(size, np.uint8), np.zeros(size, np.uint8)
+    parts = list(zip(np.array_split(target, THREADS), np.array_split(source, THREADS), strict=True))
+    best = float("inf")
+    with ThreadPoolExecutor(THREADS) as pool:
+        for _ in range(rounds):
+            start = time.perf_counter()
+            list(pool.map(lambda part: np.copyto(*part), parts))
+            best = min(best, time.perf_counter() - start)
+    return 2 * size / best
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "absent"

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A contestant's process: `python -m benchmarks.worker FOLDER CONTESTANT` answers one JSON line to each it reads.
+
+It imports only what its contestant needs, so that its peak memory is the contestant's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.contestants import CONTESTANTS
+from benchmarks.data import Folder, sample, save
+
+Answer = dict[str, Any]
+
+SHORTEST = 2e-4
+"""Calls shorter than this are timed in groups, in seconds."""
+
+
+class Worker:
+    """The commands are methods: prepare, first, time, peak and kernels."""
+
+    def __init__(self, folder: Folder, name: str):
+        self._folder = folder
+        self._name = name
+        self._placed: tuple[int, Any] = (-1, None)
+
+    def prepare(self) -> Answer:
+        """Imports, reads the weights, and prepares; only the first and the last are timed."""
+        start = time.perf_counter()
+        self._contestant = CONTESTANTS[self._name].create(self._folder)
+        imported = time.perf_counter() - start
+        self._contestant.load()
+        forget_peak()
+        return {"import": imported, "steps": self._contestant.prepare()}
+
+    def first(self, index: int) -> Answer:
+        """The seconds of one call at a shape; keeps a sample of its results in a file."""
+        inputs = self._place(index)
+        start = time.perf_counter()
+        result = self._contestant.call(inputs)
+        self._contestant.synchronise(result)
+        seconds = time.perf_counter() - start
+        save(results_file(self._folder, self._name, index), sample(self._contestant.arrays(result)))
+        return {"seconds": seconds}
+
+    def time(self, index: int, budget: float) -> Answer:
+        """Seconds of each of several calls at a shape, after two that are not counted; about `budget` in all."""
+        inputs = self._place(index)
+        self._timed(inputs, 1)
+        one = self._timed(inputs, 1)
+        group = max(1, math.ceil(SHORTEST / one))
+        repeats = max(1, min(50, round(budget / (one * group))))
+        return {"seconds": [self._timed(inputs, group) for _ in range(repeats)]}
+
+    def peak(self) -> Answer:
+        """The most bytes the process held in memory since the weights were read."""
+        status = Path("/proc/self/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+        return {"bytes": int(line.split()[1]) * 1024}
+
+    def kernels(self, index: int) -> Answer:
+        """The kernels of a call at a shape."""
+        return {"kernels": self._contestant.kernels(index)}
+
+    def _place(self, index: int) -> Any:
+        if self._placed[0] != index:
+            self._placed = (-1, None)
+            self._placed = (index, self._contestant.place(index))
+        return self._placed[1]
+
+    def _timed(self, inputs: Any, group: int) -> float:
+        call, synchronise = self._contestant.call, self._contestant.synchronise
+        start = time.perf_counter()
+        for _ in range(group):
+            synchronise(call(inputs))
+        return (time.perf_counter() - start) / group
+
+
+def results_file(folder: Folder, name: str, index: int) -> Path:
+    """Where a contestant's sample of results at a shape is kept."""
+    return folder.path / f"results-{name}-{index}.npz"
+
+
+def forget_peak() -> None:
+    """Makes the kernel count the peak of this process's memory from what it holds now."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def main(arguments: list[str]) -> int:
+    """Answers until the input ends. What a contestant raises is answered as a refusal."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print belongs to the log
+    worker = Worker(Folder.read(Path(arguments[0])), arguments[1])
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = getattr(worker, request.pop("do"))(**request)
+        except Exception as error:
+            sys.excepthook(*sys.exc_info())
+            answer = {"refused": describe(error)}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+    return 0
+
+
+def describe(error: BaseException) -> str:
+    """The error's type, and of its message the first line that speaks of an error, or else the first with words."""
+    lines = [line.strip() for line in str(error).splitlines() if any(char.isalpha() for char in line)]
+    errors = [line[line.index("error: ") :] for line in lines if "error: " in line]
+    name = type(error).__name__
+    text = next(iter(errors or lines), "")
+    return (text if name == "Refused" else f"{name}: {text}")[:300]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

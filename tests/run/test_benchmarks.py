@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The benchmarks run: a small run from the command line, and PyTorch's models give JAX's numbers."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from benchmarks.contestants import CONTESTANTS
+from benchmarks.data import load
+from benchmarks.works import WORKS, find
+from examples.model import relative_error
+
+
+def test_a_small_run_from_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    who = ["ours", "ours_static", "jit", "jit_buckets", "iree"]
+    command = [sys.executable, "-m", "benchmarks", "increment", "--small", "--output", str(file), "--contestants", *who]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    work = json.loads(file.read_text())["works"]["increment"]
+    assert list(work["contestants"]) == who
+    absent = CONTESTANTS["iree"].missing()
+    assert not absent or work["contestants"]["iree"] == {"refused": f"{absent} is not installed"}
+    for name in who[:4]:
+        row = work["contestants"][name]
+        assert row["errors"] == [0.0] and row["warm_seconds"][0] > 0 and row["peak_bytes"] > 1 << 20
+    assert "x + 1 on 8 floats" in done.stdout
+    assert "<td" in file.with_suffix(".html").read_text()
+
+
+@pytest.mark.parametrize("name", list(WORKS))
+def test_a_pytorch_model_gives_the_numbers_of_jax(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from benchmarks.contestants.pytorch import Eager
+
+    work = find(name, small=True)
+    eager = Eager(work.write(tmp_path))
+    eager.load()
+    eager.prepare()
+    for index in range(len(work.shapes)):
+        inputs = load(eager.folder.inputs(index))
+        want: Any = jax.tree.map(np.asarray, jax.jit(work.function)(work.init(), *inputs))
+        got = eager.arrays(eager.call(eager.place(index)))
+        assert jax.tree.structure(got) == jax.tree.structure(want)
+        assert relative_error(got, want) < 1e-4
