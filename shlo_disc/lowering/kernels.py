@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.mlir import arith, func, ir
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.expr import Expr, ExprLike
 from shlo_disc.shape_dialect.facts import Facts
 from shlo_disc.shape_dialect.types import Dims, dims_of, parse_dim
 from shlo_disc.transforms.fusion.access import unit_reshape_axes
@@ -22,15 +22,15 @@ _SYMBOL = re.compile(r'@(?:"([^"]+)"|([A-Za-z_][\w$.]*))')
 class Kernel:
     """A finished kernel.
 
-    `sizes` are the expressions of its size arguments and `total` the number of its work items, both over the names of
-    its fusion; `cost` is the rough work of one item, in simple vector ops.
+    `sizes` are the expressions of its size arguments, `total` the number of its work items and `cost` the rough work of
+    one item, in simple vector ops, all over the names of its fusion.
     """
 
     name: str
     function: ir.OpView
     sizes: list[Expr]
     total: Expr
-    cost: int
+    cost: ExprLike
 
 
 class KernelCache:

@@ -7,7 +7,7 @@ of which the same facts hold, uses the kernel that exists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -39,6 +39,7 @@ from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame
 from shlo_disc.lowering_cpu.library import LibraryCalls
 from shlo_disc.lowering_cpu.loop_kernel import build_loop
 from shlo_disc.lowering_cpu.nonzero_kernel import build_nonzero
+from shlo_disc.lowering_cpu.recurrence_kernel import build_recurrence
 from shlo_disc.lowering_cpu.row_kernel import build_rows
 from shlo_disc.lowering_cpu.scan_kernel import build_scan
 from shlo_disc.lowering_cpu.scatter_kernel import build_scatter
@@ -49,7 +50,7 @@ from shlo_disc.lowering_cpu.top_k_kernel import build_top_k
 from shlo_disc.lowering_cpu.update_kernel import build_update
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.expr import Expr, ExprLike
 from shlo_disc.shape_dialect.facts import Facts
 from shlo_disc.shape_dialect.op_sets import CONTROL
 from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks, terminator_of
@@ -60,9 +61,12 @@ from shlo_disc.transforms.views import root
 SERIAL_WORK = 60_000
 """Simple vector-lane operations below which a kernel is not worth handing to a second thread: some 10 microseconds."""
 
-OWN_KERNELS = {
+Builder = Callable[[Frame], tuple[Expr, ExprLike]]
+
+OWN_KERNELS: dict[str, Builder] = {
     "convolution": build_convolution,
     "nonzero": build_nonzero,
+    "recurrence": build_recurrence,
     "scan": build_scan,
     "scatter": build_scatter,
     "select_and_scatter": build_select_and_scatter,
@@ -112,7 +116,8 @@ class Lowering:
         frame.open(self.target, name)
         with ir.InsertionPoint(frame.entry):
             default = build_rows if has_rows(fusion) else build_loop
-            total, cost = OWN_KERNELS.get(kind_of(fusion), default)(frame)
+            builder: Builder = OWN_KERNELS.get(kind_of(fusion), default)
+            total, cost = builder(frame)
         frame.close()
         kernel = Kernel(name, frame.function, frame.sizes, total, cost)
         self.entries[kernel] = write_entry(frame, name)
@@ -207,10 +212,8 @@ class Lowering:
 
         total = here(kernel.total)
         self.launches.append((kernel.name, kind_of(fusion)))
-        return Launch(kernel.name, tuple(buffers), tuple(here(s) for s in kernel.sizes), total, self._grain(kernel))
-
-    def _grain(self, kernel: Kernel) -> Expr:
-        return Expr.const(max(1, SERIAL_WORK // kernel.cost))
+        grain = here(Expr.maximum(1, SERIAL_WORK // Expr.maximum(kernel.cost, 1)))
+        return Launch(kernel.name, tuple(buffers), tuple(here(s) for s in kernel.sizes), total, grain)
 
 
 def lower(

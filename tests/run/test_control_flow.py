@@ -473,7 +473,7 @@ def test_stages_of_a_program_with_loops_can_be_read_again() -> None:
     for stage in ("import", "annotate", "simplify", "fuse", "plan", "lower"):
         with make_context():
             assert ir.Module.parse(executable.as_text(stage)).operation.verify()
-    assert {k.kind for k in executable.kernels} <= {"loop", "copy"}
+    assert {k.kind for k in executable.kernels} <= {"loop", "copy", "recurrence"}
 
 
 def test_a_loop_reads_what_is_fused_with_the_result_of_a_later_one() -> None:

@@ -32,8 +32,8 @@ def test_outputs_of_a_scan_are_written_in_place() -> None:
     specs: list[Spec] = [("n, m, 4", F), ("4, 8", F), ("8, 8", F)]
     executable = shlo_disc.compile(jax.jit(rnn), args=specs)
     kinds = [k.kind for k in executable.kernels]
-    assert kinds.count("update") == 1
-    assert "copy" not in kinds
+    assert kinds.count("recurrence") == 1
+    assert "copy" not in kinds and "update" not in kinds
     arena = executable.memory(n=1000, m=2).arena_bytes
     assert arena == executable.memory(n=1, m=2).arena_bytes
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.transforms.fusion.access import (
     IOTAS,
@@ -277,7 +278,7 @@ class ClonedBody:
         """The values loaded from memory."""
         found: dict[ir.Value, None] = {}
         for op in self.members:
-            for value in op.operands:
+            for value in _values_used(op):
                 self._collect(value, found)
         return [(v, dims_of(v)) for v in found]
 
@@ -315,17 +316,28 @@ class ClonedBody:
         return [self._mapping[v] for v in outputs]
 
     def _clone(self, op: ir.Operation) -> None:
-        for value in op.operands:
+        for value in _values_used(op):
             if value not in self._mapping:
                 owner = defining_op(value)
                 if owner is None:
                     raise ValueError(f"{op.name} reads a value that is not an input of its fusion")
                 self._clone(owner)
         clone = op.clone()
-        for position, value in enumerate(op.operands):
-            clone.operands[position] = self._mapping[value]
+        blocks = [block for nested in nested_blocks(clone) for block in all_blocks(nested)]
+        for part in (clone, *(i.operation for block in blocks for i in block.operations)):
+            for position, value in enumerate(part.operands):
+                if value in self._mapping:
+                    part.operands[position] = self._mapping[value]
         for old, new in zip(op.results, clone.results, strict=True):
             self._mapping[old] = new
+
+
+def _values_used(op: ir.Operation) -> list[ir.Value]:
+    """The operands of an op, and what the regions of a loop use from outside."""
+    blocks = [block for nested in nested_blocks(op) for block in all_blocks(nested)]
+    own = {v for block in blocks for v in (*block.arguments, *(r for i in block.operations for r in i.results))}
+    inner = [v for block in blocks for i in block.operations for v in i.operands]
+    return [*op.operands, *dict.fromkeys(v for v in inner if v not in own)]
 
 
 Body = CollapsedBody | ClonedBody

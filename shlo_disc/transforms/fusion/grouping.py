@@ -29,6 +29,7 @@ from shlo_disc.transforms.fusion.access import (
 )
 from shlo_disc.transforms.fusion.body import member_reads
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
+from shlo_disc.transforms.fusion.recurrence import find_recurrence
 from shlo_disc.transforms.fusion.selection import selecting_sort
 
 DomainMap = dict[int, int]
@@ -36,8 +37,8 @@ DomainMap = dict[int, int]
 
 
 _OWN_KINDS = frozenset(
-    ("bind", "control", "convolution", "dot", "library", "nonzero", "scan", "scatter", "select_and_scatter", "sort",
-     "top_k", "update")
+    ("bind", "control", "convolution", "dot", "library", "nonzero", "recurrence", "scan", "scatter",
+     "select_and_scatter", "sort", "top_k", "update")
 )  # fmt: skip
 """Kinds of cluster that no op joins."""
 
@@ -59,6 +60,7 @@ class Grouping:
             return
         if op.name in CONTROL or op.name == "stablehlo.custom_call":
             kind = "control" if op.name in CONTROL else "library"
+            kind = "recurrence" if find_recurrence(op) is not None else kind
             self.graph.add(self.graph.create(kind, ()), op, None, self.producers(op))
             return
         if op.name in ELEMENTWISE:

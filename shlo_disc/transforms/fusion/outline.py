@@ -56,14 +56,15 @@ class Outliner:
     def run(self) -> None:
         """Replace the block's ops."""
         terminator = self.old[-1]
+        kept = {self.position[c.members[0]] for c in self.graph.clusters.values() if c.kind == "control"}
         with ir.InsertionPoint(terminator), terminator.location:
             ordered = sorted(self.graph.clusters.values(), key=self._last_position)
             for cluster in ordered:
                 self._emit(cluster)
             self._return(terminator)
-        for op in reversed(self.old[:-1]):
+        for position, op in reversed(list(enumerate(self.old[:-1]))):
             is_buffer = op.operation.name == "stablehlo.constant" and op.results[0] in self.materialized
-            if not is_buffer and op.operation.name not in CONTROL:
+            if not is_buffer and position not in kept:
                 op.operation.erase()
 
     def _last_position(self, cluster: Cluster) -> int:
@@ -172,10 +173,12 @@ class Outliner:
     def _outputs(self, cluster: Cluster) -> list[ir.Value]:
         """What the kernel writes. A scatter or sort writes all of its results, a sort a second copy to work in.
 
-        A library function writes all of its results too.
+        A library function writes all of its results too, and a recurrence all but its counters.
         """
         if cluster.kind == "library":
             return list(cluster.members[0].results)
+        if cluster.kind == "recurrence":
+            return [r for r in cluster.members[0].results if dims_of(r)]
         if cluster.kind not in ("scatter", "sort"):
             return [r for m in cluster.members for r in m.results if self._leaves(r, cluster)]
         results = next(list(m.results) for m in cluster.members if m.name == f"stablehlo.{cluster.kind}")

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from shlo_disc.mlir import ir, rewrite
+from shlo_disc.shape_dialect.dialect import ShapeOp
+from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.shape_dialect.regions import constant_of
+from shlo_disc.shape_dialect.types import dims_attr, dims_of
 
 Pattern = Callable[[ir.OpView, rewrite.PatternRewriter], bool | None]
 
@@ -125,6 +130,22 @@ def unit_broadcast_is_reshape(op: ir.OpView, rewriter: rewrite.PatternRewriter) 
     return None
 
 
+def constant_bounds_are_shapes(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
+    """Bounds of a slice that are constants of several values are a `disc.shape`, which a kernel knows at once."""
+    found = [(i, constant_of(v)) for i, v in enumerate(op.operands) if i]
+    known = {i: ir.DenseElementsAttr(c.attributes["value"]) for i, c in found if c is not None}
+    known = {i: attribute for i, attribute in known.items() if not attribute.is_splat}
+    if not known:
+        return NO_MATCH
+    operands = list(op.operands)
+    with rewriter.ip:
+        for i, attribute in known.items():
+            dims = dims_attr([Expr.const(int(n)) for n in np.array(attribute)])
+            operands[i] = ShapeOp(dims, result=operands[i].type, loc=op.location).results[0]
+        rewriter.replace_op(op, _create(op, op.operation.name, operands, {}))
+    return None
+
+
 PATTERNS: list[tuple[str, Pattern]] = [
     ("stablehlo.broadcast_in_dim", broadcast_of_broadcast),
     ("stablehlo.broadcast_in_dim", identity_data_movement),
@@ -137,6 +158,7 @@ PATTERNS: list[tuple[str, Pattern]] = [
     ("stablehlo.dynamic_reshape", identity_data_movement),
     ("stablehlo.dynamic_reshape", reshape_of_reshape),
     ("stablehlo.dynamic_reshape", static_reshape),
+    ("stablehlo.real_dynamic_slice", constant_bounds_are_shapes),
     ("stablehlo.reshape", identity_data_movement),
     ("stablehlo.reshape", reshape_of_reshape),
     ("stablehlo.transpose", identity_data_movement),

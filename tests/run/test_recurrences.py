@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Loops over independent rows: one kernel, at batches and lengths on both sides of its tiles, and what is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import shlo_disc
+from tests.run.op_check import Spec, assert_same, check, compile_function, random_array, run_xla, shape_of
+
+F = "float32"
+BATCHES = (1, 2, 3, 4, 5, 6, 13, 31, 50)
+"""Below, at and above the heights of tiles, of blocks of rows and of chunks."""
+
+
+def kinds(executable: Any) -> list[str]:
+    return [k.kind for k in executable.kernels]
+
+
+def check_rows(
+    function: Callable[..., Any], specs: list[Spec], rows: int, *, lengths: tuple[int, ...] = (4,), ulps: float
+) -> Any:
+    """Compare with XLA at the largest batch; as rows are independent, smaller ones give its first rows, bit for bit.
+
+    The first argument has its batch along axis 1; each result has it along axis `rows`, or 0 if its rank is less.
+    """
+    executable = compile_function(function, specs)
+    for t in lengths:
+        sizes = {"t": t, "b": BATCHES[-1]}
+        x, *weights = (random_array(shape_of(text, sizes), dtype, i) for i, (text, dtype) in enumerate(specs))
+        whole = executable(x, *weights)
+        assert_same(whole, run_xla(function, [x, *weights]), ulps, floor=1)
+        for b in BATCHES:
+            part = executable(np.ascontiguousarray(x[:, :b]), *weights)
+            for got, want in zip(jax.tree.leaves(part), jax.tree.leaves(whole), strict=True):
+                np.testing.assert_array_equal(got, want.take(range(b), axis=rows if want.ndim > rows + 1 else 0))
+    return executable
+
+
+def gru(x: jax.Array, w: jax.Array) -> Any:
+    d = w.shape[0]
+
+    def step(h: jax.Array, row: jax.Array) -> Any:
+        (a, b, c), (p, q, r) = jnp.split(row, 3, axis=-1), jnp.split(h @ w, 3, axis=-1)
+        z = jax.nn.sigmoid(a + p)
+        h = (1 - z) * h + z * jnp.tanh(c + jax.nn.sigmoid(b + q) * r)
+        return h, h
+
+    return lax.scan(step, jnp.zeros((x.shape[1], d), x.dtype), x)
+
+
+@pytest.mark.parametrize(("d", "dtype"), [(1, F), (5, F), (36, F), (130, "float64")])
+def test_a_gru_at_many_batches(d: int, dtype: str) -> None:
+    specs = [(f"t, b, {3 * d}", dtype), (f"{d}, {3 * d}", dtype)]
+    executable = check_rows(gru, specs, 1, lengths=(1, 5) if d == 5 else (3,), ulps=20 * d)
+    assert kinds(executable) == ["recurrence"]
+
+
+def test_a_static_batch_and_length() -> None:
+    for b in (1, 7):
+        check(gru, [(f"3, {b}, 12", F), ("4, 12", F)], [{}], ulps=100, floor=1, static=0)
+
+
+def test_a_step_with_products_that_follow_each_other() -> None:
+    def stacked(x: jax.Array, a: jax.Array, b: jax.Array) -> Any:
+        def step(carried: Any, row: jax.Array) -> Any:
+            h, g = carried
+            h = jnp.tanh(row + h @ a)
+            reset = jax.nn.sigmoid(g @ b)
+            g = reset * g + jnp.tanh((reset * g) @ b + h @ b) * h
+            return (h, g), (h, g * 2)
+
+        start = jnp.zeros(x.shape[1:], x.dtype)
+        return lax.scan(step, (start, start + 1), x, reverse=True)
+
+    specs = [("t, b, 20", F), ("20, 20", F), ("20, 20", F)]
+    executable = check_rows(stacked, specs, 1, ulps=4000)
+    assert kinds(executable).count("recurrence") == 1
+    assert "dot" not in kinds(executable)
+
+
+def moved_states(x: jax.Array) -> Any:
+    """States that change places, that are read at other indices, that come from outside, and of several types."""
+
+    def step(carried: Any, row: jax.Array) -> Any:
+        a, b, seen, last, count = carried
+        rolled = jnp.concatenate([lax.slice_in_dim(a, 1, 6, axis=1), lax.slice_in_dim(a, 0, 1, axis=1)], axis=1)
+        new = (b, rolled * 0.5 + row, seen | (row > 1), row, count + (lax.index_in_dim(b, 0, 1, keepdims=False) > 1))
+        return new, (jnp.flip(a, 1), last, jnp.where(seen, count[:, None], -1))
+
+    b, d = x.shape[1:]
+    start = (x[0] * 2, jnp.ones((b, d), F), jnp.zeros((b, d), bool), x[0], jnp.zeros(b, jnp.int32))
+    return lax.scan(step, start, x)
+
+
+def test_states_that_move() -> None:
+    executable = check_rows(moved_states, [("t, b, 6", F)], 1, ulps=4)
+    assert kinds(executable).count("recurrence") == 1
+
+
+def test_a_table_and_a_condition_on_data() -> None:
+    def decode(table: jax.Array, w: jax.Array, first: jax.Array, steps: jax.Array) -> Any:
+        def step(carried: Any) -> Any:
+            i, token, h, out = carried
+            h = jnp.tanh(table[token] + h @ w)
+            token = (jnp.abs(lax.index_in_dim(h, 0, 1, keepdims=False)) * 40).astype(jnp.int32) % 9
+            return i + 1, token, h, lax.dynamic_update_slice(out, token[None], (i, jnp.int32(0)))
+
+        start = (jnp.int32(0), first, jnp.zeros((first.shape[0], 8), F), jnp.full((4, first.shape[0]), -1, jnp.int32))
+        return lax.while_loop(lambda c: c[0] < steps[0], step, start)[2:]
+
+    def inputs(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
+        return random_array(shape, dtype, seed) if dtype == F else np.full(shape, seed % 6, dtype)
+
+    specs: list[Spec] = [("9, 8", F), ("8, 8", F), ("b", "int32"), ("1", "int32")]
+    executable = check(decode, specs, [{"b": b} for b in (1, 17)], inputs=inputs, ulps=100, floor=1)
+    assert "recurrence" in kinds(executable)
+
+
+def test_half_floats_and_no_product() -> None:
+    def smooth(x: jax.Array) -> Any:
+        return lax.scan(lambda c, row: (c * 0.5 + row, c), jnp.zeros(x.shape[1:], x.dtype), x)
+
+    for dtype in ("bfloat16", "float16"):
+        assert "recurrence" in kinds(check_rows(smooth, [("t, b, 3", dtype)], 1, ulps=1))
+
+
+def test_states_that_are_one_number_a_row() -> None:
+    def smooth(x: jax.Array) -> Any:
+        return lax.scan(lambda c, row: (c * 0.5 + row, None), jnp.zeros(x.shape[1:], x.dtype), x)
+
+    check_rows(smooth, [("t, b", F)], 1, ulps=1)
+
+
+def test_loops_without_iterations() -> None:
+    executable = shlo_disc.compile(jax.jit(gru), args=[("0, b, 12", F), ("4, 12", F)])
+    last, states = executable(np.ones((0, 3, 12), F), np.ones((4, 12), F))
+    assert (last == np.zeros((3, 4), F)).all()
+    assert states.shape == (0, 3, 4)
+    empty = shlo_disc.compile(jax.jit(gru), args=[("3, 0, 12", F), ("4, 12", F)])
+    assert [r.shape for r in empty(np.ones((3, 0, 12), F), np.ones((4, 12), F))] == [(0, 4), (3, 0, 4)]
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_the_number_of_threads_changes_no_bit(threads: int) -> None:
+    specs: list[Spec] = [("t, b, 48", F), ("16, 48", F)]
+    x, w = random_array((40, 61, 48), F), random_array((16, 48), F)
+    one = shlo_disc.compile(jax.jit(gru), args=specs, options=shlo_disc.Options(threads=1))
+    many = shlo_disc.compile(jax.jit(gru), args=specs, options=shlo_disc.Options(threads=threads))
+    for got, want in zip(many(x, w), one(x, w), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def _across_rows(x: jax.Array) -> Any:
+    return lax.scan(lambda c, row: (c * 0.5 + row - c.mean(0), None), x[0], x)[0]
+
+
+def _flipped_rows(x: jax.Array) -> Any:
+    return lax.scan(lambda c, row: (c[::-1] * 0.5 + row, None), x[0], x)[0]
+
+
+def _product_of_rows(x: jax.Array) -> Any:
+    return lax.scan(lambda c, row: (c + row.T @ row, None), jnp.zeros((6, 6), x.dtype), x)[0]
+
+
+def _counter_used_later(x: jax.Array) -> Any:
+    end, state = lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 2, c[1] * 0.5), (jnp.int32(0), x[0]))
+    return state + end
+
+
+@pytest.mark.parametrize("function", [_across_rows, _flipped_rows, _product_of_rows, _counter_used_later])
+def test_rows_that_depend_on_each_other(function: Callable[..., Any]) -> None:
+    executable = check(function, [("t, b, 6", F)], [{"t": 3, "b": 7}], ulps=40, floor=1, static=0)
+    assert "recurrence" not in kinds(executable)
+
+
+def test_weights_too_large_for_the_cache_stay_products() -> None:
+    executable = shlo_disc.compile(jax.jit(gru), args=[("t, b, 3072", F), ("1024, 3072", F)])
+    assert "dot" in kinds(executable)
+    assert "recurrence" not in kinds(executable)
+
+
+def test_initial_values_and_stacks_that_are_arguments() -> None:
+    """Half of a stack is written; the rest stays as it was, and the argument is left alone."""
+
+    def fill(x: jax.Array, out: jax.Array, w: jax.Array) -> Any:
+        def step(i: jax.Array, carried: Any) -> Any:
+            h, out = carried
+            h = jnp.tanh(h @ w)
+            return h, lax.dynamic_update_slice(out, h[:, None], (0, 2 * i, 0))
+
+        return lax.fori_loop(0, 3, step, (x, out))
+
+    specs: list[Spec] = [("b, 5", F), ("b, 7, 5", F), ("5, 5", F)]
+    executable = check(fill, specs, [{"b": b} for b in (1, 14)], ulps=60, floor=1)
+    assert "recurrence" in kinds(executable)
+    x, out, w = (random_array(s, F, 3) for s in ((3, 5), (3, 7, 5), (5, 5)))
+    copies = x.copy(), out.copy()
+    first = jax.tree.map(np.copy, executable(x, out, w))
+    for got, want in zip(executable(x, out, w), first, strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert (x == copies[0]).all() and (out == copies[1]).all()
+    np.testing.assert_allclose(first[0], run_xla(fill, [x, out, w])[0], rtol=1e-5, atol=1e-6)
