@@ -95,6 +95,9 @@ class Executable:
     def plan(self, symbols: Sequence[int]) -> tuple:
         """(arena bytes, result shapes, result bytes) at symbol values."""
 
+    def prepare(self, symbols: Sequence[int]) -> None:
+        """Gives memory to what a call at symbol values allocates."""
+
     @property
     def memo_size(self) -> int: ...
     @property

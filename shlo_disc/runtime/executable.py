@@ -136,6 +136,14 @@ class LoadedExecutable:
         """Most bytes allocated during a call, arguments and constants not counted."""
         return self.memory_stats(**dims).peak_bytes
 
+    def prepare(self, **dims: int) -> None:
+        """Take the memory of a call at these values of the symbolic dimensions now.
+
+        A later call that needs no more of it finds its pages warm; otherwise the first call of a size beyond all before
+        it waits for the system to clear them. Raises ShapeError when the values are not admissible.
+        """
+        self._alive().prepare(self._values(dims))
+
     def plan_cache(self) -> tuple[int, int]:
         """Number of remembered shapes, and the bytes they take."""
         return self._alive().memo_size, self._alive().memo_bytes
@@ -154,12 +162,16 @@ class LoadedExecutable:
         return self._native
 
     def _plan(self, dims: Mapping[str, int]) -> tuple[int, tuple[tuple[int, ...], ...], list[int]]:
+        return self._alive().plan(self._values(dims))
+
+    def _values(self, dims: Mapping[str, int]) -> list[int]:
+        """The values in the order of the symbols."""
         if set(dims) != set(self._symbols):
             raise ShapeError(f"expected values for the dimension variables {self._symbols}, got {sorted(dims)}")
         for name, value in dims.items():
             if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) <= value < 1 << 63:
                 raise ShapeError(f"the value of the dimension variable '{name}' is no 64-bit integer: {value!r}")
-        return self._alive().plan([dims[name] for name in self._symbols])
+        return [dims[name] for name in self._symbols]
 
 
 class _Deleted:

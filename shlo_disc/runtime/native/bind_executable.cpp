@@ -253,6 +253,7 @@ void bind_executable(nb::module_ &module) {
                           const nb::kwargs &kwargs) { return self.call(args, kwargs, Output::automatic); })
       .def("execute", &Executable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))
       .def("plan", &plan_tuple, nb::arg("symbols"), "(arena bytes, result shapes, result bytes) at symbol values.")
+      .def("prepare", &Executable::prepare, nb::arg("symbols"), "Gives memory to what a call at symbol values allocates.")
       .def_prop_ro("memo_size", &Executable::memo_size)
       .def_prop_ro("memo_bytes", &Executable::memo_bytes)
       .def_prop_ro("function_names", &Executable::function_names);

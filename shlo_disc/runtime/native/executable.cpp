@@ -212,6 +212,19 @@ CallPlan Executable::plan_for(const std::vector<int64_t> &symbols) const {
   return plan;
 }
 
+void Executable::prepare(const std::vector<int64_t> &symbols) const {
+  CallPlan plan = plan_for(symbols);
+  std::vector<std::unique_ptr<Block>> blocks;
+  for (const auto &part : plan.parts)
+    blocks.push_back(std::make_unique<Block>(device_->allocator, part->arena_bytes, BlockKind::arena));
+  for (const CallPlan::Result &result : plan.results)
+    blocks.push_back(std::make_unique<Block>(device_->allocator, result.bytes, BlockKind::result));
+  without_gil([&] {
+    for (const auto &block : blocks)
+      populate(block->address(), static_cast<size_t>(block->bytes()));
+  });
+}
+
 int64_t Executable::memo_size() const {
   int64_t total = 0;
   for (const auto &planner : code_->planners)

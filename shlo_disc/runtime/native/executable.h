@@ -67,6 +67,9 @@ public:
   /// Sizes of all results for given values of all symbols, and the arenas' bytes. Throws Error(shape).
   CallPlan plan_for(const std::vector<int64_t> &symbols) const;
 
+  /// Allocates what a call at these symbol values does, gives it memory, and leaves it to the allocator's cache.
+  void prepare(const std::vector<int64_t> &symbols) const;
+
   const Program &program() const { return code_->program; }
   const Device &device() const { return *device_; }
   int64_t memo_size() const;

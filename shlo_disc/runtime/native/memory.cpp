@@ -38,11 +38,13 @@ void *system_allocate(size_t size) {
   return address;
 }
 
-void system_release(void *address, size_t size) {
-  if (size < kLargeFrom)
-    std::free(address);
+void system_release(Allocation block) {
+  if (block.grows)
+    GrowingBlock{static_cast<char *>(block.address), block.size}.release();
+  else if (block.size < kLargeFrom)
+    std::free(block.address);
   else
-    munmap(address, size);
+    munmap(block.address, block.size);
 }
 
 } // namespace
@@ -76,12 +78,46 @@ Allocation Allocator::take_cached(size_t size) {
   return {};
 }
 
-/// Takes one block out of the class that has been idle longest; none when the cache is empty.
+/// The smallest idle arena that is large enough, else the largest; none when all are in use. Called with the lock held.
+GrowingBlock Allocator::take_growing(size_t bytes) {
+  if (idle_arenas_.empty())
+    return {};
+  auto fits = [bytes](const GrowingBlock &block) { return block.ready >= bytes; };
+  auto found = std::ranges::find_if(idle_arenas_, fits);
+  if (found == idle_arenas_.end())
+    --found;
+  GrowingBlock block = *found;
+  idle_arenas_.erase(found);
+  stats_.cached_bytes -= static_cast<int64_t>(block.ready);
+  if (block.ready < bytes)
+    ++stats_.system_allocations;
+  return block;
+}
+
+/// Makes an arena of a block, or of a fresh one; no address when the system refuses.
+Allocation Allocator::grow_arena(GrowingBlock block, size_t bytes) {
+  if (!block.address)
+    block = GrowingBlock::reserve();
+  if (!block.address)
+    return {};
+  if (block.grow(bytes) || (trim() > 0 && block.grow(bytes)))
+    return {block.address, block.ready, true};
+  block.release();
+  return {};
+}
+
+/// Takes one block out of the class that has been idle longest, or an arena; none when the cache is empty.
 Allocation Allocator::evict() {
   auto oldest = free_.end();
   for (auto entry = free_.begin(); entry != free_.end(); ++entry)
     if (!entry->second.addresses.empty() && (oldest == free_.end() || entry->second.last_use < oldest->second.last_use))
       oldest = entry;
+  if (oldest == free_.end() && !idle_arenas_.empty()) {
+    GrowingBlock smallest = idle_arenas_.front();
+    idle_arenas_.erase(idle_arenas_.begin());
+    stats_.cached_bytes -= static_cast<int64_t>(smallest.ready);
+    return {smallest.address, smallest.ready, true};
+  }
   if (oldest == free_.end())
     return {};
   Allocation victim{oldest->second.addresses.back(), oldest->first};
@@ -128,16 +164,24 @@ Allocation Allocator::allocate(int64_t bytes, BlockKind kind) {
   if (bytes == 0)
     return {guard_pages_ ? guarded_empty() : empty_block, 0};
   size_t size = 0;
+  bool grows = kind == BlockKind::arena && static_cast<size_t>(bytes) >= kLargeFrom && !guard_pages_;
+  GrowingBlock idle;
   {
     std::lock_guard lock(mutex_);
     if (!admit(bytes))
       throw AllocationFailure(bytes, live_limit_ ? "the memory limit is reached" : "out of memory");
     size = size_class(bytes);
     count(bytes, kind);
-    if (Allocation cached = take_cached(size); cached.address)
+    if (grows)
+      idle = take_growing(static_cast<size_t>(bytes));
+    else if (Allocation cached = take_cached(size); cached.address)
       return cached;
-    ++stats_.system_allocations;
+    if (!idle.address)
+      ++stats_.system_allocations;
   }
+  if (grows)
+    if (Allocation arena = grow_arena(idle, static_cast<size_t>(bytes)); arena.address)
+      return arena;
   if (guard_pages_)
     return allocate_guarded(bytes, kind);
   void *address = system_allocate(size);
@@ -155,11 +199,15 @@ bool Allocator::keep(Allocation block) noexcept {
   auto size = static_cast<int64_t>(block.size);
   if (size > cache_limit_)
     return false;
-  while (stats_.cached_bytes + size > cache_limit_) {
-    Allocation victim = evict();
-    system_release(victim.address, victim.size);
-  }
+  while (stats_.cached_bytes + size > cache_limit_)
+    system_release(evict());
   try {
+    if (block.grows) {
+      auto larger = [size = block.size](const GrowingBlock &other) { return other.ready >= size; };
+      idle_arenas_.insert(std::ranges::find_if(idle_arenas_, larger), {static_cast<char *>(block.address), block.size});
+      stats_.cached_bytes += size;
+      return true;
+    }
     FreeList &list = free_[block.size];
     list.addresses.push_back(block.address);
     list.last_use = ++clock_;
@@ -181,22 +229,28 @@ void Allocator::release(Allocation block, int64_t bytes, BlockKind kind) noexcep
   }
   if (guard_pages_)
     return guarded_release(block.address, block.size);
-  system_release(block.address, block.size);
+  system_release(block);
 }
 
 int64_t Allocator::trim() noexcept {
   std::map<size_t, FreeList> blocks;
+  std::vector<GrowingBlock> arenas;
   {
     std::lock_guard lock(mutex_);
     blocks.swap(free_);
+    arenas.swap(idle_arenas_);
     stats_.cached_bytes = 0;
   }
   int64_t bytes = 0;
   for (auto &[size, list] : blocks)
     for (void *address : list.addresses) {
-      system_release(address, size);
+      system_release({address, size});
       bytes += static_cast<int64_t>(size);
     }
+  for (GrowingBlock &arena : arenas) {
+    bytes += static_cast<int64_t>(arena.ready);
+    arena.release();
+  }
   return bytes;
 }
 

@@ -2,6 +2,8 @@
 // Memory for arenas and results: 64-byte aligned, taken from a bounded cache of freed blocks, counted.
 #pragma once
 
+#include "growing_block.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -24,16 +26,18 @@ struct MemoryStats {
   int64_t last_arena_bytes = 0;
 };
 
-/// A block of `size` bytes; `size` is 0 for the shared empty block.
+/// A block of `size` bytes; `size` is 0 for the shared empty block. `grows`: it is a GrowingBlock.
 struct Allocation {
   void *address = nullptr;
   size_t size = 0;
+  bool grows = false;
 };
 
 enum class BlockKind { arena, result, argument, constant };
 
 /// Thread-safe. Freed blocks are kept per size class, up to `cache_limit` bytes in all, so that repeated calls do not
-/// pay for fresh pages.
+/// pay for fresh pages. Large arenas are growing blocks, one for each call at a time: a call that needs more than all
+/// before it pays for the difference only.
 class Allocator {
 public:
   /// `live_limit`: most bytes handed out at a time (0: no limit). `cache_limit`: most bytes kept when free.
@@ -67,6 +71,8 @@ private:
 
   bool admit(int64_t bytes);
   Allocation allocate_guarded(int64_t bytes, BlockKind kind);
+  GrowingBlock take_growing(size_t bytes);
+  Allocation grow_arena(GrowingBlock block, size_t bytes);
   Allocation take_cached(size_t size);
   Allocation evict();
   bool keep(Allocation block) noexcept;
@@ -75,6 +81,7 @@ private:
 
   mutable std::mutex mutex_;
   std::map<size_t, FreeList> free_;
+  std::vector<GrowingBlock> idle_arenas_; // by size, growing blocks that no call uses
   uint64_t clock_ = 0;
   MemoryStats stats_;
   int64_t live_limit_;
