@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr size_t kLargeFrom = 1u << 20; // mapped on their own: their pages go back to the system when freed
 constexpr size_t kHugePage = 2u << 20;
+constexpr size_t kManyPages = 1u << 16; // from here on fresh pages cost more than an idle block's unused part
 constexpr int64_t kMost = int64_t{1} << 47; // more than the address space of a process
 
 alignas(kAlignment) char empty_block[kAlignment];
@@ -63,9 +64,10 @@ bool Allocator::admit(int64_t bytes) {
   return live_limit_ == 0 || bytes <= live_limit_ - std::min(stats_.live_bytes, live_limit_);
 }
 
-/// A cached block of the class, or of one up to twice as large: a bigger warm block beats fresh pages.
+/// A cached block of the class, or of one up to eight times as large: a bigger warm block beats fresh pages.
 Allocation Allocator::take_cached(size_t size) {
-  for (auto found = free_.lower_bound(size); found != free_.end() && found->first <= 2 * size; ++found) {
+  size_t most = size < kManyPages ? 2 * size : 8 * size;
+  for (auto found = free_.lower_bound(size); found != free_.end() && found->first <= most; ++found) {
     FreeList &list = found->second;
     if (list.addresses.empty())
       continue;
