@@ -52,6 +52,33 @@ func.func @main(%x: tensor<?x?xf32, [@b, @s]>, %w: tensor<?x16xf32, [@s, 16]>) -
   return %1 : tensor<?xf32>
 }
 """,
+    # A recurrent cell over %x: the product of its input is hoisted, and the loop becomes one kernel.
+    "scan": """
+func.func @main(%x: tensor<?x3x4xf32>, %w: tensor<4x8xf32>, %u: tensor<8x8xf32>, %h: tensor<3x8xf32>)
+    -> tensor<3x8xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x3x4xf32>) -> tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %s = %h) : tensor<i32>, tensor<3x8xf32>
+  cond {
+    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %row = stablehlo.dynamic_slice %x, %i, %zero, %zero, sizes = [1, 3, 4]
+      : (tensor<?x3x4xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x3x4xf32>
+    %r = stablehlo.reshape %row : (tensor<1x3x4xf32>) -> tensor<3x4xf32>
+    %p = stablehlo.dot_general %r, %w, contracting_dims = [1] x [0]
+      : (tensor<3x4xf32>, tensor<4x8xf32>) -> tensor<3x8xf32>
+    %q = stablehlo.dot_general %s, %u, contracting_dims = [1] x [0]
+      : (tensor<3x8xf32>, tensor<8x8xf32>) -> tensor<3x8xf32>
+    %sum = stablehlo.add %p, %q : tensor<3x8xf32>
+    %new = stablehlo.tanh %sum : tensor<3x8xf32>
+    %next = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %next, %new : tensor<i32>, tensor<3x8xf32>
+  }
+  return %0#1 : tensor<3x8xf32>
+}
+""",
 }
 
 

@@ -19,8 +19,9 @@ from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.regions import constant_of, nested_blocks, terminator_of
-from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, dims_of_attr, element_type_of, product
+from shlo_disc.shape_dialect.regions import nested_blocks, terminator_of
+from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, element_type_of, product
+from shlo_disc.transforms.counted_loops import affine, count_of
 from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, RESHAPES, defining_op
 
 MAX_WEIGHTS = 5 << 18
@@ -301,23 +302,12 @@ def _is_worth_it(found: Recurrence) -> bool:
 
 def _count(found: Recurrence) -> None:
     """Fill in `trip` and `covered` for a loop that counts from 0 up to a size."""
-    test = defining_op(terminator_of(found.condition).operands[0])
-    if test is None or test.name != "stablehlo.compare" or "LT" not in str(test.attributes["comparison_direction"]):
+    count = count_of(found.loop)
+    if count is None:
         return
-    arguments = list(found.condition.arguments)
-    bound = _affine(test.operands[1], None)
-    if test.operands[0] not in arguments or bound is None:
-        return
-    position = arguments.index(test.operands[0])
-    counter = found.body.arguments[position]
-    start = _affine(found.loop.operands[position], None)
-    following = _affine(found.returned[position], counter)
-    if start != (0, Expr.const(0)) or following != (1, Expr.const(1)):
-        return
-    found.trip = bound[1]
-    for number, update in found.stacks.items():
-        if _covers(update, counter, found.trip):
-            found.covered.add(number)
+    found.trip = count.trip
+    counter = found.body.arguments[count.position]
+    found.covered = {number for number, op in found.stacks.items() if _covers(op, counter, count.trip)}
 
 
 def _covers(update: ir.Operation, counter: ir.Value, trip: Expr) -> bool:
@@ -327,30 +317,8 @@ def _covers(update: ir.Operation, counter: ir.Value, trip: Expr) -> bool:
     if len(moving) != 1:
         return not moving and trip.constant not in (None, 0)
     axis = moving[0]
-    place = _affine(update.operands[2 + axis], counter)
+    place = affine(update.operands[2 + axis], counter)
     return window[axis].constant == 1 and whole[axis] == trip and place in ((1, Expr.const(0)), (-1, trip - 1))
-
-
-def _affine(value: ir.Value, counter: ir.Value | None) -> tuple[int, Expr] | None:
-    """A scalar as `factor * counter + offset`."""
-    if counter is not None and value == counter:
-        return 1, Expr.const(0)
-    op = defining_op(value)
-    constant = constant_of(value)
-    if op is None:
-        return None
-    if constant is not None:
-        number = ir.DenseElementsAttr(constant.attributes["value"]).get_splat_value().value
-        return (0, Expr.const(number)) if isinstance(number, int) else None
-    if op.name == "disc.shape" and not dims_of(value):
-        return 0, dims_of_attr(op.attributes["dims"])[0]
-    if op.name not in ("stablehlo.add", "stablehlo.subtract"):
-        return None
-    left, right = (_affine(v, counter) for v in op.operands)
-    if left is None or right is None:
-        return None
-    sign = 1 if op.name == "stablehlo.add" else -1
-    return left[0] + sign * right[0], left[1] + sign * right[1]
 
 
 __all__ = ["Recurrence", "dots_of", "find_recurrence", "row_dims"]

@@ -15,6 +15,7 @@ from shlo_disc.transforms.regions import close_regions
 from shlo_disc.transforms.simplify import data_movement, dot
 from shlo_disc.transforms.simplify.control_flow import hoist_invariants, simplify_control_flow
 from shlo_disc.transforms.simplify.materialize_shapes import materialize_shapes
+from shlo_disc.transforms.simplify.scanned import hoist_scanned_products
 
 CLEAN = "builtin.module(func.func(canonicalize{max-iterations=4},cse),symbol-dce)"
 
@@ -31,6 +32,7 @@ def simplify(module: ir.Module, facts: Facts) -> None:
     clean = passmanager.PassManager.parse(CLEAN)
     clean.run(module.operation)
     simplify_control_flow(entry_block(module))
+    hoist_scanned_products(entry_block(module))
     _apply(expand.PATTERNS, module)
     _apply(PATTERNS, module)
     clean.run(module.operation)

@@ -1,0 +1,32 @@
+module attributes {disc.arena_bytes = "64*floordiv(3*arg0_d0 + 1, 2)"} {
+  "disc.symbol"() {min = 1 : i64, sym_name = "arg0_d0"} : () -> ()
+  "disc.constraint"() {origin = "stablehlo.dynamic_slice at line 12", relation = "arg0_d0 >= 1"} : () -> ()
+  func.func @main(%arg0: tensor<?x3x4xf32, [@arg0_d0, 3, 4]>, %arg1: tensor<4x8xf32>, %arg2: tensor<8x8xf32>, %arg3: tensor<3x8xf32>) -> tensor<3x8xf32> {
+    %0 = call @dot_0(%arg0, %arg1) {disc.buffers = [{bytes = "96*arg0_d0", offset = "0", space = "arena"}]} : (tensor<?x3x4xf32, [@arg0_d0, 3, 4]>, tensor<4x8xf32>) -> tensor<?x3x8xf32, [@arg0_d0, 3, 8]>
+    %1 = call @recurrence_1(%arg3, %0, %arg2) {disc.buffers = [{index = 0 : i64, space = "result"}]} : (tensor<3x8xf32>, tensor<?x3x8xf32, [@arg0_d0, 3, 8]>, tensor<8x8xf32>) -> tensor<3x8xf32>
+    return %1 : tensor<3x8xf32>
+  }
+  func.func private @dot_0(%arg0: tensor<?x3x4xf32, [@arg0_d0, 3, 4]>, %arg1: tensor<4x8xf32>) -> tensor<?x3x8xf32, [@arg0_d0, 3, 8]> attributes {disc.kind = "dot"} {
+    %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [2] x [0] : (tensor<?x3x4xf32, [@arg0_d0, 3, 4]>, tensor<4x8xf32>) -> tensor<?x3x8xf32, [@arg0_d0, 3, 8]>
+    return %0 : tensor<?x3x8xf32, [@arg0_d0, 3, 8]>
+  }
+  func.func private @recurrence_1(%arg0: tensor<3x8xf32>, %arg1: tensor<?x3x8xf32, [@arg0_d0, 3, 8]>, %arg2: tensor<8x8xf32>) -> tensor<3x8xf32> attributes {disc.kind = "recurrence"} {
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %0 = "disc.shape"() {dims = [@arg0_d0]} : () -> tensor<i32>
+    %c_0 = stablehlo.constant dense<1> : tensor<i32>
+    %1:2 = stablehlo.while(%iterArg = %c, %iterArg_1 = %arg0) : tensor<i32>, tensor<3x8xf32>
+    cond {
+      %2 = stablehlo.compare LT, %iterArg, %0 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %2 : tensor<i1>
+    } do {
+      %2 = stablehlo.dynamic_slice %arg1, %iterArg, %c, %c, sizes = [1, 3, 8] : (tensor<?x3x8xf32, [@arg0_d0, 3, 8]>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x3x8xf32>
+      %3 = stablehlo.reshape %2 : (tensor<1x3x8xf32>) -> tensor<3x8xf32>
+      %4 = stablehlo.dot_general %iterArg_1, %arg2, contracting_dims = [1] x [0] : (tensor<3x8xf32>, tensor<8x8xf32>) -> tensor<3x8xf32>
+      %5 = stablehlo.add %3, %4 : tensor<3x8xf32>
+      %6 = stablehlo.tanh %5 : tensor<3x8xf32>
+      %7 = stablehlo.add %iterArg, %c_0 : tensor<i32>
+      stablehlo.return %7, %6 : tensor<i32>, tensor<3x8xf32>
+    }
+    return %1#1 : tensor<3x8xf32>
+  }
+}
