@@ -13,6 +13,7 @@ import llvmlite.binding as llvm
 from ..errors import CompilerError
 from .cpu_target import CpuTarget
 from .elf_symbols import undefined_symbols
+from .power_scaling import with_inline_ldexp
 from .single_lane_stores import without_single_lane_stores
 
 # What generated code may leave to its loader: LLVM makes calls to these out of copies and fills.
@@ -99,7 +100,7 @@ def _optimised(
 ) -> Iterator[tuple[llvm.ModuleRef, llvm.TargetMachine]]:
     """The optimised module with the target's attributes on every definition, and the machine to emit it for."""
     machine = _target_machine(target, opt_level)
-    with parsed_module(with_target_attributes(ir_text, target)) as (module, _):
+    with parsed_module(with_target_attributes(with_inline_ldexp(ir_text, target), target)) as (module, _):
         module.triple = target.triple
         module.data_layout = str(machine.target_data)
         _check_declarations(module)

@@ -70,6 +70,9 @@ _INTRINSICS = frozenset(
     )
 )  # fmt: skip
 
+# Intrinsics without an op for vectors of their own. `power_scaling` computes them where LLVM does not.
+_CALLED_INTRINSICS = frozenset(("llvm.ldexp",))
+
 _SCALARS = ("f16", "bf16", "f32", "f64")
 _FLOAT = re.compile(r"(f|bf|tf)\d")
 
@@ -107,6 +110,8 @@ def _fault(op: ir.Operation, faults: dict[ir.Type, str]) -> str:
         return "is not an intrinsic known to be computed inline"
     if dialect == "math" and name not in INLINE_MATH:
         return "would call libm; expand it with shlo_disc.lowering_cpu.vector_math"
+    if name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value not in _CALLED_INTRINSICS:
+        return "calls an intrinsic that is not known to be computed inline"
     if name in _VECTOR_MEMORY and _is_packed_boolean(op):
         return "on i1 elements would pack eight to a byte; go through i8"
     for value in (*op.operands, *op.results):

@@ -11,6 +11,9 @@ from shlo_disc.mlir import arith, ir, vector
 
 Accumulators = list[ir.Value]
 
+# Which zero is the larger one is the most expensive part of a maximum, and there is one on the path of every element.
+_EXTREMES = {"stablehlo.maximum": arith.maximumf, "stablehlo.minimum": arith.minimumf}
+
 _MONOIDS = {"add", "multiply", "maximum", "minimum", "and", "or", "xor"}
 
 
@@ -47,7 +50,10 @@ class Combiner:
         return smallest if monoid == "maximum" else largest
 
     def combine(self, left: Sequence[ir.Value], right: Sequence[ir.Value], exact: bool = False) -> Accumulators:
-        """body(left, right). Sums and products of half floats stay in f32 unless `exact`."""
+        """body(left, right). Sums and products of half floats stay in f32 unless `exact`.
+
+        The sign of a zero that is a maximum or minimum is that of any zero among the elements.
+        """
         values = dict(zip(self.block.arguments, [*left, *right], strict=True))
         *ops, terminator = self.block.operations
         for op in ops:
@@ -61,6 +67,9 @@ class Combiner:
             return scalar_of(attribute, element_of(op.results[0].type))
         if name == "stablehlo.add" and not exact and element_of(op.results[0].type).is_half:
             return arith.addf(*operands)
+        extreme = _EXTREMES.get(name)
+        if extreme is not None and element_of(op.results[0].type).is_float:
+            return extreme(*operands, fastmath=arith.FastMathFlags.nsz)
         return self.elementwise.emit(op, operands)
 
     def across_lanes(self, accumulators: Accumulators, width: int) -> Accumulators:

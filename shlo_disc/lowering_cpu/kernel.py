@@ -89,10 +89,16 @@ class Frame:
         """Lanes worked on together: `unroll` registers of the widest element type, a power of two."""
         widest = 32
         for op in self.fusion.entry_block.operations:
-            for value in [*op.operands, *op.results]:
+            values = [] if op.operation.name == "disc.shape" else [*op.results]
+            for value in [*values, *(v for v in op.operands if not _is_shape(v))]:
                 if isinstance(value.type, ir.RankedTensorType) and dims_of(value):
                     widest = max(widest, element_of(value.type).width)
         return max(1, self.options.unroll * self.options.vector_bits // widest)
+
+
+def _is_shape(value: ir.Value) -> bool:
+    """A list of sizes, which is read one scalar at a time."""
+    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "disc.shape"
 
 
 def memref_type(value: ir.Value) -> ir.MemRefType:

@@ -22,11 +22,11 @@ from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import dims_of, product
 
-ROW_BUFFER = 4096
+ROW_BUFFER = 8192
 """Elements of a stack buffer for one row."""
 
-MAX_ROW_BYTES = 128 * 1024
-"""All row buffers of a kernel together; half of a core's share of L2 on the machines we know."""
+MAX_ROW_BYTES = 256 * 1024
+"""All row buffers of a kernel together; a quarter of a core's L2 on the machines we know."""
 
 
 def _worth_keeping(frame: Frame, analysis: RowAnalysis) -> list[ir.Value]:

@@ -40,8 +40,7 @@ def _expm1_reduced(r: Lanes) -> Lanes:
 def exp_lanes(x: Lanes, low: Lanes | None = None, scale: int = 0) -> Lanes:
     """e**(x + low) * 2**scale, for `low` below an ulp of x.
 
-    The power of two is applied in two halves, so that the result may be subnormal and is rounded once, and so that it
-    overflows to infinity only where it should.
+    The result may be subnormal and is rounded once, and it overflows to infinity only where it should.
     """
     least, most = _EXP_RANGE[x.is_double]
     n, r = _reduce(x.at_most(most - scale).at_least(least))
@@ -49,14 +48,13 @@ def exp_lanes(x: Lanes, low: Lanes | None = None, scale: int = 0) -> Lanes:
         r = r + low
     if scale:
         n = n + scale
-    half = n >> 1
-    return (_expm1_reduced(r) + 1.0) * power_of_two(half) * power_of_two(n - half)
+    return (_expm1_reduced(r) + 1.0).scaled(n)
 
 
 def exp_between(x: Lanes) -> Lanes:
     """e**x for results in the range of normal numbers."""
     n, r = _reduce(x)
-    return (_expm1_reduced(r) + 1.0) * power_of_two(n)
+    return (_expm1_reduced(r) + 1.0).scaled(n)
 
 
 def expm1_below(x: Lanes) -> Lanes:
@@ -80,11 +78,9 @@ def logistic_lanes(x: Lanes) -> Lanes:
     The quotient is corrected once, with what e and 1 + e lost to rounding.
     """
     n, r = _reduce((-x.abs()).at_least(_EXP_RANGE[x.is_double][0]))
-    half = n >> 1
-    first, second = power_of_two(half), power_of_two(n - half)
     excess = _expm1_reduced(r)
     mantissa = excess + 1.0
-    e, e_low = mantissa * first * second, (1.0 - mantissa + excess) * first * second
+    e, e_low = mantissa.scaled(n), (1.0 - mantissa + excess).scaled(n)
     denominator = e + 1.0
     negative = x.lt(0.0)
     reciprocal = 1.0 / denominator

@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...mlir import arith, ir, math, vector
+from ...mlir import arith, ir, llvm, math, vector
 
 Number = float | int
+LDEXP = "llvm.ldexp"
+"""LLVM's scaling by a power of two, which AVX-512 has an instruction for."""
+
 _FLOAT_WIDTH = {"f32": 32, "f64": 64}
 
 
@@ -112,6 +115,13 @@ class Lanes:
 
     def round_even(self) -> Lanes:
         return Lanes(math.roundeven(self.value))
+
+    def scaled(self, exponent: Lanes) -> Lanes:
+        """self * 2**exponent, rounded once, for an i32 (i64) exponent below twice that of the largest f32 (f64)."""
+        if not self.is_double:
+            return Lanes(llvm.call_intrinsic(self.type, LDEXP, [self.value, exponent.value], [], []))
+        half = exponent >> 1
+        return self * power_of_two(half) * power_of_two(exponent - half)
 
     def copysign(self, sign: Lanes) -> Lanes:
         return Lanes(math.copysign(self.value, sign.value))
