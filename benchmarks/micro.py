@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The memory-bound programs of `examples.micro`, and their gradients, over 20 shapes: shlo_disc against jax.jit.
 
-`python -m benchmarks.micro` prints the tables and writes JSON. jax.jit compiles each shape; PyTorch, where it is
-installed, runs its own functions eagerly. `bandwidth` is what a call reads and writes at least, over the time it takes.
+`python -m benchmarks.micro` prints the tables and writes JSON. jax.jit compiles each shape and has its own arrays; ours
+takes NumPy arrays, and in another column jax.Arrays. "static" is our own compile for the one shape. "of copy" is what a
+call reads and writes at least, over the time it takes, as a share of the bandwidth of a copy in the same run.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import argparse
 import functools
 import json
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,16 @@ from typing import Any
 import jax
 import numpy as np
 
-from benchmarks.timing import duration, environment, geometric_mean, interleaved, limit_threads, rounds_for, seconds, table
+from benchmarks.timing import (
+    duration,
+    environment,
+    geometric_mean,
+    interleaved,
+    limit_threads,
+    rounds_for,
+    seconds,
+    table,
+)
 from examples import micro
 from examples.model import relative_error
 
@@ -52,44 +61,26 @@ def bytes_moved(name: str, n: int, d: int, gradient: bool) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in (*inputs, *results))
 
 
-def torch_function(name: str) -> Callable[..., Any] | None:
-    """PyTorch's own function for a program; None where it is not installed or has none."""
-    try:
-        import torch
-        from torch.nn import functional
-    except ImportError:
-        return None
-    torch.set_num_threads(THREADS)
-    functions: dict[str, Callable[..., Any]] = {
-        "softmax": lambda x: functional.softmax(x, -1),
-        "layernorm": lambda x, scale, bias: functional.layer_norm(x, x.shape[-1:], scale, bias, micro.EPSILON),
-        "gelu_bias": lambda x, bias: functional.gelu(x + bias, approximate="tanh"),
-        "cross_entropy": lambda x, labels: functional.cross_entropy(x, labels.long(), reduction="none"),
-    }
-    return functions.get(name)
-
-
 def run_program(name: str, gradient: bool, shapes: list[tuple[int, int]], budget: float) -> list[Result]:
     """Medians of all contestants at each shape."""
     import shlo_disc
 
-    executable = shlo_disc.compile(micro.export(name, gradient=gradient), options=shlo_disc.Options(threads=THREADS))
+    options = shlo_disc.Options(threads=THREADS)
+    executable = shlo_disc.compile(micro.export(name, gradient=gradient), options=options)
     jitted = jax.jit(micro.function(name, gradient))
-    eager = None if gradient else torch_function(name)
     rows = []
     for n, d in shapes:
         arrays = micro.make_inputs(name, n, d, gradient=gradient)
         inputs = [jax.numpy.asarray(array) for array in arrays]
-        static = shlo_disc.compile(micro.export(name, gradient=gradient, dims=f"{n}, {d}"), options=shlo_disc.Options(threads=THREADS))
+        static = shlo_disc.compile(
+            micro.export(name, gradient=gradient, dims=f"{n}, {d}"), options=shlo_disc.Options(threads=THREADS)
+        )
         calls = {
-            "ours": functools.partial(executable, *inputs),
+            "ours": functools.partial(executable, *arrays),
             "jit": functools.partial(jitted, *inputs),
-            "static": functools.partial(static, *inputs),
+            "static": functools.partial(static, *arrays),
+            "ours, jax.Arrays": functools.partial(executable, *inputs),
         }
-        if eager is not None:
-            import torch
-
-            calls["torch"] = functools.partial(eager, *(torch.from_numpy(array) for array in arrays))
         error = relative_error(calls["ours"](), calls["jit"]())
         rounds = rounds_for(seconds(calls["jit"]), budget, least=9, most=301)
         medians = interleaved(calls, rounds, warmup=3)
@@ -100,21 +91,25 @@ def run_program(name: str, gradient: bool, shapes: list[tuple[int, int]], budget
 
 def report(name: str, gradient: bool, rows: list[Result], copy: float) -> str:
     """One program's table and its geometric means."""
-    others = [who for who in ("jit", "static", "torch") if who in rows[0]]
-    head = ("n", "d", "ours", *others, *(f"/{who}" for who in others), "of copy", "error")
+    others = ["jit", "static"]
+    head = ("n", "d", "ours", *others, *(f"/{who}" for who in others), "jax.Arrays/jit", "of copy", "error")
     lines = [
         (
             str(row["n"]),
             str(row["d"]),
             *(duration(row[who]) for who in ("ours", *others)),
             *(f"{row['ours'] / row[who]:.2f}" for who in others),
+            f"{row['ours, jax.Arrays'] / row['jit']:.2f}",
             f"{row['bandwidth'] / copy:.2f}" if row["bytes"] >= LARGE else "",
             f"{row['error']:.0e}",
         )
         for row in rows
     ]
     means = ", ".join(f"{who} {geometric_mean(row['ours'] / row[who] for row in rows):.3f}" for who in others)
-    title = f"{name}{', gradient' if gradient else ''}: geometric means of ours over {means}"
+    with_jax = geometric_mean(row["ours, jax.Arrays"] / row["jit"] for row in rows)
+    title = (
+        f"{name}{', gradient' if gradient else ''}: geometric means of ours over {means}; of jax.Arrays {with_jax:.3f}"
+    )
     return f"{table(head, lines)}\n{title}\n"
 
 

@@ -16,6 +16,7 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.elements import MathLibrary
 from shlo_disc.lowering.kernels import Kernel, KernelCache, has_rows, kind_of, updates_of
 from shlo_disc.lowering_cpu import vector_math
+from shlo_disc.lowering_cpu.column_kernel import build_columns, has_columns
 from shlo_disc.lowering_cpu.constants import dense_bytes
 from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
 from shlo_disc.lowering_cpu.dot import MatrixProduct, match_product
@@ -35,7 +36,7 @@ from shlo_disc.lowering_cpu.host import (
     write_run,
 )
 from shlo_disc.lowering_cpu.host_plan import Check, write_plan
-from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame
+from shlo_disc.lowering_cpu.kernel import STREAMED, CpuOptions, Frame
 from shlo_disc.lowering_cpu.library import LibraryCalls
 from shlo_disc.lowering_cpu.loop_kernel import build_loop
 from shlo_disc.lowering_cpu.nonzero_kernel import build_nonzero
@@ -58,8 +59,8 @@ from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, element_type_
 from shlo_disc.transforms.segments import segment_of
 from shlo_disc.transforms.views import root
 
-SERIAL_WORK = 60_000
-"""Simple vector-lane operations below which a kernel is not worth handing to a second thread: some 10 microseconds."""
+SERIAL_WORK = 300_000
+"""Simple vector-lane operations below which a kernel is not worth handing to a second thread: some 5 microseconds."""
 
 Builder = Callable[[Frame], tuple[Expr, ExprLike]]
 
@@ -75,6 +76,12 @@ OWN_KERNELS: dict[str, Builder] = {
     "update": build_update,
 }
 """Builders of the kinds of fusion that have a kernel of their own."""
+
+
+def _builder_of(fusion: func.FuncOp) -> Builder:
+    if kind_of(fusion) == "reduce" and has_columns(fusion):
+        return build_columns
+    return OWN_KERNELS.get(kind_of(fusion), build_rows if has_rows(fusion) else build_loop)
 
 
 @dataclass
@@ -115,9 +122,7 @@ class Lowering:
         frame = Frame(fusion, facts, self.options, self.library)
         frame.open(self.target, name)
         with ir.InsertionPoint(frame.entry):
-            default = build_rows if has_rows(fusion) else build_loop
-            builder: Builder = OWN_KERNELS.get(kind_of(fusion), default)
-            total, cost = builder(frame)
+            total, cost = _builder_of(fusion)(frame)
         frame.close()
         kernel = Kernel(name, frame.function, frame.sizes, total, cost)
         self.entries[kernel] = write_entry(frame, name)
@@ -151,6 +156,8 @@ class Lowering:
         product = match_product(fusion) if callee.startswith("dot") else None
         if product is not None:
             return [self._dot(product, (inputs[product.lhs], inputs[product.rhs], outputs[0]))]
+        if all(output.space == "buffer" for output in outputs):
+            fusion.attributes[STREAMED] = ir.UnitAttr.get()
         updated = updates_of(fusion)
         starts = self._copies(
             [call.operands[i] for i in updated if i >= 0],

@@ -19,7 +19,15 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.mlir import arith, func, ir, memref, scf, vector
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts
-from shlo_disc.shape_dialect.types import DYNAMIC, dims_of
+from shlo_disc.shape_dialect.types import DYNAMIC, dims_of, product
+
+STREAMED = "disc.streamed"
+"""Attribute of a fusion whose outputs are results of the program, which it does not read again."""
+
+STREAM_BYTES = 24 << 20
+"""Outputs from this size on leave the caches before anybody reads them: they are written past the caches."""
+
+_LINE = 64
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,27 @@ class Frame:
         memory = dict(zip(self.inputs, self.input_buffers, strict=True))
         return Elements(width, self.facts, self.size_of, self.library, INDEX_RULES, memory)
 
+    def streams(self) -> ir.Value | None:
+        """Whether to write the outputs past the caches, decided at run time; None where it never pays.
+
+        Whole cache lines have to be written, so rows are to be multiples of one, and so is where the work starts.
+        """
+        dims, element = dims_of(self.outputs[0]), element_of(self.outputs[0].type)
+        alike = all(dims_of(v) == dims and element_of(v.type).width == element.width for v in self.outputs)
+        if STREAMED not in self.fusion.attributes or not alike or not dims or element.width < 32:
+            return None
+        size = element.width // 8
+        longest = self.facts.range(product(dims) * size)[1]
+        if longest is not None and longest < STREAM_BYTES:
+            return None
+        total = index_constant(size)
+        for dim in dims:
+            total = arith.muli(total, self.size_of(dim))
+        is_large = arith.cmpi(arith.CmpIPredicate.uge, total, index_constant(STREAM_BYTES))
+        step = self.size_of(dims[-1]) if len(dims) > 1 else self.begin
+        rest = arith.remui(step, index_constant(_LINE // size))
+        return arith.andi(is_large, arith.cmpi(arith.CmpIPredicate.eq, rest, index_constant(0)))
+
     def width(self) -> int:
         """Lanes worked on together: `unroll` registers of the widest element type, a power of two."""
         widest = 32
@@ -107,8 +136,30 @@ def memref_type(value: ir.Value) -> ir.MemRefType:
     return ir.MemRefType.get(shape, element_of(value.type).memory())
 
 
-def store(buffer: ir.Value, value: ir.Value, positions: Positions, element: Element, elements: Elements) -> None:
-    """Write the element(s) at `positions`, whose last axis carries the lanes."""
+def either(condition: ir.Value | None, body: Callable[[bool], None]) -> None:
+    """`body(True)` where the condition holds at run time, else `body(False)`."""
+    if condition is None:
+        body(False)
+        return
+    choice = scf.IfOp(condition, [], has_else=True)
+    for block, outcome in ((choice.then_block, True), (choice.else_block, False)):
+        with ir.InsertionPoint(block):
+            body(outcome)
+            scf.yield_([])
+
+
+def store(
+    buffer: ir.Value,
+    value: ir.Value,
+    positions: Positions,
+    element: Element,
+    elements: Elements,
+    streaming: bool = False,
+) -> None:
+    """Write the element(s) at `positions`, whose last axis carries the lanes.
+
+    With `streaming`, whole vectors start at a cache line and go past the caches.
+    """
     value = to_memory(value, element)
     indices = [p.base for p in positions]
     if all(p.is_uniform for p in positions):
@@ -116,7 +167,9 @@ def store(buffer: ir.Value, value: ir.Value, positions: Positions, element: Elem
         return
     value = elements.splat(value)
     mask = elements.lane_mask()
-    if mask is None:
+    if mask is None and streaming:
+        vector.store(value, buffer, indices, nontemporal=True, alignment=_LINE)
+    elif mask is None:
         vector.store(value, buffer, indices)
     else:
         vector.maskedstore(buffer, indices, mask, value)

@@ -10,7 +10,7 @@ from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.lowering.kernels import delinearize, op_cost, output_positions
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
+from shlo_disc.lowering_cpu.kernel import Frame, either, for_range, over_lanes, store
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import Dims, dims_of, product
@@ -22,11 +22,17 @@ def build_loop(frame: Frame) -> tuple[Expr, int]:
     cost = max(1, sum(op_cost(op) for op in frame.fusion.entry_block.operations))
     if not domain:
         elements = frame.elements(1)
-        for_range(frame.begin, frame.end, lambda _: _write(frame, elements, (), domain))
+        for_range(frame.begin, frame.end, lambda _: _write(frame, elements, (), domain, False))
         return Expr.const(1), cost
     elements = frame.elements(frame.width())
+    streams = frame.streams()
     if len(domain) == 1:
-        _vectors(frame, elements, [], domain, frame.begin, frame.end, divisible=False)
+
+        def all_vectors(streaming: bool) -> None:
+            with elements.scope():
+                _vectors(frame, elements, [], domain, frame.begin, frame.end, False, streaming)
+
+        either(streams, all_vectors)
         return domain[0], cost
     inner = domain[-1]
 
@@ -34,7 +40,13 @@ def build_loop(frame: Frame) -> tuple[Expr, int]:
         with elements.scope():
             outer = delinearize(linear, domain[:-1], frame.size_of)
             divisible = frame.facts.divides(elements.width, inner)
-            _vectors(frame, elements, outer, domain, index_constant(0), frame.size_of(inner), divisible)
+            end = frame.size_of(inner)
+
+            def row_vectors(streaming: bool) -> None:
+                with elements.scope():
+                    _vectors(frame, elements, outer, domain, index_constant(0), end, divisible, streaming)
+
+            either(streams, row_vectors)
 
     for_range(frame.begin, frame.end, row)
     return product(domain[:-1]), cost * max(1, frame.facts.estimate(inner))
@@ -48,17 +60,18 @@ def _vectors(
     begin: ir.Value,
     end: ir.Value,
     divisible: bool,
+    streaming: bool,
 ) -> None:
     def body(position: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
-        _write(frame, elements, (*(Position(v) for v in outer), position), domain)
+        _write(frame, elements, (*(Position(v) for v in outer), position), domain, streaming)
         return []
 
     over_lanes(elements, begin, end, divisible, [], body)
 
 
-def _write(frame: Frame, elements: Elements, positions: Positions, domain: Dims) -> None:
+def _write(frame: Frame, elements: Elements, positions: Positions, domain: Dims, streaming: bool) -> None:
     """All outputs are computed before any is written, so that an output may take over an input's buffer."""
     places = [output_positions(v, positions, domain) for v in frame.outputs]
     values = [elements.at(v, p) for v, p in zip(frame.outputs, places, strict=True)]
     for value, place, output, buffer in zip(values, places, frame.outputs, frame.output_buffers, strict=True):
-        store(buffer, value, place, element_of(output.type), elements)
+        store(buffer, value, place, element_of(output.type), elements, streaming)

@@ -17,7 +17,7 @@ from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner, start_values
 from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
-from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
+from shlo_disc.lowering_cpu.kernel import Frame, either, for_range, over_lanes, store
 from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import dims_of, product
@@ -61,8 +61,16 @@ def _walk_of(user: ir.OpView, analysis: RowAnalysis) -> int:
 class RowKernel:
     """Emits one version of the kernel, with or without row buffers."""
 
-    def __init__(self, frame: Frame, analysis: RowAnalysis, elements: Elements, buffers: dict[ir.Value, ir.Value]):
+    def __init__(
+        self,
+        frame: Frame,
+        analysis: RowAnalysis,
+        elements: Elements,
+        buffers: dict[ir.Value, ir.Value],
+        streams: ir.Value | None,
+    ):
         self.frame = frame
+        self.streams = streams
         self.analysis = analysis
         self.elements = elements
         self.buffers = buffers
@@ -148,17 +156,21 @@ class RowKernel:
         outputs = list(zip(frame.outputs, frame.output_buffers, strict=True))
         full = [(v, b) for v, b in outputs if self.analysis.is_full(v)]
 
-        def body(columns: Positions, values: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
+        def write(columns: Positions, streaming: bool) -> list[ir.Value]:
             self.columns = columns
             places = [self._place(v, columns) for v, _ in full]
             computed = [elements.at(v, p) for (v, _), p in zip(full, places, strict=True)]
             for value, place, (output, buffer) in zip(computed, places, full, strict=True):
-                store(buffer, value, place, element_of(output.type), elements)
+                store(buffer, value, place, element_of(output.type), elements, streaming)
             return []
+
+        def walk(streaming: bool) -> None:
+            with elements.scope():
+                self._walk([], lambda columns, *_: write(columns, streaming))
 
         row_values = [(elements.at(v, self._place(v, ())), v, b) for v, b in outputs if not self.analysis.is_full(v)]
         if full:
-            self._walk([], body)
+            either(self.streams, walk)
         for value, output, buffer in row_values:
             store(buffer, value, self._place(output, ()), element_of(output.type), elements)
 
@@ -222,8 +234,10 @@ def _row_buffers(frame: Frame, analysis: RowAnalysis, width: int) -> dict[ir.Val
 
 
 def _versions(frame: Frame, analysis: RowAnalysis, width: int, buffers: dict[ir.Value, ir.Value]) -> None:
+    streams = frame.streams()
+
     def rows(with_buffers: bool) -> None:
-        kernel = RowKernel(frame, analysis, frame.elements(width), buffers if with_buffers else {})
+        kernel = RowKernel(frame, analysis, frame.elements(width), buffers if with_buffers else {}, streams)
         for_range(frame.begin, frame.end, kernel.row)
 
     if not buffers:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.convolution import convolution_of
+from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.types import Dims, dims_of
 
@@ -57,7 +58,20 @@ def is_free(op: ir.Operation) -> bool:
     """Ops that compute nothing: every reader has its own copy of them."""
     if op.name == "stablehlo.constant":
         return is_scalar_constant(op)
-    return op.name in BROADCASTS or op.name in RESHAPES or op.name in IOTAS or op.name == "disc.shape"
+    if op.name in BROADCASTS or op.name in RESHAPES or op.name in IOTAS or op.name == "disc.shape":
+        return True
+    return is_scalar_of_sizes(op)
+
+
+def is_scalar_of_sizes(op: ir.Operation, depth: int = 3) -> bool:
+    """A short computation from sizes and constants alone, such as the count that a mean divides by."""
+    if op.name not in ELEMENTWISE or dims_of(op.results[0]):
+        return False
+    for source in (defining_op(v) for v in op.operands):
+        if source is None or not (is_scalar_constant(source) or source.name == "disc.shape"):
+            if source is None or depth == 1 or not is_scalar_of_sizes(source, depth - 1):
+                return False
+    return True
 
 
 def unit_reshape_axes(source: Dims, result: Dims, axes: tuple[Axis, ...]) -> tuple[Axis, ...] | None:

@@ -22,6 +22,7 @@ from shlo_disc.transforms.fusion.access import (
     defining_op,
     is_free,
     is_scalar_constant,
+    is_scalar_of_sizes,
     resolve,
 )
 from shlo_disc.transforms.fusion.cluster import Cluster
@@ -218,6 +219,8 @@ class CollapsedBody:
             return scalar_constant(op), ()
         if op.name == "disc.shape":
             return op.clone().results[0], ()
+        if op.name in ELEMENTWISE:
+            return self._generate_scalar(op), ()
         if not groups:
             return _zero(element_type_of(op.results[0])), ()
         dims = self.dims(groups)
@@ -226,6 +229,13 @@ class CollapsedBody:
         name, operands = ("stablehlo.iota", []) if result.has_static_shape else _dynamic_iota(dims)
         iota = ir.Operation.create(name, results=[result], operands=operands, attributes=attributes)
         return iota.results[0], groups
+
+    def _generate_scalar(self, op: ir.Operation) -> ir.Value:
+        operands = [self._read(DomainAccess(value, ()), {})[0] for value in op.operands]
+        clone = op.clone()
+        for position, value in enumerate(operands):
+            clone.operands[position] = value
+        return clone.results[0]
 
     def _stretch(self, value: ir.Value, groups: Groups, target: Groups) -> ir.Value:
         if groups == target:
@@ -244,7 +254,7 @@ def _dynamic_iota(dims: Dims) -> tuple[str, list[ir.Value]]:
 
 def _is_generated(op: ir.Operation) -> bool:
     """Computed inside the kernel from nothing."""
-    return is_scalar_constant(op) or op.name in IOTAS or op.name == "disc.shape"
+    return is_scalar_constant(op) or op.name in IOTAS or op.name == "disc.shape" or is_scalar_of_sizes(op)
 
 
 def scalar_constant(op: ir.Operation) -> ir.Value:

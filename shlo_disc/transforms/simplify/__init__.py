@@ -12,14 +12,14 @@ from shlo_disc.transforms import expand
 from shlo_disc.transforms.expand.complex_values import decompose
 from shlo_disc.transforms.expand.quantized import remove_quantized_types
 from shlo_disc.transforms.regions import close_regions
-from shlo_disc.transforms.simplify import data_movement, dot
+from shlo_disc.transforms.simplify import data_movement, dot, reduce
 from shlo_disc.transforms.simplify.control_flow import hoist_invariants, simplify_control_flow
 from shlo_disc.transforms.simplify.materialize_shapes import materialize_shapes
 from shlo_disc.transforms.simplify.scanned import hoist_scanned_products
 
 CLEAN = "builtin.module(func.func(canonicalize{max-iterations=4},cse),symbol-dce)"
 
-PATTERNS = [*data_movement.PATTERNS, *dot.PATTERNS]
+PATTERNS = [*data_movement.PATTERNS, *dot.PATTERNS, *reduce.PATTERNS]
 
 
 def simplify(module: ir.Module, facts: Facts) -> None:

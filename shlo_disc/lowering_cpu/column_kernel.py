@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Column kernels: reductions along all but the last axis, such as the gradient of a bias.
+
+A work item is a block of neighbouring columns. It walks down the rows with one accumulator a column in registers, so
+that every row is read in runs of whole cache lines.
+"""
+
+from __future__ import annotations
+
+from shlo_disc.lowering.elements import Elements
+from shlo_disc.lowering.elementwise import element_of
+from shlo_disc.lowering.index_rules.folds import nest
+from shlo_disc.lowering.kernels import op_cost
+from shlo_disc.lowering.positions import Position, index_constant
+from shlo_disc.lowering.reduction import Combiner
+from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
+from shlo_disc.mlir import arith, func, ir, scf
+from shlo_disc.shape_dialect.expr import Expr, ceildiv
+from shlo_disc.shape_dialect.propagation import integers
+from shlo_disc.shape_dialect.types import dims_of, product
+
+CHEAP = 4
+"""Cost of an element up to which a block is wide: all of its vectors are computed in the same loop."""
+
+
+def has_columns(fusion: func.FuncOp) -> bool:
+    """One reduction along all axes but the last is what the kernel writes."""
+    *_, returned = fusion.entry_block.operations
+    if len(returned.operands) != 1 or isinstance(returned.operands[0].owner, ir.Block):
+        return False
+    op = returned.operands[0].owner.operation
+    if op.name != "stablehlo.reduce" or len(op.results) != 1:
+        return False
+    rank = len(dims_of(op.operands[0]))
+    return rank > 1 and sorted(integers(op.attributes["dimensions"])) == list(range(rank - 1))
+
+
+def build_columns(frame: Frame) -> tuple[Expr, int]:
+    """Emit the body; returns the number of blocks and the cost of one."""
+    (output,) = frame.outputs
+    op = output.owner.operation.opview
+    cost = max(1, sum(op_cost(inner) for inner in frame.fusion.entry_block.operations))
+    elements = frame.elements(frame.width())
+    vectors = 8 if cost <= CHEAP else 2
+    columns = dims_of(output)[0]
+    length = vectors * elements.width
+
+    def block(index: ir.Value) -> None:
+        begin = arith.muli(index, index_constant(length))
+        end = arith.minui(arith.addi(begin, index_constant(length)), frame.size_of(columns))
+        is_whole = arith.cmpi(arith.CmpIPredicate.eq, arith.subi(end, begin), index_constant(length))
+        choice = scf.IfOp(is_whole, [], has_else=True)
+        with ir.InsertionPoint(choice.then_block), elements.scope():
+            _whole_block(frame, elements, op, begin, vectors)
+            scf.yield_([])
+        with ir.InsertionPoint(choice.else_block), elements.scope():
+            over_lanes(elements, begin, end, False, [], lambda place, *_: _vector(frame, elements, output, place))
+            scf.yield_([])
+
+    for_range(frame.begin, frame.end, block)
+    rows = frame.facts.estimate(product(dims_of(op.operands[0])[:-1]))
+    return ceildiv(columns, length), cost * rows * vectors
+
+
+def _vector(frame: Frame, elements: Elements, output: ir.Value, place: Position) -> list[ir.Value]:
+    store(frame.output_buffers[0], elements.at(output, (place,)), (place,), element_of(output.type), elements)
+    return []
+
+
+def _whole_block(frame: Frame, elements: Elements, op: ir.OpView, begin: ir.Value, vectors: int) -> None:
+    source, init = op.operands
+    combiner = Combiner(op, elements.elementwise)
+    start = elements.splat(elements.at(init, ()))
+    lanes = 1 if elements.width > 1 else 0
+    places = [Position(arith.addi(begin, index_constant(i * elements.width)), lanes) for i in range(vectors)]
+
+    def row(indices: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
+        outer = tuple(Position(i) for i in indices)
+        read = [elements.splat(elements.at(source, (*outer, place))) for place in places]
+        return [combiner.combine([c], [r])[0] for c, r in zip(carried, read, strict=True)]
+
+    sizes = [frame.size_of(d) for d in dims_of(source)[:-1]]
+    for place, total in zip(places, nest(elements, sizes, [start] * vectors, row), strict=True):
+        (value,) = combiner.rounded([total])
+        store(frame.output_buffers[0], value, (place,), element_of(op.results[0].type), elements)

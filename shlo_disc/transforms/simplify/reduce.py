@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reductions along sizes of 1, which gradients are full of, are reshapes."""
+
+from __future__ import annotations
+
+import math
+
+from shlo_disc.mlir import ir, rewrite
+from shlo_disc.shape_dialect.propagation import integers
+from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
+from shlo_disc.transforms.views import view
+
+_IDENTITY = {"stablehlo.add": 0, "stablehlo.multiply": 1, "stablehlo.maximum": -math.inf, "stablehlo.minimum": math.inf}
+
+
+def reduce_of_ones(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
+    """A reduction along sizes of 1 by an op whose neutral element is where it starts."""
+    if len(op.results) != 1 or op.operands[0].type == op.results[0].type:
+        return NO_MATCH
+    dims = dims_of(op.operands[0])
+    if any(dims[axis].constant != 1 for axis in integers(op.attributes["dimensions"])) or not _starts_neutral(op):
+        return NO_MATCH
+    with rewriter.ip, op.location:
+        rewriter.replace_op(op, [view(op.operands[0], dims_of(op.results[0]))])
+    return None
+
+
+def _starts_neutral(op: ir.OpView) -> bool:
+    combining, *rest = op.regions[0].blocks[0].operations
+    start = op.operands[1].owner
+    if len(rest) != 1 or set(combining.operands) != set(op.regions[0].blocks[0].arguments):
+        return False
+    if rest[0].operands[0] != combining.results[0] or combining.operation.name not in _IDENTITY:
+        return False
+    if isinstance(start, ir.Block) or start.operation.name != "stablehlo.constant":
+        return False
+    if not isinstance(ir.RankedTensorType(op.operands[1].type).element_type, (ir.F32Type, ir.F64Type)):
+        return False
+    value = ir.DenseElementsAttr(start.operation.attributes["value"]).get_splat_value()
+    return bool(ir.FloatAttr(value).value == _IDENTITY[combining.operation.name])
+
+
+PATTERNS: list[tuple[str, Pattern]] = [("stablehlo.reduce", reduce_of_ones)]
