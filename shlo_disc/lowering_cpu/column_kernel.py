@@ -35,7 +35,7 @@ def has_columns(fusion: func.FuncOp) -> bool:
     return rank > 1 and sorted(integers(op.attributes["dimensions"])) == list(range(rank - 1))
 
 
-def build_columns(frame: Frame) -> tuple[Expr, int]:
+def build_columns(frame: Frame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of blocks and the cost of one."""
     (output,) = frame.outputs
     op = output.owner.operation.opview
@@ -58,8 +58,7 @@ def build_columns(frame: Frame) -> tuple[Expr, int]:
             scf.yield_([])
 
     for_range(frame.begin, frame.end, block)
-    rows = frame.facts.estimate(product(dims_of(op.operands[0])[:-1]))
-    return ceildiv(columns, length), cost * rows * vectors
+    return ceildiv(columns, length), cost * length * product(dims_of(op.operands[0])[:-1])
 
 
 def _vector(frame: Frame, elements: Elements, output: ir.Value, place: Position) -> list[ir.Value]:

@@ -16,14 +16,14 @@ from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import Dims, dims_of, product
 
 
-def build_loop(frame: Frame) -> tuple[Expr, int]:
+def build_loop(frame: Frame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of work items and the cost of one."""
     domain = dims_of(frame.outputs[0])
     cost = max(1, sum(op_cost(op) for op in frame.fusion.entry_block.operations))
     if not domain:
         elements = frame.elements(1)
         for_range(frame.begin, frame.end, lambda _: _write(frame, elements, (), domain, False))
-        return Expr.const(1), cost
+        return Expr.const(1), Expr.const(cost)
     elements = frame.elements(frame.width())
     streams = frame.streams()
     if len(domain) == 1:
@@ -33,7 +33,7 @@ def build_loop(frame: Frame) -> tuple[Expr, int]:
                 _vectors(frame, elements, [], domain, frame.begin, frame.end, False, streaming)
 
         either(streams, all_vectors)
-        return domain[0], cost
+        return domain[0], Expr.const(cost)
     inner = domain[-1]
 
     def row(linear: ir.Value) -> None:
@@ -49,7 +49,7 @@ def build_loop(frame: Frame) -> tuple[Expr, int]:
             either(streams, row_vectors)
 
     for_range(frame.begin, frame.end, row)
-    return product(domain[:-1]), cost * max(1, frame.facts.estimate(inner))
+    return product(domain[:-1]), cost * inner
 
 
 def _vectors(

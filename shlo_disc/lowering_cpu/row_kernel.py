@@ -211,7 +211,7 @@ class RowKernel:
         return load
 
 
-def build_rows(frame: Frame) -> tuple[Expr, int]:
+def build_rows(frame: Frame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of rows and the cost of one."""
     analysis = analyse_rows(frame.fusion)
     lanes = all(Combiner(op, None).monoid for ops in analysis.reduces.values() for op in ops)  # type: ignore[arg-type]
@@ -219,7 +219,7 @@ def build_rows(frame: Frame) -> tuple[Expr, int]:
     buffers = _row_buffers(frame, analysis, width)
     _versions(frame, analysis, width, buffers)
     cost = sum(op_cost(op) for op in frame.fusion.entry_block.operations)
-    return product(analysis.rows), max(1, cost * frame.facts.estimate(product(analysis.columns)))
+    return product(analysis.rows), max(1, cost) * product(analysis.columns)
 
 
 def _row_buffers(frame: Frame, analysis: RowAnalysis, width: int) -> dict[ir.Value, ir.Value]:

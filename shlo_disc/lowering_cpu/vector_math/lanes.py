@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...mlir import arith, ir, llvm, math, vector
+from ...mlir import arith, ir, math, vector
 
 Number = float | int
 LDEXP = "llvm.ldexp"
@@ -119,9 +119,19 @@ class Lanes:
     def scaled(self, exponent: Lanes) -> Lanes:
         """self * 2**exponent, rounded once, for an i32 (i64) exponent below twice that of the largest f32 (f64)."""
         if not self.is_double:
-            return Lanes(llvm.call_intrinsic(self.type, LDEXP, [self.value, exponent.value], [], []))
+            return self._ldexp(exponent)
         half = exponent >> 1
         return self * power_of_two(half) * power_of_two(exponent - half)
+
+    def _ldexp(self, exponent: Lanes) -> Lanes:
+        attributes: dict[str, ir.Attribute] = {
+            "intrin": ir.StringAttr.get(LDEXP),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        }
+        operands = [self.value, exponent.value]
+        call = ir.Operation.create("llvm.call_intrinsic", results=[self.type], operands=operands, attributes=attributes)
+        return Lanes(call.results[0])
 
     def copysign(self, sign: Lanes) -> Lanes:
         return Lanes(math.copysign(self.value, sign.value))
