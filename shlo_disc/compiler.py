@@ -299,6 +299,7 @@ def _artifact_header(c: Compilation) -> dict[str, Any]:
         "constants": constants,
         "calls": lowered.calls,
         "blas": bool(lowered.calls) or lowered.uses_blas,
+        **lowered.packs,
         **first,
     }
     return {**header, "segments": later} if later else header

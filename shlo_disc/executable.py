@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shlo_disc.dtypes import BY_NAME
 from shlo_disc.options import Options
-from shlo_disc.runtime import Artifact, Client, LoadedExecutable, MemoryStats
+from shlo_disc.runtime import Artifact, BoundExecutable, Client, LoadedExecutable, MemoryStats
 from shlo_disc.stages import STAGES
 
 if TYPE_CHECKING:
@@ -71,6 +71,15 @@ class Executable:
         if self._output is None:
             return self._loaded(*args, **kwargs)
         return self._loaded.execute(args, kwargs, output=self._output)
+
+    def bind(self, *args: Any) -> BoundExecutable:
+        """The program with its first arguments fixed, as serving does with weights; call it with the others.
+
+        Right-hand sides of products among them are packed once for all shapes, and where nothing else reads them only
+        the packed form is kept. The arrays given may be changed or dropped afterwards. Raises ArgumentTypeError,
+        ShapeError and AllocationError.
+        """
+        return self._loaded.bind(*args, output=self._output)
 
     @property
     def compile_count(self) -> int:

@@ -40,6 +40,7 @@ from shlo_disc.lowering_cpu.kernel import STREAMED, CpuOptions, Frame
 from shlo_disc.lowering_cpu.library import LibraryCalls
 from shlo_disc.lowering_cpu.loop_kernel import build_loop
 from shlo_disc.lowering_cpu.nonzero_kernel import build_nonzero
+from shlo_disc.lowering_cpu.packs import Packs
 from shlo_disc.lowering_cpu.recurrence_kernel import build_recurrence
 from shlo_disc.lowering_cpu.row_kernel import build_rows
 from shlo_disc.lowering_cpu.scan_kernel import build_scan
@@ -94,13 +95,15 @@ class LoweredProgram:
     launches: list[tuple[str, str]] = field(default_factory=list)
     calls: list[dict[str, Any]] = field(default_factory=list)
     uses_blas: bool = False
+    packs: dict[str, Any] = field(default_factory=dict)
 
 
 class Lowering:
     """Lowers one planned module."""
 
-    def __init__(self, module: ir.Module, facts: Facts, options: CpuOptions):
+    def __init__(self, module: ir.Module, facts: Facts, options: CpuOptions, packs: Packs):
         self.source = module
+        self.packs = packs
         self.facts = facts
         self.options = options
         self.library: MathLibrary = vector_math
@@ -201,7 +204,7 @@ class Lowering:
     def _dot(self, dot: MatrixProduct, buffers: tuple[Place, ...]) -> DotCall:
         tile = self.tiles.setdefault(dot.element, tile_of(dot.element, self.options.vector_bits))
         self.launches.append((tile.name, "dot"))
-        return DotCall(tuple(dot.words()), buffers, tile)
+        return DotCall(tuple(dot.words()), buffers, tile, self.packs.place(dot, buffers[1], tile))
 
     def append_micro_kernels(self, tile: Tile) -> str:
         """Add the functions that compute tiles of products; returns the declaration of the one to call."""
@@ -236,18 +239,21 @@ def lower(
 ) -> LoweredProgram:
     """Lower a planned module. `arguments` and `results` are the symbolic shapes of all leaves of the signature."""
     with ir.Location.unknown():
-        lowering = Lowering(module, facts, options)
         constants: list[bytes] = []
         places = _places(module, kept, len(arguments), len(results), constants)
+        first_result, first_constant = len(arguments), len(arguments) + len(results)
+        packs = Packs(first_constant + len(constants), range(first_result, first_constant))
+        lowering = Lowering(module, facts, options, packs)
         segments = lowered_segments(module, places, arguments, results, symbols, checks)
         lowering.symbols = [*symbols, *(name for segment in segments for name in segment.symbols)]
-        table = len(arguments) + len(results) + len(constants)
         known = list(symbols)
         host: list[str] = []
+        own = [[op for op in entry_block(module).operations if segment_of(op) == n] for n in range(len(segments))]
+        steps = [lowering.steps(ops, places) for ops in own]
+        table = packs.first + len(packs.rows)
         for number, segment in enumerate(segments):
             known += segment.symbols
-            steps = lowering.steps((op for op in entry_block(module).operations if segment_of(op) == number), places)
-            run = write_run(steps, segment.words, Segment(number, table))
+            run = write_run(steps[number], segment.words, Segment(number, table))
             host += [write_plan(known, segment.checks, segment.words, number), run]
         for kernel, entry in lowering.entries.items():
             types = ", ".join(map(str, kernel.function.type.inputs))
@@ -263,7 +269,13 @@ def lower(
     if not lowering.target.operation.verify():
         raise CompilerError("lower: the lowered module does not verify")
     return LoweredProgram(
-        lowering.target, segments, constants, lowering.launches, lowering.calls.header, bool(lowering.tiles)
+        lowering.target,
+        segments,
+        constants,
+        lowering.launches,
+        lowering.calls.header,
+        bool(lowering.tiles),
+        packs.header([step for own in steps for step in own]),
     )
 
 

@@ -45,11 +45,15 @@ class Launch:
 
 @dataclass(frozen=True)
 class DotCall:
-    """One call of the runtime's dot: the fields of DiscDot before the pointers, then lhs, rhs and result."""
+    """One call of the runtime's dot: the fields of DiscDot before the pointers, then lhs, rhs and result.
+
+    `packed` is where the packed form of rhs may be.
+    """
 
     words: tuple[Expr, ...]
     buffers: tuple[Place, ...]
     tile: Tile
+    packed: Place | None = None
 
 
 @dataclass(frozen=True)
@@ -233,7 +237,8 @@ class RunWriter:
 
     def _dot(self, call: DotCall) -> None:
         values = [(self.size(w), "i64") for w in call.words] + [(self.pointer(p), "!llvm.ptr") for p in call.buffers]
-        values.append((self._once("null", "llvm.mlir.zero : !llvm.ptr"), "!llvm.ptr"))
+        null = self._once("null", "llvm.mlir.zero : !llvm.ptr")
+        values.append((null if call.packed is None else self.pointer(call.packed), "!llvm.ptr"))
         name = call.tile.name
         values.append((self._once(("tile", name), f"llvm.mlir.addressof @{name} : !llvm.ptr"), "!llvm.ptr"))
         values += [(self.constant(call.tile.rows), "i64"), (self.constant(call.tile.columns), "i64")]

@@ -9,13 +9,14 @@ from __future__ import annotations
 from .allocation import AllocationError
 from .artifact import Artifact
 from .client import Client, Device
-from .executable import LoadedExecutable, MemoryStats
+from .executable import BoundExecutable, LoadedExecutable, MemoryStats
 from .native_module import Buffer
 from .tree import TreeSpec
 
 __all__ = [
     "AllocationError",
     "Artifact",
+    "BoundExecutable",
     "Buffer",
     "Client",
     "Device",

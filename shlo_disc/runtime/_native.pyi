@@ -76,6 +76,18 @@ class Output(enum.Enum):
 
     buffer = 3
 
+class BoundExecutable:
+    def __init__(
+        self,
+        executable: Executable,
+        args: tuple,
+        bound_tree: Tree,
+        rest_tree: Tree,
+        explain_bound: object,
+        explain_structure: object,
+    ) -> None: ...
+    def execute(self, args: tuple, kwargs: dict, output: Output) -> object: ...
+
 class Executable:
     def __init__(
         self,
@@ -117,6 +129,7 @@ class ObjectCode:
     def mapped_bytes(self) -> int: ...
 
 def dot(arg0: Device, arg1: Sequence[int], /) -> None: ...
+def pack_right(arg0: Device, arg1: Sequence[int], arg2: int, /) -> int: ...
 def install_blas(arg0: object, arg1: object, arg2: object, arg3: object, /) -> None: ...
 def install_lapack(functions: dict) -> None: ...
 def register_custom_call(target: str, function: int, is_ffi: bool) -> None: ...

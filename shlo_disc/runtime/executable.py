@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.dtypes import BY_NAME
-from shlo_disc.errors import ArtifactError, ShapeError
+from shlo_disc.errors import ArgumentTypeError, ArtifactError, ShapeError
 
 from . import _native, cpu_features
 from .artifact import Artifact
@@ -101,9 +101,15 @@ class LoadedExecutable:
         self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = None
     ) -> Any:
         """Runs the program on `args` and `kwargs`; `output` is "numpy", "jax", "buffer", or None as in a call."""
-        if output not in _OUTPUTS:
-            raise ValueError(f"output must be one of {[name for name in _OUTPUTS if name]} or None, not {output!r}")
-        return self._native.execute(tuple(args), dict(kwargs or {}), _OUTPUTS[output])
+        return self._native.execute(tuple(args), dict(kwargs or {}), _output_of(output))
+
+    def bind(self, *args: Any, output: str | None = None) -> BoundExecutable:
+        """The program with its first arguments fixed, as serving does with weights. `output`: as in `execute`.
+
+        Right-hand sides of products among them are packed once for all shapes. The arrays may be changed or dropped
+        afterwards. Raises ArgumentTypeError and ShapeError, AllocationError.
+        """
+        return BoundExecutable(self, args, output)
 
     @property
     def artifact(self) -> Artifact:
@@ -172,6 +178,45 @@ class LoadedExecutable:
             if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) <= value < 1 << 63:
                 raise ShapeError(f"the value of the dimension variable '{name}' is no 64-bit integer: {value!r}")
         return [dims[name] for name in self._symbols]
+
+
+class BoundExecutable:
+    """A program whose first arguments are fixed: call it with the others. Thread-safe, as the program itself."""
+
+    def __init__(self, executable: LoadedExecutable, args: tuple[Any, ...], output: str | None = None):
+        self._output = _output_of(output)
+        positional, keyword = executable.in_tree.children
+        count = len(args)
+        if count > len(positional.children):
+            raise ArgumentTypeError(f"bind got {count} arguments; '{executable.name}' takes {len(positional.children)}")
+        bound = TreeSpec("tuple", positional.children[:count])
+        rest = call_tree(TreeSpec("tuple", positional.children[count:]), keyword)
+
+        self.executable = executable
+        self._native: Any = _native.BoundExecutable(
+            executable=executable._alive(),
+            args=args,
+            bound_tree=call_tree(bound).native(),
+            rest_tree=rest.native(),
+            explain_bound=_explainer(executable.name, call_tree(bound)),
+            explain_structure=_explainer(executable.name, rest),
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program on its other arguments; results are jax.Arrays when any argument, bound or not, is one."""
+        return self._native.execute(args, kwargs, self._output)
+
+    def execute(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = None
+    ) -> Any:
+        """As `LoadedExecutable.execute`."""
+        return self._native.execute(tuple(args), dict(kwargs or {}), _output_of(output))
+
+
+def _output_of(name: str | None) -> _native.Output:
+    if name not in _OUTPUTS:
+        raise ValueError(f"output must be one of {[known for known in _OUTPUTS if known]} or None, not {name!r}")
+    return _OUTPUTS[name]
 
 
 class _Deleted:

@@ -55,19 +55,48 @@ ArgumentHooks &argument_hooks() {
   return *hooks;
 }
 
-Arguments::Arguments(const Program &program, const std::vector<PyObject *> &leaves)
-    : program_(program), views_(leaves.size()), scalars_(leaves.size()) {
+Arguments::Arguments(const Program &program, const std::vector<PyObject *> &leaves, const Arguments *bound)
+    : program_(program), scalars_(leaves.size() + (bound ? bound->views_.size() : 0)) {
   dims_.reserve(program.argument_dims);
-  for (size_t i = 0; i < leaves.size(); ++i)
-    views_[i].dtype = program.arguments[i].dtype;
+  if (bound) {
+    views_ = bound->views_;
+    dims_.insert(dims_.end(), bound->dims_.begin(), bound->dims_.end());
+    any_jax_ = bound->any_jax_;
+  }
+  describe_all(leaves, views_.size(), nullptr);
+}
+
+Arguments::Arguments(const Program &program, const std::vector<PyObject *> &leaves,
+                     const std::vector<bool> &shape_only)
+    : program_(program), scalars_(leaves.size()) {
+  describe_all(leaves, 0, &shape_only);
+}
+
+void Arguments::describe_all(const std::vector<PyObject *> &leaves, size_t first, const std::vector<bool> *shape_only) {
+  views_.resize(first + leaves.size());
+  for (size_t i = first; i < views_.size(); ++i)
+    views_[i].dtype = program_.arguments[i].dtype;
   try {
-    for (size_t i = 0; i < leaves.size(); ++i)
-      describe(i, leaves[i]);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      size_t owners = owners_.size(), buffers = py_buffers_.size(), blocks = blocks_.size();
+      describe(first + i, leaves[i]);
+      if (shape_only && (*shape_only)[i])
+        disown(first + i, owners, buffers, blocks);
+    }
   } catch (...) {
     for (Py_buffer &buffer : py_buffers_)
       PyBuffer_Release(&buffer);
     throw;
   }
+}
+
+/// Lets go of what the description of one leaf holds; the counts are those from before it.
+void Arguments::disown(size_t index, size_t owners, size_t buffers, size_t blocks) {
+  views_[index].data = nullptr;
+  owners_.resize(owners);
+  for (; py_buffers_.size() > buffers; py_buffers_.pop_back())
+    PyBuffer_Release(&py_buffers_.back());
+  blocks_.resize(blocks);
 }
 
 Arguments::~Arguments() {
@@ -221,7 +250,8 @@ void Arguments::addresses(const std::shared_ptr<Allocator> &allocator, void **ou
     const ArrayView &view = views_[i];
     size_t rank = program_.arguments[i].shape.size();
     out[i] = const_cast<char *>(view.data);
-    if (!view.usable_in_place() || allocator->guard_pages()) {
+    bool is_forgotten = view.data == nullptr;
+    if (!is_forgotten && (!view.usable_in_place() || allocator->guard_pages())) {
       int64_t bytes = byte_count(shape, rank, info(view.dtype).size);
       if (bytes < 0)
         throw Error(ErrorKind::shape, "The bytes of " + program_.arguments[i].path + " do not fit 64 bits.");

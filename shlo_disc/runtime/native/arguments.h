@@ -27,7 +27,12 @@ ArgumentHooks &argument_hooks();
 /// Lives for one call; keeps the callers' objects and the copies alive until the results are there.
 class Arguments {
 public:
-  Arguments(const Program &program, const std::vector<PyObject *> &leaves);
+  /// `bound`: the program's first arguments, described before; `leaves` are those that follow them.
+  Arguments(const Program &program, const std::vector<PyObject *> &leaves, const Arguments *bound = nullptr);
+
+  /// Arguments to be bound: the program's first ones. Those marked in `shape_only` are not kept alive, and their
+  /// addresses are null.
+  Arguments(const Program &program, const std::vector<PyObject *> &leaves, const std::vector<bool> &shape_only);
   ~Arguments();
   Arguments(const Arguments &) = delete;
   Arguments &operator=(const Arguments &) = delete;
@@ -35,11 +40,14 @@ public:
   /// Sizes of all dimensions, in order. Ranks, dtypes and static sizes have been checked.
   std::span<const int64_t> dims() const { return dims_; }
   bool any_jax() const { return any_jax_; }
+  const ArrayView &view(size_t index) const { return views_[index]; }
 
   /// Puts the address of every argument's elements into `out`, copying what generated code cannot read in place.
   void addresses(const std::shared_ptr<Allocator> &allocator, void **out);
 
 private:
+  void describe_all(const std::vector<PyObject *> &leaves, size_t first, const std::vector<bool> *shape_only);
+  void disown(size_t index, size_t owners, size_t buffers, size_t blocks);
   void describe(size_t index, PyObject *leaf);
   void describe_numpy(size_t index, PyObject *array);
   bool describe_buffer(size_t index, PyObject *leaf);

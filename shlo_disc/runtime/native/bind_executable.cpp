@@ -162,6 +162,18 @@ CallSpec call_spec(const nb::dict &dict) {
   return spec;
 }
 
+PackSpec pack_spec(const nb::dict &dict) {
+  PackSpec spec;
+  spec.buffer = field<size_t>(dict, "buffer");
+  spec.dtype = field<std::string>(dict, "dtype") == "f64" ? DType::f64 : DType::f32;
+  spec.k = field<int64_t>(dict, "k");
+  spec.n = field<int64_t>(dict, "n");
+  spec.k_stride = field<int64_t>(dict, "k_stride");
+  spec.n_stride = field<int64_t>(dict, "n_stride");
+  spec.columns = field<int64_t>(dict, "columns");
+  return spec;
+}
+
 Program parse_program(const nb::dict &header) {
   Program program;
   program.name = field<std::string>(header, "name");
@@ -178,6 +190,11 @@ Program parse_program(const nb::dict &header) {
   if (header.contains("calls"))
     for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "calls"))
       program.calls.push_back(call_spec(entry));
+  if (header.contains("packs")) {
+    for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "packs"))
+      program.packs.push_back(pack_spec(entry));
+    program.packed_only = field<std::vector<size_t>>(header, "packed_only");
+  }
   return program;
 }
 

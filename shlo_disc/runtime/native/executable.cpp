@@ -3,6 +3,7 @@
 
 #include "dot.h"
 #include "error.h"
+#include "gemm.h"
 #include "without_gil.h"
 
 #include <nanobind/stl/string.h>
@@ -89,6 +90,9 @@ void Executable::hold_constants(nb::object constants) {
     constants_owner_.reset();
   for (const ConstantSpec &constant : code_->program.constants)
     constant_addresses_.push_back(base + constant.offset);
+  size_t first = program().arguments.size() + program().results.size();
+  for (const PackSpec &spec : program().packs)
+    constant_forms_.push_back(spec.buffer < first ? nullptr : pack(spec, constant_addresses_[spec.buffer - first]));
 }
 
 std::vector<PyObject *> Executable::flatten(const nb::tuple &args, const nb::dict &kwargs,
@@ -150,14 +154,31 @@ void Executable::run_segment(size_t segment, void *const *buffers, const Plan &p
 
 nb::object Executable::call(const nb::tuple &args, const nb::dict &kwargs, Output output) {
   std::vector<nb::object> owners;
-  Arguments arguments(program(), flatten(args, kwargs, owners));
-  std::shared_ptr<const Plan> plan = code_->planners.front()->plan(arguments.dims());
+  std::vector<PyObject *> leaves = flatten(args, kwargs, owners);
+  Arguments arguments(program(), leaves);
+  if (program().packs.empty())
+    return run(arguments, output, {});
+  auto pack_argument = [&](size_t i) -> std::shared_ptr<Block> {
+    const PackSpec &spec = program().packs[i];
+    const ArrayView &view = arguments.view(spec.buffer);
+    try {
+      return view.usable_in_place() ? pack(spec, view.data) : nullptr;
+    } catch (const AllocationFailure &) {
+      return nullptr; // the call can do without
+    }
+  };
+  return run(arguments, output, repeats_.forms(program(), leaves, constant_forms_, pack_argument));
+}
 
+nb::object Executable::run(Arguments &arguments, Output output, const PackedForms &packed) {
+  std::shared_ptr<const Plan> plan = code_->planners.front()->plan(arguments.dims());
   std::vector<Result> results(program().results.size());
   std::vector<void *> buffers(program().arguments.size() + results.size());
   allocate_results(0, *plan, results, buffers);
   arguments.addresses(device_->allocator, buffers.data());
   buffers.insert(buffers.end(), constant_addresses_.begin(), constant_addresses_.end());
+  for (const std::shared_ptr<Block> &form : packed)
+    buffers.push_back(form ? form->address() : nullptr);
   std::vector<std::shared_ptr<const Plan>> plans; // of a program that reads sizes from data
   if (program().segments.size() > 1) {
     plans.push_back(plan);
@@ -169,6 +190,30 @@ nb::object Executable::call(const nb::tuple &args, const nb::dict &kwargs, Outpu
   if (output == Output::automatic)
     output = arguments.any_jax() ? Output::jax : Output::numpy;
   return make_results(std::move(results), output);
+}
+
+std::shared_ptr<Block> Executable::pack(const PackSpec &spec, const void *source) const {
+  auto form = std::make_shared<Block>(device_->allocator, spec.bytes(), BlockKind::constant);
+  DiscDot dot{};
+  dot.n = spec.n, dot.k = spec.k, dot.b_k = spec.k_stride, dot.b_n = spec.n_stride;
+  dot.b = source, dot.tile_columns = spec.columns;
+  without_gil([&] {
+    if (spec.dtype == DType::f32)
+      pack_right(device_->pool, dot, static_cast<float *>(form->address()));
+    else
+      pack_right(device_->pool, dot, static_cast<double *>(form->address()));
+  });
+  return form;
+}
+
+PackedForms Executable::pack_arguments(Arguments &arguments, size_t count) const {
+  PackedForms forms(constant_forms_);
+  std::vector<void *> addresses(count);
+  arguments.addresses(device_->allocator, addresses.data());
+  for (size_t i = 0; i < forms.size(); ++i)
+    if (program().packs[i].buffer < count)
+      forms[i] = pack(program().packs[i], addresses[program().packs[i].buffer]);
+  return forms;
 }
 
 nb::object Executable::make_results(std::vector<Result> results, Output output) {

@@ -9,6 +9,7 @@
 #include "memory.h"
 #include "object_code.h"
 #include "plan.h"
+#include "repeats.h"
 #include "program.h"
 #include "thread_pool.h"
 #include "tree.h"
@@ -64,6 +65,12 @@ public:
 
   nb::object call(const nb::tuple &args, const nb::dict &kwargs, Output output);
 
+  /// The rest of a call whose arguments have been described.
+  nb::object run(Arguments &arguments, Output output, const PackedForms &packed);
+
+  /// The packed forms of those sources that are among the first `count` arguments, which are given, and constants'.
+  PackedForms pack_arguments(Arguments &arguments, size_t count) const;
+
   /// Sizes of all results for given values of all symbols, and the arenas' bytes. Throws Error(shape).
   CallPlan plan_for(const std::vector<int64_t> &symbols) const;
 
@@ -94,6 +101,7 @@ private:
   };
 
   void hold_constants(nb::object constants);
+  std::shared_ptr<Block> pack(const PackSpec &spec, const void *source) const;
   std::vector<PyObject *> flatten(const nb::tuple &args, const nb::dict &kwargs, std::vector<nb::object> &owners);
   void allocate_results(size_t segment, const Plan &plan, std::vector<Result> &results,
                         std::vector<void *> &buffers) const;
@@ -111,6 +119,8 @@ private:
   Py_buffer constants_view_{};
   std::shared_ptr<Block> constants_copy_;
   std::vector<void *> constant_addresses_;
+  PackedForms constant_forms_; // those of constants
+  Repeats repeats_;
   std::shared_ptr<Tree> in_tree_;
   std::shared_ptr<Tree> out_tree_;
   ExecutableHooks hooks_;

@@ -3,6 +3,7 @@
 
 #include "arguments.h"
 #include "blas.h"
+#include "bound.h"
 #include "buffer.h"
 #include "dot.h"
 #include "gemm.h"
@@ -147,6 +148,7 @@ NB_MODULE(_native, module) {
   bind_tree(module);
   bind_buffer(module);
   bind_executable(module);
+  bind_bound_executable(module);
   bind_code(module);
   module.def("install_blas", &install_blas);
   module.def("install_lapack", &install_lapack);

@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include "error.h"
+#include "gemm.h"
 
 namespace disc {
 
@@ -24,7 +25,22 @@ void validate_symbol(const SymbolSpec &symbol, const std::vector<ArraySpec> &arg
     bad_artifact("header: symbol '" + symbol.name + "' has scale 0");
 }
 
+constexpr int64_t kMostPacked = int64_t{1} << 40; // elements along k or n, and the strides
+
+/// Bytes of the array that a packed form is made from.
+int64_t source_bytes(const Program &program, const PackSpec &pack) {
+  if (pack.buffer >= program.arguments.size())
+    return program.constants[pack.buffer - program.arguments.size() - program.results.size()].bytes;
+  const ArraySpec &array = program.arguments[pack.buffer];
+  __int128 bytes = array.dtype == pack.dtype ? info(array.dtype).size : 0;
+  for (const DimSpec &dim : array.shape)
+    bytes = dim.size < 0 || bytes > (__int128{1} << 60) ? 0 : bytes * dim.size;
+  return static_cast<int64_t>(bytes);
+}
+
 } // namespace
+
+int64_t PackSpec::bytes() const { return packed_elements(1, k, n, columns) * info(dtype).size; }
 
 std::string ArraySpec::shape_text() const {
   std::string text = "(";
@@ -44,6 +60,27 @@ void Program::validate(int64_t constant_bytes) {
     if (!inside || constant.offset % kConstantAlignment != 0)
       bad_artifact("header: a constant lies outside the constants block or is not aligned");
   }
+  validate_packs();
+}
+
+/// Packed forms are made from arrays of static size, and read nothing beyond them.
+void Program::validate_packs() const {
+  size_t buffers = arguments.size() + results.size() + constants.size();
+  for (const PackSpec &pack : packs) {
+    bool is_source = pack.buffer < arguments.size() ||
+                     (pack.buffer >= arguments.size() + results.size() && pack.buffer < buffers);
+    if (!is_source || (pack.dtype != DType::f32 && pack.dtype != DType::f64))
+      bad_artifact("header: a packed form is of something else than an argument or a constant of f32 or f64");
+    for (int64_t number : {pack.k, pack.n, pack.k_stride, pack.n_stride, pack.columns})
+      if (number < 1 || number > kMostPacked)
+        bad_artifact("header: a packed form has a size or stride out of range");
+    __int128 last = static_cast<__int128>(pack.k - 1) * pack.k_stride + static_cast<__int128>(pack.n - 1) * pack.n_stride;
+    if (pack.columns > 4096 || (last + 1) * info(pack.dtype).size > source_bytes(*this, pack))
+      bad_artifact("header: a packed form reads beyond its array");
+  }
+  for (size_t buffer : packed_only)
+    if (buffer >= buffers)
+      bad_artifact("header: 'packed_only' names a buffer that does not exist");
 }
 
 /// Every result is written by one segment, and every plan has words for what it sizes.

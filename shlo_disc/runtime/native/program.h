@@ -48,6 +48,16 @@ struct ConstantSpec {
   int64_t bytes = 0;
 };
 
+/// A packed form that the right-hand side of products, an argument or a constant, may have: k x n elements at `buffer`.
+struct PackSpec {
+  size_t buffer = 0; // index among arguments, results and constants
+  DType dtype = DType::f32;
+  int64_t k = 0, n = 0, k_stride = 0, n_stride = 0;
+  int64_t columns = 1; // of a panel
+
+  int64_t bytes() const; // of the packed form
+};
+
 /// A part of a call. Programs that read sizes from data have several; each but the first needs what earlier ones read.
 struct SegmentSpec {
   std::vector<CheckSpec> checks;
@@ -69,6 +79,8 @@ struct Program {
   std::vector<ConstantSpec> constants;
   std::vector<SegmentSpec> segments; // at least one
   std::vector<CallSpec> calls;       // the library calls of all segments, by index
+  std::vector<PackSpec> packs;       // the packed forms, whose places follow the constants'
+  std::vector<size_t> packed_only;   // buffers that are not read where all of their packed forms are at hand
 
   size_t argument_dims = 0; // dims of all arguments together
 
@@ -77,6 +89,7 @@ struct Program {
 
 private:
   void validate_segments();
+  void validate_packs() const;
 };
 
 } // namespace disc

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "numpy_api.h"
+
+#include "bound.h"
+
+#include "error.h"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+namespace disc {
+
+namespace {
+
+/// The object itself when nobody can change it, else a copy.
+nb::object immutable(PyObject *leaf) {
+  if (PyArray_Check(leaf)) {
+    nb::object copy = nb::steal(PyArray_NewCopy(reinterpret_cast<PyArrayObject *>(leaf), NPY_CORDER));
+    if (!copy.is_valid())
+      throw nb::python_error();
+    return copy;
+  }
+  bool is_constant = reinterpret_cast<PyObject *>(Py_TYPE(leaf)) == argument_hooks().jax_array_type.ptr() ||
+                     nb::isinstance<Buffer>(nb::handle(leaf)) || PyFloat_CheckExact(leaf) ||
+                     PyLong_CheckExact(leaf) || PyBool_Check(leaf) || PyComplex_CheckExact(leaf);
+  return is_constant ? nb::borrow(leaf) : nb::module_::import_("numpy").attr("array")(nb::handle(leaf));
+}
+
+} // namespace
+
+BoundExecutable::BoundExecutable(std::shared_ptr<Executable> executable, const nb::tuple &args, const Tree &bound_tree,
+                                 std::shared_ptr<Tree> rest_tree, const nb::object &explain_bound,
+                                 nb::object explain_structure)
+    : executable_(std::move(executable)), rest_tree_(std::move(rest_tree)),
+      explain_structure_(std::move(explain_structure)) {
+  std::vector<PyObject *> leaves;
+  std::vector<nb::object> owners;
+  nb::dict none;
+  PyObject *both[] = {args.ptr(), none.ptr()};
+  if (!bound_tree.flatten_items(both, 2, leaves, owners))
+    throw Error(ErrorKind::type, nb::cast<std::string>(explain_bound(args, none)));
+  const Program &program = executable_->program();
+  std::vector<bool> shape_only(leaves.size());
+  for (size_t buffer : program.packed_only)
+    if (buffer < leaves.size())
+      shape_only[buffer] = true;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (shape_only[i])
+      continue;
+    owners.push_back(immutable(leaves[i]));
+    leaves[i] = owners.back().ptr();
+  }
+  bound_ = std::make_unique<Arguments>(program, leaves, shape_only);
+  Arguments all(program, leaves);
+  forms_ = executable_->pack_arguments(all, leaves.size());
+}
+
+nb::object BoundExecutable::call(const nb::tuple &args, const nb::dict &kwargs, Output output) const {
+  std::vector<PyObject *> leaves;
+  std::vector<nb::object> owners;
+  PyObject *both[] = {args.ptr(), kwargs.ptr()};
+  if (!rest_tree_->flatten_items(both, 2, leaves, owners))
+    throw Error(ErrorKind::type, nb::cast<std::string>(explain_structure_(args, kwargs)));
+  Arguments arguments(executable_->program(), leaves, bound_.get());
+  return executable_->run(arguments, output, forms_);
+}
+
+void bind_bound_executable(nb::module_ &module) {
+  nb::class_<BoundExecutable>(module, "BoundExecutable", "An executable whose first arguments are fixed.")
+      .def(nb::init<std::shared_ptr<Executable>, const nb::tuple &, const Tree &, std::shared_ptr<Tree>,
+                    const nb::object &, nb::object>(),
+           nb::arg("executable"), nb::arg("args"), nb::arg("bound_tree"), nb::arg("rest_tree"),
+           nb::arg("explain_bound"), nb::arg("explain_structure"))
+      .def("execute", &BoundExecutable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"));
+}
+
+} // namespace disc

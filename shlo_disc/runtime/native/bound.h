@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// An executable whose first arguments are fixed.
+#pragma once
+
+#include "executable.h"
+
+namespace disc {
+
+/// Holds what calls need of the bound arguments: packed forms instead of elements where nothing else reads these.
+class BoundExecutable {
+public:
+  /// `args` are the program's first arguments. `bound_tree` is the structure of (args, {}), `rest_tree` that of a
+  /// call's (args, kwargs). Throws Error(type), Error(shape), AllocationFailure.
+  BoundExecutable(std::shared_ptr<Executable> executable, const nb::tuple &args, const Tree &bound_tree,
+                  std::shared_ptr<Tree> rest_tree, const nb::object &explain_bound, nb::object explain_structure);
+
+  nb::object call(const nb::tuple &args, const nb::dict &kwargs, Output output) const;
+
+private:
+  std::shared_ptr<Executable> executable_;
+  std::shared_ptr<Tree> rest_tree_;
+  nb::object explain_structure_;
+  PackedForms forms_;
+  std::unique_ptr<Arguments> bound_;
+};
+
+void bind_bound_executable(nb::module_ &module);
+
+} // namespace disc

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "repeats.h"
+
+#include "arguments.h"
+
+namespace disc {
+
+namespace {
+
+bool refers_to(const nb::object &weak, PyObject *object) {
+  if (!weak.is_valid())
+    return false;
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject *target = nullptr;
+  if (PyWeakref_GetRef(weak.ptr(), &target) < 0)
+    throw nb::python_error();
+  nb::object owner = nb::steal(target);
+  return target == object;
+#else
+  return PyWeakref_GetObject(weak.ptr()) == object;
+#endif
+}
+
+} // namespace
+
+PackedForms Repeats::forms(const Program &program, const std::vector<PyObject *> &leaves, const PackedForms &constants,
+                           const Pack &pack) {
+  PackedForms result(constants);
+  entries_.resize(program.packs.size());
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    size_t leaf = program.packs[i].buffer;
+    if (leaf >= leaves.size())
+      continue;
+    Entry &entry = entries_[i];
+    bool is_immutable = reinterpret_cast<PyObject *>(Py_TYPE(leaves[leaf])) == argument_hooks().jax_array_type.ptr();
+    if (is_immutable && refers_to(entry.last, leaves[leaf])) {
+      result[i] = entry.form ? entry.form : pack(i);
+      if (refers_to(entry.last, leaves[leaf])) // packing gives the GIL to others
+        entry.form = result[i];
+    } else {
+      entry.form.reset();
+      entry.last = is_immutable ? nb::steal(PyWeakref_NewRef(leaves[leaf], nullptr)) : nb::object();
+    }
+  }
+  return result;
+}
+
+} // namespace disc

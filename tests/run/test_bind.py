@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Weights that are packed once: bound arguments, constants, and immutable arrays that come again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+
+import shlo_disc
+
+ROWS = (1, 2, 3, 4, 5, 13, 14, 15, 31, 100)
+CONSTANT = np.random.default_rng(9).standard_normal((64, 96)).astype(np.float32)
+
+
+def model(params: dict[str, Any], x: Any, scale: Any) -> Any:
+    """Weights of every kind: read by products only, by something else too, as they lie and transposed; a constant."""
+    h = jnp.tanh(x @ params["first"] + params["bias"])
+    g = h @ params["tied"] + jnp.sum(params["tied"]) * scale
+    return g @ CONSTANT, h @ params["first"].T
+
+
+def params_of(seed: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    shapes = {"first": (64, 128), "bias": (128,), "tied": (128, 64)}
+    return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+@pytest.fixture(scope="module")
+def executable() -> shlo_disc.Executable:
+    (b,) = export.symbolic_shape("b")
+    params = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), params_of(0))
+    scalar = jax.ShapeDtypeStruct((), np.float32)
+    exported = export.export(jax.jit(model))(params, jax.ShapeDtypeStruct((b, 64), np.float32), scalar)
+    return shlo_disc.compile(exported)
+
+
+def rows_of(count: int) -> np.ndarray:
+    return np.random.default_rng(count).standard_normal((count, 64)).astype(np.float32)
+
+
+def assert_right(got: Any, params: dict[str, np.ndarray], x: np.ndarray) -> None:
+    for actual, expected in zip(got, jax.jit(model)(params, x, np.float32(0.5)), strict=True):
+        error = np.abs(np.asarray(actual) - np.asarray(expected)).max() / np.abs(np.asarray(expected)).max()
+        assert error < 2e-6
+
+
+def test_bound_weights_serve_every_shape(executable: shlo_disc.Executable) -> None:
+    params = params_of(1)
+    bound = executable.bind(params)
+    for count in ROWS:
+        assert_right(bound(rows_of(count), np.float32(0.5)), params, rows_of(count))
+
+
+def test_bound_arrays_may_change_afterwards(executable: shlo_disc.Executable) -> None:
+    params, kept = params_of(2), params_of(2)
+    bound = executable.bind(params)
+    for array in params.values():
+        array[...] = np.nan
+    assert_right(bound(rows_of(5), np.float32(0.5)), kept, rows_of(5))
+
+
+def test_two_bindings_of_one_program(executable: shlo_disc.Executable) -> None:
+    first, second = executable.bind(params_of(3)), executable.bind(jax.tree.map(jnp.asarray, params_of(4)))
+    x = rows_of(17)
+    for _ in range(2):
+        assert_right(first(x, np.float32(0.5)), params_of(3), x)
+        assert_right(second(x, np.float32(0.5)), params_of(4), x)
+    assert isinstance(first(x, np.float32(1))[0], np.ndarray)
+    assert isinstance(second(x, np.float32(1))[0], jax.Array)
+
+
+def test_packed_weights_are_kept_once(executable: shlo_disc.Executable) -> None:
+    header = executable.artifact.header
+    paths = [row["path"] for row in header["arguments"]]
+    assert [paths[i] for i in header["packed_only"] if i < len(paths)] == ["args[0]['first']"]
+    before = executable.memory_stats["constant_bytes"]
+    bound = executable.bind(params_of(5))
+    packed = 4 * (64 * 128 + 128 * 64 + 128 * 64)
+    assert executable.memory_stats["constant_bytes"] - before == packed
+    del bound
+    assert executable.memory_stats["constant_bytes"] == before
+
+
+def test_immutable_arrays_that_come_again(executable: shlo_disc.Executable) -> None:
+    """Packed at the second call with the same arrays; other arrays in their place are noticed."""
+    x = rows_of(7)
+    before = executable.memory_stats["constant_bytes"]
+    for seed in (6, 7, 6):
+        params = jax.tree.map(jnp.asarray, params_of(seed))
+        for _ in range(3):
+            assert_right(executable(params, x, np.float32(0.5)), params_of(seed), x)
+    assert executable.memory_stats["constant_bytes"] > before
+    assert_right(executable(params_of(8), x, np.float32(0.5)), params_of(8), x)
+    assert executable.memory_stats["constant_bytes"] == before
+
+
+def test_mutable_arrays_are_read_anew(executable: shlo_disc.Executable) -> None:
+    params, x = params_of(9), rows_of(6)
+    for seed in (9, 10, 11):
+        for name, array in params_of(seed).items():
+            params[name][...] = array
+        assert_right(executable(params, x, np.float32(0.5)), params_of(seed), x)
+
+
+def test_wrong_bindings(executable: shlo_disc.Executable) -> None:
+    params = params_of(12)
+    with pytest.raises(shlo_disc.ArgumentTypeError, match="bind got 4 arguments; 'model' takes 3"):
+        executable.bind(params, 1, 2, 3)
+    with pytest.raises(shlo_disc.ArgumentTypeError, match="structural differences"):
+        executable.bind({"first": params["first"]})
+    with pytest.raises(shlo_disc.ShapeError, match="first"):
+        executable.bind({**params, "first": params["first"].T})
+    with pytest.raises(shlo_disc.ArgumentTypeError, match="float64"):
+        executable.bind({**params, "bias": params["bias"].astype(np.float64)})
+    bound = executable.bind(params)
+    with pytest.raises(shlo_disc.ArgumentTypeError, match="structural differences"):
+        bound(params, rows_of(1), np.float32(1))
+    with pytest.raises(shlo_disc.ShapeError, match=r"args\[1\]"):
+        bound(rows_of(1).T, np.float32(1))
