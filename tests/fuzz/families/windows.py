@@ -62,6 +62,8 @@ def reduce_window(b: Builder) -> bool:
     x = b.pick(lambda v: not v.range.wild, (*FLOATS, "i32", "i8", "ui16"), least_rank=1)
     op = b.rng.choice(("add", "maximum", "minimum"))
     windows = [random_window(b, b.at(d)) for d in x.dims]
+    if all(w.size == 1 for w in windows) and any(w.base_dilation > 1 for w in windows):
+        return False  # XLA fills the holes with elements where it also pads a dimension of size 1
     found = reduced(op, x.dtype, x.range, math.prod(w.size for w in windows))
     if found is None or x.range.wild:
         return False
