@@ -234,7 +234,10 @@ def binary(op: str, b: Builder) -> bool:
     x = b.pick(lambda v: not v.range.wild or op in ("maximum", "minimum"), dtypes)
     mild = _MILD.get(op) if is_float(x.dtype) else {"divide": Range(1, 5), "remainder": Range(1, 9),
                                                     "power": Range(0, 5)}.get(op)  # fmt: skip
-    y = b.like(x, lambda v: rule(x.dtype, x.range, v.range) is not None, mild)
+    if op == "add" and x.dtype == "i1":
+        y = b.argument("i1", x.dims)  # XLA folds a sum of two constants that are true to false
+    else:
+        y = b.like(x, lambda v: rule(x.dtype, x.range, v.range) is not None, mild)
     found = rule(x.dtype, x.range, y.range)
     return found is not None and b.add(op, [x, y], x.dtype, x.dims, found)
 
