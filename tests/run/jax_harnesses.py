@@ -31,7 +31,7 @@ BATCHES = (1, 3, 17)
 GOOD = ("ok", "unsupported", "jax")
 TIME_LIMIT = 120.0
 
-SUMS = {"conv_general_dilated", "cumlogsumexp", "cumprod", "cumsum", "dot_general", "fft", "reduce_sum",
+SUMS = {"cholesky", "conv_general_dilated", "cumlogsumexp", "cumprod", "cumsum", "dot_general", "fft", "reduce_sum",
         "reduce_window_add", "triangular_solve"}  # fmt: skip
 """Groups whose rounding errors are those of the partial sums: here the tolerance is relative to the largest result.
 
@@ -40,6 +40,11 @@ XLA solves triangles of bf16 in bf16, and is 3% off where our f32 is right to th
 
 NOT_UNIQUE = {"eig", "eigh", "qr", "svd", "schur"}
 """Groups whose results are unique only up to signs or order: here their shapes and dtypes are compared."""
+
+ROUGH = {"atanh_float64", "igamma_float64", "igammac_float64", "lgamma_float64", "log1p_complex128", "log1p_float64",
+         "pow_complex128", "pow_complex64"}  # fmt: skip
+"""Groups and dtypes where the errors of `jax.jit` itself, of log1p in f64 79 units of the last place, exceed JAX's
+tolerance: here it is 20 times that."""
 
 
 class Outcome(NamedTuple):
@@ -91,7 +96,7 @@ def _examine(harness: Any, batched: bool) -> Outcome:
         executable = shlo_disc.compile(function, args=specs)
         for call, want in zip(calls, wanted, strict=True):
             got = jax.tree.map(np.asarray, executable(*jax.tree.map(np.asarray, call)))
-            if differ := difference(got, want, harness.group_name):
+            if differ := difference(got, want, harness.group_name, unique_results(harness)):
                 return Outcome(name, "wrong", differ)
     except UnsupportedError as error:
         found = error.constructs[0]
@@ -108,7 +113,21 @@ def _raised_by_jax(error: Exception) -> bool:
     return not isinstance(error, DiscError) and f"{os.sep}jax{os.sep}" in frames[-1].filename
 
 
-def difference(got: Any, want: Any, group: str) -> str:
+def unique_results(harness: Any) -> int:
+    """How many of the first results are determined; of the others shapes and dtypes are compared.
+
+    Equal keys may come in any order, with what goes with them, where nobody asks for a stable sort.
+    """
+    if harness.group_name in NOT_UNIQUE:
+        return 0
+    if harness.group_name == "approx_top_k":
+        return 1
+    if harness.group_name == "sort" and not harness.params["is_stable"]:
+        return int(harness.params["num_keys"])
+    return sys.maxsize
+
+
+def difference(got: Any, want: Any, group: str, unique: int = sys.maxsize) -> str:
     """Where two pytrees differ by more than JAX's default tolerance for their dtypes; "" nowhere."""
     public = importlib.import_module("jax._src.public_test_util")
     if jax.tree.structure(got) != jax.tree.structure(want):
@@ -116,13 +135,15 @@ def difference(got: Any, want: Any, group: str) -> str:
     for number, (a, b) in enumerate(zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True)):
         if (a.dtype, a.shape) != (b.dtype, b.shape):
             return f"result {number} is {a.dtype}{list(a.shape)}, not {b.dtype}{list(b.shape)}"
-        tolerance = public.tolerance(b.dtype)
+        tolerance = public.tolerance(b.dtype) * (20 if f"{group}_{b.dtype}" in ROUGH else 1)
         wide = np.complex128 if b.dtype.kind == "c" else b.dtype if b.dtype.kind in "iub" else np.float64
         a, b = a.astype(wide), b.astype(wide)
+        if group == "cholesky":  # the factor of a matrix that is nearly singular is as good as its product
+            a, b = a @ a.conj().swapaxes(-1, -2), b @ b.conj().swapaxes(-1, -2)
         finite = np.abs(b[np.isfinite(b)])
         least = tolerance * max(1, finite.max(initial=0) if group in SUMS else 1)
         wrong = ~np.isclose(a, b, tolerance, least, equal_nan=True)
-        if group not in NOT_UNIQUE and wrong.any():
+        if number < unique and wrong.any():
             with np.errstate(all="ignore"):
                 return f"result {number} is off by {np.abs(a - b)[wrong].max():.3g}"
     return ""

@@ -135,6 +135,20 @@ def test_reductions_and_dots(dtype: str) -> None:
     check(function, [("n, 4", dtype), ("4, n", dtype)], SIZES, ulps=16, scaled=True)
 
 
+@pytest.mark.parametrize("inner", ["3", "n"])
+@pytest.mark.parametrize(
+    ("operands", "result"),
+    [("complex64", "complex128"), ("float32", "complex64"), ("float32", "complex128")],
+)
+def test_dots_of_another_result_type(operands: str, result: str, inner: str) -> None:
+    numbers = (((1,), (0,)), ((), ()))
+
+    def function(x: Any, y: Any) -> Any:
+        return lax.dot_general(x, y, numbers, preferred_element_type=result)
+
+    check(function, [(f"4, {inner}", operands), (f"{inner}, n", operands)], SIZES, ulps=16, scaled=True)
+
+
 def test_conversions_and_constants() -> None:
     table = (np.arange(300) - 1j * np.arange(300)).astype(np.complex128)
     few = np.array([1.5 + 2j, np.nan - 1j, complex(0, np.inf)], np.complex64)

@@ -139,6 +139,20 @@ def test_singular_values_alone() -> None:
         near(executable(a), run_xla(function, [a]), 16)
 
 
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize(
+    ("dims", "shapes"),
+    [("b, m, n", [(2, 2, 7), (3, 7, 2)]), ("b, 2, 7", [(3, 2, 7)]), ("2, 7, n", [(2, 7, 2), (2, 7, 9)]),
+     ("2, 2, 7", [(2, 2, 7)])],
+)  # fmt: skip
+def test_singular_vectors_that_nobody_asks_for(dims: str, shapes: list[tuple[int, ...]], full: bool) -> None:
+    function = lambda x: lax.linalg.svd(x, full_matrices=full, compute_uv=False)  # noqa: E731
+    executable = compile_function(function, [(dims, "float32")])
+    for shape in shapes:
+        a = matrices(shape, "float32")
+        near(executable(a), run_xla(function, [a]), 16)
+
+
 @pytest.mark.parametrize("dtype", REALS)
 @pytest.mark.parametrize("upper", [False, True])
 def test_eigh(dtype: str, upper: bool) -> None:

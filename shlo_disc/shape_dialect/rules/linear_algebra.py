@@ -79,12 +79,24 @@ def _lapack(p: Propagation, op: ir.OpView) -> list[Dims]:
     _require(p, op, function.name, inner)
     if function.name in ("gesdd", "gesvd"):
         results = _singular(letter_of(op, "mode"), inner[0])
+        if letter_of(op, "mode") == "N":
+            results[2:4] = _unwritten(p, op, results[2:4])
     elif function.name in ("gees", "geev"):
         order = inner[0]
         results = [{MATRIX: order, VECTOR: order[:1]}.get(t.kind, ()) for t in function.results]
     else:
         results = _INNER[function.name](inner)
     return [(*batch, *dims) for dims in results]
+
+
+def _unwritten(p: Propagation, op: ir.OpView, otherwise: list[Dims]) -> list[Dims]:
+    """The inner sizes of the singular vectors that nobody asked for: whatever the program states."""
+    shapes = shape_operands(op)
+    if shapes:
+        return [p.sizes(op.operands[i])[-2:] for i in shapes[2:4]]
+    results = list(op.results)[2:4]
+    is_static = all(ir.RankedTensorType(r.type).has_static_shape for r in results)
+    return [dims_of(r)[-2:] for r in results] if is_static else otherwise
 
 
 def _require(p: Propagation, op: ir.OpView, name: str, inner: Matrices) -> None:

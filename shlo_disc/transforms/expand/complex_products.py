@@ -22,7 +22,7 @@ SHORT = 8
 def product(op: ir.OpView, x: Complex, y: Complex, result: ir.Type) -> Complex:
     """The parts, of the type `result`, of a dot or a convolution whose first two operands are `x` and `y`."""
     if op.operation.name == "stablehlo.dot_general":
-        terms = _short_dot(op, x, y)
+        terms = _short_dot(op, x, y, result)
         if terms is not None:
             return terms
     attributes = {name: op.attributes[name] for name in op.attributes}
@@ -35,8 +35,11 @@ def product(op: ir.OpView, x: Complex, y: Complex, result: ir.Type) -> Complex:
     return Complex(real(x.re, y.re) - real(x.im, y.im), real(x.re, y.im) + real(x.im, y.re))
 
 
-def _short_dot(op: ir.OpView, x: Complex, y: Complex) -> Complex | None:
-    """The sum of the products, in order, as XLA rounds it; None for a long contraction or one of unknown length."""
+def _short_dot(op: ir.OpView, x: Complex, y: Complex, real: ir.Type) -> Complex | None:
+    """The sum of the products, in order, as XLA rounds it; None for a long contraction or one of unknown length.
+
+    None as well where the parts of the operands and of the result, of the type `real`, have several element types.
+    """
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     sides = [
         (list(numbers.lhs_batching_dimensions), list(numbers.lhs_contracting_dimensions)),
@@ -44,8 +47,8 @@ def _short_dot(op: ir.OpView, x: Complex, y: Complex) -> Complex | None:
     ]
     sizes = [dims_of(x.re.value)[axis].constant for axis in sides[0][1]]
     lengths = [size for size in sizes if size is not None]
-    mixed = element_type_of(x.re.value) != element_type_of(y.re.value)
-    if mixed or len(lengths) < len(sizes) or not 0 < math.prod(lengths) <= SHORT:
+    elements = {element_type_of(x.re.value), element_type_of(y.re.value), ir.RankedTensorType(real).element_type}
+    if len(elements) > 1 or len(lengths) < len(sizes) or not 0 < math.prod(lengths) <= SHORT:
         return None
     result = dims_of(op.results[0])
     batches = len(sides[0][0])

@@ -278,8 +278,12 @@ def _bitcast(d: Decomposition, op: ir.OpView) -> None:
 
 
 def _product(d: Decomposition, op: ir.OpView) -> None:
-    x, y = (d.parts[v] for v in list(op.operands)[:2])
+    x, y = (d.parts.get(v) or _without_imaginary(Real(v)) for v in list(op.operands)[:2])
     d.replace(op, complex_products.product(op, x, y, real_type(op.results[0].type)))
+
+
+def _without_imaginary(real: Real) -> Complex:
+    return Complex(real, real.like(0.0))
 
 
 _PARTS = ("stablehlo.imag", "stablehlo.real")
