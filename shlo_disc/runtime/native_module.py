@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from shlo_disc.dtypes import DType, numpy_dtype
@@ -18,16 +22,47 @@ Buffer = _native.Buffer
 _native.set_adapt(adapt_argument)
 
 
+_BLAS = ("sgemm", "dgemm", "sgemv", "dgemv")
+_BLAS_CAPSULE = b"shlo_disc.blas"
+
+
 @functools.cache
 def install_blas() -> bool:
     """Hands SciPy's BLAS to the core; False when SciPy is missing, and dots then run as plain loops."""
+    functions = _blas_of_wheel() or _blas_of_module()
+    if functions is not None:
+        _native.install_blas(*(functions[name] for name in _BLAS))
+    return functions is not None
+
+
+def _blas_of_module() -> Mapping[str, Any] | None:
     try:
         from scipy.linalg import cython_blas
     except ImportError:
-        return False
-    functions: dict[str, Any] = cython_blas.__pyx_capi__
-    _native.install_blas(*(functions[name] for name in ("sgemm", "dgemm", "sgemv", "dgemv")))
-    return True
+        return None
+    functions: Mapping[str, Any] = cython_blas.__pyx_capi__
+    return functions
+
+
+def _blas_of_wheel() -> Mapping[str, Any] | None:
+    """The same functions from the library that SciPy's wheels carry, without the import of `scipy.linalg`.
+
+    That import takes as long as the rest of a start from the compile cache. None where SciPy is built otherwise.
+    """
+    scipy = importlib.util.find_spec("scipy")
+    if scipy is None or scipy.origin is None:
+        return None
+    libraries = list(Path(scipy.origin).parents[1].glob("scipy.libs/libscipy_openblas-*.so"))
+    if len(libraries) != 1:
+        return None
+    capsule = ctypes.pythonapi.PyCapsule_New
+    capsule.restype, capsule.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    try:
+        library = ctypes.CDLL(str(libraries[0]))
+        addresses = {name: ctypes.cast(library[f"scipy_{name}_"], ctypes.c_void_p) for name in _BLAS}
+    except (OSError, AttributeError):
+        return None
+    return {name: capsule(address, _BLAS_CAPSULE, None) for name, address in addresses.items()}
 
 
 def install_custom_call(name: str) -> None:

@@ -7,7 +7,10 @@ import ctypes
 import functools
 import itertools
 import mmap
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ from scipy.linalg import cython_blas
 from shlo_disc import codegen
 from shlo_disc.lowering_cpu.gemm_kernel import Tile, micro_kernels, tile_of
 from shlo_disc.mlir import ir
-from shlo_disc.runtime import Client, _native
+from shlo_disc.runtime import Client, _native, native_module
 from shlo_disc.runtime.native_module import install_blas
 
 THREADS = (1, 2, 3)
@@ -245,3 +248,16 @@ def test_many_callers_at_once(device: _native.Device) -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_the_wheels_library_is_the_one_that_scipy_uses() -> None:
+    """Found without an import of scipy.linalg, it is the very library that the module's functions call."""
+    functions = native_module._blas_of_wheel()
+    if functions is None:
+        pytest.skip("SciPy does not come from a wheel with OpenBLAS")
+    assert functions.keys() == set(native_module._BLAS)
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    mapped = {line.split()[-1] for line in maps if "libscipy_openblas-" in line}
+    assert len(mapped) == 1
+    code = "import shlo_disc.runtime.native_module as n, sys; assert n.install_blas() and 'scipy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
