@@ -30,10 +30,11 @@ def run(arguments: list[str]) -> int:
     from benchmarks.driver import measure
     from benchmarks.machine import machine
     from benchmarks.timing import limit_threads
-    from benchmarks.works import WORKS, find
+    from benchmarks.works import all_works, find
 
+    works = list(all_works())
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("works", nargs="*", metavar="WORK", help=f"any of {', '.join(WORKS)} (default: all)")
+    parser.add_argument("works", nargs="*", metavar="WORK", help=f"any of {', '.join(works)} (default: all)")
     parser.add_argument("--contestants", nargs="*", default=list(CONTESTANTS), choices=list(CONTESTANTS), metavar="WHO")
     parser.add_argument(
         "--small", action="store_true", help="small models and few shapes: a smoke test, no measurement"
@@ -42,14 +43,14 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--output", type=Path, default=Path("build/benchmarks.json"), help="the JSON file to write")
     parser.add_argument("--update", action="store_true", help="keep what the JSON file holds of other works")
     options = parser.parse_args(arguments)
-    unknown = [name for name in options.works if name not in WORKS]
+    unknown = [name for name in options.works if name not in works]
     if unknown:
-        parser.error(f"no work {unknown[0]!r}; works are {', '.join(WORKS)}")
+        parser.error(f"no work {unknown[0]!r}; works are {', '.join(works)}")
     limit_threads(THREADS)
     kept = json.loads(options.output.read_text())["works"] if options.update and options.output.exists() else {}
     result: Result = {"small": options.small, "machine": machine(options.small), "works": kept}
     budget = min(options.budget, 0.02) if options.small else options.budget
-    for name in options.works or WORKS:
+    for name in options.works or works:
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
             measured = measure(find(name, options.small), Path(folder), options.contestants, budget, _log)

@@ -85,10 +85,12 @@ class Folder:
 
     specs: for each leaf of the inputs its symbolic shape as text, such as ["b", "s"].
     results: the same of the results' leaves.
+    weights_count: how many arrays the weights are.
     limits: the largest sizes that the program is meant for, one a symbol.
     padded: the symbols that may be rounded up, with zeros behind, without a change of the results that are kept.
     host_inputs: every contestant is given NumPy arrays, not arrays of its own.
     trains: the program returns gradients of all weights.
+    pullback: the last input is a cotangent, the results are those of so many leading inputs; 0 for other programs.
     """
 
     path: Path
@@ -100,9 +102,11 @@ class Folder:
     results: list[list[str]]
     limits: list[int]
     torch_model: str
+    weights_count: int
     padded: list[str] = field(default_factory=list)
     host_inputs: bool = False
     trains: bool = False
+    pullback: int = 0
     config: dict[str, Any] = field(default_factory=dict)
 
     def write(self) -> None:

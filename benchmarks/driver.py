@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
 import statistics
 import subprocess
@@ -19,7 +20,7 @@ from typing import Any
 
 from benchmarks.contestants import CONTESTANTS, THREADS
 from benchmarks.data import Folder, leaves, like, load
-from benchmarks.worker import describe, results_file
+from benchmarks.worker import results_file
 from benchmarks.works import Work
 from examples.model import relative_error
 
@@ -110,7 +111,7 @@ def measure(work: Work, path: Path, names: Sequence[str], budget: float, log: Lo
         "title": work.title,
         "dims": work.dims,
         "shapes": folder.shapes,
-        "trains": work.trains,
+        "weights": folder.weights_count > 0,
         "contestants": {},
     }
     try:
@@ -118,7 +119,9 @@ def measure(work: Work, path: Path, names: Sequence[str], budget: float, log: Lo
             log(f"{work.name}: {CONTESTANTS[name].title}, cold")
             process, row = cold(folder, name, exported)
             result["contestants"][name] = row
-            if process is not None:
+            if process is not None and CONTESTANTS[name].cold:
+                process.end()
+            elif process is not None:
                 processes[name] = process
         warm(folder, processes, result["contestants"], budget, lambda text: log(f"{work.name}: {text}"))
         for name, process in processes.items():
@@ -146,8 +149,10 @@ def export_onnx(folder: Folder, names: Sequence[str], log: Log) -> Result:
     (folder.path / "onnx_export.log").write_text(done.stdout + done.stderr)
     if done.returncode == 0:
         return {"export": float(done.stdout.splitlines()[-1])}
-    lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith(" ")]
-    return {"refused": f"export to ONNX: {describe(Exception(lines[-1])).partition(': ')[2]}"}
+    lines = [
+        line.strip() for line in done.stderr.splitlines() if re.match(r"(<class ')?[\w.]*(Error|Exception)\b", line)
+    ]
+    return {"refused": f"export to ONNX: {lines[-1] if lines else 'see its log'}"[:300]}
 
 
 def cold(folder: Folder, name: str, exported: Result) -> tuple[Process | None, Result]:
@@ -176,14 +181,16 @@ def cold(folder: Folder, name: str, exported: Result) -> tuple[Process | None, R
         "steps": steps,
         "first_seconds": first,
         "cold_seconds": sum(steps.values()) + sum(first),
-        "peak_bytes": peak["bytes"],
+        "peak_bytes": peak["peak"],
+        "held_bytes": peak["held"],
+        "warm_seconds": [],
+        "spread": [],
+        "kernels": {},
     }
 
 
 def warm(folder: Folder, processes: dict[str, Process], rows: dict[str, Result], budget: float, log: Log) -> None:
     """Adds medians and spreads of the warm calls at each shape; the contestants take turns."""
-    for name in processes:
-        rows[name] |= {"warm_seconds": [], "spread": []}
     for index, shape in enumerate(folder.shapes):
         log(f"warm at {tuple(shape)}")
         samples = turns({n: p for n, p in processes.items() if index in rows[n]["shapes"]}, index, budget)

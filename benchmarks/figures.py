@@ -41,17 +41,22 @@ def peers(work: Result) -> list[str]:
 
 
 def rival(work: Result, peer: str) -> str:
-    """Which of ours a peer is compared with: weights bound when the peer's compiler sees them, else passed."""
-    return "ours_bound" if CONTESTANTS[peer].freezes and "ours_bound" in ran(work) else "ours"
+    """Which of ours a peer is compared with, if both could do the work.
+
+    Bound where the peer's compiler sees the weights, or there are none and the peer takes no jax.Arrays; else passed.
+    """
+    entry = CONTESTANTS[peer]
+    bound = entry.freezes if work["weights"] else "jax" not in entry.needs
+    return "ours_bound" if bound and "ours_bound" in ran(work) else "ours"
 
 
 def ratios(work: Result, name: str, over: str) -> list[float]:
-    """One contestant's warm latency over another's, at each shape that both ran; empty when one of them did not."""
+    """One contestant's warm latency over another's, at each shape that both ran; empty when one of them ran none."""
     one, other = ran(work).get(name), ran(work).get(over)
     if one is None or other is None:
         return []
-    others = dict(zip(other["shapes"], other["warm_seconds"], strict=True))
-    pairs = zip(one["shapes"], one["warm_seconds"], strict=True)
+    others = dict(zip(other["shapes"], other["warm_seconds"], strict=False))
+    pairs = zip(one["shapes"], one["warm_seconds"], strict=False)
     return [seconds / others[index] for index, seconds in pairs if index in others]
 
 
@@ -91,7 +96,7 @@ def losses(work: Result) -> list[Loss]:
 
 def new_shape_seconds(row: Result) -> float:
     """What a shape's first call costs beyond a repeated one: the median over all shapes but the very first."""
-    extra = [first - warm for first, warm in zip(row["first_seconds"], row["warm_seconds"], strict=True)][1:]
+    extra = [first - warm for first, warm in zip(row["first_seconds"], row["warm_seconds"], strict=False)][1:]
     return max(0.0, statistics.median(extra)) if extra else math.nan
 
 

@@ -19,7 +19,7 @@ from benchmarks.torch_models import find, module
 
 def export(folder: Folder) -> float:
     """Writes the ONNX file; returns the seconds. Raises what PyTorch raises, and ValueError for gradients."""
-    if folder.trains:
+    if folder.trains or folder.pullback:
         raise ValueError("the graph would need gradients")
     weights = module(load(folder.weights, torch.from_numpy), folder.configuration)
     source = find(folder.torch_model)

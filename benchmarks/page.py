@@ -62,7 +62,7 @@ def render(result: Result, pictures: dict[str, Path]) -> str:
 
 def shapes_table(work: Result) -> Table:
     """Warm medians at each shape; a peer's is red where ours is slower."""
-    ran = figures.ran(work)
+    ran = {name: row for name, row in figures.ran(work).items() if row["warm_seconds"]}
     rows: list[list[str]] = []
     lost = set()
     for index, shape in enumerate(work["shapes"]):

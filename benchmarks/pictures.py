@@ -33,7 +33,8 @@ def _overview(result: Result) -> Figure:
     works = list(result["works"].values())
     figure = Figure(figsize=(11, 1 + 0.9 * len(works)), layout="constrained")
     axes = figure.subplots()
-    names = [name for name in CONTESTANTS if name != "ours_static" and any(name in figures.ran(work) for work in works)]
+    names = [name for name in CONTESTANTS if any(figures.ratios(work, name, figures.REFERENCE) for work in works)]
+    names = [name for name in names if name != "ours_static"]
     height = 0.85 / max(1, len(names))
     for row, name in enumerate(names):
         places = [number + row * height for number in range(len(works))]
@@ -80,8 +81,10 @@ def _latency(axes: Any, work: Result) -> None:
     for name, row in figures.ran(work).items():
         points = sorted(
             (figures.size(work["shapes"][index]), seconds)
-            for index, seconds in zip(row["shapes"], row["warm_seconds"], strict=True)
+            for index, seconds in zip(row["shapes"], row["warm_seconds"], strict=False)
         )
+        if not points:
+            continue
         width = 2.2 if CONTESTANTS[name].ours else 1.0
         axes.plot(*zip(*points, strict=True), ".-", color=COLOURS[name], linewidth=width, label=figures.title(name))
     lost = {loss.shape for loss in figures.losses(work)}

@@ -29,7 +29,15 @@ Show = Callable[[Any, Result, Result], str]
 
 def tables(result: Result) -> list[Table]:
     """All tables but those of single shapes."""
-    return [_warm(result), _cold(result), _new_shape(result), _memory(result), _kernels(result), _dynamism(result)]
+    return [
+        _warm(result),
+        _cold(result),
+        _new_shape(result),
+        _memory(result),
+        _held(result),
+        _kernels(result),
+        _dynamism(result),
+    ]
 
 
 def _names(result: Result) -> list[str]:
@@ -40,7 +48,7 @@ def _grid(
     result: Result, caption: str, note: str, value: Callable[[Result, str], float], text: Callable[[float], str]
 ) -> Table:
     """A row a work and a column a contestant; ours loses where a peer's value is smaller."""
-    names = [name for name in _names(result) if name != "ours_static"]
+    names = [name for name in _names(result) if name != "ours_static" and _measured(result, name, value)]
     rows, lost = [], set()
     for number, work in enumerate(result["works"].values()):
         values = {name: value(work, name) for name in names if name in figures.ran(work)}
@@ -50,6 +58,12 @@ def _grid(
             if any(values[other] < values[name] for other in rivals if name in values):
                 lost.add((number, column))
     return Table(caption, note, ["work", *map(figures.title, names)], rows, lost)
+
+
+def _measured(result: Result, name: str, value: Callable[[Result, str], float]) -> bool:
+    """Whether a contestant has a value at any of the works; one that refused all of them keeps its column."""
+    rows = [(work, name in figures.ran(work)) for work in result["works"].values() if name in work["contestants"]]
+    return any(not ran or not math.isnan(value(work, name)) for work, ran in rows)
 
 
 def _text(value: float | None, text: Callable[[float], str], work: Result, name: str) -> str:
@@ -88,6 +102,11 @@ def _new_shape(result: Result) -> Table:
 def _memory(result: Result) -> Table:
     note = "Peak of the process's memory in MB, from after the weights are read to the end of the stream."
     return _grid(result, "Peak memory", note, lambda w, name: _row(w, name)["peak_bytes"] / 1e6, lambda v: f"{v:.0f}")
+
+
+def _held(result: Result) -> Table:
+    note = "The process's memory in MB at the end of the stream."
+    return _grid(result, "Memory held", note, lambda w, name: _row(w, name)["held_bytes"] / 1e6, lambda v: f"{v:.0f}")
 
 
 def _kernels(result: Result) -> Table:

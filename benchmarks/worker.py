@@ -60,10 +60,10 @@ class Worker:
         return {"seconds": [self._timed(inputs, group) for _ in range(repeats)]}
 
     def peak(self) -> Answer:
-        """The most bytes the process held in memory since the weights were read."""
-        status = Path("/proc/self/status").read_text()
-        line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
-        return {"bytes": int(line.split()[1]) * 1024}
+        """The bytes the process has in memory, and the most it had since the weights were read."""
+        status = Path("/proc/self/status").read_text().splitlines()
+        values = {line.split()[0]: line.split()[1] for line in status if line.startswith(("VmHWM:", "VmRSS:"))}
+        return {"peak": int(values["VmHWM:"]) * 1024, "held": int(values["VmRSS:"]) * 1024}
 
     def kernels(self, index: int) -> Answer:
         """The kernels of a call at a shape."""

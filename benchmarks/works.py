@@ -43,10 +43,11 @@ class Work:
     limits: Shape
     torch_model: str
     small: bool
-    config: Any = None
+    config: dict[str, Any] = dataclasses.field(default_factory=dict)
     padded: tuple[str, ...] = ()
     host_inputs: bool = False
     trains: bool = False
+    pullback: int = 0
 
     def write(self, path: Path) -> Folder:
         """Writes the weights and the inputs at all shapes to `path`, for processes without JAX."""
@@ -62,10 +63,12 @@ class Work:
             results=[[str(dim) for dim in aval.shape] for aval in exported.out_avals],
             limits=list(self.limits),
             torch_model=self.torch_model,
+            weights_count=weights,
             padded=list(self.padded),
             host_inputs=self.host_inputs,
             trains=self.trains,
-            config=dataclasses.asdict(self.config) if self.config is not None else {},
+            pullback=self.pullback,
+            config=self.config,
         )
         path.mkdir(parents=True, exist_ok=True)
         folder.write()
@@ -95,7 +98,7 @@ def _model(name: str, title: str, shapes: Shapes, small: bool, module: str = "",
         limits=model.limits(config),
         torch_model=module or name,
         small=small,
-        config=config,
+        config=dataclasses.asdict(config),
         **options,
     )
 
@@ -184,7 +187,7 @@ def _lengths(count: int, least: int, most: int) -> list[int]:
     return [int(length) for length in np.random.default_rng(0).permutation(np.linspace(least, most, count).round())]
 
 
-WORKS: dict[str, Callable[[bool], Work]] = {
+MODELS: dict[str, Callable[[bool], Work]] = {
     "bert": _bert,
     "seq2seq": _seq2seq,
     "dien": _dien,
@@ -197,9 +200,16 @@ WORKS: dict[str, Callable[[bool], Work]] = {
     "transformer_train": _transformer_train,
     "increment": _increment,
 }
-"""Each work by name; the argument chooses the small configuration, for tests of the benchmarks."""
+"""The models by name; the argument chooses the small configuration, for tests of the benchmarks."""
+
+
+def all_works() -> dict[str, Callable[[bool], Work]]:
+    """Each work by name, the micro programs included; the argument chooses the small configuration."""
+    from benchmarks.micro_works import WORKS as MICRO  # which imports this file
+
+    return MODELS | MICRO
 
 
 def find(name: str, small: bool = False) -> Work:
     """The work called `name`. Raises KeyError when there is none."""
-    return WORKS[name](small)
+    return all_works()[name](small)

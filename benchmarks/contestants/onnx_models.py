@@ -95,7 +95,7 @@ class OpenVino(OnnxModel):
     @property
     def names(self) -> list[str]:
         """The inputs' names."""
-        return [value.any_name for value in self.compiled.inputs]
+        return [next(name for name in value.names if name.startswith("in")) for value in self.compiled.inputs]
 
     def call(self, inputs: Any) -> Any:
         """Infers on the callers' memory."""

@@ -30,15 +30,21 @@ class Eager(Contestant):
     def prepare(self) -> dict[str, float]:
         """There is nothing to prepare."""
         self.run = self.model
-        torch._C._set_grad_enabled(self.folder.trains)
+        torch._C._set_grad_enabled(self.folder.trains or self.folder.pullback > 0)
         return {}
 
     def place(self, index: int) -> Any:
         """Tensors on the memory of NumPy arrays."""
-        return load(self.folder.inputs(index), torch.from_numpy)
+        inputs = load(self.folder.inputs(index), torch.from_numpy)
+        for array in inputs[: self.folder.pullback]:
+            array.requires_grad_()
+        return inputs
 
     def call(self, inputs: Any) -> Any:
         """Runs the module; and back, if gradients are wanted."""
+        if self.folder.pullback:
+            *inputs, cotangent = inputs
+            return torch.autograd.grad(self.run(*inputs), inputs[: self.folder.pullback], cotangent)
         if not self.folder.trains:
             return self.run(*inputs)
         loss = self.run(*inputs)

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.data import load
-from benchmarks.works import WORKS, find
+from benchmarks.works import all_works, find
 from examples.model import relative_error
 
 
@@ -34,7 +34,7 @@ def test_a_small_run_from_the_command_line(tmp_path: Path) -> None:
     assert "<td" in file.with_suffix(".html").read_text()
 
 
-@pytest.mark.parametrize("name", list(WORKS))
+@pytest.mark.parametrize("name", list(all_works()))
 def test_a_pytorch_model_gives_the_numbers_of_jax(name: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from benchmarks.contestants.pytorch import Eager

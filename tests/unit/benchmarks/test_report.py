@@ -20,6 +20,7 @@ def contestant(*warm: float, cold: float = 1.0) -> dict[str, Any]:
         "first_seconds": first,
         "cold_seconds": cold,
         "peak_bytes": 10**6,
+        "held_bytes": 10**6,
         "warm_seconds": list(warm),
         "spread": [0.0] * len(warm),
         "kernels": {"loop": 3},
@@ -27,7 +28,7 @@ def contestant(*warm: float, cold: float = 1.0) -> dict[str, Any]:
 
 
 def result(**contestants: Any) -> dict[str, Any]:
-    work = {"title": "a work", "dims": "b, s", "shapes": [[1, 2], [3, 4]], "contestants": contestants}
+    work = {"title": "a work", "dims": "b, s", "shapes": [[1, 2], [3, 4]], "weights": True, "contestants": contestants}
     return {"small": False, "machine": MACHINE, "works": {"work": work}}
 
 
@@ -60,6 +61,12 @@ def test_passed_weights_are_compared_with_passed_weights() -> None:
 def test_without_bound_weights_passed_ones_are_compared_with_frozen_ones() -> None:
     found = result(ours=contestant(2.0, 2.0), jit=contestant(4.0, 4.0), onnxruntime=contestant(1.0, 4.0))
     assert figures.losses(found["works"]["work"]) == [figures.Loss("onnxruntime", (1, 2), 2.0)]
+
+
+def test_without_weights_those_without_jax_arrays_are_compared_with_numpy_arrays() -> None:
+    work = RESULT["works"]["work"] | {"weights": False}
+    assert (figures.rival(work, "jit"), figures.rival(work, "torch_eager")) == ("ours", "ours_bound")
+    assert figures.rival(RESULT["works"]["work"], "torch_eager") == "ours"
 
 
 def test_losses_are_marked() -> None:
