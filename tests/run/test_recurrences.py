@@ -124,6 +124,17 @@ def test_a_table_and_a_condition_on_data() -> None:
     assert "recurrence" in kinds(executable)
 
 
+def test_outputs_that_depend_on_no_row() -> None:
+    def count(x: jax.Array) -> Any:
+        def step(h: jax.Array, row: jax.Array) -> Any:
+            return h * 0.5 + row, (jnp.full_like(row, 3), row > 0, row[..., :1])
+
+        return lax.scan(step, jnp.zeros_like(x[0]), x)
+
+    executable = check_rows(count, [("t, b, 3", F)], 1, ulps=1)
+    assert kinds(executable).count("recurrence") == 1
+
+
 def test_half_floats_and_no_product() -> None:
     def smooth(x: jax.Array) -> Any:
         return lax.scan(lambda c, row: (c * 0.5 + row, c), jnp.zeros(x.shape[1:], x.dtype), x)

@@ -151,9 +151,13 @@ class _RowAnalysis:
         return states and not any(returned[i] in self.axis for i in found.scalars)
 
     def _writes_rows(self, update: ir.Operation) -> bool:
-        whole, window = dims_of(update.operands[0]), dims_of(update.operands[1])
-        axis = self.axis.get(update.operands[1])
-        return axis is not None and whole[axis] == window[axis] == self.found.rows
+        """A window has all rows; where its values depend on none, each thread still writes those of its own."""
+        window = update.operands[1]
+        sizes = zip(dims_of(update.operands[0]), dims_of(window), strict=True)
+        whole = [axis for axis, (a, b) in enumerate(sizes) if a == b == self.found.rows]
+        if whole:
+            self.axis.setdefault(window, whole[0])
+        return self.axis.get(window) in whole
 
     def _visit(self, op: ir.Operation) -> None:
         rule = _RULES.get(op.name)

@@ -10,12 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shlo_disc.mlir import ir, rewrite
+from shlo_disc.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.dialect import ShapeOp
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.regions import constant_of
-from shlo_disc.shape_dialect.types import dims_attr, dims_of
+from shlo_disc.shape_dialect.types import Dims, bits_of, dims_attr, dims_of, dims_of_attr, element_type_of, tensor_type
+from shlo_disc.transforms.views import shape_tensor, view
 
 Pattern = Callable[[ir.OpView, rewrite.PatternRewriter], bool | None]
 
@@ -146,6 +147,39 @@ def constant_bounds_are_shapes(op: ir.OpView, rewriter: rewrite.PatternRewriter)
     return None
 
 
+def gather_of_one_slice(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
+    """A gather of a single slice at constant indices, which lies inside for sure, is a slice."""
+    numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
+    starts = constant_of(op.operands[1])
+    sizes = _slice_sizes(op)
+    whole = dims_of(op.operands[0])
+    is_one = dims_of(op.operands[1]) == (Expr.const(len(numbers.start_index_map)),)
+    if starts is None or sizes is None or not is_one or bits_of(element_type_of(op.operands[1])) < 8:
+        return NO_MATCH
+    begin = [Expr.const(0)] * len(whole)
+    values = np.array(ir.DenseElementsAttr(starts.attributes["value"])).reshape(-1)
+    for axis, start in zip(numbers.start_index_map, values, strict=True):
+        begin[axis] = Expr.const(int(start))
+    end = [a + b for a, b in zip(begin, sizes, strict=True)]
+    left = [(d - e).constant for d, e in zip(whole, end, strict=True)]
+    if any(n is None or n < 0 for n in left) or any((b.constant or 0) < 0 for b in begin):
+        return NO_MATCH
+    with rewriter.ip, op.location:
+        type_ = tensor_type(sizes, element_type_of(op.results[0]))
+        ones = shape_tensor([Expr.const(1)] * len(whole))
+        operands = [op.operands[0], shape_tensor(begin), shape_tensor(end), ones]
+        part = ir.Operation.create("stablehlo.real_dynamic_slice", results=[type_], operands=operands)
+        rewriter.replace_op(op, [view(part.results[0], dims_of(op.results[0]))])
+    return None
+
+
+def _slice_sizes(op: ir.OpView) -> Dims | None:
+    if op.operation.name == "stablehlo.gather":
+        return tuple(map(Expr.const, integers(op.attributes["slice_sizes"])))
+    shape = defined_by(op.operands[2], ("disc.shape",))
+    return None if shape is None else dims_of_attr(shape.attributes["dims"])
+
+
 PATTERNS: list[tuple[str, Pattern]] = [
     ("stablehlo.broadcast_in_dim", broadcast_of_broadcast),
     ("stablehlo.broadcast_in_dim", identity_data_movement),
@@ -158,6 +192,8 @@ PATTERNS: list[tuple[str, Pattern]] = [
     ("stablehlo.dynamic_reshape", identity_data_movement),
     ("stablehlo.dynamic_reshape", reshape_of_reshape),
     ("stablehlo.dynamic_reshape", static_reshape),
+    ("stablehlo.dynamic_gather", gather_of_one_slice),
+    ("stablehlo.gather", gather_of_one_slice),
     ("stablehlo.real_dynamic_slice", constant_bounds_are_shapes),
     ("stablehlo.reshape", identity_data_movement),
     ("stablehlo.reshape", reshape_of_reshape),
