@@ -91,3 +91,18 @@ def test_a_view_of_a_member_is_not_read_inside_the_same_kernel() -> None:
 
 def test_a_column_reduction_reads_its_producer_in_place() -> None:
     assert fusions(lambda x: jnp.sum(jnp.exp(x) * 2, axis=0), "n, 64") == [("reduce", "64")]
+
+
+def test_a_mean_divides_by_a_size_that_each_kernel_computes() -> None:
+    assert fusions(lambda x: x - x.mean(-1, keepdims=True), "n, d") == [("row_reduce", "n, d")]
+
+
+def test_a_sum_along_a_size_of_one_is_no_reduction() -> None:
+    assert fusions(lambda x: jnp.sum(jnp.exp(x), axis=1), "n, 1, d") == [("loop", "d*n")]
+
+
+def test_the_gradient_of_a_softmax_is_one_kernel() -> None:
+    def f(x: jax.Array, y: jax.Array) -> jax.Array:
+        return jax.vjp(lambda z: jax.nn.softmax(z, axis=-1), x)[1](y)[0]
+
+    assert fusions(f, "n, d", "n, d") == [("row_reduce", "n, d")]
