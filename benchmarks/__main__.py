@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 import tempfile
@@ -39,6 +40,7 @@ def run(arguments: list[str]) -> int:
     parser.add_argument(
         "--small", action="store_true", help="small models and few shapes: a smoke test, no measurement"
     )
+    parser.add_argument("--shapes", type=int, help="only so many shapes of each work")
     parser.add_argument("--budget", type=float, default=0.5, help="seconds of warm calls a contestant and shape (0.5)")
     parser.add_argument("--output", type=Path, default=Path("build/benchmarks.json"), help="the JSON file to write")
     parser.add_argument("--update", action="store_true", help="keep what the JSON file holds of other works")
@@ -53,7 +55,9 @@ def run(arguments: list[str]) -> int:
     for name in options.works or works:
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
-            measured = measure(find(name, options.small), Path(folder), options.contestants, budget, _log)
+            work = find(name, options.small)
+            work = dataclasses.replace(work, shapes=work.shapes[: options.shapes])
+            measured = measure(work, Path(folder), options.contestants, budget, _log)
             result["works"][name] = measured | {"measuring_seconds": time.perf_counter() - start}
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(result, indent=1) + "\n")

@@ -37,6 +37,7 @@ def tables(result: Result) -> list[Table]:
         _held(result),
         _kernels(result),
         _dynamism(result),
+        _errors(result),
     ]
 
 
@@ -129,6 +130,12 @@ def _dynamism(result: Result) -> Table:
             lost.add((number, 1))
     note = "Latency of our executable for one shape alone over that of the one for all shapes; below 0.95 is a loss."
     return Table("Price of dynamism", note, ["work", "one shape / all shapes"], rows, lost)
+
+
+def _errors(result: Result) -> Table:
+    note = "The largest over the shapes, relative to the largest magnitude of jax.jit's results."
+    table = _grid(result, "Errors", note, lambda w, n: max(_row(w, n).get("errors", [math.nan])), lambda v: f"{v:.0e}")
+    return Table(table.title, table.note, table.head, table.rows)
 
 
 def _row(work: Result, name: str) -> Result:
