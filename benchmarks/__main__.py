@@ -10,11 +10,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.contestants import CONTESTANTS, THREADS
 from benchmarks.page import write_page
 from benchmarks.report import markdown
+
+if TYPE_CHECKING:
+    from benchmarks.works import Work
 
 Result = dict[str, Any]
 
@@ -56,12 +59,19 @@ def run(arguments: list[str]) -> int:
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
             work = find(name, options.small)
-            work = dataclasses.replace(work, shapes=work.shapes[: options.shapes])
-            measured = measure(work, Path(folder), options.contestants, budget, _log)
+            measured = measure(_thinned(work, options.shapes), Path(folder), options.contestants, budget, _log)
             result["works"][name] = measured | {"measuring_seconds": time.perf_counter() - start}
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(result, indent=1) + "\n")
     return report([str(options.output)])
+
+
+def _thinned(work: Work, count: int | None) -> Work:
+    """The work with `count` of its shapes, evenly spread; with all for None."""
+    total = len(work.shapes)
+    if count is None or count >= total:
+        return work
+    return dataclasses.replace(work, shapes=[work.shapes[index * total // count] for index in range(count)])
 
 
 def report(arguments: list[str]) -> int:

@@ -56,7 +56,7 @@ def _grid(
         rows.append([work["title"], *(_text(values.get(name), text, work, name) for name in names)])
         for column, name in enumerate(names, start=1):
             rivals = [other for other in figures.peers(work) if figures.rival(work, other) == name]
-            if any(values[other] < values[name] for other in rivals if name in values):
+            if name in values and any(values[other] < values[name] for other in rivals if other in values):
                 lost.add((number, column))
     return Table(caption, note, ["work", *map(figures.title, names)], rows, lost)
 

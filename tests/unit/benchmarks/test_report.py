@@ -82,6 +82,14 @@ def test_refusals_say_why() -> None:
     assert refusals(RESULT) == ["a work, OpenVINO: no <reason>"]
 
 
+def test_a_contestant_without_a_value_has_no_column() -> None:
+    found = result(ours=contestant(1.0, 2.0), jit=contestant(1.0, 1.0), jit_buckets=contestant(1.0, 1.0))
+    found["works"]["work"]["contestants"]["jit_buckets"]["kernels"] = {}
+    text = markdown(found)
+    assert "powers of two" in text.partition("### Cold")[0]
+    assert "powers of two" not in text.partition("### Kernels")[2].partition("### Price")[0]
+
+
 def test_a_run_of_peers_that_are_not_there_has_tables() -> None:
     missing = {"refused": "torch is not installed"}
     found = result(ours=contestant(1.0, 2.0), jit=missing, torch_eager=missing)
