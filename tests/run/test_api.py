@@ -310,7 +310,7 @@ def test_peak_memory_of_the_models(name: str) -> None:
 
 
 def test_identical_layers_share_kernels() -> None:
-    """Six equal layers launch six times what one layer launches, from the same functions."""
+    """Equal layers launch the same functions; only what writes the program's result may have one of its own."""
 
     def network(depth: int) -> shlo_disc.Executable:
         def layers(x: Any, *weights: Any) -> Any:
@@ -323,7 +323,7 @@ def test_identical_layers_share_kernels() -> None:
     deep, deeper = network(3), network(9)
     assert len(deeper.kernels) == 3 * len(deep.kernels)
     assert {k.name for k in deeper.kernels} == {k.name for k in deep.kernels}
-    assert all(count >= 8 for count in Counter(k.name for k in deeper.kernels).values())
+    assert sorted(Counter(k.name for k in deeper.kernels).values()) == [1, 8, 9]
     symbols = re.compile(r"^define [^@]*@(\w+)", re.MULTILINE)
     assert sorted(symbols.findall(deeper.as_text("llvm"))) == sorted(symbols.findall(deep.as_text("llvm")))
 

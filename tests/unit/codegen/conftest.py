@@ -4,29 +4,22 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 from collections.abc import Callable
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
 from shlo_disc.codegen import CpuTarget, compile_to_object, lower_to_llvm, to_llvm_ir
 from shlo_disc.mlir import ir
-
-_LIBRARY_NUMBER = itertools.count()
+from shlo_disc.runtime._native import ObjectCode
 
 
 class Loaded:
-    """An object loaded by LLVM's ORC JIT. Calls pass NumPy arrays as rank-1 memrefs and Python ints as i64."""
+    """An object placed by the runtime. Calls pass NumPy arrays as rank-1 memrefs and Python ints as i64."""
 
-    def __init__(self, data: bytes, names: tuple[str, ...]):
-        self._jit = llvm.create_lljit_compiler()
-        builder = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
-        for name in names:
-            builder.export_symbol(name)
-        self._library = builder.link(self._jit, f"test{next(_LIBRARY_NUMBER)}")
+    def __init__(self, data: bytes):
+        self._code = ObjectCode(data)
 
     def __call__(self, name: str, *args: Any) -> int:
         words: list[int] = []
@@ -35,16 +28,15 @@ class Loaded:
                 words += [arg.ctypes.data, arg.ctypes.data, 0, arg.size, 1]
             else:
                 words.append(int(arg))
-        function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(words))(self._library[name])
+        function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(words))(self._code.function(name))
         return function(*words)
 
 
 def compile_text(source: str, target: CpuTarget | None = None) -> Loaded:
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(source)
-        names = tuple(str(op.attributes["sym_name"]).strip('"') for op in module.body.operations)
         text = to_llvm_ir(lower_to_llvm(module))
-    return Loaded(compile_to_object(text, target or CpuTarget.host()), names)
+    return Loaded(compile_to_object(text, target or CpuTarget.host()))
 
 
 @pytest.fixture

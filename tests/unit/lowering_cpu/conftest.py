@@ -4,19 +4,17 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 from collections.abc import Callable
 from functools import cache
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
 from shlo_disc.codegen import CpuTarget, compile_to_object, lower_to_llvm, to_llvm_ir
 from shlo_disc.lowering_cpu.vector_math import FUNCTIONS
 from shlo_disc.mlir import arith, func, ir, memref, scf, vector
+from shlo_disc.runtime._native import ObjectCode
 
-_LIBRARY_NUMBER = itertools.count()
 DTYPES = {"f32": np.float32, "f64": np.float64}
 
 
@@ -29,11 +27,9 @@ class LaneKernel:
         with ir.Context(), ir.Location.unknown():
             text = to_llvm_ir(lower_to_llvm(_build(name, dtype, lanes, self.arity)))
         self.data = compile_to_object(text, target or CpuTarget.host())
-        self._jit = llvm.create_lljit_compiler()
-        builder = llvm.JITLibraryBuilder().add_object_img(self.data).add_current_process().export_symbol("kernel")
-        self._library = builder.link(self._jit, f"lanes{next(_LIBRARY_NUMBER)}")
+        self._code = ObjectCode(self.data)
         words = [ctypes.c_int64] * (5 * (self.arity + 1) + 1)
-        self._function = ctypes.CFUNCTYPE(None, *words)(self._library["kernel"])
+        self._function = ctypes.CFUNCTYPE(None, *words)(self._code.function("kernel"))
 
     def __call__(self, *arrays: np.ndarray) -> np.ndarray:
         size = arrays[0].size
