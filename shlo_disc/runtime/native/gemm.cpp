@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <numeric>
 
 namespace disc {
 
@@ -129,7 +130,9 @@ template <typename T> void Gemm<T>::choose_blocks() {
 
 /// Blocks alone occupy the threads when there are enough of them; otherwise the panels are divided, too.
 template <typename T> void Gemm<T>::choose_groups(int threads) {
-  int64_t wanted = divide_up(kItemsPerThread * threads, std::max<int64_t>(1, blocks_ * entries_));
+  int64_t blocks = std::max<int64_t>(1, blocks_ * entries_);
+  int64_t even = threads / std::gcd<int64_t>(threads, blocks); // groups of this number make as many items for each thread
+  int64_t wanted = divide_up(divide_up(kItemsPerThread * threads, blocks), even) * even;
   double work = static_cast<double>(dot_.m) * static_cast<double>(dot_.n) * static_cast<double>(dot_.k);
   wanted = std::min(wanted, static_cast<int64_t>(std::min(work / kWorkToShare, 1e6)) + 1);
   int64_t fewest = keeps_sums() ? divide_up(panels_, kDeepPanels) : 1;

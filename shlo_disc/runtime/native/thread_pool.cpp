@@ -163,11 +163,7 @@ uint32_t ThreadPool::wait_for_epoch(uint32_t seen) {
 /// Cuts the loop into equal ranges of at least `grain` iterations and opens the gate.
 void ThreadPool::publish(Body body, void *context, int64_t total, int64_t grain) {
   int64_t ranges = std::min(total / grain, size_ * kRangesPerThread);
-  int64_t length = total / ranges;
-  // Long ranges start at multiples of a vector so that only the end of the loop needs a masked tail.
-  if (length >= kAlignFrom)
-    length -= length % kRangeAlignment;
-  job_ = {body, context, total, ranges, length};
+  job_ = {body, context, total, ranges};
   for (int i = 0; i < size_; ++i) {
     shares_[i].end = ranges * (i + 1) / size_;
     shares_[i].next.store(ranges * i / size_, std::memory_order_relaxed);
@@ -178,11 +174,15 @@ void ThreadPool::publish(Body body, void *context, int64_t total, int64_t grain)
     futex_wake_all(epoch_);
 }
 
-void ThreadPool::run_range(int64_t range) const {
-  int64_t begin = range * job_.length;
-  int64_t end = range == job_.ranges - 1 ? job_.total : begin + job_.length;
-  job_.body(job_.context, begin, end);
+/// Ranges differ by one iteration at most. Long ones start at multiples of a vector, so that only the end of the loop
+/// needs a masked tail.
+int64_t ThreadPool::begin_of(int64_t range) const {
+  auto begin = static_cast<int64_t>(static_cast<__int128>(job_.total) * range / job_.ranges);
+  bool aligns = range < job_.ranges && job_.total / job_.ranges >= kAlignFrom;
+  return aligns ? begin - begin % kRangeAlignment : begin;
 }
+
+void ThreadPool::run_range(int64_t range) const { job_.body(job_.context, begin_of(range), begin_of(range + 1)); }
 
 /// Takes ranges of the own share first, for locality between consecutive loops, then what others have left.
 void ThreadPool::work(int index) {

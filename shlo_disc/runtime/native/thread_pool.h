@@ -48,7 +48,6 @@ private:
     void *context = nullptr;
     int64_t total = 0;  // iterations
     int64_t ranges = 1; // number of pieces
-    int64_t length = 1; // iterations of a piece; the last one also takes the remainder
   };
   struct WorkerStart {
     ThreadPool *pool;
@@ -62,6 +61,7 @@ private:
   bool start_threads();
   void publish(Body body, void *context, int64_t total, int64_t grain);
   void work(int index);
+  int64_t begin_of(int64_t range) const;
   void run_range(int64_t range) const;
   void wait_until_idle();
 
