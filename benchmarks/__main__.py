@@ -44,7 +44,9 @@ def run(arguments: list[str]) -> int:
         "--small", action="store_true", help="small models and few shapes: a smoke test, no measurement"
     )
     parser.add_argument("--shapes", type=int, help="only so many shapes of each work")
-    parser.add_argument("--budget", type=float, default=0.5, help="seconds of warm calls a contestant and shape (0.5)")
+    parser.add_argument(
+        "--budget", type=float, default=0.25, help="seconds of warm calls a contestant and shape (0.25)"
+    )
     parser.add_argument("--output", type=Path, default=Path("build/benchmarks.json"), help="the JSON file to write")
     parser.add_argument("--update", action="store_true", help="keep what the JSON file holds of other works")
     options = parser.parse_args(arguments)

@@ -29,6 +29,9 @@ Log = Callable[[str], None]
 
 ROUNDS = 5
 """How often the contestants take turns at a shape."""
+SLOW_ROUNDS = 3
+"""How often they do when a call of one of them takes more than SLOW seconds."""
+SLOW = 0.1
 PAUSE = 0.01
 """Seconds between two contestants' turns, in which the first one's threads stop to spin."""
 PATIENCE = 600.0
@@ -204,7 +207,9 @@ def turns(processes: dict[str, Process], index: int, budget: float) -> dict[str,
     """Seconds of the calls at one shape. Each round has the opposite order of the one before."""
     samples: dict[str, list[float]] = {name: [] for name in processes}
     order = list(processes)
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
+        if number == SLOW_ROUNDS and any(min(values, default=0.0) > SLOW for values in samples.values()):
+            break
         for name in order:
             samples[name] += processes[name].ask("time", index=index, budget=budget / ROUNDS).get("seconds", [])
             time.sleep(PAUSE)

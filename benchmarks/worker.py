@@ -21,6 +21,8 @@ Answer = dict[str, Any]
 
 SHORTEST = 2e-4
 """Calls shorter than this are timed in groups, in seconds."""
+LONG = 2e-2
+"""Calls longer than this are steady after one."""
 
 
 class Worker:
@@ -51,10 +53,11 @@ class Worker:
         return {"seconds": seconds}
 
     def time(self, index: int, budget: float) -> Answer:
-        """Seconds of each of several calls at a shape, after two that are not counted; about `budget` in all."""
+        """Seconds of each of several calls at a shape, after one or two that do not count; about `budget` in all."""
         inputs = self._place(index)
-        self._timed(inputs, 1)
         one = self._timed(inputs, 1)
+        if one < LONG:
+            one = self._timed(inputs, 1)
         group = max(1, math.ceil(SHORTEST / one))
         repeats = max(1, min(50, round(budget / (one * group))))
         return {"seconds": [self._timed(inputs, group) for _ in range(repeats)]}
