@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "gemm.h"
 
-#include "aligned.h"
-#include "strided_copy.h"
+#include "gemm_blocks.h"
 
 #include <algorithm>
-#include <cstring>
-#include <mutex>
 #include <numeric>
 
 namespace disc {
 
+using namespace gemm;
+
 namespace {
 
-constexpr int64_t kDepth = 64;                  // elements of a row of A that lie together, as in gemm_kernel.py
-constexpr int64_t kChunk = 6 * kDepth;          // rows of a panel of B used together: 48 KB of f32
-constexpr int64_t kBlockBytes = 512 << 10;      // packed rows of A: half of a core's L2
 constexpr int64_t kMostRows = 168;              // of a block
 constexpr int64_t kDeepest = 4096;              // elements of a row of A packed at once
 constexpr int64_t kRepackedDepth = 1024;        // the same where B is packed again for each block, which wants many rows
@@ -23,39 +19,7 @@ constexpr int64_t kDeepPanels = 8;              // panels whose sums are kept wh
 constexpr int64_t kWorkToShare = 1 << 17;       // multiply-adds that pay for handing a range to another thread
 constexpr int64_t kTilesInPlace = 4;            // below as many, B is read where it lies
 constexpr int64_t kItemsPerThread = 4;          // enough to even out a thread that loses its processor
-constexpr int64_t kWidestPanelBytes = 128;      // two registers of 512 bits
-constexpr int64_t kStagedRows = 32 * kDeepPanels; // rows of a panel of sums: a block's, or a deep block's in each panel
-constexpr size_t kScratchBytes = kBlockBytes + (kChunk + kStagedRows) * kWidestPanelBytes;
 static_assert(kStagedRows >= kMostRows);
-
-/// Room for packed blocks, one for each thread, kept for good. Where memory ran out, threads take turns with one.
-class Scratch {
-public:
-  Scratch() {
-    thread_local AlignedMemory own(kScratchBytes);
-    base_ = own.address();
-    if (base_ != nullptr)
-      return;
-    static std::mutex mutex;
-    alignas(64) static char shared[kScratchBytes];
-    turn_ = std::unique_lock(mutex);
-    base_ = shared;
-  }
-
-  template <typename T> T *block() const { return reinterpret_cast<T *>(base_); }
-  template <typename T> T *panel() const { return reinterpret_cast<T *>(base_ + kBlockBytes); }
-  template <typename T> T *sums() const { return reinterpret_cast<T *>(base_ + kBlockBytes + kChunk * kWidestPanelBytes); }
-
-private:
-  char *base_ = nullptr;
-  std::unique_lock<std::mutex> turn_;
-};
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-int64_t share(int64_t total, int64_t parts, int64_t index) {
-  return static_cast<int64_t>(static_cast<__int128>(total) * index / parts);
-}
 
 int64_t entry_offset(const DiscDot &dot, int64_t entry, const int64_t *strides) {
   int64_t result = 0;
@@ -71,15 +35,6 @@ int64_t entries_of(const DiscDot &dot) {
   for (int64_t i = 0; i < dot.batch_rank; ++i)
     entries *= dot.batch[i];
   return entries;
-}
-
-/// `depth` rows of `width` columns of B from (k0, n0), filled up with zeros to rows of `columns`.
-template <typename T>
-void pack_panel(const DiscDot &dot, const T *b, int64_t k0, int64_t n0, int64_t depth, int64_t width, int64_t columns,
-                T *target) {
-  if (width < columns)
-    std::memset(target, 0, static_cast<size_t>(depth * columns) * sizeof(T));
-  copy_matrix(b + k0 * dot.b_k + n0 * dot.b_n, dot.b_k, dot.b_n, target, columns, depth, width);
 }
 
 /// One product, cut into items: a batch entry, a block of rows and a group of panels each.
@@ -185,10 +140,7 @@ template <typename T> void Gemm<T>::pack_block(const Block &block, int64_t k0, i
   int64_t padded = divide_up(depth, kDepth) * kDepth;
   for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
     int64_t row = row_of(tile), rows = row_of(tile + 1) - row;
-    T *place = target + (row - block.first_row) * padded;
-    for (int64_t k = 0; k < depth; k += kDepth, place += rows * kDepth)
-      copy_matrix(a + row * dot_.a_m + k * dot_.a_k, dot_.a_m, dot_.a_k, place, kDepth, rows,
-                  std::min(kDepth, depth - k));
+    pack_rows(a + row * dot_.a_m, dot_.a_m, dot_.a_k, rows, depth, target + (row - block.first_row) * padded);
   }
 }
 
@@ -213,7 +165,8 @@ void Gemm<T>::run_panel(const Block &block, int64_t panel, int64_t k0, int64_t d
       right = b + (k0 + k) * dot_.b_k + n0;
       b_step = dot_.b_k;
     } else {
-      pack_panel(dot_, b, k0 + k, n0, count, width, columns_, scratch.panel<T>());
+      pack_panel(b + (k0 + k) * dot_.b_k + n0 * dot_.b_n, dot_.b_k, dot_.b_n, count, width, columns_,
+                 scratch.panel<T>());
     }
     for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
       int64_t row = row_of(tile), rows = row_of(tile + 1) - row;
@@ -254,7 +207,8 @@ template <typename T> void pack_right(ThreadPool &pool, const DiscDot &dot, T *t
     for (int64_t i = begin; i < end; ++i) {
       int64_t n0 = i % job.panels * columns;
       const T *b = static_cast<const T *>(dot.b) + entry_offset(dot, i / job.panels, dot.b_batch);
-      pack_panel(dot, b, 0, n0, dot.k, std::min(columns, dot.n - n0), columns, job.target + i * dot.k * columns);
+      pack_panel(b + n0 * dot.b_n, dot.b_k, dot.b_n, dot.k, std::min(columns, dot.n - n0), columns,
+                 job.target + i * dot.k * columns);
     }
   };
   pool.run(body, &job, entries_of(dot) * job.panels, 4);

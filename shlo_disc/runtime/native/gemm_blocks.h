@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What products, and whatever else is made of their tiles, share: packed forms and each thread's room for them.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+namespace disc::gemm {
+
+constexpr int64_t kDepth = 64;                 // elements of a row of A that lie together, as in gemm_kernel.py
+constexpr int64_t kChunk = 6 * kDepth;          // rows of a panel of B used together: 48 KB of f32
+constexpr int64_t kBlockBytes = 512 << 10;      // packed rows of A: half of a core's L2
+constexpr int64_t kWidestPanelBytes = 128;      // two registers of 512 bits
+constexpr int64_t kStagedRows = 256;            // rows of a panel of sums
+
+inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Where part `index` of `parts` even ones of `total` begins.
+inline int64_t share(int64_t total, int64_t parts, int64_t index) {
+  return static_cast<int64_t>(static_cast<__int128>(total) * index / parts);
+}
+
+/// A thread's room: a block of packed rows of A, a chunk of a panel of B, and a panel of sums. Kept for good; where memory
+/// ran out, threads take turns with one.
+class Scratch {
+public:
+  Scratch();
+
+  template <typename T> T *block() const { return reinterpret_cast<T *>(base_); }
+  template <typename T> T *panel() const { return reinterpret_cast<T *>(base_ + kBlockBytes); }
+  template <typename T> T *sums() const {
+    return reinterpret_cast<T *>(base_ + kBlockBytes + kChunk * kWidestPanelBytes);
+  }
+
+private:
+  char *base_ = nullptr;
+  std::unique_lock<std::mutex> turn_;
+};
+
+/// `rows` rows of `depth` elements as a tile reads them: in blocks of kDepth elements, within a block row by row. All
+/// rows take `divide_up(depth, kDepth) * kDepth` elements each.
+template <typename T>
+void pack_rows(const T *a, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t depth, T *target);
+
+/// `depth` rows of `width` columns of B, filled up with zeros to rows of `columns`.
+template <typename T>
+void pack_panel(const T *b, int64_t k_stride, int64_t column_stride, int64_t depth, int64_t width, int64_t columns,
+                T *target);
+
+} // namespace disc::gemm
