@@ -180,8 +180,9 @@ class Grouping:
 
     @staticmethod
     def _covers(cluster: Cluster, targets: set[int]) -> bool:
-        """All of the domain, or exactly its rows."""
+        """All of the domain, or exactly its rows; sizes of 1 do not count."""
         needed = {a for a, d in enumerate(cluster.domain) if d.constant != 1}
+        targets = targets & needed
         rows = {a for a in needed if a < cluster.rows}
         return targets == needed or (cluster.columns > 0 and targets == rows)
 
@@ -212,8 +213,8 @@ class Grouping:
         """Domain axes of `other` -> domain axes of `cluster`, when the two iterate over one space."""
         if not other.is_aligned or not {other.kind, cluster.kind} <= {"loop", "row_reduce"}:
             return None
-        translation = {other_mapping[i]: a for i, a in mapping.items() if i in other_mapping}
         needed = {a for a, d in enumerate(other.domain) if d.constant != 1}
+        translation = {other_mapping[i]: a for i, a in mapping.items() if other_mapping.get(i) in needed}
         if set(translation) != needed:
             return None
         translation.update({a: -1 for a, d in enumerate(other.domain) if d.constant == 1})
@@ -250,7 +251,7 @@ class Grouping:
                     return False
                 for axis, there in zip(access.axes, source.axes[producer], strict=True):
                     here = None if axis is None else reader_axes[axis]
-                    if here is not None and there is not None:
+                    if here is not None and there is not None and source.domain[there].constant != 1:
                         if places[reader.number].get(here) != places[source.number].get(there):
                             return False
         return True

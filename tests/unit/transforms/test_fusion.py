@@ -37,6 +37,15 @@ def test_a_softmax_with_a_mask_is_one_kernel() -> None:
     assert fusions(f, "b, 12, s, s", "b, s") == [("row_reduce", "b, 12*s, s")]
 
 
+def test_sizes_of_one_do_not_split_a_softmax() -> None:
+    """The scores of one query a head, as in decoding."""
+
+    def f(x: jax.Array, y: jax.Array) -> jax.Array:
+        return jax.nn.softmax(x / 8 + jnp.tanh(y), axis=-1)
+
+    assert fusions(f, "b, 12, 1, s", "b, 12, 1, s") == [("row_reduce", "12*b, s")]
+
+
 def test_a_layer_norm_with_bias_and_residual_is_one_kernel() -> None:
     def f(x: jax.Array, y: jax.Array, bias: jax.Array, scale: jax.Array) -> jax.Array:
         z = x + y + bias
