@@ -158,7 +158,7 @@ class Lowering:
             return [step]
         product = match_product(fusion) if callee.startswith("dot") else None
         if product is not None:
-            return [self._dot(product, (inputs[product.lhs], inputs[product.rhs], outputs[0]))]
+            return [self._dot(product, inputs, outputs[0])]
         if all(output.space == "buffer" for output in outputs):
             fusion.attributes[STREAMED] = ir.UnitAttr.get()
         updated = updates_of(fusion)
@@ -201,10 +201,15 @@ class Lowering:
                 self.launches.append((COPY, "copy"))
         return tuple(steps)
 
-    def _dot(self, dot: MatrixProduct, buffers: tuple[Place, ...]) -> DotCall:
+    def _dot(self, dot: MatrixProduct, inputs: Sequence[Place], output: Place) -> DotCall:
+        """A product whose right-hand side cannot be packed ahead is computed in the direction in which C's rows lie."""
         tile = self.tiles.setdefault(dot.element, tile_of(dot.element, self.options.vector_bits))
         self.launches.append((tile.name, "dot"))
-        return DotCall(tuple(dot.words()), buffers, tile, self.packs.place(dot, buffers[1], tile))
+        packed = self.packs.place(dot, inputs[dot.rhs], tile)
+        if packed is None and dot.writes_columns:
+            dot = dot.transposed()
+            packed = self.packs.place(dot, inputs[dot.rhs], tile)
+        return DotCall(tuple(dot.words()), (inputs[dot.lhs], inputs[dot.rhs], output), tile, packed)
 
     def append_micro_kernels(self, tile: Tile) -> str:
         """Add the functions that compute tiles of products; returns the declaration of the one to call."""

@@ -31,6 +31,10 @@ class Axis:
     rhs: Expr
     result: Expr
 
+    def exchanged(self) -> Axis:
+        """The loop with the sides exchanged."""
+        return Axis(self.size, self.rhs, self.lhs, self.result)
+
 
 @dataclass(frozen=True)
 class MatrixProduct:
@@ -60,6 +64,16 @@ class MatrixProduct:
         words += [self.m.size, self.n.size, self.k.size]
         words += [self.m.lhs, self.k.lhs, self.k.rhs, self.n.rhs, self.m.result, self.n.result]
         return words
+
+    @property
+    def writes_columns(self) -> bool:
+        """The result's unit stride is along m, so that tiles cannot write their rows in place."""
+        return self.m.result.constant == 1 and self.n.result.constant != 1
+
+    def transposed(self) -> MatrixProduct:
+        """The same product with the sides exchanged: C = A B is C' = B' A'."""
+        batch, m, n, k = ([a.exchanged() for a in axes] for axes in (self.batch, [self.m], [self.n], [self.k]))
+        return MatrixProduct(self.element, self.rhs, self.lhs, tuple(batch), n[0], m[0], k[0])
 
 
 def strides_of(dims: Dims) -> list[Expr]:

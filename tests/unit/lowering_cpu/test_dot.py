@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Products as the runtime sees them: the direction in which the result's rows lie."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from shlo_disc.lowering_cpu.dot import Axis, MatrixProduct
+from shlo_disc.shape_dialect.expr import Expr
+
+
+def axis(size: int, lhs: int, rhs: int, result: int) -> Axis:
+    return Axis(*map(Expr.const, (size, lhs, rhs, result)))
+
+
+# C[b, n, m] = sum over k of A[b, k, m] B[k, n]: what a weight's gradient looks like.
+COLUMNS = MatrixProduct("f32", 0, 1, (axis(2, 12, 0, 20),), axis(4, 1, 0, 1), axis(5, 0, 1, 4), axis(3, 4, 5, 0))
+
+
+def run(product: MatrixProduct, *operands: np.ndarray) -> np.ndarray:
+    """The product by its words, as `DiscDot` says."""
+    words = [e.constant or 0 for e in product.words()]
+    (batch,), (a_b,), (b_b,), (c_b,) = (words[i : i + 1] for i in (2, 6, 10, 14))
+    m, n, k, a_m, a_k, b_k, b_n, c_m, c_n = words[18:]
+    a, b, c = operands[product.lhs], operands[product.rhs], np.zeros(batch * m * n)
+    for i, row, column, inner in np.ndindex(batch, m, n, k):
+        left, right = a[i * a_b + row * a_m + inner * a_k], b[i * b_b + inner * b_k + column * b_n]
+        c[i * c_b + row * c_m + column * c_n] += left * right
+    return c
+
+
+@pytest.mark.parametrize("product", (COLUMNS, COLUMNS.transposed(), COLUMNS.transposed().transposed()))
+def test_direction_does_not_matter(product: MatrixProduct) -> None:
+    a, b = np.arange(24.0), np.arange(15.0) - 7
+    expected = np.einsum("ikm,kn->inm", a.reshape(2, 3, 4), b.reshape(3, 5))
+    assert np.array_equal(run(product, a, b), expected.ravel())
+
+
+def test_columns_become_rows() -> None:
+    assert COLUMNS.writes_columns
+    assert not COLUMNS.transposed().writes_columns
+    one_column = MatrixProduct("f32", 0, 1, (), axis(4, 1, 0, 1), axis(1, 0, 1, 1), axis(3, 4, 1, 0))
+    assert not one_column.writes_columns
