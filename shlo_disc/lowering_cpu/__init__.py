@@ -18,6 +18,7 @@ from shlo_disc.lowering.kernels import Kernel, KernelCache, has_rows, kind_of, u
 from shlo_disc.lowering_cpu import vector_math
 from shlo_disc.lowering_cpu.column_kernel import build_columns, has_columns
 from shlo_disc.lowering_cpu.constants import dense_bytes
+from shlo_disc.lowering_cpu.convolution import ConvolutionProduct, is_direct, match_convolution
 from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
 from shlo_disc.lowering_cpu.dot import MatrixProduct, match_product
 from shlo_disc.lowering_cpu.entry import write_entry
@@ -25,6 +26,7 @@ from shlo_disc.lowering_cpu.gemm_kernel import SIGNATURE, Tile, micro_kernels, t
 from shlo_disc.lowering_cpu.host import (
     COPY,
     Branch,
+    ConvolutionCall,
     Copy,
     DotCall,
     Launch,
@@ -50,6 +52,7 @@ from shlo_disc.lowering_cpu.select_scatter_kernel import build_select_and_scatte
 from shlo_disc.lowering_cpu.sort_kernel import build_sort
 from shlo_disc.lowering_cpu.top_k_kernel import build_top_k
 from shlo_disc.lowering_cpu.update_kernel import build_update
+from shlo_disc.lowering_cpu.winograd_kernel import DECLARATIONS, transforms
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.shape_dialect.expr import Expr, ExprLike
@@ -112,6 +115,7 @@ class Lowering:
         self.entries: dict[Kernel, str] = {}
         self.launches: list[tuple[str, str]] = []
         self.tiles: dict[str, Tile] = {}
+        self.transforms = False
         self.symbols: list[str] = []
         self.calls = LibraryCalls()
 
@@ -159,6 +163,10 @@ class Lowering:
         product = match_product(fusion) if callee.startswith("dot") else None
         if product is not None:
             return [self._dot(product, inputs, outputs[0])]
+        convolution = match_convolution(fusion) if kind_of(fusion) == "convolution" else None
+        tiled = None if convolution is None else self._convolution(convolution, (*inputs, outputs[0]))
+        if tiled is not None:
+            return [tiled]
         if all(output.space == "buffer" for output in outputs):
             fusion.attributes[STREAMED] = ir.UnitAttr.get()
         updated = updates_of(fusion)
@@ -211,6 +219,19 @@ class Lowering:
             packed = self.packs.place(dot, inputs[dot.rhs], tile)
         return DotCall(tuple(dot.words()), (inputs[dot.lhs], inputs[dot.rhs], output), tile, packed)
 
+    def _convolution(self, convolution: ConvolutionProduct, buffers: tuple[Place, ...]) -> ConvolutionCall | None:
+        """The call of the runtime, or None where the direct kernel is the better one."""
+        dot = convolution.product
+        tile = tile_of(dot.element, self.options.vector_bits)
+        if is_direct(convolution, self.packs.is_packable(dot, buffers[1]), tile):
+            return None
+        self.tiles[dot.element] = tile
+        self.transforms |= convolution.may_transform
+        self.launches.append((tile.name, "convolution"))
+        product = DotCall(tuple(dot.words()), buffers, tile, self.packs.place(dot, buffers[1], tile))
+        transformed = self.packs.place(dot, buffers[1], tile, winograd=True) if convolution.may_transform else None
+        return ConvolutionCall(product, tuple(convolution.words()), convolution.may_transform, transformed)
+
     def append_micro_kernels(self, tile: Tile) -> str:
         """Add the functions that compute tiles of products; returns the declaration of the one to call."""
         declarations: list[str] = []
@@ -218,6 +239,14 @@ class Lowering:
             append_text(self.target, text, declarations)
             declarations.append(f"llvm.func @{name}({SIGNATURE})")
         return f"llvm.func @{tile.name}(i64, {SIGNATURE})"
+
+    def append_transforms(self) -> Sequence[str]:
+        """Add the functions of Winograd's algorithm, if a convolution may use it; returns their declarations."""
+        if not self.transforms:
+            return []
+        for _, text in transforms(self.options.vector_bits // 32):
+            append_text(self.target, text, [])
+        return DECLARATIONS
 
     def _launch(self, fusion: func.FuncOp, buffers: list[Place]) -> Launch:
         kernel, meaning = self.kernels.kernel_for(fusion)
@@ -269,6 +298,7 @@ def lower(
             names.append(COPY)
         entries = [f"llvm.func @{name}_entry(!llvm.ptr, i64, i64)" for name in names]
         entries += [lowering.append_micro_kernels(tile) for tile in lowering.tiles.values()]
+        entries += lowering.append_transforms()
         for text in host:
             append_text(lowering.target, text, entries)
     if not lowering.target.operation.verify():

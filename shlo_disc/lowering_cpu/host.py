@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from shlo_disc.lowering_cpu.gemm_kernel import Tile
 from shlo_disc.lowering_cpu.host_plan import Words, function_name
+from shlo_disc.lowering_cpu.winograd_kernel import PATCH, SUMS
 from shlo_disc.shape_dialect.expr import Expr, ceildiv
 
 
@@ -54,6 +55,19 @@ class DotCall:
     buffers: tuple[Place, ...]
     tile: Tile
     packed: Place | None = None
+
+
+@dataclass(frozen=True)
+class ConvolutionCall:
+    """One call of the runtime's convolution: its product, whose lhs is the input, and the further sizes.
+
+    `may_transform`: Winograd's algorithm is allowed; `transformed` is where the weights may be as it has them.
+    """
+
+    product: DotCall
+    words: tuple[Expr, ...]
+    may_transform: bool
+    transformed: Place | None = None
 
 
 @dataclass(frozen=True)
@@ -101,9 +115,9 @@ class ReadSizes:
     positions: tuple[int, ...]
 
 
-Step = Launch | DotCall | LibraryCall | Copy | Loop | Branch | ReadSizes
+Step = Launch | DotCall | ConvolutionCall | LibraryCall | Copy | Loop | Branch | ReadSizes
 
-RUNTIME_FUNCTIONS = {"launch": 0, "dot": 1, "call": 3}
+RUNTIME_FUNCTIONS = {"launch": 0, "dot": 1, "call": 3, "convolution": 4}
 """The functions of `DiscRuntime` by their field."""
 
 
@@ -210,7 +224,9 @@ class RunWriter:
                 values += [(self.size(s), "i64") for s in step.sizes]
                 self._launch(step.kernel, self._filled(values), step.total, step.grain)
             elif isinstance(step, DotCall):
-                self._dot(step)
+                self._runtime_call("dot", self._dot(step))
+            elif isinstance(step, ConvolutionCall):
+                self._runtime_call("convolution", self._convolution(step))
             elif isinstance(step, LibraryCall):
                 self._library(step)
             elif isinstance(step, Copy):
@@ -235,15 +251,30 @@ class RunWriter:
             ": !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64) -> ()"
         )
 
-    def _dot(self, call: DotCall) -> None:
+    def _dot(self, call: DotCall) -> list[tuple[str, str]]:
+        """The words of a `DiscDot`."""
         values = [(self.size(w), "i64") for w in call.words] + [(self.pointer(p), "!llvm.ptr") for p in call.buffers]
         null = self._once("null", "llvm.mlir.zero : !llvm.ptr")
         values.append((null if call.packed is None else self.pointer(call.packed), "!llvm.ptr"))
-        name = call.tile.name
-        values.append((self._once(("tile", name), f"llvm.mlir.addressof @{name} : !llvm.ptr"), "!llvm.ptr"))
-        values += [(self.constant(call.tile.rows), "i64"), (self.constant(call.tile.columns), "i64")]
-        block = self._filled(values)
-        self.lines.append(f"  llvm.call {self.function['dot']}(%rt, {block}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()")
+        values.append((self._symbol(call.tile.name), "!llvm.ptr"))
+        return values + [(self.constant(call.tile.rows), "i64"), (self.constant(call.tile.columns), "i64")]
+
+    def _convolution(self, call: ConvolutionCall) -> list[tuple[str, str]]:
+        """The words of a `DiscConvolution`."""
+        null = self._once("null", "llvm.mlir.zero : !llvm.ptr")
+        values = self._dot(call.product) + [(self.size(w), "i64") for w in call.words]
+        values.append((self.pointer(call.product.buffers[0]), "!llvm.ptr"))
+        values.append((null if call.transformed is None else self.pointer(call.transformed), "!llvm.ptr"))
+        transforms = [self._symbol(name) for name in (PATCH, SUMS)] if call.may_transform else [null, null]
+        return values + [(function, "!llvm.ptr") for function in transforms]
+
+    def _symbol(self, name: str) -> str:
+        return self._once(("symbol", name), f"llvm.mlir.addressof @{name} : !llvm.ptr")
+
+    def _runtime_call(self, function: str, values: Sequence[tuple[str, str]]) -> None:
+        """Call a function of the runtime with a block of these words."""
+        address, block = self.function[function], self._filled(values)
+        self.lines.append(f"  llvm.call {address}(%rt, {block}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()")
 
     def _read_sizes(self, read: ReadSizes) -> None:
         source, table = self.pointer(read.source), self._buffer(self.segment.table)
@@ -359,6 +390,8 @@ def _block_words(step: Step) -> int:
         return len(step.buffers) + len(step.sizes)
     if isinstance(step, DotCall):
         return len(step.buffers) + len(step.words) + 4
+    if isinstance(step, ConvolutionCall):
+        return _block_words(step.product) + len(step.words) + 4
     if isinstance(step, LibraryCall):
         return sum(1 + len(sizes) for _, sizes in step.tensors)
     return 3

@@ -14,7 +14,18 @@ from typing import Any
 
 from shlo_disc.lowering_cpu.dot import MatrixProduct
 from shlo_disc.lowering_cpu.gemm_kernel import Tile
-from shlo_disc.lowering_cpu.host import Branch, Copy, DotCall, Launch, LibraryCall, Loop, Place, ReadSizes, Step
+from shlo_disc.lowering_cpu.host import (
+    Branch,
+    ConvolutionCall,
+    Copy,
+    DotCall,
+    Launch,
+    LibraryCall,
+    Loop,
+    Place,
+    ReadSizes,
+    Step,
+)
 
 FEWEST_ELEMENTS = 1024
 """Smaller right-hand sides are packed, if at all, in less time than it takes to look for their packed form."""
@@ -31,27 +42,38 @@ class Packs:
     temporary: range
     rows: list[dict[str, Any]] = field(default_factory=list)
 
-    def place(self, product: MatrixProduct, right: Place, tile: Tile) -> Place | None:
-        """Where the packed form of a product's right-hand side is, or None when it cannot have one."""
-        if right.space != "buffer" or right.index in self.temporary or product.batch:
+    def place(self, product: MatrixProduct, right: Place, tile: Tile, winograd: bool = False) -> Place | None:
+        """Where the packed form of a product's right-hand side is, or None when it cannot have one.
+
+        winograd: the form in which Winograd's algorithm has the weights of a convolution.
+        """
+        if not self.is_packable(product, right):
             return None
-        sizes = [product.k.size, product.n.size, product.k.rhs, product.n.rhs]
-        k, n, k_stride, n_stride = (size.constant for size in sizes)
-        if k is None or n is None or k_stride is None or n_stride is None or k * n < FEWEST_ELEMENTS:
-            return None
+        k, n, k_stride, n_stride = _sizes(product)
         row = {
             "buffer": right.index, "dtype": product.element, "k": k, "n": n, "k_stride": k_stride,
-            "n_stride": n_stride, "columns": tile.columns,
+            "n_stride": n_stride, "columns": tile.columns, "winograd": winograd,
         }  # fmt: skip
         if row not in self.rows:
             self.rows.append(row)
         return Place("buffer", self.first + self.rows.index(row))
+
+    def is_packable(self, product: MatrixProduct, right: Place) -> bool:
+        """Whether a product's right-hand side can have a packed form."""
+        if right.space != "buffer" or right.index in self.temporary or product.batch:
+            return False
+        k, n, *strides = _sizes(product)
+        return k is not None and n is not None and None not in strides and k * n >= FEWEST_ELEMENTS
 
     def header(self, steps: Sequence[Step]) -> dict[str, Any]:
         """What the artifact's header says: the packed forms, and the buffers that nothing reads where they are used."""
         read = set(_buffers_read(steps))
         only = sorted({row["buffer"] for row in self.rows} - read)
         return {"packs": self.rows, "packed_only": only}
+
+
+def _sizes(product: MatrixProduct) -> list[int | None]:
+    return [size.constant for size in (product.k.size, product.n.size, product.k.rhs, product.n.rhs)]
 
 
 def _buffers_read(steps: Sequence[Step]) -> Iterator[int]:
@@ -71,6 +93,8 @@ def _places_of(step: Step) -> Sequence[Place]:
     if isinstance(step, DotCall):
         lhs, rhs, result = step.buffers
         return (lhs, result) if step.packed is not None else (lhs, rhs, result)
+    if isinstance(step, ConvolutionCall):
+        return _places_of(step.product)
     if isinstance(step, LibraryCall):
         return [place for place, _ in step.tensors]
     if isinstance(step, Copy):

@@ -201,6 +201,11 @@ def test_results_without_elements() -> None:
     assert_same(call(2, 5, 2, 4), np.full((2, 3, 4), 6, np.float32))
 
 
+def test_weights_that_are_all_the_same() -> None:
+    weights = np.full((3, 2, 8, 17), 0.5, np.float32)
+    check(lambda x: convolve((1, 1), "SAME")(x, weights), [("b, h, w, 8", "float32")], IMAGES, ulps=8, scaled=True)
+
+
 def test_groups_that_do_not_divide_the_batch_are_refused() -> None:
     text = """func.func @main(%x: tensor<?x5x2xf32>, %w: tensor<1x2x6xf32>) -> tensor<?x5x6xf32> {
       %r = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {}

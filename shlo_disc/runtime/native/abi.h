@@ -31,12 +31,35 @@ struct DiscDot {
   int64_t tile_rows, tile_columns;
 };
 
+/// 4 x 4 elements of `count` channels from `offset` to 16 places, `step` elements apart: B' d B of F(2x2, 3x3), as
+/// `lowering_cpu/winograd_kernel.py` describes it.
+using DiscTransformPatch = void (*)(const float *const *pixels, int64_t offset, int64_t count, float *target,
+                                    int64_t step);
+
+/// 16 sums, `step` elements apart, of `width` features to 2 x 2 pixels: A' m A.
+using DiscGatherPatch = void (*)(const float *sums, int64_t step, int64_t width, float *const *pixels);
+
+/// A convolution [images, height, width, channels] by [window_height, window_width, channels, features] whose windows lie
+/// inside the input. `product` has the weights, the result, and one row for each of its pixels.
+struct DiscConvolution {
+  DiscDot product;
+  int64_t images, height, width, channels;
+  int64_t result_height, result_width;
+  int64_t window_height, window_width;
+  int64_t row_stride, column_stride, row_dilation, column_dilation;
+  const void *input;
+  const void *transformed; // the weights as `pack_winograd` writes them, or null
+  DiscTransformPatch transform_patch; // null where Winograd's algorithm is not to be used
+  DiscGatherPatch gather_patch;
+};
+
 struct DiscRuntime {
   void (*launch)(const DiscRuntime *, DiscKernel kernel, const int64_t *args, int64_t total, int64_t grain);
   void (*dot)(const DiscRuntime *, const DiscDot *dot);
   void *opaque;
   /// Runs the program's library call `index`. `words`: for each operand, then for each result, its address and its dims.
   void (*call)(const DiscRuntime *, int64_t index, const int64_t *words);
+  void (*convolution)(const DiscRuntime *, const DiscConvolution *convolution);
 };
 
 /// Fills `words` for one set of symbol values; 0, or 1 + the index of the first check that failed.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "executable.h"
 
+#include "convolution.h"
 #include "dot.h"
 #include "error.h"
 #include "gemm.h"
+#include "winograd.h"
 #include "without_gil.h"
 
 #include <nanobind/stl/string.h>
@@ -34,6 +36,10 @@ void launch(const DiscRuntime *runtime, DiscKernel kernel, const int64_t *args, 
 
 void dot(const DiscRuntime *runtime, const DiscDot *problem) { run_dot(pool_of(runtime), *problem); }
 
+void convolution(const DiscRuntime *runtime, const DiscConvolution *problem) {
+  run_convolution(pool_of(runtime), *problem);
+}
+
 void library_call(const DiscRuntime *runtime, int64_t index, const int64_t *words) {
   context_of(runtime).calls[static_cast<size_t>(index)].run(pool_of(runtime), words);
 }
@@ -55,7 +61,7 @@ Executable::Code::Code(Program given, const std::string &bytes, int64_t memo_byt
 Executable::Executable(std::shared_ptr<Device> device, Program program, const std::string &object,
                        nb::object constants, std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree,
                        ExecutableHooks hooks, int64_t memo_bytes, bool perf_map)
-    : device_(std::move(device)), context_{device_.get(), {}}, runtime_{launch, dot, &context_, library_call},
+    : device_(std::move(device)), context_{device_.get(), {}}, runtime_{launch, dot, &context_, library_call, convolution},
       in_tree_(std::move(in_tree)), out_tree_(std::move(out_tree)), hooks_(std::move(hooks)) {
   if (PyObject_GetBuffer(constants.ptr(), &constants_view_, PyBUF_SIMPLE) != 0)
     throw nb::python_error();
@@ -198,7 +204,9 @@ std::shared_ptr<Block> Executable::pack(const PackSpec &spec, const void *source
   dot.n = spec.n, dot.k = spec.k, dot.b_k = spec.k_stride, dot.b_n = spec.n_stride;
   dot.b = source, dot.tile_columns = spec.columns;
   without_gil([&] {
-    if (spec.dtype == DType::f32)
+    if (spec.is_winograd)
+      pack_winograd(device_->pool, dot, static_cast<float *>(form->address()));
+    else if (spec.dtype == DType::f32)
       pack_right(device_->pool, dot, static_cast<float *>(form->address()));
     else
       pack_right(device_->pool, dot, static_cast<double *>(form->address()));

@@ -40,7 +40,7 @@ int64_t entries_of(const DiscDot &dot) {
 /// One product, cut into items: a batch entry, a block of rows and a group of panels each.
 template <typename T> class Gemm {
 public:
-  Gemm(const DiscDot &dot, int threads);
+  Gemm(const DiscDot &dot, const RowSource<T> *source, int threads);
   void run(ThreadPool &pool) const;
 
 private:
@@ -61,14 +61,15 @@ private:
   bool reads_rows() const { return dot_.m == 1 && dot_.a_k == 1; }
 
   const DiscDot &dot_;
+  const RowSource<T> *source_;
   int64_t columns_, panels_, entries_;
   int64_t tiles_, depth_ = 0, blocks_ = 1, groups_ = 1;
   bool adds_to_result_; // sums of pieces of k meet in C itself
 };
 
 template <typename T>
-Gemm<T>::Gemm(const DiscDot &dot, int threads)
-    : dot_(dot), columns_(dot.tile_columns), panels_(divide_up(dot.n, columns_)), entries_(entries_of(dot)),
+Gemm<T>::Gemm(const DiscDot &dot, const RowSource<T> *source, int threads)
+    : dot_(dot), source_(source), columns_(dot.tile_columns), panels_(divide_up(dot.n, columns_)), entries_(entries_of(dot)),
       tiles_(divide_up(dot.m, dot.tile_rows)), adds_to_result_(dot.c_n == 1) {
   bool repacks = dot.packed == nullptr && adds_to_result_ && tiles_ >= kTilesInPlace;
   depth_ = std::min(dot.k, repacks ? kRepackedDepth : kDeepest);
@@ -140,7 +141,11 @@ template <typename T> void Gemm<T>::pack_block(const Block &block, int64_t k0, i
   int64_t padded = divide_up(depth, kDepth) * kDepth;
   for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
     int64_t row = row_of(tile), rows = row_of(tile + 1) - row;
-    pack_rows(a + row * dot_.a_m, dot_.a_m, dot_.a_k, rows, depth, target + (row - block.first_row) * padded);
+    T *place = target + (row - block.first_row) * padded;
+    if (source_ != nullptr)
+      source_->pack(row, rows, k0, depth, place);
+    else
+      pack_rows(a + row * dot_.a_m, dot_.a_m, dot_.a_k, rows, depth, place);
   }
 }
 
@@ -214,11 +219,13 @@ template <typename T> void pack_right(ThreadPool &pool, const DiscDot &dot, T *t
   pool.run(body, &job, entries_of(dot) * job.panels, 4);
 }
 
-template <typename T> void run_gemm(ThreadPool &pool, const DiscDot &dot) { Gemm<T>(dot, pool.size()).run(pool); }
+template <typename T> void run_gemm(ThreadPool &pool, const DiscDot &dot, const RowSource<T> *source) {
+  Gemm<T>(dot, source, pool.size()).run(pool);
+}
 
 template void pack_right(ThreadPool &, const DiscDot &, float *);
 template void pack_right(ThreadPool &, const DiscDot &, double *);
-template void run_gemm<float>(ThreadPool &, const DiscDot &);
-template void run_gemm<double>(ThreadPool &, const DiscDot &);
+template void run_gemm(ThreadPool &, const DiscDot &, const RowSource<float> *);
+template void run_gemm(ThreadPool &, const DiscDot &, const RowSource<double> *);
 
 } // namespace disc

@@ -12,7 +12,8 @@ namespace disc::gemm {
 
 namespace {
 
-constexpr size_t kScratchBytes = kBlockBytes + (kChunk + kStagedRows) * kWidestPanelBytes;
+constexpr size_t kScratchBytes =
+    std::max(kBlockBytes + (kChunk + kStagedRows) * kWidestPanelBytes, kPatchBytes + kPatchSumsBytes + kPatchWeightsBytes);
 
 } // namespace
 

@@ -12,16 +12,21 @@ constexpr int64_t kChunk = 6 * kDepth;          // rows of a panel of B used tog
 constexpr int64_t kBlockBytes = 512 << 10;      // packed rows of A: half of a core's L2
 constexpr int64_t kWidestPanelBytes = 128;      // two registers of 512 bits
 constexpr int64_t kStagedRows = 256;            // rows of a panel of sums
+constexpr int64_t kPatchBytes = 2 << 20;        // transformed patches of a convolution
+constexpr int64_t kPatchSumsBytes = 128 << 10;  // their sums
+constexpr int64_t kPatchWeightsBytes = 1 << 20; // transformed weights of a panel
 
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Where part `index` of `parts` even ones of `total` begins.
 inline int64_t share(int64_t total, int64_t parts, int64_t index) {
+  if (((total | index) >> 31) == 0)
+    return total * index / parts;
   return static_cast<int64_t>(static_cast<__int128>(total) * index / parts);
 }
 
-/// A thread's room: a block of packed rows of A, a chunk of a panel of B, and a panel of sums. Kept for good; where memory
-/// ran out, threads take turns with one.
+/// A thread's room: a block of packed rows of A, a chunk of a panel of B, and a panel of sums; or transformed patches,
+/// their sums and a panel of transformed weights, in the same place. Kept for good; where memory ran out, threads take turns with one.
 class Scratch {
 public:
   Scratch();
@@ -31,6 +36,10 @@ public:
   template <typename T> T *sums() const {
     return reinterpret_cast<T *>(base_ + kBlockBytes + kChunk * kWidestPanelBytes);
   }
+
+  float *patches() const { return reinterpret_cast<float *>(base_); }
+  float *patch_weights() const { return reinterpret_cast<float *>(base_ + kPatchBytes + kPatchSumsBytes); }
+  float *patch_sums() const { return reinterpret_cast<float *>(base_ + kPatchBytes); }
 
 private:
   char *base_ = nullptr;

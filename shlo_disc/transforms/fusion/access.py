@@ -41,13 +41,19 @@ def is_scalar_constant(op: ir.Operation) -> bool:
     return ir.DenseElementsAttr(op.attributes["value"]).is_splat
 
 
+def is_splat(value: ir.Value) -> bool:
+    """The value of a constant whose elements are all the same."""
+    op = defining_op(value)
+    return op is not None and is_scalar_constant(op)
+
+
 FEWEST_FEATURES = 4
 """Output features of a group below which its pixels are better spread over the lanes of a loop kernel."""
 
 
 def is_direct_convolution(op: ir.Operation) -> bool:
     """A canonical convolution that is worth a kernel of its own."""
-    if op.name != "stablehlo.convolution":
+    if op.name != "stablehlo.convolution" or any(is_splat(v) for v in op.operands):
         return False
     groups = convolution_of(op.opview).feature_groups
     features = dims_of(op.operands[1])[-1].constant
