@@ -3,6 +3,7 @@
 
 #include "blas.h"
 #include "gemm.h"
+#include "outer_product.h"
 
 #include <algorithm>
 #include <cstring>
@@ -223,6 +224,8 @@ bool has_no_result(const DiscDot &dot) {
 bool is_thin(const DiscDot &dot) { return dot.packed == nullptr && (dot.m < 4 || dot.n < 4); }
 
 template <typename T> void run_typed(ThreadPool &pool, const DiscDot &dot) {
+  if (is_outer_product(dot) && run_outer_product<T>(pool, dot))
+    return;
   if (!is_thin(dot))
     return run_gemm<T>(pool, dot);
   Problem<T> problem(dot, pool.size());

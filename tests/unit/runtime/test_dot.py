@@ -137,6 +137,26 @@ def test_packed_or_not(device: _native.Device, dtype: type, size: tuple[int, int
             np.testing.assert_allclose(c, expected, rtol=0, atol=atol)
 
 
+SHALLOW = [(256, 256, 1), (300, 331, 2), (28, 2400, 7), (1100, 64, 65), (270, 1030, 256), (130, 513, 257)]
+"""Large results of little depth: B in one group of panels or in several, both sides of the greatest depth."""
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", SHALLOW)
+def test_outer_products(device: _native.Device, dtype: type, size: tuple[int, int, int]) -> None:
+    m, n, k = size
+    rng = np.random.default_rng(m * 1000 + n)
+    for order_a, order_b in itertools.product(("rows", "columns"), ("rows", "columns")):
+        a, b = laid_out((m, k), order_a, dtype, rng), laid_out((k, n), order_b, dtype, rng)
+        whole = np.full((m + 2, n + 5), np.nan, dtype)
+        c = whole[1:-1, 2 : n + 2]
+        run(device, a, b, c)
+        atol = np.finfo(dtype).eps * 4 * max(k, 4)
+        np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=0, atol=atol)
+        c[...] = np.nan
+        assert np.isnan(whole).all()
+
+
 @pytest.mark.parametrize("batch", [(3,), (2, 5), (2, 1, 3), (2, 3, 1, 2), (40,)])
 @pytest.mark.parametrize("size", [(1, 6, 4), (7, 1, 4), (6, 10, 3), (20, 20, 64)])
 def test_batches(device: _native.Device, batch: tuple[int, ...], size: tuple[int, int, int]) -> None:
