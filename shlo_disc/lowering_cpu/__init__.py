@@ -24,8 +24,10 @@ from shlo_disc.lowering_cpu.dot import MatrixProduct, match_product
 from shlo_disc.lowering_cpu.entry import write_entry
 from shlo_disc.lowering_cpu.gemm_kernel import SIGNATURE, Tile, micro_kernels, tile_of
 from shlo_disc.lowering_cpu.host import (
+    CLEAR,
     COPY,
     Branch,
+    Clear,
     ConvolutionCall,
     Copy,
     DotCall,
@@ -34,6 +36,7 @@ from shlo_disc.lowering_cpu.host import (
     Place,
     Segment,
     Step,
+    clear_text,
     copy_text,
     write_run,
 )
@@ -46,7 +49,7 @@ from shlo_disc.lowering_cpu.packs import Packs
 from shlo_disc.lowering_cpu.recurrence_kernel import build_recurrence
 from shlo_disc.lowering_cpu.row_kernel import build_rows
 from shlo_disc.lowering_cpu.scan_kernel import build_scan
-from shlo_disc.lowering_cpu.scatter_kernel import build_scatter
+from shlo_disc.lowering_cpu.scatter_kernel import CLEARED, build_scatter, starts_from_zeros
 from shlo_disc.lowering_cpu.segments import LoweredSegment, lowered_segments, read_sizes
 from shlo_disc.lowering_cpu.select_scatter_kernel import build_select_and_scatter
 from shlo_disc.lowering_cpu.sort_kernel import build_sort
@@ -80,6 +83,10 @@ OWN_KERNELS: dict[str, Builder] = {
     "update": build_update,
 }
 """Builders of the kinds of fusion that have a kernel of their own."""
+
+
+def _bytes_of(value: ir.Value) -> Expr:
+    return product(dims_of(value)) * bytes_of(element_type_of(value))
 
 
 def _builder_of(fusion: func.FuncOp) -> Builder:
@@ -175,6 +182,9 @@ class Lowering:
             [r for r, i in zip(call.results, updated, strict=False) if i >= 0],
             places,
         )
+        if kind_of(fusion) == "scatter" and starts_from_zeros(fusion):
+            fusion.attributes[CLEARED] = ir.UnitAttr.get()
+            starts += tuple(self._clear(r, places) for r, i in zip(call.results, updated, strict=False) if i < 0)
         return [*starts, self._launch(fusion, [*inputs, *outputs])]
 
     def _loop(self, loop: ir.OpView, places: dict[ir.Value, Place]) -> list[Step]:
@@ -204,10 +214,13 @@ class Lowering:
         for source, target in zip(sources, targets, strict=True):
             here, there = places[root(source)], places[target]
             if here != there:
-                size = self.facts.simplify(product(dims_of(target)) * bytes_of(element_type_of(target)))
-                steps.append(Copy(here, there, size))
+                steps.append(Copy(here, there, self.facts.simplify(_bytes_of(target))))
                 self.launches.append((COPY, "copy"))
         return tuple(steps)
+
+    def _clear(self, target: ir.Value, places: dict[ir.Value, Place]) -> Clear:
+        self.launches.append((CLEAR, "clear"))
+        return Clear(places[target], self.facts.simplify(_bytes_of(target)))
 
     def _dot(self, dot: MatrixProduct, inputs: Sequence[Place], output: Place) -> DotCall:
         """A product whose right-hand side cannot be packed ahead is computed in the direction in which C's rows lie."""
@@ -293,9 +306,10 @@ def lower(
             types = ", ".join(map(str, kernel.function.type.inputs))
             append_text(lowering.target, entry, [f"func.func private @{kernel.name}({types})"])
         names = [k.name for k in lowering.entries]
-        if (COPY, "copy") in lowering.launches:
-            append_text(lowering.target, copy_text(), [])
-            names.append(COPY)
+        for name, kind, write in ((COPY, "copy", copy_text), (CLEAR, "clear", clear_text)):
+            if (name, kind) in lowering.launches:
+                append_text(lowering.target, write(), [])
+                names.append(name)
         entries = [f"llvm.func @{name}_entry(!llvm.ptr, i64, i64)" for name in names]
         entries += [lowering.append_micro_kernels(tile) for tile in lowering.tiles.values()]
         entries += lowering.append_transforms()

@@ -88,6 +88,14 @@ class Copy:
 
 
 @dataclass(frozen=True)
+class Clear:
+    """Zeros in all of a buffer."""
+
+    target: Place
+    bytes: Expr
+
+
+@dataclass(frozen=True)
 class Loop:
     """Steps that compute the condition, a byte at `condition`; while it is not 0 the body's steps follow."""
 
@@ -115,7 +123,7 @@ class ReadSizes:
     positions: tuple[int, ...]
 
 
-Step = Launch | DotCall | ConvolutionCall | LibraryCall | Copy | Loop | Branch | ReadSizes
+Step = Launch | DotCall | ConvolutionCall | LibraryCall | Copy | Clear | Loop | Branch | ReadSizes
 
 RUNTIME_FUNCTIONS = {"launch": 0, "dot": 1, "call": 3, "convolution": 4}
 """The functions of `DiscRuntime` by their field."""
@@ -229,10 +237,12 @@ class RunWriter:
                 self._runtime_call("convolution", self._convolution(step))
             elif isinstance(step, LibraryCall):
                 self._library(step)
-            elif isinstance(step, Copy):
-                values = [(self.pointer(step.target), "!llvm.ptr"), (self.pointer(step.source), "!llvm.ptr")]
-                values.append((self.size(step.bytes), "i64"))
-                self._launch(COPY, self._filled(values), ceildiv(step.bytes, COPY_BYTES), Expr.const(COPY_GRAIN))
+            elif isinstance(step, Copy | Clear):
+                values = [(self.pointer(step.target), "!llvm.ptr"), (self.size(step.bytes), "i64")]
+                if isinstance(step, Copy):
+                    values.append((self.pointer(step.source), "!llvm.ptr"))
+                name = COPY if isinstance(step, Copy) else CLEAR
+                self._launch(name, self._filled(values), ceildiv(step.bytes, BLOCK_BYTES), Expr.const(BLOCK_GRAIN))
             elif isinstance(step, Loop):
                 self._loop(step)
             elif isinstance(step, Branch):
@@ -351,28 +361,49 @@ class RunWriter:
 
 
 COPY = "copy_bytes"
-"""The kernel of a `Copy`: its words are the target, the source and the number of bytes."""
+"""The kernel of a `Copy`: its words are the target, the number of bytes and the source."""
 
-COPY_BYTES = 1 << 16
-COPY_GRAIN = 8
+CLEAR = "clear_bytes"
+"""The kernel of a `Clear`: its words are the target and the number of bytes."""
+
+BLOCK_BYTES = 1 << 16
+"""A work item of both."""
+BLOCK_GRAIN = 8
 
 
 def copy_text() -> str:
-    """The entry point of the copying kernel, whose work items are blocks of `COPY_BYTES` bytes."""
-    return f"""llvm.func @{COPY}_entry(%args: !llvm.ptr, %begin: i64, %end: i64) {{
-  %target = llvm.load %args : !llvm.ptr -> !llvm.ptr
-  %source_word = llvm.getelementptr %args[1] : (!llvm.ptr) -> !llvm.ptr, i64
+    """The entry point of the copying kernel."""
+    return _block_text(
+        COPY,
+        """  %source_word = llvm.getelementptr %args[2] : (!llvm.ptr) -> !llvm.ptr, i64
   %source = llvm.load %source_word : !llvm.ptr -> !llvm.ptr
-  %total_word = llvm.getelementptr %args[2] : (!llvm.ptr) -> !llvm.ptr, i64
+  %from = llvm.getelementptr %source[%first] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  "llvm.intr.memcpy"(%to, %from, %bytes) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()""",
+    )
+
+
+def clear_text() -> str:
+    """The entry point of the clearing kernel."""
+    return _block_text(
+        CLEAR,
+        """  %zero = llvm.mlir.constant(0 : i8) : i8
+  "llvm.intr.memset"(%to, %zero, %bytes) <{isVolatile = false}> : (!llvm.ptr, i8, i64) -> ()""",
+    )
+
+
+def _block_text(name: str, body: str) -> str:
+    """A kernel that does something to `%bytes` bytes from `%to`, `%first` bytes into the target."""
+    return f"""llvm.func @{name}_entry(%args: !llvm.ptr, %begin: i64, %end: i64) {{
+  %target = llvm.load %args : !llvm.ptr -> !llvm.ptr
+  %total_word = llvm.getelementptr %args[1] : (!llvm.ptr) -> !llvm.ptr, i64
   %total = llvm.load %total_word : !llvm.ptr -> i64
-  %block = llvm.mlir.constant({COPY_BYTES} : i64) : i64
+  %block = llvm.mlir.constant({BLOCK_BYTES} : i64) : i64
   %first = llvm.mul %begin, %block : i64
   %behind = llvm.mul %end, %block : i64
   %last = "llvm.intr.smin"(%behind, %total) : (i64, i64) -> i64
   %bytes = llvm.sub %last, %first : i64
   %to = llvm.getelementptr %target[%first] : (!llvm.ptr, i64) -> !llvm.ptr, i8
-  %from = llvm.getelementptr %source[%first] : (!llvm.ptr, i64) -> !llvm.ptr, i8
-  "llvm.intr.memcpy"(%to, %from, %bytes) <{{isVolatile = false}}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
+{body}
   llvm.return
 }}"""
 

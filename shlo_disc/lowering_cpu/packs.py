@@ -16,6 +16,7 @@ from shlo_disc.lowering_cpu.dot import MatrixProduct
 from shlo_disc.lowering_cpu.gemm_kernel import Tile
 from shlo_disc.lowering_cpu.host import (
     Branch,
+    Clear,
     ConvolutionCall,
     Copy,
     DotCall,
@@ -99,6 +100,8 @@ def _places_of(step: Step) -> Sequence[Place]:
         return [place for place, _ in step.tensors]
     if isinstance(step, Copy):
         return (step.source, step.target)
+    if isinstance(step, Clear):
+        return (step.target,)
     if isinstance(step, ReadSizes):
         return (step.source,)
     return (step.condition,) if isinstance(step, Loop) else (step.index,)

@@ -2,6 +2,7 @@
 """Scatter kernels: combine the updates into the operands one after the other.
 
 The results' buffers hold the operands when the kernel starts; only what it computes itself it writes there first.
+Zeros are not computed: memory is cleared faster in whole blocks than in the slices below.
 
 Updates that hit the same element are combined in program order. Work is divided over an axis that updates and operands
 share, a batch or a window that no index moves: every thread takes a slice of it through all updates, so no two threads
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from shlo_disc.dense import array_of
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.lowering.index_rules import nest
@@ -21,9 +23,10 @@ from shlo_disc.lowering.kernels import updates_of
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.kernel import Frame, over_lanes, store
-from shlo_disc.mlir import arith, ir, scf, stablehlo
+from shlo_disc.mlir import arith, func, ir, scf, stablehlo
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import Dims, dims_of, product
+from shlo_disc.transforms.fusion.access import defining_op, resolve
 
 
 @dataclass
@@ -91,9 +94,27 @@ def build_scatter(frame: Frame) -> tuple[Expr, int]:
     return columns, max(1, frame.facts.estimate(work) // max(1, frame.facts.estimate(columns)))
 
 
+CLEARED = "disc.cleared"
+"""Attribute of fusions whose results' buffers are zero where no operand is passed."""
+
+
+def starts_from_zeros(fusion: func.FuncOp) -> bool:
+    """The operands that a fusion computes itself, one at least, are zeros in every bit."""
+    op = next(o for o in fusion.entry_block.operations if o.operation.name == "stablehlo.scatter")
+    own = [v for v in list(op.operands)[: len(op.results)] if not isinstance(v.owner, ir.Block)]
+    return bool(own) and all(map(_is_zero, own))
+
+
+def _is_zero(value: ir.Value) -> bool:
+    producer = defining_op(resolve(value, None).value)
+    if producer is None or producer.name != "stablehlo.constant":
+        return False
+    return not any(array_of(producer).tobytes())
+
+
 def _has_own_operands(frame: Frame) -> bool:
     """Some operand is computed in the kernel, not passed to it."""
-    return -1 in updates_of(frame.fusion)
+    return -1 in updates_of(frame.fusion) and CLEARED not in frame.fusion.attributes
 
 
 def _scalar_version(frame: Frame, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]) -> Expr:

@@ -83,6 +83,30 @@ def test_segments_and_counts() -> None:
     check(function, [("n", "float32"), ("n", "int32")], SIZES, inputs=inputs)
 
 
+START: dict[str, tuple[str, float, bool]] = {
+    "zeros": ("float32", 0.0, True),
+    "negative zeros": ("float32", -0.0, False),
+    "ones": ("float32", 1.0, False),
+    "integers": ("int32", 0, True),
+    "half floats": ("bfloat16", 0.0, True),
+    "booleans": ("bool", 0, True),
+}
+
+
+@pytest.mark.parametrize("start", START)
+def test_constants_to_start_from(start: str) -> None:
+    """Zeros are written in whole blocks, anything else by the kernel."""
+    dtype, value, is_cleared = START[start]
+
+    def function(x: jax.Array, i: jax.Array, one: jax.Array) -> tuple[jax.Array, ...]:
+        rows, elements = jnp.full((40, x.shape[1]), value, dtype), jnp.full((x.shape[1],), value, dtype)
+        return rows.at[i].max(x), elements.at[i].set(one)
+
+    specs = [("n, d", dtype), ("n", "int32"), ("n", dtype)]
+    executable = check(function, specs, SIZES[2::2], inputs=inputs)
+    assert [kernel.kind for kernel in executable.kernels].count("clear") == 2 * is_cleared
+
+
 SCATTER = """func.func @main(%x: tensor<?x?xf32>, %i: {indices}, %u: {update}) -> tensor<?x?xf32> {{
   %r = "stablehlo.scatter"(%x, %i, %u) <{{scatter_dimension_numbers = #stablehlo.scatter<{numbers}>,
     indices_are_sorted = false, unique_indices = false}}> ({{
