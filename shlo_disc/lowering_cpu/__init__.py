@@ -16,6 +16,7 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.elements import MathLibrary
 from shlo_disc.lowering.kernels import Kernel, KernelCache, has_rows, kind_of, updates_of
 from shlo_disc.lowering_cpu import vector_math
+from shlo_disc.lowering_cpu.attention import attention_problem
 from shlo_disc.lowering_cpu.column_kernel import build_columns, has_columns
 from shlo_disc.lowering_cpu.constants import dense_bytes
 from shlo_disc.lowering_cpu.convolution import ConvolutionProduct, is_direct, match_convolution
@@ -26,6 +27,7 @@ from shlo_disc.lowering_cpu.gemm_kernel import SIGNATURE, Tile, micro_kernels, t
 from shlo_disc.lowering_cpu.host import (
     CLEAR,
     COPY,
+    AttentionCall,
     Branch,
     Clear,
     ConvolutionCall,
@@ -167,6 +169,8 @@ class Lowering:
             step, target = self.calls.step(fusion, inputs, outputs)
             self.launches.append((target, "library"))
             return [step]
+        if kind_of(fusion) == "attention":
+            return [self._attention(fusion, inputs, outputs)]
         product = match_product(fusion) if callee.startswith("dot") else None
         if product is not None:
             return [self._dot(product, inputs, outputs[0])]
@@ -224,7 +228,7 @@ class Lowering:
 
     def _dot(self, dot: MatrixProduct, inputs: Sequence[Place], output: Place) -> DotCall:
         """A product whose right-hand side cannot be packed ahead is computed in the direction in which C's rows lie."""
-        tile = self.tiles.setdefault(dot.element, tile_of(dot.element, self.options.vector_bits))
+        tile = self._tile(dot.element)
         self.launches.append((tile.name, "dot"))
         packed = self.packs.place(dot, inputs[dot.rhs], tile)
         if packed is None and dot.writes_columns:
@@ -244,6 +248,18 @@ class Lowering:
         product = DotCall(tuple(dot.words()), buffers, tile, self.packs.place(dot, buffers[1], tile))
         transformed = self.packs.place(dot, buffers[1], tile, winograd=True) if convolution.may_transform else None
         return ConvolutionCall(product, tuple(convolution.words()), convolution.may_transform, transformed)
+
+    def _tile(self, element: str) -> Tile:
+        return self.tiles.setdefault(element, tile_of(element, self.options.vector_bits))
+
+    def _attention(self, fusion: func.FuncOp, inputs: Sequence[Place], outputs: Sequence[Place]) -> AttentionCall:
+        problem = attention_problem(fusion, self.functions)
+        kernel, meaning = self.kernels.kernel_for(problem.rows)
+        sizes = tuple(s.substitute(meaning) if meaning else s for s in kernel.sizes)
+        self.launches.append((f"attention_{kernel.name}", "attention"))
+        buffers = (inputs[problem.query], inputs[problem.key], inputs[problem.value], *outputs)
+        of_rows = (*(None if i is None else inputs[i] for i in problem.rows_operands), None)
+        return AttentionCall(problem.words, buffers, self._tile(problem.element), kernel.name, of_rows, sizes)
 
     def append_micro_kernels(self, tile: Tile) -> str:
         """Add the functions that compute tiles of products; returns the declaration of the one to call."""

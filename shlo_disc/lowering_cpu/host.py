@@ -71,6 +71,22 @@ class ConvolutionCall:
 
 
 @dataclass(frozen=True)
+class AttentionCall:
+    """One call of the runtime's attention: the fields of DiscAttention before the pointers, then those.
+
+    `buffers`: query, key, value, result and room for a row of scores. `rows` is the row kernel, with its buffers (None:
+    the scores) and sizes.
+    """
+
+    words: tuple[Expr, ...]
+    buffers: tuple[Place, ...]
+    tile: Tile
+    rows: str
+    row_buffers: tuple[Place | None, ...]
+    row_sizes: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
 class LibraryCall:
     """One call of a library function: its index in the header, and each operand and result with its sizes."""
 
@@ -123,9 +139,9 @@ class ReadSizes:
     positions: tuple[int, ...]
 
 
-Step = Launch | DotCall | ConvolutionCall | LibraryCall | Copy | Clear | Loop | Branch | ReadSizes
+Step = Launch | DotCall | ConvolutionCall | AttentionCall | LibraryCall | Copy | Clear | Loop | Branch | ReadSizes
 
-RUNTIME_FUNCTIONS = {"launch": 0, "dot": 1, "call": 3, "convolution": 4}
+RUNTIME_FUNCTIONS = {"launch": 0, "dot": 1, "call": 3, "convolution": 4, "attention": 5}
 """The functions of `DiscRuntime` by their field."""
 
 
@@ -235,6 +251,8 @@ class RunWriter:
                 self._runtime_call("dot", self._dot(step))
             elif isinstance(step, ConvolutionCall):
                 self._runtime_call("convolution", self._convolution(step))
+            elif isinstance(step, AttentionCall):
+                self._runtime_call("attention", self._attention(step))
             elif isinstance(step, LibraryCall):
                 self._library(step)
             elif isinstance(step, Copy | Clear):
@@ -266,8 +284,7 @@ class RunWriter:
         values = [(self.size(w), "i64") for w in call.words] + [(self.pointer(p), "!llvm.ptr") for p in call.buffers]
         null = self._once("null", "llvm.mlir.zero : !llvm.ptr")
         values.append((null if call.packed is None else self.pointer(call.packed), "!llvm.ptr"))
-        values.append((self._symbol(call.tile.name), "!llvm.ptr"))
-        return values + [(self.constant(call.tile.rows), "i64"), (self.constant(call.tile.columns), "i64")]
+        return values + self._tile(call.tile)
 
     def _convolution(self, call: ConvolutionCall) -> list[tuple[str, str]]:
         """The words of a `DiscConvolution`."""
@@ -285,6 +302,24 @@ class RunWriter:
         """Call a function of the runtime with a block of these words."""
         address, block = self.function[function], self._filled(values)
         self.lines.append(f"  llvm.call {address}(%rt, {block}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()")
+
+    def _tile(self, tile: Tile) -> list[tuple[str, str]]:
+        return [
+            (self._symbol(tile.name), "!llvm.ptr"),
+            (self.constant(tile.rows), "i64"),
+            (self.constant(tile.columns), "i64"),
+        ]
+
+    def _attention(self, call: AttentionCall) -> list[tuple[str, str]]:
+        """The words of a `DiscAttention`, and those of its row kernel."""
+        null = self._once("null", "llvm.mlir.zero : !llvm.ptr")
+        values = [(self.size(w), "i64") for w in call.words] + [(self.pointer(p), "!llvm.ptr") for p in call.buffers]
+        values += [*self._tile(call.tile), (self._symbol(f"{call.rows}_entry"), "!llvm.ptr")]
+        scores = [i for i, p in enumerate(call.row_buffers) if p is None]
+        counts = [len(call.row_buffers) + len(call.row_sizes), *scores]
+        values += [(self.constant(count), "i64") for count in counts]
+        values += [(null if p is None else self.pointer(p), "!llvm.ptr") for p in call.row_buffers]
+        return values + [(self.size(s), "i64") for s in call.row_sizes]
 
     def _read_sizes(self, read: ReadSizes) -> None:
         source, table = self.pointer(read.source), self._buffer(self.segment.table)
@@ -423,6 +458,9 @@ def _block_words(step: Step) -> int:
         return len(step.buffers) + len(step.words) + 4
     if isinstance(step, ConvolutionCall):
         return _block_words(step.product) + len(step.words) + 4
+    if isinstance(step, AttentionCall):
+        rows = len(step.row_buffers) + len(step.row_sizes)
+        return len(step.words) + len(step.buffers) + rows + 7
     if isinstance(step, LibraryCall):
         return sum(1 + len(sizes) for _, sizes in step.tensors)
     return 3

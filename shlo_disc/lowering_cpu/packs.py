@@ -15,6 +15,7 @@ from typing import Any
 from shlo_disc.lowering_cpu.dot import MatrixProduct
 from shlo_disc.lowering_cpu.gemm_kernel import Tile
 from shlo_disc.lowering_cpu.host import (
+    AttentionCall,
     Branch,
     Clear,
     ConvolutionCall,
@@ -96,6 +97,8 @@ def _places_of(step: Step) -> Sequence[Place]:
         return (lhs, result) if step.packed is not None else (lhs, rhs, result)
     if isinstance(step, ConvolutionCall):
         return _places_of(step.product)
+    if isinstance(step, AttentionCall):
+        return [*step.buffers, *(place for place in step.row_buffers if place is not None)]
     if isinstance(step, LibraryCall):
         return [place for place, _ in step.tensors]
     if isinstance(step, Copy):

@@ -67,10 +67,15 @@ class GpuLowering:
             self.device.regions[0].blocks.append()
 
     def calls(self) -> list[func.FuncOp]:
-        """The fusion of each call of the entry function, in order."""
+        """The fusion of each call of the entry function, in order; the parts of those that are made of others."""
         functions = {op.name.value: op for op in self.source.body.operations if isinstance(op, func.FuncOp)}
-        calls = [op for op in entry_block(self.source).operations if op.operation.name == "func.call"]
-        return [functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value] for call in calls]
+
+        def called(block: ir.Block) -> list[func.FuncOp]:
+            calls = [op for op in block.operations if op.operation.name == "func.call"]
+            return [functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value] for call in calls]
+
+        fusions = called(entry_block(self.source))
+        return [part for fusion in fusions for part in called(fusion.entry_block) or [fusion]]
 
     def launch(self, fusion: func.FuncOp) -> GpuLaunch:
         """The launch of a fusion's kernel."""

@@ -53,6 +53,25 @@ struct DiscConvolution {
   DiscGatherPatch gather_patch;
 };
 
+/// For each batch entry: result[m, w] = rows(query[m, d] key[d, n])[m, n] value[n, w], where `rows` is a kernel whose work
+/// items are rows of m x n scores. All strides count elements.
+struct DiscAttention {
+  int64_t dtype;      // 0 = f32, 1 = f64
+  int64_t batch_rank; // 0..5
+  int64_t batch[5];
+  int64_t query_batch[5], key_batch[5], value_batch[5], result_batch[5];
+  int64_t m, n, d, w;
+  int64_t query_m, query_d, key_n, key_d, value_n, value_w, result_m, result_w;
+  const void *query, *key, *value;
+  void *result;
+  void *row; // room for one row of scores
+  DiscTile tile;
+  int64_t tile_rows, tile_columns;
+  DiscKernel rows;
+  int64_t row_words;     // of the row kernel's arguments, which follow; at most 256
+  int64_t scores, weights; // which of them are the addresses that `rows` reads the scores from and writes its result to
+};
+
 struct DiscRuntime {
   void (*launch)(const DiscRuntime *, DiscKernel kernel, const int64_t *args, int64_t total, int64_t grain);
   void (*dot)(const DiscRuntime *, const DiscDot *dot);
@@ -60,6 +79,7 @@ struct DiscRuntime {
   /// Runs the program's library call `index`. `words`: for each operand, then for each result, its address and its dims.
   void (*call)(const DiscRuntime *, int64_t index, const int64_t *words);
   void (*convolution)(const DiscRuntime *, const DiscConvolution *convolution);
+  void (*attention)(const DiscRuntime *, const DiscAttention *attention);
 };
 
 /// Fills `words` for one set of symbol values; 0, or 1 + the index of the first check that failed.

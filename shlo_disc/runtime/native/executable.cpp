@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "executable.h"
 
+#include "attention.h"
 #include "convolution.h"
 #include "dot.h"
 #include "error.h"
@@ -40,6 +41,8 @@ void convolution(const DiscRuntime *runtime, const DiscConvolution *problem) {
   run_convolution(pool_of(runtime), *problem);
 }
 
+void attention(const DiscRuntime *runtime, const DiscAttention *problem) { run_attention(pool_of(runtime), *problem); }
+
 void library_call(const DiscRuntime *runtime, int64_t index, const int64_t *words) {
   context_of(runtime).calls[static_cast<size_t>(index)].run(pool_of(runtime), words);
 }
@@ -61,7 +64,8 @@ Executable::Code::Code(Program given, const std::string &bytes, int64_t memo_byt
 Executable::Executable(std::shared_ptr<Device> device, Program program, const std::string &object,
                        nb::object constants, std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree,
                        ExecutableHooks hooks, int64_t memo_bytes, bool perf_map)
-    : device_(std::move(device)), context_{device_.get(), {}}, runtime_{launch, dot, &context_, library_call, convolution},
+    : device_(std::move(device)), context_{device_.get(), {}},
+      runtime_{launch, dot, &context_, library_call, convolution, attention},
       in_tree_(std::move(in_tree)), out_tree_(std::move(out_tree)), hooks_(std::move(hooks)) {
   if (PyObject_GetBuffer(constants.ptr(), &constants_view_, PyBUF_SIMPLE) != 0)
     throw nb::python_error();

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from shlo_disc.mlir import func, ir, passmanager
 from shlo_disc.shape_dialect.annotate import entry_block
+from shlo_disc.transforms.fusion.attention import outline_attentions
 from shlo_disc.transforms.fusion.grouping import group
 from shlo_disc.transforms.fusion.outline import Outliner
 from shlo_disc.transforms.regions import close_regions
@@ -17,6 +18,7 @@ def fuse(module: ir.Module) -> None:
     block = entry_block(module)
     Outliner(module, block, group(block)).run()
     passmanager.PassManager.parse(CLEAN).run(module.operation)
+    outline_attentions(module)
     for function in module.body.operations:
         if isinstance(function, func.FuncOp):
             close_regions(function.entry_block)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention: what the runtime's `attention` has to know of the two products and of the row kernel between them.
+
+The scores of some rows at a time are in memory of the thread that works on them: the row kernel, an ordinary one, gets
+addresses such that its rows lie there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shlo_disc.lowering.elementwise import element_of
+from shlo_disc.lowering_cpu.dot import ELEMENTS, strides_of
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.transforms.fusion.attention import MOST_ROW_AXES, Attention, Functions
+
+_ONE, _ZERO = Expr.const(1), Expr.const(0)
+
+
+@dataclass(frozen=True)
+class AttentionProblem:
+    """One call of the runtime's `attention`.
+
+    `words` are the fields of `DiscAttention` up to its pointers; `query`, `key` and `value` are operand numbers of the
+    fusion, and so are `rows_operands` of the row kernel's operands, None for the scores.
+    """
+
+    element: str
+    words: tuple[Expr, ...]
+    query: int
+    key: int
+    value: int
+    rows: func.FuncOp
+    rows_operands: tuple[int | None, ...]
+
+
+def attention_problem(fusion: func.FuncOp, functions: Functions) -> AttentionProblem:
+    """The problem that is a fusion of kind "attention"."""
+    calls = [op.operation for op in fusion.entry_block.operations if op.operation.name == "func.call"]
+    found = Attention.of(calls[-1], functions)
+    if found is None:
+        raise ValueError(f"{fusion.name.value} is no attention")
+    arguments = list(fusion.entry_block.arguments)
+    query = found.operand(found.scores, found.first, 1 - found.key)
+    key = found.operand(found.scores, found.first, found.key)
+    value = found.operand(found.context, found.second, 1 - found.weights)
+    element = element_of(query.type).name
+    others = [None if i == found.argument else arguments.index(v) for i, v in enumerate(found.rows.operands)]
+    callee = ir.FlatSymbolRefAttr(found.rows.attributes["callee"]).value
+    words = (Expr.const(ELEMENTS.index(element)), *_layout(found, query, key, value))
+    numbers = (arguments.index(query), arguments.index(key), arguments.index(value))
+    return AttentionProblem(element, words, *numbers, functions[callee], tuple(others))
+
+
+def _layout(found: Attention, query: ir.Value, key: ir.Value, value: ir.Value) -> list[Expr]:
+    """The sizes and strides: batch sizes, the matrices' sizes, and strides of query, key, value and result."""
+    dims = dims_of(found.scores.results[0])
+    strides = [strides_of(dims_of(v)) for v in (query, key, value, found.context.results[0])]
+    of_query, of_key, of_value, of_result = strides
+    q, k, v = 1 - found.key, found.key, 1 - found.weights
+    places = {axes[found.weights]: (axes[v], i) for i, axes in enumerate(found.second.axes)}
+    rows: list[tuple[Expr, ...]] = []
+    for i, axes in enumerate(found.first.axes[:-1]):
+        in_value, in_result = places[i]
+        row = (_at(of_query, axes[q]), _at(of_key, axes[k]), _at(of_value, in_value), of_result[in_result])
+        if dims[i].constant != 1:
+            rows.append((dims[i], *row))
+    *batch, last = _merged(rows) or [(_ONE, _ZERO, _ZERO, _ZERO, _ZERO)]
+    if last[2] != _ZERO or last[3] != _ZERO:
+        batch, last = [*batch, last], (_ONE, _ZERO, _ZERO, _ZERO, _ZERO)
+    padding = MOST_ROW_AXES - len(batch)
+    words = [Expr.const(len(batch))]
+    for column, fill in enumerate((_ONE, _ZERO, _ZERO, _ZERO, _ZERO)):
+        words += [axis[column] for axis in batch] + [fill] * padding
+    width, across, along = _width(found, value, v)
+    words += [last[0], dims[-1], dims_of(query)[found.first.inner[q]], width]
+    words += [last[1], of_query[found.first.inner[q]]]
+    words += [_at(of_key, found.first.axes[-1][k]), of_key[found.first.inner[k]]]
+    words += [of_value[found.second.inner[v]], _at(of_value, across), last[4], _at(of_result, along)]
+    return words
+
+
+def _at(strides: list[Expr], axis: int | None) -> Expr:
+    return _ZERO if axis is None else strides[axis]
+
+
+def _width(found: Attention, value: ir.Value, side: int) -> tuple[Expr, int | None, int | None]:
+    """The size of the result's rows and its axes in value and result."""
+    for i, axes in enumerate(found.second.axes):
+        if axes[found.weights] is None:
+            return dims_of(value)[axes[side] or 0], axes[side], i
+    return _ONE, None, None
+
+
+def _merged(rows: list[tuple[Expr, ...]]) -> list[tuple[Expr, ...]]:
+    """Neighbouring row axes as one where all strides allow it: heads that share a key are rows of one product."""
+    merged: list[tuple[Expr, ...]] = []
+    for row in rows:
+        size, strides = row[0], row[1:]
+        last = merged[-1] if merged else None
+        if last is not None and all(a == b * size for a, b in zip(last[1:], strides, strict=True)):
+            merged[-1] = (last[0] * size, *strides)
+        else:
+            merged.append(row)
+    return merged

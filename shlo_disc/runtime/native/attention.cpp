@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "attention.h"
+
+#include "aligned.h"
+#include "gemm_blocks.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+namespace disc {
+
+namespace {
+
+using namespace gemm;
+
+constexpr int64_t kScoreBytes = 256 << 10;     // scores of a block of rows: with key and value they fit a core's L2
+constexpr int64_t kLargestTile = 4 << 20;      // bytes of the scores of a tile, from which on it has fewer rows
+constexpr int64_t kHeldBytes = 2 << 20;        // packed key or value of one entry that is kept for all of its blocks
+constexpr int64_t kTilesInPlace = 4;           // below as many, a matrix is read where it lies
+constexpr int64_t kWorkToShare = 1 << 17;      // multiply-adds that pay for handing a range to another thread
+constexpr int64_t kItemsPerThread = 4;         // enough to even out a thread that loses its processor
+constexpr int64_t kMostRowWords = 256;
+constexpr size_t kAlignment = 64;
+
+/// Memory of a thread, kept for its next block and grown where that needs more; null where there is none.
+char *thread_memory(size_t bytes) {
+  thread_local std::unique_ptr<AlignedMemory> own;
+  thread_local size_t size = 0;
+  if (size < bytes) {
+    own.reset();
+    own = std::make_unique<AlignedMemory>(bytes);
+    size = own->address() == nullptr ? 0 : bytes;
+  }
+  return own->address();
+}
+
+template <typename T> class Attention {
+public:
+  Attention(const DiscAttention &problem, int threads);
+  void run(ThreadPool &pool) const;
+
+private:
+  /// Where a thread has what it works on.
+  struct Room {
+    T *key, *value, *query, *scores, *weights, *sums;
+    const T *held_key = nullptr, *held_value = nullptr; // which matrices `key` and `value` are the packed forms of
+  };
+  struct Block {
+    int64_t first_tile, end_tile, first_row, rows;
+    const T *query, *key, *value;
+    T *result;
+    int64_t number; // of the first row among all entries' rows
+  };
+
+  void choose_tiles(int threads);
+  size_t place(Room &room, char *base) const;
+  void run_items(int64_t begin, int64_t end) const;
+  Block block_of(int64_t item) const;
+  int64_t offset(int64_t entry, const int64_t *strides) const;
+  void multiply_keys(const Block &block, Room &room) const;
+  const T *key_panel(const Block &block, int64_t panel, Room &room, int64_t &step) const;
+  void run_rows(T *scores, int64_t first, int64_t count) const;
+  void multiply_values(const Block &block, Room &room) const;
+  const T *value_panels(const Block &block, int64_t k0, int64_t count, Room &room) const;
+  void write_sums(const Block &block, const Room &room) const;
+  void run_without_memory(const Block &block) const;
+  int64_t row_of(int64_t tile) const { return share(p_.m, tiles_, tile); }
+
+  const DiscAttention &p_;
+  int64_t columns_, entries_ = 1, panels_, value_panels_;
+  int64_t tiles_ = 1, blocks_ = 1, block_rows_ = 1, tile_rows_ = 1;
+  bool reads_key_, reads_value_; // where they lie
+  bool holds_key_, holds_value_;
+  bool direct_; // tiles of the result are written where they belong
+};
+
+template <typename T>
+Attention<T>::Attention(const DiscAttention &problem, int threads)
+    : p_(problem), columns_(p_.tile_columns), panels_(divide_up(p_.n, columns_)),
+      value_panels_(divide_up(p_.w, columns_)) {
+  for (int64_t i = 0; i < p_.batch_rank; ++i)
+    entries_ *= p_.batch[i];
+  choose_tiles(threads);
+  bool few = tiles_ < kTilesInPlace;
+  auto bytes = static_cast<double>(sizeof(T));
+  reads_key_ = few && p_.key_n == 1;
+  reads_value_ = p_.value_w == 1 && p_.w % columns_ == 0 && few;
+  holds_key_ = static_cast<double>(panels_ * columns_) * static_cast<double>(p_.d) * bytes <= kHeldBytes;
+  holds_value_ = static_cast<double>(value_panels_ * columns_) * static_cast<double>(p_.n) * bytes <= kHeldBytes;
+  direct_ = p_.result_w == 1 && p_.w % columns_ == 0;
+}
+
+/// Blocks whose scores fit the cache, more of them where there are fewer than threads.
+template <typename T> void Attention<T>::choose_tiles(int threads) {
+  int64_t row_bytes = std::max<int64_t>(p_.n, 1) * static_cast<int64_t>(sizeof(T));
+  tile_rows_ = std::clamp<int64_t>(kLargestTile / row_bytes, 1, p_.tile_rows);
+  tiles_ = divide_up(p_.m, tile_rows_);
+  int64_t fitting = std::max<int64_t>(1, kScoreBytes / (row_bytes * tile_rows_));
+  blocks_ = divide_up(tiles_, fitting);
+  double work = static_cast<double>(entries_ * p_.m) * static_cast<double>(p_.n) * static_cast<double>(p_.d + p_.w);
+  auto worth = static_cast<int64_t>(std::min(work / kWorkToShare, 1e6)) + 1;
+  int64_t wanted = threads == 1 ? 1 : std::min(kItemsPerThread * threads, worth);
+  blocks_ = std::clamp(divide_up(wanted, std::max<int64_t>(entries_, 1)), blocks_, std::max(tiles_, blocks_));
+  block_rows_ = divide_up(tiles_, blocks_) * divide_up(p_.m, tiles_);
+}
+
+/// Divides memory from `base` on; returns the bytes that it takes.
+template <typename T> size_t Attention<T>::place(Room &room, char *base) const {
+  char *next = base;
+  auto take = [&](int64_t elements) {
+    auto *address = reinterpret_cast<T *>(next);
+    next += (static_cast<size_t>(elements) * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
+    return address;
+  };
+  int64_t chunk = std::min(kChunk, p_.n), wide = value_panels_ * columns_;
+  room.key = take(reads_key_ ? p_.d * columns_ : (holds_key_ ? panels_ : 1) * p_.d * columns_);
+  room.value = take(reads_value_ ? 0 : (holds_value_ ? p_.n : chunk) * wide);
+  room.query = take(block_rows_ * divide_up(p_.d, kDepth) * kDepth);
+  room.scores = take(block_rows_ * p_.n + columns_);
+  room.weights = take(tile_rows_ * divide_up(chunk, kDepth) * kDepth);
+  room.sums = take(direct_ ? 0 : block_rows_ * wide);
+  return static_cast<size_t>(next - base);
+}
+
+template <typename T> void Attention<T>::run(ThreadPool &pool) const {
+  int64_t items = entries_ * blocks_;
+  double work = static_cast<double>(block_rows_) * static_cast<double>(p_.n) * static_cast<double>(p_.d + p_.w);
+  auto each = std::max<int64_t>(1, static_cast<int64_t>(std::min(work, 1e15)));
+  auto body = [](void *self, int64_t begin, int64_t end) { static_cast<const Attention *>(self)->run_items(begin, end); };
+  pool.run(body, const_cast<Attention *>(this), items, std::max<int64_t>(1, kWorkToShare / each));
+}
+
+template <typename T> void Attention<T>::run_items(int64_t begin, int64_t end) const {
+  Room room;
+  char *memory = thread_memory(place(room, nullptr));
+  place(room, memory);
+  for (int64_t item = begin; item < end; ++item) {
+    Block block = block_of(item);
+    if (memory == nullptr) {
+      run_without_memory(block);
+      continue;
+    }
+    multiply_keys(block, room);
+    run_rows(room.scores, block.number, block.rows);
+    multiply_values(block, room);
+  }
+}
+
+template <typename T> typename Attention<T>::Block Attention<T>::block_of(int64_t item) const {
+  int64_t entry = item / blocks_, part = item % blocks_;
+  Block block;
+  block.first_tile = share(tiles_, blocks_, part);
+  block.end_tile = share(tiles_, blocks_, part + 1);
+  block.first_row = row_of(block.first_tile);
+  block.rows = row_of(block.end_tile) - block.first_row;
+  block.query = static_cast<const T *>(p_.query) + offset(entry, p_.query_batch);
+  block.key = static_cast<const T *>(p_.key) + offset(entry, p_.key_batch);
+  block.value = static_cast<const T *>(p_.value) + offset(entry, p_.value_batch);
+  block.result = static_cast<T *>(p_.result) + offset(entry, p_.result_batch);
+  block.number = entry * p_.m + block.first_row;
+  return block;
+}
+
+template <typename T> int64_t Attention<T>::offset(int64_t entry, const int64_t *strides) const {
+  int64_t result = 0;
+  for (int64_t i = p_.batch_rank - 1; i >= 0; --i) {
+    result += entry % p_.batch[i] * strides[i];
+    entry /= p_.batch[i];
+  }
+  return result;
+}
+
+// ---- scores -----------------------------------------------------------------------------------------------------------
+
+/// Rows of scores follow each other without gaps, as the row kernel wants them. A tile is as wide as a panel: what it
+/// writes behind the last column falls into rows below, or behind the last one, and is overwritten afterwards, because
+/// the last panel is the first one here and tiles write their rows from the first to the last.
+template <typename T> void Attention<T>::multiply_keys(const Block &block, Room &room) const {
+  int64_t padded = divide_up(p_.d, kDepth) * kDepth;
+  for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
+    int64_t row = row_of(tile), rows = row_of(tile + 1) - row;
+    pack_rows(block.query + row * p_.query_m, p_.query_m, p_.query_d, rows, p_.d,
+              room.query + (row - block.first_row) * padded);
+  }
+  for (int64_t panel = panels_ - 1; panel >= 0; --panel) {
+    int64_t step = columns_;
+    const T *right = key_panel(block, panel, room, step);
+    for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
+      int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
+      p_.tile(rows, room.query + row * padded, right, step, room.scores + row * p_.n + panel * columns_, p_.n, p_.d, 0);
+    }
+  }
+  if (holds_key_ && !reads_key_)
+    room.held_key = block.key;
+}
+
+template <typename T>
+const T *Attention<T>::key_panel(const Block &block, int64_t panel, Room &room, int64_t &step) const {
+  int64_t first = panel * columns_, width = std::min(columns_, p_.n - first);
+  const T *source = block.key + first * p_.key_n;
+  if (reads_key_ && width == columns_) {
+    step = p_.key_d;
+    return source;
+  }
+  T *target = room.key + (holds_key_ && !reads_key_ ? panel * p_.d * columns_ : 0);
+  if (room.held_key != block.key)
+    pack_panel(source, p_.key_d, p_.key_n, p_.d, width, columns_, target);
+  return target;
+}
+
+/// The row kernel on `count` rows from `first` on, which are at `scores`.
+template <typename T> void Attention<T>::run_rows(T *scores, int64_t first, int64_t count) const {
+  int64_t words[kMostRowWords];
+  std::memcpy(words, &p_ + 1, static_cast<size_t>(p_.row_words) * sizeof *words);
+  int64_t row_bytes = p_.n * static_cast<int64_t>(sizeof(T));
+  words[p_.scores] = words[p_.weights] = reinterpret_cast<int64_t>(scores) - first * row_bytes;
+  p_.rows(words, first, first + count);
+}
+
+// ---- result -----------------------------------------------------------------------------------------------------------
+
+template <typename T> void Attention<T>::multiply_values(const Block &block, Room &room) const {
+  int64_t wide = value_panels_ * columns_;
+  for (int64_t k0 = 0; k0 < std::max<int64_t>(p_.n, 1); k0 += kChunk) {
+    int64_t count = std::min(kChunk, p_.n - k0);
+    const T *values = value_panels(block, k0, count, room);
+    int64_t panel_size = reads_value_ ? columns_ : (holds_value_ ? p_.n : count) * columns_;
+    for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
+      int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
+      pack_rows(room.scores + row * p_.n + k0, p_.n, int64_t{1}, rows, count, room.weights);
+      T *out = direct_ ? block.result + (block.first_row + row) * p_.result_m : room.sums + row * wide;
+      for (int64_t panel = 0; panel < value_panels_; ++panel)
+        p_.tile(rows, room.weights, values + panel * panel_size, reads_value_ ? p_.value_n : columns_,
+                out + panel * columns_, direct_ ? p_.result_m : wide, count, k0 != 0);
+    }
+  }
+  if (!direct_)
+    write_sums(block, room);
+}
+
+/// Rows [k0, k0 + count) of the value in panels.
+template <typename T>
+const T *Attention<T>::value_panels(const Block &block, int64_t k0, int64_t count, Room &room) const {
+  if (reads_value_)
+    return block.value + k0 * p_.value_n;
+  int64_t first = holds_value_ ? 0 : k0, depth = holds_value_ ? p_.n : count;
+  if (!holds_value_ || room.held_value != block.value)
+    for (int64_t panel = 0; panel < value_panels_; ++panel) {
+      int64_t column = panel * columns_;
+      pack_panel(block.value + first * p_.value_n + column * p_.value_w, p_.value_n, p_.value_w, depth,
+                 std::min(columns_, p_.w - column), columns_, room.value + panel * depth * columns_);
+    }
+  if (holds_value_)
+    room.held_value = block.value;
+  return room.value + (holds_value_ ? k0 * columns_ : 0);
+}
+
+template <typename T> void Attention<T>::write_sums(const Block &block, const Room &room) const {
+  int64_t wide = value_panels_ * columns_;
+  for (int64_t row = 0; row < block.rows; ++row) {
+    T *target = block.result + (block.first_row + row) * p_.result_m;
+    for (int64_t column = 0; column < p_.w; ++column)
+      target[column * p_.result_w] = room.sums[row * wide + column];
+  }
+}
+
+/// Row by row, in the room that the program has for one of them; threads take turns.
+template <typename T> void Attention<T>::run_without_memory(const Block &block) const {
+  static std::mutex mutex;
+  std::lock_guard turn(mutex);
+  T *scores = static_cast<T *>(p_.row);
+  for (int64_t row = block.first_row; row < block.first_row + block.rows; ++row) {
+    std::fill(scores, scores + p_.n, T{0});
+    for (int64_t d = 0; d < p_.d; ++d)
+      for (int64_t n = 0; n < p_.n; ++n)
+        scores[n] += block.query[row * p_.query_m + d * p_.query_d] * block.key[n * p_.key_n + d * p_.key_d];
+    run_rows(scores, block.number + row - block.first_row, 1);
+    for (int64_t w = 0; w < p_.w; ++w) {
+      T sum = 0;
+      for (int64_t n = 0; n < p_.n; ++n)
+        sum += scores[n] * block.value[n * p_.value_n + w * p_.value_w];
+      block.result[row * p_.result_m + w * p_.result_w] = sum;
+    }
+  }
+}
+
+} // namespace
+
+void run_attention(ThreadPool &pool, const DiscAttention &attention) {
+  bool empty = attention.m <= 0 || attention.w <= 0;
+  for (int64_t i = 0; i < attention.batch_rank; ++i)
+    empty |= attention.batch[i] <= 0;
+  if (empty)
+    return;
+  if (attention.dtype == 0)
+    Attention<float>(attention, pool.size()).run(pool);
+  else
+    Attention<double>(attention, pool.size()).run(pool);
+}
+
+} // namespace disc

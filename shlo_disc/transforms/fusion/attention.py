@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention: two products and the row kernel between them as one kernel, so that the scores need no buffer.
+
+The pass looks at the calls of outlined fusions: a product whose result, taken row by row, only one row kernel reads,
+whose result again only one product reads, contracted along the row. They become one function of kind "attention" that
+calls the three. Its rows are independent of each other, so a kernel may go through them block by block and keep the
+scores of a block in cache (the idea of FlashAttention, Dao et al., 2022; but rows are whole, whatever is done to them).
+A second result of the function is room for one row of scores, for the time when a thread finds no memory of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from shlo_disc.mlir import func, ir, stablehlo
+from shlo_disc.shape_dialect.annotate import entry_block
+from shlo_disc.shape_dialect.propagation import integers
+from shlo_disc.shape_dialect.regions import all_blocks
+from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, tensor_type
+from shlo_disc.transforms.fusion.access import defining_op
+from shlo_disc.transforms.views import VIEWS, broadcast, root, view
+
+MOST_ROW_AXES = 5
+"""Sizes of the scores besides the columns; more of them are left alone."""
+
+MOST_OPERANDS = 16
+"""Operands of a row kernel that joins."""
+
+Functions = Mapping[str, func.FuncOp]
+
+
+@dataclass(frozen=True)
+class Product:
+    """What the sizes of a product's result are: for each one the axes of both operands, None where it is not there.
+
+    `arguments` are the numbers of the operands, `inner` the axes that are contracted.
+    """
+
+    arguments: tuple[int, int]
+    axes: tuple[tuple[int | None, int | None], ...]
+    inner: tuple[int, int]
+
+    @staticmethod
+    def of(function: func.FuncOp) -> Product | None:
+        """The product of a fusion of kind "dot"; None when it contracts other than one axis, or is not of floats."""
+        dot, *others = (op.operation for op in function.entry_block.operations)
+        arguments = list(function.entry_block.arguments)
+        if dot.name != "stablehlo.dot_general" or any(v not in arguments for v in dot.operands):
+            return None
+        types = {element_type_of(v) for v in (*dot.operands, *dot.results)}
+        if len(types) != 1 or not isinstance(types.pop(), ir.F32Type | ir.F64Type):
+            return None
+        numbers = stablehlo.DotDimensionNumbers(dot.attributes["dot_dimension_numbers"])
+        lhs_batch, rhs_batch = list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)
+        lhs_inner, rhs_inner = list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)
+        transposes = len(others) == 2 and others[0].name == "stablehlo.transpose"
+        if len(lhs_inner) != 1 or len(others) != 1 + transposes:
+            return None
+        axes: list[tuple[int | None, int | None]] = list(zip(lhs_batch, rhs_batch, strict=True))
+        axes += [(i, None) for i in range(len(dims_of(dot.operands[0]))) if i not in {*lhs_batch, *lhs_inner}]
+        axes += [(None, i) for i in range(len(dims_of(dot.operands[1]))) if i not in {*rhs_batch, *rhs_inner}]
+        if transposes:
+            axes = [axes[i] for i in integers(others[0].attributes["permutation"])]
+        lhs, rhs = (arguments.index(v) for v in dot.operands)
+        return Product((lhs, rhs), tuple(axes), (lhs_inner[0], rhs_inner[0]))
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Three calls, and how they read each other.
+
+    `key`: which operand of the first product the columns come from; `weights`: which operand of the second one is the
+    row kernel's result; `argument`: which argument of the row kernel the scores are.
+    """
+
+    scores: ir.Operation
+    rows: ir.Operation
+    context: ir.Operation
+    first: Product
+    second: Product
+    key: int
+    weights: int
+    argument: int
+
+    @staticmethod
+    def of(context: ir.Operation, functions: Functions) -> Attention | None:
+        """The attention that ends with the call `context`."""
+        second = _product(context, functions)
+        if second is None:
+            return None
+        for weights in (0, 1):
+            value = context.operands[second.arguments[weights]]
+            rows = defining_op(root(value))
+            if rows is None or second.inner[weights] != len(dims_of(value)) - 1 or not _is_row_kernel(rows, functions):
+                continue
+            if not _is_only_read_by(rows.results[0], context):
+                continue
+            for argument, operand in enumerate(rows.operands):
+                scores = defining_op(root(operand))
+                first = None if scores is None else _product(scores, functions)
+                if scores is None or first is None or not _is_only_read_by(scores.results[0], rows):
+                    continue
+                key = 0 if first.axes[-1][1] is None else 1
+                found = Attention(scores, rows, context, first, second, key, weights, argument)
+                if found._fits(functions):
+                    return found
+        return None
+
+    def operand(self, call: ir.Operation, product: Product, side: int) -> ir.Value:
+        """An operand of one of the products."""
+        return call.operands[product.arguments[side]]
+
+    def _fits(self, functions: Functions) -> bool:
+        """Rows and columns mean the same to all three, and neither product has a matrix that is packed ahead."""
+        *rows, column = self.first.axes
+        scores, weights = (
+            dims_of(self.scores.results[0]),
+            dims_of(self.operand(self.context, self.second, self.weights)),
+        )
+        of_key = [axes[self.key] for axes in rows]
+        of_query = [axes[1 - self.key] for axes in rows]
+        if column[1 - self.key] is not None or None in of_query or scores != weights or len(rows) > MOST_ROW_AXES:
+            return False
+        free = [axes for axes in self.second.axes if axes[self.weights] is None]
+        of_value = [axes[1 - self.weights] for axes in self.second.axes if axes[self.weights] is not None]
+        if len(free) > 1 or not rows:
+            return False
+        key = self.operand(self.scores, self.first, self.key)
+        value = self.operand(self.context, self.second, 1 - self.weights)
+        if _is_weight(key, of_key) or _is_weight(value, of_value):
+            return False
+        return _keeps_rows(functions[_callee(self.rows)], self.argument)
+
+
+def _callee(call: ir.Operation) -> str:
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+
+
+def _kind(call: ir.Operation, functions: Functions) -> str:
+    return ir.StringAttr(functions[_callee(call)].attributes["disc.kind"]).value if call.name == "func.call" else ""
+
+
+def _product(call: ir.Operation, functions: Functions) -> Product | None:
+    return Product.of(functions[_callee(call)]) if _kind(call, functions) == "dot" else None
+
+
+def _is_row_kernel(call: ir.Operation, functions: Functions) -> bool:
+    return _kind(call, functions) == "row_reduce" and len(call.results) == 1 and len(call.operands) <= MOST_OPERANDS
+
+
+def _keeps_rows(function: func.FuncOp, argument: int) -> bool:
+    """Whether a row kernel reads the argument where it writes its result, over one axis of columns."""
+    if "disc.collapsed" not in function.attributes or ir.IntegerAttr(function.attributes["disc.columns"]).value != 1:
+        return False
+    *_, last = function.entry_block.operations
+    return function.entry_block.arguments[argument].type == last.operands[0].type
+
+
+def _is_weight(value: ir.Value, batch: list[int | None]) -> bool:
+    """A matrix of static size that the program is given, the same for all rows: its product finds it packed."""
+    source = root(value)
+    owner = defining_op(source)
+    given = owner is None or owner.name == "stablehlo.constant"
+    return given and all(axis is None for axis in batch) and all(d.constant is not None for d in dims_of(value))
+
+
+def _is_only_read_by(value: ir.Value, reader: ir.Operation) -> bool:
+    """Whether a call is the only reader of a value, by one operand, through reshapes."""
+    if sum(root(v) == value for v in reader.operands) != 1:
+        return False
+    return all(user == reader for user in _readers(value))
+
+
+def _readers(value: ir.Value) -> Iterator[ir.Operation]:
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name in VIEWS:
+            yield from _readers(user.results[0])
+        else:
+            yield user
+
+
+# ---- outlining ------------------------------------------------------------------------------------------------------
+
+
+def outline_attentions(module: ir.Module) -> None:
+    """Replace the calls of every attention of a fused module by one, in place."""
+    functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
+    names = (f"attention_{number}" for number in itertools.count())
+    for block in all_blocks(entry_block(module)):
+        for op in list(block.operations):
+            found = Attention.of(op.operation, functions) if op.operation.name == "func.call" else None
+            if found is not None:
+                function = _outline(module, found, functions, next(names))
+                functions[function.name.value] = function
+
+
+def _outline(module: ir.Module, found: Attention, functions: Functions, name: str) -> func.FuncOp:
+    inside = {found.scores.results[0], found.rows.results[0]}
+    calls = (found.scores, found.rows, found.context)
+    inputs = list(dict.fromkeys(v for call in calls for v in call.operands if root(v) not in inside))
+    result = found.context.results[0]
+    row, element = dims_of(found.scores.results[0])[-1:], element_type_of(result)
+    with found.context.location:
+        with ir.InsertionPoint(module.body):
+            type_ = ir.FunctionType.get([v.type for v in inputs], [result.type, tensor_type(row, element)])
+            function = func.FuncOp(name, type_, visibility="private")
+        function.attributes["disc.kind"] = ir.StringAttr.get("attention")
+        block = function.add_entry_block()
+        values = dict(zip(inputs, block.arguments, strict=True))
+        with ir.InsertionPoint(block):
+            for call in calls:
+                operands = [values[v] if v in values else view(values[root(v)], dims_of(v)) for v in call.operands]
+                values[call.results[0]] = func.CallOp(functions[_callee(call)], operands).results[0]
+            func.ReturnOp([values[result], _zeros(row, element)])
+        with ir.InsertionPoint(found.context):
+            new = func.CallOp(function, inputs)
+    result.replace_all_uses_with(new.results[0])
+    for call in reversed(calls):
+        _erase(call)
+    return function
+
+
+def _zeros(dims: Dims, element: ir.Type) -> ir.Value:
+    scalar = ir.RankedTensorType.get([], element)
+    number = ir.DenseElementsAttr.get_splat(scalar, ir.FloatAttr.get(element, 0.0))
+    zero = ir.Operation.create("stablehlo.constant", results=[scalar], attributes={"value": number})
+    return broadcast(zero.results[0], dims, [])
+
+
+def _erase(op: ir.Operation) -> None:
+    """Erase an op and the reshapes of its results that nobody reads."""
+    for result in op.results:
+        for use in list(result.uses):
+            _erase(use.owner.operation)
+    op.erase()
