@@ -3,7 +3,8 @@
 
 The convolution is in canonical form (see `transforms/expand/convolution.py`). Every step of the innermost loop reads
 one vector of weights for each register of the block and one input element for each pixel of the tile: an implicit
-product of [pixels, window * features] by [window * features, output features], of which no operand is copied.
+product of [pixels, window * features] by [window * features, output features], of which no operand is copied. Where
+each feature has a window of its own (depthwise), vectors of features of the input take the elements' place.
 Register blocking after Goto and van de Geijn (2008), as Georganas et al. (2018) have it for convolutions.
 """
 
@@ -17,7 +18,7 @@ from shlo_disc.lowering.index_rules import nest
 from shlo_disc.lowering.index_rules.folds import accumulator_of, multiply_add, zero_of
 from shlo_disc.lowering_cpu.kernel import Frame, for_range
 from shlo_disc.mlir import arith, ir, memref, scf, vector
-from shlo_disc.shape_dialect.convolution import Convolution, convolution_of
+from shlo_disc.shape_dialect.convolution import Convolution, convolution_of, is_depthwise
 from shlo_disc.shape_dialect.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.types import DYNAMIC, Dims, dims_of, product
 
@@ -67,7 +68,9 @@ class ConvolutionKernel:
         self.element = element_of(self.op.operands[0].type)
         self.target = element_of(self.op.results[0].type)
         self.accumulator = accumulator_of(self.element, self.target)
-        self.features = self.rhs[-1] // self.conv.feature_groups
+        self.is_depthwise = is_depthwise(self.op)
+        self.groups = 1 if self.is_depthwise else self.conv.feature_groups
+        self.features = self.rhs[-1] // self.groups
         lanes = max(1, frame.options.vector_bits // max(8, self.accumulator.width))
         self.tile = choose_tile(self.features.constant, lanes, frame.options.vector_bits)
         inputs = dict(zip(frame.inputs, frame.input_buffers, strict=True))
@@ -80,7 +83,7 @@ class ConvolutionKernel:
     @property
     def items(self) -> Expr:
         """How many tiles there are."""
-        return self.tiles * self.blocks * self.conv.feature_groups
+        return self.tiles * self.blocks * self.groups
 
     @property
     def cost(self) -> int:
@@ -98,7 +101,7 @@ class ConvolutionKernel:
         left = arith.subi(size_of(self.features), first)
         column = arith.addi(arith.muli(group, size_of(self.features)), first)
         pixel = arith.muli(number, self._index(self.tile.pixels))
-        channel = arith.muli(group, size_of(self.rhs[-2]))
+        channel = column if self.is_depthwise else arith.muli(group, size_of(self.rhs[-2]))
         places = [arith.addi(p, channel) for p in self._places(pixel)]
 
         def version(masks: list[ir.Value] | None) -> None:
@@ -199,26 +202,37 @@ class ConvolutionKernel:
                 tap = arith.addi(arith.muli(tap, extent), index)
             weight = arith.addi(arith.muli(tap, row), column)
             offset = self._offset(indices, moves)
-            factors = [self._weights(weight, number, masks) for number in range(tile.vectors)]
+            factors = self._vectors(self.weights, weight, masks)
             result: list[ir.Value] = []
             for number, place in enumerate(places):
-                value = self._wide(from_memory(memref.load(self.input, [arith.addi(place, offset)]), self.element))
-                value = vector.broadcast(zero.type, value)
+                values = self._values(arith.addi(place, offset), masks)
                 own = sums[number * tile.vectors : (number + 1) * tile.vectors]
-                result += [multiply_add(value, f, s, self.accumulator) for f, s in zip(factors, own, strict=True)]
+                terms = zip(values, factors, own, strict=True)
+                result += [multiply_add(v, f, s, self.accumulator) for v, f, s in terms]
             return result
 
         elements = self.frame.elements(1)
         return nest(elements, extents, [zero] * (tile.pixels * tile.vectors), body)
 
-    def _weights(self, offset: ir.Value, number: int, masks: list[ir.Value] | None) -> ir.Value:
-        place = arith.addi(offset, self._index(number * self.tile.lanes))
+    def _values(self, offset: ir.Value, masks: list[ir.Value] | None) -> list[ir.Value]:
+        """What the weights of a block are multiplied by: one element, or one for each feature."""
+        if self.is_depthwise:
+            return self._vectors(self.input, offset, masks)
+        value = self._wide(from_memory(memref.load(self.input, [offset]), self.element))
+        return [vector.broadcast(self._vector(self.accumulator.register()), value)] * self.tile.vectors
+
+    def _vectors(self, source: ir.Value, offset: ir.Value, masks: list[ir.Value] | None) -> list[ir.Value]:
+        """A block of neighbouring elements."""
         type_ = self._vector(self.element.memory())
-        if masks is None:
-            raw = vector.load(type_, self.weights, [place])
-        else:
-            raw = vector.maskedload(type_, self.weights, [place], masks[number], splat_constant(type_))
-        return self._wide(from_memory(raw, self.element))
+        result: list[ir.Value] = []
+        for number in range(self.tile.vectors):
+            place = arith.addi(offset, self._index(number * self.tile.lanes))
+            if masks is None:
+                raw = vector.load(type_, source, [place])
+            else:
+                raw = vector.maskedload(type_, source, [place], masks[number], splat_constant(type_))
+            result.append(self._wide(from_memory(raw, self.element)))
+        return result
 
     def _wide(self, value: ir.Value) -> ir.Value:
         """A factor as what sums are held in."""

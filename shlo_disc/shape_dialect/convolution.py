@@ -82,6 +82,13 @@ def convolution_of(op: ir.OpView) -> Convolution:
     )
 
 
+def is_depthwise(op: ir.OpView) -> bool:
+    """Each feature of the input has one window, of which one feature of the result comes."""
+    conv = convolution_of(op)
+    kernel = dims_of(op.operands[1])
+    return conv.feature_groups == kernel[conv.kernel[-1]].constant and kernel[conv.kernel[-2]].constant == 1
+
+
 def static_padding(op: ir.OpView) -> Dims:
     """The padding attribute of a `convolution`, row-major."""
     rank = len(dims_of(op.operands[0])) - 2

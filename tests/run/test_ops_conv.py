@@ -201,6 +201,20 @@ def test_results_without_elements() -> None:
     assert_same(call(2, 5, 2, 4), np.full((2, 3, 4), 6, np.float32))
 
 
+@pytest.mark.parametrize("channels", (7, 8, 16, 33, 70))
+def test_a_window_for_each_feature(channels: int) -> None:
+    function = convolve((1, 2), ((1, 1), (0, 3)), feature_group_count=channels)
+    specs = [(f"b, h, w, {channels}", "float32"), (f"3, 4, 1, {channels}", "float32")]
+    executable = check(function, specs, IMAGES[::2], ulps=8, scaled=True)
+    assert any(kind == "convolution" for _, kind in executable.kernels) == (channels >= 8)
+
+
+@pytest.mark.parametrize("dtype", ("bfloat16", "float64", "int8"))
+def test_windows_for_each_feature_of_dtypes(dtype: str) -> None:
+    function = convolve((1, 1), "SAME", feature_group_count=19)
+    check(function, [("b, h, w, 19", dtype), ("3, 3, 1, 19", dtype)], IMAGES[::3], inputs=small_integers)
+
+
 def test_weights_that_are_all_the_same() -> None:
     weights = np.full((3, 2, 8, 17), 0.5, np.float32)
     check(lambda x: convolve((1, 1), "SAME")(x, weights), [("b, h, w, 8", "float32")], IMAGES, ulps=8, scaled=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.convolution import convolution_of
+from shlo_disc.shape_dialect.convolution import convolution_of, is_depthwise
 from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.types import Dims, dims_of
@@ -50,12 +50,17 @@ def is_splat(value: ir.Value) -> bool:
 FEWEST_FEATURES = 4
 """Output features of a group below which its pixels are better spread over the lanes of a loop kernel."""
 
+FEWEST_WINDOWS = 8
+"""The same where each feature has a window of its own, and the features are spread over the lanes."""
+
 
 def is_direct_convolution(op: ir.Operation) -> bool:
     """A canonical convolution that is worth a kernel of its own."""
     if op.name != "stablehlo.convolution" or any(is_splat(v) for v in op.operands):
         return False
     groups = convolution_of(op.opview).feature_groups
+    if is_depthwise(op.opview):
+        return groups >= FEWEST_WINDOWS
     features = dims_of(op.operands[1])[-1].constant
     return groups == 1 or features is None or features >= FEWEST_FEATURES * groups
 
