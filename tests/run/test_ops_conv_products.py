@@ -19,8 +19,8 @@ import shlo_disc
 from tests.run.op_check import Sizes, assert_same, check, compile_function, random_array, run_xla, small_integers
 
 NHWC = ("NHWC", "HWIO", "NHWC")
-FEW: list[Sizes] = [{"b": 1, "h": 1, "w": 1}, {"b": 1, "h": 2, "w": 3}, {"b": 3, "h": 4, "w": 7}]
-"""Fewer than 24 patches of 2 x 2 results: all windows are multiplied."""
+FEW: list[Sizes] = [{"b": 1, "h": 1, "w": 1}, {"b": 1, "h": 2, "w": 3}, {"b": 1, "h": 4, "w": 5}]
+"""Too few patches of 2 x 2 results: all windows are multiplied."""
 MANY: list[Sizes] = [{"b": 1, "h": 6, "w": 15}, {"b": 2, "h": 9, "w": 11}, {"b": 1, "h": 29, "w": 14}]
 """Enough patches, some of them at an edge that cuts them."""
 WASTEFUL: Sizes = {"b": 30, "h": 1, "w": 2}

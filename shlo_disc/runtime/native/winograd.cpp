@@ -14,7 +14,7 @@ namespace {
 using namespace gemm;
 
 constexpr int64_t kMostPatches = 56;          // of a block: as many as a panel's sums take of a core's L2
-constexpr int64_t kFewestPatches = 24;        // with fewer, reading the weights, 16 for 9, takes longer than using them
+constexpr double kReadCost = 22;              // of a weight from memory, against its use for one row
 constexpr int64_t kFewestChannels = 16;       // with fewer, transforming them takes longer than it saves
 constexpr double kTransformCost = 1.15;       // of a position of a patch, against one of a window
 constexpr int64_t kItemsPerThread = 4;        // enough to even out a thread that loses its processor
@@ -243,8 +243,8 @@ bool prefers_winograd(const DiscConvolution &convolution) {
     return false;
   int64_t high = divide_up(convolution.result_height, 2), wide = divide_up(convolution.result_width, 2);
   int64_t patches = convolution.images * high * wide;
-  return patches >= kFewestPatches && kTransformCost * static_cast<double>(patches * kPositions) <
-                                          static_cast<double>(dot.m * kWindow);
+  double whole = kWindow * (static_cast<double>(dot.m) + kReadCost);
+  return kPositions * (kTransformCost * static_cast<double>(patches) + kReadCost) < whole;
 }
 
 void run_winograd(ThreadPool &pool, const DiscConvolution &convolution) {
