@@ -2,6 +2,7 @@
 #include "attention.h"
 
 #include "aligned.h"
+#include "blas.h"
 #include "gemm_blocks.h"
 
 #include <algorithm>
@@ -21,6 +22,7 @@ constexpr int64_t kHeldBytes = 2 << 20;        // packed key or value of one ent
 constexpr int64_t kTilesInPlace = 4;           // below as many, a matrix is read where it lies
 constexpr int64_t kWorkToShare = 1 << 17;      // multiply-adds that pay for handing a range to another thread
 constexpr int64_t kItemsPerThread = 4;         // enough to even out a thread that loses its processor
+constexpr int64_t kFewRows = 3;                // for which packing the key would cost more than the product
 constexpr int64_t kMostRowWords = 256;
 constexpr size_t kAlignment = 64;
 
@@ -60,6 +62,7 @@ private:
   Block block_of(int64_t item) const;
   int64_t offset(int64_t entry, const int64_t *strides) const;
   void multiply_keys(const Block &block, Room &room) const;
+  void multiply_key_rows(const Block &block, const Room &room) const;
   const T *key_panel(const Block &block, int64_t panel, Room &room, int64_t &step) const;
   void run_rows(T *scores, int64_t first, int64_t count) const;
   void multiply_values(const Block &block, Room &room) const;
@@ -72,6 +75,7 @@ private:
   int64_t columns_, entries_ = 1, panels_, value_panels_;
   int64_t tiles_ = 1, blocks_ = 1, block_rows_ = 1, tile_rows_ = 1;
   bool reads_key_, reads_value_; // where they lie
+  bool reads_key_rows_;          // one by one, by BLAS
   bool holds_key_, holds_value_;
   bool direct_; // tiles of the result are written where they belong
 };
@@ -87,6 +91,8 @@ Attention<T>::Attention(const DiscAttention &problem, int threads)
   auto bytes = static_cast<double>(sizeof(T));
   reads_key_ = few && p_.key_n == 1;
   reads_value_ = p_.value_w == 1 && p_.w % columns_ == 0 && few;
+  reads_key_rows_ = p_.m <= kFewRows && p_.key_d == 1 && p_.key_n >= p_.d && p_.n > 0 && Blas::instance().gemv<T>() &&
+                    std::max({p_.n, p_.d, p_.key_n, p_.query_d}) < INT32_MAX && p_.d > 0 && p_.query_d > 0;
   holds_key_ = static_cast<double>(panels_ * columns_) * static_cast<double>(p_.d) * bytes <= kHeldBytes;
   holds_value_ = static_cast<double>(value_panels_ * columns_) * static_cast<double>(p_.n) * bytes <= kHeldBytes;
   direct_ = p_.result_w == 1 && p_.w % columns_ == 0;
@@ -129,6 +135,7 @@ template <typename T> void Attention<T>::run(ThreadPool &pool) const {
   double work = static_cast<double>(block_rows_) * static_cast<double>(p_.n) * static_cast<double>(p_.d + p_.w);
   auto each = std::max<int64_t>(1, static_cast<int64_t>(std::min(work, 1e15)));
   auto body = [](void *self, int64_t begin, int64_t end) { static_cast<const Attention *>(self)->run_items(begin, end); };
+  Blas::SingleThreaded guard;
   pool.run(body, const_cast<Attention *>(this), items, std::max<int64_t>(1, kWorkToShare / each));
 }
 
@@ -142,7 +149,10 @@ template <typename T> void Attention<T>::run_items(int64_t begin, int64_t end) c
       run_without_memory(block);
       continue;
     }
-    multiply_keys(block, room);
+    if (reads_key_rows_)
+      multiply_key_rows(block, room);
+    else
+      multiply_keys(block, room);
     run_rows(room.scores, block.number, block.rows);
     multiply_values(block, room);
   }
@@ -194,6 +204,21 @@ template <typename T> void Attention<T>::multiply_keys(const Block &block, Room 
   }
   if (holds_key_ && !reads_key_)
     room.held_key = block.key;
+}
+
+/// Each score is a product of two vectors.
+template <typename T> void Attention<T>::multiply_key_rows(const Block &block, const Room &room) const {
+  char transpose = 'T';
+  int depth = static_cast<int>(p_.d), count = static_cast<int>(p_.n), leading = static_cast<int>(p_.key_n);
+  int query_step = static_cast<int>(p_.query_d), step = 1;
+  T one = 1, beta = 0;
+  for (int64_t row = 0; row < block.rows; ++row) {
+    T *scores = room.scores + row * p_.n;
+    std::fill(scores, scores + p_.n, T{0}); // some versions scale what is there, which keeps a NaN
+    Blas::instance().gemv<T>()(&transpose, &depth, &count, &one, const_cast<T *>(block.key), &leading,
+                               const_cast<T *>(block.query + (block.first_row + row) * p_.query_m), &query_step, &beta,
+                               scores, &step);
+  }
 }
 
 template <typename T>
