@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Recurrence kernels: a whole loop over independent rows, each thread with rows of its own from start to end.
+"""Recurrence kernels: whole loops over independent rows, each thread with rows of its own from start to end.
 
 The states of a thread's rows, and what an iteration keeps in between, stay in its first-level cache, the weights in the
 second; no thread waits for another one. A work item is a block of rows; a range of items is cut into chunks of as many
-rows as there is scratch memory for.
+rows as there is scratch memory for. Where a kernel has several loops, the items of each follow those of the one before.
 """
 
 from __future__ import annotations
@@ -46,13 +46,19 @@ class Scratch:
 
 def build_recurrence(frame: Frame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of work items and the cost of one."""
-    found = next(filter(None, map(find_recurrence, frame.fusion.entry_block.operations)), None)
-    if found is None:
+    loops = [loop for op in frame.fusion.entry_block.operations if (loop := find_recurrence(op)) is not None]
+    if not loops:
         raise CompilerError("lower: a fusion of kind recurrence holds no loop over independent rows")
-    block = Expr.maximum(1, Expr.minimum(ceildiv(found.rows, 2), HEIGHT * ceildiv(found.rows, HEIGHT * PIECES)))
-    RecurrenceKernel(frame, found).emit(block)
-    trip = Expr.const(UNKNOWN_TRIP) if found.trip is None else found.trip
-    return ceildiv(found.rows, block), block * trip * _row_cost(found)
+    total, cost = Expr.const(0), Expr.const(1)
+    for found in loops:
+        half = ceildiv(found.rows * len(loops), 2)
+        most = Expr.minimum(found.rows, HEIGHT * ceildiv(found.rows, HEIGHT * PIECES))
+        block = Expr.maximum(1, Expr.minimum(half, most))
+        RecurrenceKernel(frame, found).emit(block, total)
+        total = total + ceildiv(found.rows, block)
+        trip = Expr.const(UNKNOWN_TRIP) if found.trip is None else found.trip
+        cost = Expr.maximum(cost, block * trip * _row_cost(found))
+    return total, cost
 
 
 def _row_cost(found: Recurrence) -> int:
@@ -75,6 +81,7 @@ class RecurrenceKernel:
         self.buffers = {
             i: buffer
             for output, buffer in zip(frame.outputs, frame.output_buffers, strict=True)
+            if output in results
             for i in (results.index(output),)
         }
         self.dot = RowBlockDot(frame, self.elements)
@@ -94,12 +101,13 @@ class RecurrenceKernel:
 
         return lanes if padded(lanes) < padded(options.unroll * lanes) else options.unroll * lanes
 
-    def emit(self, block: Expr) -> None:
-        """The kernel: chunks of rows, one after the other."""
+    def emit(self, block: Expr, before: Expr) -> None:
+        """The kernel: chunks of rows, one after the other. `before` is the number of the first item."""
         size = self.frame.size_of(block)
         rows = self.frame.size_of(self.found.rows)
-        begin = arith.muli(self.frame.begin, size)
-        end = arith.minui(arith.muli(self.frame.end, size), rows)
+        zero = index_constant(0)
+        items = [arith.subi(i, self.frame.size_of(before)) for i in (self.frame.begin, self.frame.end)]
+        begin, end = (arith.minui(arith.muli(arith.maxsi(i, zero), size), rows) for i in items)
         count = self._allocate()
 
         def chunk(first: ir.Value) -> None:

@@ -63,6 +63,43 @@ def test_a_gru_at_many_batches(d: int, dtype: str) -> None:
     assert kinds(executable) == ["recurrence"]
 
 
+def backwards(x: jax.Array, w: jax.Array) -> Any:
+    last, states = gru(x[::-1], w)
+    return last, states[::-1]
+
+
+@pytest.mark.parametrize("d", (5, 36))
+def test_two_ways_side_by_side(d: int) -> None:
+    """Neither needs the other: one kernel."""
+
+    def both(x: jax.Array, w: jax.Array, v: jax.Array) -> Any:
+        return gru(x, w), backwards(x * 2, v)
+
+    specs = [(f"t, b, {3 * d}", F), (f"{d}, {3 * d}", F), (f"{d}, {3 * d}", F)]
+    executable = check_rows(both, specs, 1, lengths=(1, 4), ulps=20 * d)
+    assert kinds(executable).count("recurrence") == 1
+
+
+def test_three_loops_of_different_rows_and_widths() -> None:
+    def three(x: jax.Array, y: jax.Array, w: jax.Array, v: jax.Array) -> Any:
+        return gru(x, w), gru(y, v), backwards(x, w)[0]
+
+    specs = [("t, b, 15", F), ("s, c + 1, 24", F), ("5, 15", F), ("8, 24", F)]
+    sizes = [{"t": t, "b": b, "s": s, "c": c} for t, b, s, c in [(1, 1, 3, 60), (4, 13, 2, 1), (3, 50, 7, 2)]]
+    executable = check(three, specs, sizes, ulps=200, floor=1)
+    assert kinds(executable).count("recurrence") == 1
+
+
+def test_a_loop_over_what_another_one_returns() -> None:
+    def stacked(x: jax.Array, w: jax.Array, v: jax.Array) -> Any:
+        states = gru(x, w)[1]
+        return gru(jnp.tanh(states @ v), w)[0]
+
+    specs = [("t, b, 12", F), ("4, 12", F), ("4, 12", F)]
+    executable = check(stacked, specs, [{"t": 3, "b": b} for b in (1, 7, 31)], ulps=200, floor=1)
+    assert kinds(executable).count("recurrence") == 2
+
+
 def test_a_static_batch_and_length() -> None:
     for b in (1, 7):
         check(gru, [(f"3, {b}, 12", F), ("4, 12", F)], [{}], ulps=100, floor=1, static=0)

@@ -8,6 +8,7 @@ from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.transforms.fusion.attention import outline_attentions
 from shlo_disc.transforms.fusion.grouping import group
 from shlo_disc.transforms.fusion.outline import Outliner
+from shlo_disc.transforms.fusion.side_by_side import merge_recurrences
 from shlo_disc.transforms.regions import close_regions
 
 CLEAN = "builtin.module(func.func(cse))"
@@ -19,6 +20,7 @@ def fuse(module: ir.Module) -> None:
     Outliner(module, block, group(block)).run()
     passmanager.PassManager.parse(CLEAN).run(module.operation)
     outline_attentions(module)
+    merge_recurrences(module)
     for function in module.body.operations:
         if isinstance(function, func.FuncOp):
             close_regions(function.entry_block)
