@@ -10,21 +10,30 @@ from typing import Any
 import numpy as np
 
 ToJax = Callable[[np.ndarray], Any]
+Collect = Callable[[], None]
 
 
 @functools.cache
-def jax_converter() -> ToJax:
+def jax_converter() -> tuple[ToJax, Collect | None]:
     """Turns NumPy arrays into jax.Arrays on the CPU that share the memory, uncommitted like the results of jax.jit.
 
-    The fastest way that works in the installed JAX: `batched_device_put` is not part of its public interface.
+    The fastest way that works in the installed JAX: `batched_device_put` is not part of its public interface. A
+    jax.Array that is dropped does not drop the NumPy array at once: JAX collects them, and does so when the second
+    function is called, if there is one.
     """
     try:
         convert = _by_device_put()
         if np.asarray(convert(np.zeros(2, np.float32))).tolist() == [0.0, 0.0]:
-            return convert
+            return convert, _collector()
     except (ImportError, AttributeError, TypeError):
         pass
-    return _by_dlpack
+    return _by_dlpack, None
+
+
+def _collector() -> Collect | None:
+    from jaxlib import _jax  # type: ignore[attr-defined,unused-ignore]
+
+    return getattr(_jax, "collect_garbage", None)
 
 
 def _by_device_put() -> ToJax:

@@ -180,8 +180,18 @@ nb::object Executable::call(const nb::tuple &args, const nb::dict &kwargs, Outpu
   return run(arguments, output, repeats_.forms(program(), leaves, constant_forms_, pack_argument));
 }
 
+/// Results that the caller has dropped give their memory to this call, not to the one after it.
+void Executable::collect_dropped_results() const {
+  if (collect_jax_.is_valid() && !collect_jax_.is_none())
+    collect_jax_();
+}
+
 nb::object Executable::run(Arguments &arguments, Output output, const PackedForms &packed) {
   std::shared_ptr<const Plan> plan = code_->planners.front()->plan(arguments.dims());
+  if (output == Output::automatic)
+    output = arguments.any_jax() ? Output::jax : Output::numpy;
+  if (output == Output::jax)
+    collect_dropped_results();
   std::vector<Result> results(program().results.size());
   std::vector<void *> buffers(program().arguments.size() + results.size());
   allocate_results(0, *plan, results, buffers);
@@ -197,8 +207,6 @@ nb::object Executable::run(Arguments &arguments, Output output, const PackedForm
     Block arena(device_->allocator, plan->arena_bytes, BlockKind::arena);
     run_segment(0, buffers.data(), *plan, arena.address());
   }
-  if (output == Output::automatic)
-    output = arguments.any_jax() ? Output::jax : Output::numpy;
   return make_results(std::move(results), output);
 }
 
@@ -246,8 +254,11 @@ nb::object Executable::make_result(DType dtype, const int64_t *shape, size_t ran
   nb::object array = numpy_array(std::move(block), dtype, shape, rank);
   if (output != Output::jax)
     return array;
-  if (!to_jax_.is_valid())
-    to_jax_ = hooks_.jax_converter();
+  if (!to_jax_.is_valid()) {
+    nb::tuple both = nb::cast<nb::tuple>(hooks_.jax_converter());
+    collect_jax_ = both[1];
+    to_jax_ = both[0];
+  }
   return to_jax_(array);
 }
 

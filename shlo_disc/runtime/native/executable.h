@@ -42,7 +42,7 @@ enum class Output { automatic, numpy, jax, buffer };
 /// Python objects that calls need; set once by the Python face.
 struct ExecutableHooks {
   nb::object explain_structure; // (args, kwargs) -> message
-  nb::object jax_converter;     // () -> (ndarray -> jax.Array); called once, when the first such result is wanted
+  nb::object jax_converter;     // () -> (ndarray -> jax.Array, collect or None); called once, for the first such result
 };
 
 /// Where the sizes of all results are. The parts keep them alive.
@@ -101,6 +101,7 @@ private:
   };
 
   void hold_constants(nb::object constants);
+  void collect_dropped_results() const;
   std::shared_ptr<Block> pack(const PackSpec &spec, const void *source) const;
   std::vector<PyObject *> flatten(const nb::tuple &args, const nb::dict &kwargs, std::vector<nb::object> &owners);
   void allocate_results(size_t segment, const Plan &plan, std::vector<Result> &results,
@@ -124,7 +125,7 @@ private:
   std::shared_ptr<Tree> in_tree_;
   std::shared_ptr<Tree> out_tree_;
   ExecutableHooks hooks_;
-  nb::object to_jax_; // what the hook returned
+  nb::object to_jax_, collect_jax_; // what the hook returned
 };
 
 void bind_executable(nb::module_ &module);

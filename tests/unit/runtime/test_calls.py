@@ -103,6 +103,22 @@ def test_jax_arrays_are_not_copied(client: Client) -> None:
     assert not np_view.flags.writeable
 
 
+def test_dropped_jax_arrays_give_their_memory_to_the_next_call() -> None:
+    client = Client(threads=1)
+    executable = client.load(matrix("f32"))
+    x = jnp.ones((512, 512))
+    executable(x)
+    for _ in range(5):
+        result = executable(x)
+        del result
+    kept = executable(x)
+    stats = client.devices()[0].memory_stats()
+    assert stats["peak_bytes"] < 2 * x.nbytes, "one result at a time"
+    other = executable(x + 1)
+    assert (np.asarray(kept) == 1).all()
+    assert (np.asarray(other) == 2).all()
+
+
 def test_deleted_jax_array_is_an_error(client: Client) -> None:
     executable = client.load(matrix("f32"))
     executable(jnp.zeros((1, 1)))
