@@ -131,6 +131,20 @@ def test_deep_windows_along_a_line(dtype: str) -> None:
             assert_same(executable(weights, x), run_xla(function, [weights, x]), ulps=8, scale=scale)
 
 
+def test_no_features_to_sum_over() -> None:
+    text = """func.func @main(%x: tensor<?x?x?x?xf32>, %w: tensor<3x3x?x?xf32>) -> tensor<?x?x?x?xf32> {
+      %r = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {}
+        {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+        : (tensor<?x?x?x?xf32>, tensor<3x3x?x?xf32>) -> tensor<?x?x?x?xf32>
+      return %r : tensor<?x?x?x?xf32> }"""
+    executable = shlo_disc.compile(text)
+    assert ("gemm_f32", "convolution") in executable.kernels
+    for inputs, outputs in ((0, 17), (0, 0), (5, 0), (1, 3)):
+        x, w = np.ones((2, 20, 21, inputs), np.float32), np.ones((3, 3, inputs, outputs), np.float32)
+        assert_same(executable(x, w), np.full((2, 18, 19, outputs), 9 * inputs, np.float32))
+    assert executable(np.ones((0, 20, 2, 16), np.float32), np.ones((3, 3, 16, 16), np.float32)).shape == (0, 18, 0, 16)
+
+
 def test_results_without_elements() -> None:
     weights = random_array((3, 3, 256, 32), "float32")
     executable = shlo_disc.compile(

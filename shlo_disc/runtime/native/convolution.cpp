@@ -24,7 +24,7 @@ public:
   }
 
   void pack(int64_t row, int64_t rows, int64_t k0, int64_t depth, T *target) const override {
-    for (int64_t r = 0; r < rows; ++r)
+    for (int64_t r = 0; r < rows && depth > 0; ++r)
       pack_row(place_of(row + r), k0, depth, rows * kDepth, target + r * kDepth);
   }
 
