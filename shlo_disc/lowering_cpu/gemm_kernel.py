@@ -25,6 +25,9 @@ DEPTH = 64
 FEWEST_CHAINS = 8
 """Independent sums needed to hide the latency of a multiply-add on two units."""
 
+ROWS_AHEAD = 32
+"""How far ahead rows of B are fetched: packed ones are a page of memory away, where processors stop fetching ahead."""
+
 _BITS = {"f32": 32, "f64": 64}
 
 
@@ -103,6 +106,7 @@ class _Kernel:
         self.vector = f"vector<{tile.lanes}x{tile.element}>"
         self.alignment = f"{{alignment = {_BITS[tile.element] // 8} : i64}}"
         self.sum_types = [self.vector] * (self.registers * self.chains)
+        self.fetches = 2 * rows > tile.rows  # with fewer rows, B comes as fast without
         self.lines: list[str] = []
         self.count = 0
 
@@ -125,6 +129,11 @@ class _Kernel:
 
     def _load(self, pointer: str) -> str:
         return self._op(f"llvm.load {pointer} {self.alignment} : !llvm.ptr -> {self.vector}")
+
+    def _fetch(self, pointer: str) -> None:
+        """Brings a cache line to the caches; it may lie outside of B."""
+        attributes = "rw = 0 : i32, hint = 3 : i32, cache = 1 : i32"
+        self.lines.append(f'  "llvm.intr.prefetch"({pointer}) <{{{attributes}}}> : (!llvm.ptr) -> ()')
 
     def _repeated(self, pointer: str) -> str:
         """One element in every lane."""
@@ -154,6 +163,8 @@ class _Kernel:
         """All blocks."""
         self.zero, self.depth = self._constant(0), self._constant(DEPTH)
         none = self._op(f"llvm.mlir.constant(dense<0.0> : {self.vector}) : {self.vector}")
+        if self.fetches:
+            self.ahead = self._op(f"llvm.mul %b_step, {self._constant(ROWS_AHEAD)} : i64")
         places = self._places()
         adds = self._op(f'llvm.icmp "ne" %accumulate, {self.zero} : i64')
         start: list[str] = ["%a", "%b", "%k"]
@@ -221,6 +232,10 @@ class _Kernel:
 
     def _step(self, a: str, b: str, sums: list[str]) -> list[str]:
         """One element of each row of A times one row of B."""
+        if self.fetches:
+            first = self._element(b, self.ahead)
+            self._fetch(first)
+            self._fetch(self._element(first, self.tile.lanes))
         columns = [self._load(b), self._load(self._element(b, self.tile.lanes))]
         result: list[str] = []
         for row in range(self.rows):

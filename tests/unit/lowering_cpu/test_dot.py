@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from shlo_disc.lowering_cpu.dot import Axis, MatrixProduct
+from shlo_disc.lowering_cpu.gemm_kernel import micro_kernels, tile_of
 from shlo_disc.shape_dialect.expr import Expr
 
 
@@ -42,3 +43,11 @@ def test_columns_become_rows() -> None:
     assert not COLUMNS.transposed().writes_columns
     one_column = MatrixProduct("f32", 0, 1, (), axis(4, 1, 0, 1), axis(1, 0, 1, 1), axis(3, 4, 1, 0))
     assert not one_column.writes_columns
+
+
+@pytest.mark.parametrize("vector_bits", (256, 512))
+def test_tiles_of_many_rows_fetch_ahead(vector_bits: int) -> None:
+    """Two lines of B for each of its rows; tiles of few rows wait for memory anyway."""
+    tile = tile_of("f32", vector_bits)
+    counts = [text.count("prefetch") for _, text in micro_kernels(tile)[:-1]]
+    assert counts == [0] * (tile.rows // 2) + [2] * (tile.rows - tile.rows // 2)
