@@ -49,7 +49,7 @@ from shlo_disc.lowering_cpu.loop_kernel import build_loop
 from shlo_disc.lowering_cpu.nonzero_kernel import build_nonzero
 from shlo_disc.lowering_cpu.packs import Packs
 from shlo_disc.lowering_cpu.recurrence_kernel import build_recurrence
-from shlo_disc.lowering_cpu.row_kernel import build_rows
+from shlo_disc.lowering_cpu.row_kernel import BOUND, build_rows
 from shlo_disc.lowering_cpu.scan_kernel import build_scan
 from shlo_disc.lowering_cpu.scatter_kernel import CLEARED, build_scatter, starts_from_zeros
 from shlo_disc.lowering_cpu.segments import LoweredSegment, lowered_segments, read_sizes
@@ -255,11 +255,13 @@ class Lowering:
     def _attention(self, fusion: func.FuncOp, inputs: Sequence[Place], outputs: Sequence[Place]) -> AttentionCall:
         problem = attention_problem(fusion, self.functions)
         kernel, meaning = self.kernels.kernel_for(problem.rows)
-        sizes = tuple(s.substitute(meaning) if meaning else s for s in kernel.sizes)
+        sizes = (None if s == BOUND else s.substitute(meaning) for s in kernel.sizes)
         self.launches.append((f"attention_{kernel.name}", "attention"))
         buffers = (inputs[problem.query], inputs[problem.key], inputs[problem.value], *outputs)
         of_rows = (*(None if i is None else inputs[i] for i in problem.rows_operands), None)
-        return AttentionCall(problem.words, buffers, self._tile(problem.element), kernel.name, of_rows, sizes)
+        return AttentionCall(
+            problem.words, buffers, self._tile(problem.element), kernel.name, of_rows, tuple(sizes), problem.causal
+        )
 
     def append_micro_kernels(self, tile: Tile) -> str:
         """Add the functions that compute tiles of products; returns the declaration of the one to call."""

@@ -15,6 +15,7 @@ from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import dims_of
 from shlo_disc.transforms.fusion.attention import MOST_ROW_AXES, Attention, Functions
+from shlo_disc.transforms.fusion.causal import CAUSAL
 
 _ONE, _ZERO = Expr.const(1), Expr.const(0)
 
@@ -24,7 +25,7 @@ class AttentionProblem:
     """One call of the runtime's `attention`.
 
     `words` are the fields of `DiscAttention` up to its pointers; `query`, `key` and `value` are operand numbers of the
-    fusion, and so are `rows_operands` of the row kernel's operands, None for the scores.
+    fusion, and so are `rows_operands` of the row kernel's operands, None for the scores. `causal` are the last words.
     """
 
     element: str
@@ -34,6 +35,7 @@ class AttentionProblem:
     value: int
     rows: func.FuncOp
     rows_operands: tuple[int | None, ...]
+    causal: tuple[int, int]
 
 
 def attention_problem(fusion: func.FuncOp, functions: Functions) -> AttentionProblem:
@@ -48,14 +50,19 @@ def attention_problem(fusion: func.FuncOp, functions: Functions) -> AttentionPro
     value = found.operand(found.context, found.second, 1 - found.weights)
     element = element_of(query.type).name
     others = [None if i == found.argument else arguments.index(v) for i, v in enumerate(found.rows.operands)]
-    callee = ir.FlatSymbolRefAttr(found.rows.attributes["callee"]).value
-    words = (Expr.const(ELEMENTS.index(element)), *_layout(found, query, key, value))
+    rows = functions[ir.FlatSymbolRefAttr(found.rows.attributes["callee"]).value]
+    is_causal = CAUSAL in rows.attributes
+    offset, magnitude = ir.DenseI64ArrayAttr(rows.attributes[CAUSAL]) if is_causal else (0, 0)
+    words = (Expr.const(ELEMENTS.index(element)), *_layout(found, query, key, value, is_causal))
     numbers = (arguments.index(query), arguments.index(key), arguments.index(value))
-    return AttentionProblem(element, words, *numbers, functions[callee], tuple(others))
+    return AttentionProblem(element, words, *numbers, rows, tuple(others), (offset, magnitude))
 
 
-def _layout(found: Attention, query: ir.Value, key: ir.Value, value: ir.Value) -> list[Expr]:
-    """The sizes and strides: batch sizes, the matrices' sizes, and strides of query, key, value and result."""
+def _layout(found: Attention, query: ir.Value, key: ir.Value, value: ir.Value, is_causal: bool) -> list[Expr]:
+    """The sizes and strides: batch sizes, the matrices' sizes, and strides of query, key, value and result.
+
+    The last row axis stays alone where a mask counts its rows.
+    """
     dims = dims_of(found.scores.results[0])
     strides = [strides_of(dims_of(v)) for v in (query, key, value, found.context.results[0])]
     of_query, of_key, of_value, of_result = strides
@@ -67,7 +74,8 @@ def _layout(found: Attention, query: ir.Value, key: ir.Value, value: ir.Value) -
         row = (_at(of_query, axes[q]), _at(of_key, axes[k]), _at(of_value, in_value), of_result[in_result])
         if dims[i].constant != 1:
             rows.append((dims[i], *row))
-    *batch, last = _merged(rows) or [(_ONE, _ZERO, _ZERO, _ZERO, _ZERO)]
+    rows = [*_merged(rows[:-1]), rows[-1]] if is_causal else _merged(rows)
+    *batch, last = rows or [(_ONE, _ZERO, _ZERO, _ZERO, _ZERO)]
     if last[2] != _ZERO or last[3] != _ZERO:
         batch, last = [*batch, last], (_ONE, _ZERO, _ZERO, _ZERO, _ZERO)
     padding = MOST_ROW_AXES - len(batch)

@@ -75,7 +75,7 @@ class AttentionCall:
     """One call of the runtime's attention: the fields of DiscAttention before the pointers, then those.
 
     `buffers`: query, key, value, result and room for a row of scores. `rows` is the row kernel, with its buffers (None:
-    the scores) and sizes.
+    the scores) and sizes (None: how many columns count). `causal`: the offset and the magnitude of its mask.
     """
 
     words: tuple[Expr, ...]
@@ -83,7 +83,8 @@ class AttentionCall:
     tile: Tile
     rows: str
     row_buffers: tuple[Place | None, ...]
-    row_sizes: tuple[Expr, ...]
+    row_sizes: tuple[Expr | None, ...]
+    causal: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -316,10 +317,11 @@ class RunWriter:
         values = [(self.size(w), "i64") for w in call.words] + [(self.pointer(p), "!llvm.ptr") for p in call.buffers]
         values += [*self._tile(call.tile), (self._symbol(f"{call.rows}_entry"), "!llvm.ptr")]
         scores = [i for i, p in enumerate(call.row_buffers) if p is None]
-        counts = [len(call.row_buffers) + len(call.row_sizes), *scores]
-        values += [(self.constant(count), "i64") for count in counts]
+        bound = len(call.row_buffers) + call.row_sizes.index(None) if None in call.row_sizes else -1
+        numbers = [len(call.row_buffers) + len(call.row_sizes), *scores, bound, *call.causal]
+        values += [(self.constant(number), "i64") for number in numbers]
         values += [(null if p is None else self.pointer(p), "!llvm.ptr") for p in call.row_buffers]
-        return values + [(self.size(s), "i64") for s in call.row_sizes]
+        return values + [(self.constant(0) if s is None else self.size(s), "i64") for s in call.row_sizes]
 
     def _read_sizes(self, read: ReadSizes) -> None:
         source, table = self.pointer(read.source), self._buffer(self.segment.table)
@@ -460,7 +462,7 @@ def _block_words(step: Step) -> int:
         return _block_words(step.product) + len(step.words) + 4
     if isinstance(step, AttentionCall):
         rows = len(step.row_buffers) + len(step.row_sizes)
-        return len(step.words) + len(step.buffers) + rows + 7
+        return len(step.words) + len(step.buffers) + rows + 10
     if isinstance(step, LibraryCall):
         return sum(1 + len(sizes) for _, sizes in step.tensors)
     return 3

@@ -21,9 +21,13 @@ from shlo_disc.lowering_cpu.kernel import Frame, either, for_range, over_lanes, 
 from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import dims_of, product
+from shlo_disc.transforms.fusion.causal import CAUSAL
 
 ROW_BUFFER = 8192
 """Elements of a stack buffer for one row."""
+
+BOUND = Expr.symbol("columns_that_count")
+"""The size that tells a kernel how many of the first columns count, where a causal mask hides the others."""
 
 MAX_ROW_BYTES = 256 * 1024
 """All row buffers of a kernel together; a quarter of a core's L2 on the machines we know."""
@@ -97,14 +101,15 @@ class RowKernel:
         """Over the columns, vectors along the last one."""
         *outer, inner = self.analysis.columns
         size_of = self.frame.size_of
+        bounded = CAUSAL in self.frame.fusion.attributes
 
         def level(axis: int, above: Positions, values: list[ir.Value]) -> list[ir.Value]:
             if axis == len(outer):
-                divisible = self.frame.facts.divides(self.elements.width, inner)
+                divisible = not bounded and self.frame.facts.divides(self.elements.width, inner)
                 return over_lanes(
                     self.elements,
                     index_constant(0),
-                    size_of(inner),
+                    size_of(BOUND if bounded else inner),
                     divisible,
                     values,
                     lambda position, inside, mask: body((*above, position), inside, mask),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -63,22 +64,43 @@ def test_a_bias_of_its_own_for_every_score() -> None:
     assert is_one_kernel(check(attention, specs, self_sizes(1, 14, 33, 100), **NEAR))
 
 
-def test_causal_masks_that_add_or_select() -> None:
-    def added(query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
-        place = jnp.arange(query.shape[1])
-        bias = jnp.where(place[None, :] <= place[:, None], np.float32(0), np.float32(-1e9))
-        return attention(query, key, value, bias)
+def causal(query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
+    """A mask that adds -1e9 to the scores of later keys."""
+    place = jnp.arange(query.shape[1])
+    return attention(query, key, value, jnp.where(place[None, :] <= place[:, None], np.float32(0), np.float32(-1e9)))
 
-    def selected(query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
-        scores = jnp.einsum("bqhd,bkhd->bhqk", query, key) * np.float32(0.25)
-        place = jnp.arange(query.shape[1])
-        scores = jnp.where(place[None, :] <= place[:, None], scores, -jnp.inf)
-        return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, axis=-1), value)
 
+def causal_by_selection(query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
+    """A mask that puts -inf in the place of later keys' scores."""
+    scores = jnp.einsum("bqhd,bkhd->bhqk", query, key) * np.float32(0.25)
+    row, column = (jax.lax.broadcasted_iota(np.int32, scores.shape, axis) for axis in (2, 3))
+    weights = jax.nn.softmax(jnp.where(row < column, -jnp.inf, scores), axis=-1)
+    return jnp.einsum("bhqk,bkhd->bqhd", weights, value)
+
+
+@pytest.mark.parametrize("function", [causal, causal_by_selection])
+def test_causal_masks_are_part_of_the_kernel(function: Any) -> None:
+    """The lengths are such that some tiles, then also blocks, leave out hidden columns."""
     specs = [("b, s, 2, 16", "float32")] * 3
-    for f in (added, selected):
-        executable = check(f, specs, self_sizes(1, 14, 15, 33, 64, 257), **NEAR)
-        assert [k.kind for k in executable.kernels].count("attention") == 1
+    assert is_one_kernel(check(function, specs, self_sizes(1, 14, 33, 57, 64, 100, 257, 700), **NEAR))
+
+
+@pytest.mark.parametrize("function", [causal, causal_by_selection])
+@pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan, 3e38, 1e10])
+@pytest.mark.parametrize("operand", [0, 1, 2])
+def test_what_shows_through_a_causal_mask(function: Any, number: float, operand: int) -> None:
+    """Hidden columns are left out only as long as nothing in them could change a number."""
+    executable = compiled_causal(function)
+    arrays = [np.random.default_rng(i).standard_normal((1, 100, 2, 16), dtype=np.float32) for i in range(3)]
+    arrays[operand][0, 70, 1, 3] = number
+    want = np.asarray(jax.jit(function)(*arrays))
+    np.testing.assert_allclose(executable(*arrays), want, rtol=1e-4, atol=1e-5)
+
+
+@functools.cache
+def compiled_causal(function: Any) -> shlo_disc.Executable:
+    """For any length."""
+    return shlo_disc.compile(function, args=[("b, s, 2, 16", "float32")] * 3)
 
 
 def test_decoding_with_a_cache_that_grows() -> None:

@@ -6,9 +6,13 @@
 #include "gemm_blocks.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
+#include <type_traits>
 
 namespace disc {
 
@@ -38,6 +42,17 @@ char *thread_memory(size_t bytes) {
   return own->address();
 }
 
+/// The largest magnitude of `count` elements; infinity or NaN if one of them is, because their bits are the largest.
+template <typename T> T largest(const T *elements, int64_t step, int64_t count) {
+  using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  Bits found = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    Bits bits = std::bit_cast<Bits>(elements[i * step]) & std::numeric_limits<Bits>::max();
+    found = bits > found ? bits : found;
+  }
+  return std::bit_cast<T>(found);
+}
+
 template <typename T> class Attention {
 public:
   Attention(const DiscAttention &problem, int threads);
@@ -48,12 +63,14 @@ private:
   struct Room {
     T *key, *value, *query, *scores, *weights, *sums;
     const T *held_key = nullptr, *held_value = nullptr; // which matrices `key` and `value` are the packed forms of
+    T largest_key = 0; // in magnitude, of those; infinite if the value is not finite
   };
   struct Block {
     int64_t first_tile, end_tile, first_row, rows;
     const T *query, *key, *value;
     T *result;
     int64_t number; // of the first row among all entries' rows
+    bool hides; // columns behind those that count
   };
 
   void choose_tiles(int threads);
@@ -63,12 +80,19 @@ private:
   int64_t offset(int64_t entry, const int64_t *strides) const;
   void multiply_keys(const Block &block, Room &room) const;
   void multiply_key_rows(const Block &block, const Room &room) const;
+  void pack_held(const Block &block, Room &room) const;
+  bool hides_columns(const Block &block, Room &room) const;
   const T *key_panel(const Block &block, int64_t panel, Room &room, int64_t &step) const;
-  void run_rows(T *scores, int64_t first, int64_t count) const;
+  void run_tiles(const Block &block, const Room &room) const;
+  void run_rows(T *scores, int64_t first, int64_t count, int64_t columns) const;
   void multiply_values(const Block &block, Room &room) const;
   const T *value_panels(const Block &block, int64_t k0, int64_t count, Room &room) const;
   void write_sums(const Block &block, const Room &room) const;
   void run_without_memory(const Block &block) const;
+  /// The first columns that count in at least one row of a tile.
+  int64_t counted(const Block &block, int64_t tile) const {
+    return block.hides ? std::min(p_.n, row_of(tile + 1) + p_.causal_offset) : p_.n;
+  }
   int64_t row_of(int64_t tile) const { return share(p_.m, tiles_, tile); }
 
   const DiscAttention &p_;
@@ -77,7 +101,8 @@ private:
   bool reads_key_, reads_value_; // where they lie
   bool reads_key_rows_;          // one by one, by BLAS
   bool holds_key_, holds_value_;
-  bool direct_; // tiles of the result are written where they belong
+  bool bounded_; // columns that a causal mask hides may be left out
+  bool direct_;  // tiles of the result are written where they belong
 };
 
 template <typename T>
@@ -95,6 +120,7 @@ Attention<T>::Attention(const DiscAttention &problem, int threads)
                     std::max({p_.n, p_.d, p_.key_n, p_.query_d}) < INT32_MAX && p_.d > 0 && p_.query_d > 0;
   holds_key_ = static_cast<double>(panels_ * columns_) * static_cast<double>(p_.d) * bytes <= kHeldBytes;
   holds_value_ = static_cast<double>(value_panels_ * columns_) * static_cast<double>(p_.n) * bytes <= kHeldBytes;
+  bounded_ = p_.bound >= 0 && !few && holds_key_ && holds_value_ && std::max(p_.m, p_.n) < INT32_MAX;
   direct_ = p_.result_w == 1 && p_.w % columns_ == 0;
 }
 
@@ -149,11 +175,12 @@ template <typename T> void Attention<T>::run_items(int64_t begin, int64_t end) c
       run_without_memory(block);
       continue;
     }
+    block.hides = bounded_ && hides_columns(block, room);
     if (reads_key_rows_)
       multiply_key_rows(block, room);
     else
       multiply_keys(block, room);
-    run_rows(room.scores, block.number, block.rows);
+    run_tiles(block, room);
     multiply_values(block, room);
   }
 }
@@ -194,10 +221,12 @@ template <typename T> void Attention<T>::multiply_keys(const Block &block, Room 
     pack_rows(block.query + row * p_.query_m, p_.query_m, p_.query_d, rows, p_.d,
               room.query + (row - block.first_row) * padded);
   }
-  for (int64_t panel = panels_ - 1; panel >= 0; --panel) {
+  for (int64_t panel = divide_up(counted(block, block.end_tile - 1), columns_) - 1; panel >= 0; --panel) {
     int64_t step = columns_;
     const T *right = key_panel(block, panel, room, step);
     for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
+      if (panel * columns_ >= counted(block, tile))
+        continue;
       int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
       p_.tile(rows, room.query + row * padded, right, step, room.scores + row * p_.n + panel * columns_, p_.n, p_.d, 0);
     }
@@ -235,12 +264,49 @@ const T *Attention<T>::key_panel(const Block &block, int64_t panel, Room &room, 
   return target;
 }
 
+/// Packs all of the block's key and value, and notes how large they are.
+template <typename T> void Attention<T>::pack_held(const Block &block, Room &room) const {
+  if (room.held_key == block.key && room.held_value == block.value)
+    return;
+  int64_t step = columns_;
+  for (int64_t panel = 0; panel < panels_; ++panel)
+    key_panel(block, panel, room, step);
+  room.held_key = block.key;
+  value_panels(block, 0, p_.n, room);
+  room.largest_key = largest(room.key, 1, panels_ * columns_ * p_.d);
+  if (!std::isfinite(largest(room.value, 1, value_panels_ * columns_ * p_.n)))
+    room.largest_key = std::numeric_limits<T>::infinity();
+}
+
+/// Whether columns that a causal mask hides have weights of exactly 0: the scores are known to be small enough.
+template <typename T> bool Attention<T>::hides_columns(const Block &block, Room &room) const {
+  pack_held(block, room);
+  double factor = static_cast<double>(p_.d) * static_cast<double>(room.largest_key);
+  for (int64_t row = block.first_row; row < block.first_row + block.rows; ++row) {
+    double score = static_cast<double>(largest(block.query + row * p_.query_m, p_.query_d, p_.d)) * factor;
+    if (!(score <= static_cast<double>(p_.magnitude))) // also where it is NaN
+      return false;
+  }
+  return true;
+}
+
+template <typename T> void Attention<T>::run_tiles(const Block &block, const Room &room) const {
+  if (!block.hides)
+    return run_rows(room.scores, block.number, block.rows, p_.n);
+  for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
+    int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
+    run_rows(room.scores + row * p_.n, block.number + row, rows, counted(block, tile));
+  }
+}
+
 /// The row kernel on `count` rows from `first` on, which are at `scores`.
-template <typename T> void Attention<T>::run_rows(T *scores, int64_t first, int64_t count) const {
+template <typename T> void Attention<T>::run_rows(T *scores, int64_t first, int64_t count, int64_t columns) const {
   int64_t words[kMostRowWords];
   std::memcpy(words, &p_ + 1, static_cast<size_t>(p_.row_words) * sizeof *words);
   int64_t row_bytes = p_.n * static_cast<int64_t>(sizeof(T));
   words[p_.scores] = words[p_.weights] = reinterpret_cast<int64_t>(scores) - first * row_bytes;
+  if (p_.bound >= 0)
+    words[p_.bound] = columns;
   p_.rows(words, first, first + count);
 }
 
@@ -248,11 +314,15 @@ template <typename T> void Attention<T>::run_rows(T *scores, int64_t first, int6
 
 template <typename T> void Attention<T>::multiply_values(const Block &block, Room &room) const {
   int64_t wide = value_panels_ * columns_;
-  for (int64_t k0 = 0; k0 < std::max<int64_t>(p_.n, 1); k0 += kChunk) {
-    int64_t count = std::min(kChunk, p_.n - k0);
-    const T *values = value_panels(block, k0, count, room);
-    int64_t panel_size = reads_value_ ? columns_ : (holds_value_ ? p_.n : count) * columns_;
+  int64_t most = counted(block, block.end_tile - 1);
+  for (int64_t k0 = 0; k0 < std::max<int64_t>(most, 1); k0 += kChunk) {
+    int64_t depth = std::min(kChunk, most - k0);
+    const T *values = value_panels(block, k0, depth, room);
+    int64_t panel_size = reads_value_ ? columns_ : (holds_value_ ? p_.n : depth) * columns_;
     for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
+      int64_t count = std::min(depth, counted(block, tile) - k0);
+      if (count <= 0 && k0 > 0)
+        continue;
       int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
       pack_rows(room.scores + row * p_.n + k0, p_.n, int64_t{1}, rows, count, room.weights);
       T *out = direct_ ? block.result + (block.first_row + row) * p_.result_m : room.sums + row * wide;
@@ -265,7 +335,7 @@ template <typename T> void Attention<T>::multiply_values(const Block &block, Roo
     write_sums(block, room);
 }
 
-/// Rows [k0, k0 + count) of the value in panels.
+/// Rows [k0, k0 + count) of the value in panels; all rows are packed at once where they are held.
 template <typename T>
 const T *Attention<T>::value_panels(const Block &block, int64_t k0, int64_t count, Room &room) const {
   if (reads_value_)
@@ -301,7 +371,7 @@ template <typename T> void Attention<T>::run_without_memory(const Block &block) 
     for (int64_t d = 0; d < p_.d; ++d)
       for (int64_t n = 0; n < p_.n; ++n)
         scores[n] += block.query[row * p_.query_m + d * p_.query_d] * block.key[n * p_.key_n + d * p_.key_d];
-    run_rows(scores, block.number + row - block.first_row, 1);
+    run_rows(scores, block.number + row - block.first_row, 1, p_.n);
     for (int64_t w = 0; w < p_.w; ++w) {
       T sum = 0;
       for (int64_t n = 0; n < p_.n; ++n)

@@ -20,6 +20,8 @@ from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.regions import all_blocks
 from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.transforms.fusion.access import defining_op
+from shlo_disc.transforms.fusion.causal import CAUSAL, causal_columns
+from shlo_disc.transforms.fusion.generated import generator_of, with_generators
 from shlo_disc.transforms.views import VIEWS, broadcast, root, view
 
 MOST_ROW_AXES = 5
@@ -193,34 +195,62 @@ def outline_attentions(module: ir.Module) -> None:
         for op in list(block.operations):
             found = Attention.of(op.operation, functions) if op.operation.name == "func.call" else None
             if found is not None:
-                function = _outline(module, found, functions, next(names))
-                functions[function.name.value] = function
+                functions |= _outline(module, found, functions, next(names))
 
 
-def _outline(module: ir.Module, found: Attention, functions: Functions, name: str) -> func.FuncOp:
+def _outline(module: ir.Module, found: Attention, functions: Functions, name: str) -> dict[str, func.FuncOp]:
     inside = {found.scores.results[0], found.rows.results[0]}
     calls = (found.scores, found.rows, found.context)
-    inputs = list(dict.fromkeys(v for call in calls for v in call.operands if root(v) not in inside))
     result = found.context.results[0]
     row, element = dims_of(found.scores.results[0])[-1:], element_type_of(result)
     with found.context.location:
+        with ir.InsertionPoint(module.body):
+            rows, kept = with_generators(found.rows, functions, f"{name}_rows")
+        _mark_causal(rows, kept.index(found.argument), dims_of(found.scores.results[0]))
+        operands = [list(found.scores.operands), [found.rows.operands[i] for i in kept], list(found.context.operands)]
+        inputs = list(dict.fromkeys(v for values in operands for v in values if root(v) not in inside))
         with ir.InsertionPoint(module.body):
             type_ = ir.FunctionType.get([v.type for v in inputs], [result.type, tensor_type(row, element)])
             function = func.FuncOp(name, type_, visibility="private")
         function.attributes["disc.kind"] = ir.StringAttr.get("attention")
         block = function.add_entry_block()
         values = dict(zip(inputs, block.arguments, strict=True))
+        parts = (functions[_callee(found.scores)], rows, functions[_callee(found.context)])
         with ir.InsertionPoint(block):
-            for call in calls:
-                operands = [values[v] if v in values else view(values[root(v)], dims_of(v)) for v in call.operands]
-                values[call.results[0]] = func.CallOp(functions[_callee(call)], operands).results[0]
+            for call, part, read in zip(calls, parts, operands, strict=True):
+                arguments = [values[v] if v in values else view(values[root(v)], dims_of(v)) for v in read]
+                values[call.results[0]] = func.CallOp(part, arguments).results[0]
             func.ReturnOp([values[result], _zeros(row, element)])
         with ir.InsertionPoint(found.context):
             new = func.CallOp(function, inputs)
+    generators = [g for v in found.rows.operands if (g := generator_of(v, functions)) is not None]
     result.replace_all_uses_with(new.results[0])
     for call in reversed(calls):
         _erase(call)
-    return function
+    for call in dict.fromkeys(generators):
+        _erase_unused(call)
+    return {part.name.value: part for part in (function, rows)}
+
+
+def _mark_causal(rows: func.FuncOp, argument: int, scores: Dims) -> None:
+    """Note which columns the row kernel's mask hides, if its last row axis is that of the scores."""
+    dims = dims_of(rows.entry_block.arguments[argument])
+    if len(dims) < 2 or len(scores) < 2 or dims[-2] != scores[-2] or dims[-2].constant == 1:
+        return
+    causal = causal_columns(rows, argument)
+    if causal is not None:
+        rows.attributes[CAUSAL] = ir.DenseI64ArrayAttr.get([causal.offset, causal.magnitude])
+
+
+def _erase_unused(call: ir.Operation) -> None:
+    """Erase a call whose result nobody reads, and then those that it alone read."""
+    if any(True for _ in _readers(call.results[0])):
+        return
+    producers = [defining_op(root(v)) for v in call.operands]
+    _erase(call)
+    for producer in dict.fromkeys(producers):
+        if producer is not None:
+            _erase_unused(producer)
 
 
 def _zeros(dims: Dims, element: ir.Type) -> ir.Value:

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is made of nothing but positions, such as a causal mask, is computed again in the kernel that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, defining_op
+from shlo_disc.transforms.views import root
+
+MOST_OPS = 24
+"""Ops of a fusion that is dear to compute again."""
+
+_CHEAP = ELEMENTWISE | BROADCASTS | GENERATORS
+_DEAR = frozenset(
+    "stablehlo." + n for n in ("cosine", "exponential", "log", "power", "remainder", "sine", "tan", "tanh")
+)
+
+Functions = Mapping[str, func.FuncOp]
+
+
+def called(call: ir.Operation, functions: Functions) -> func.FuncOp:
+    """The fusion that a call runs."""
+    return functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+
+
+def generator_of(value: ir.Value, functions: Functions) -> ir.Operation | None:
+    """The call of a cheap loop that makes `value` from positions and constants alone, or from such values."""
+    call = defining_op(root(value))
+    if dims_of(root(value)) != dims_of(value):
+        return None
+    if call is None or call.name != "func.call" or len(call.results) != 1:
+        return None
+    function = called(call, functions)
+    *operations, _ = (op.operation.name for op in function.entry_block.operations)
+    is_cheap = len(operations) <= MOST_OPS and _CHEAP.issuperset(operations) and _DEAR.isdisjoint(operations)
+    if ir.StringAttr(function.attributes["disc.kind"]).value != "loop" or not is_cheap:
+        return None
+    return call if all(generator_of(v, functions) is not None for v in call.operands) else None
+
+
+def with_generators(call: ir.Operation, functions: Functions, name: str) -> tuple[func.FuncOp, list[int]]:
+    """The fusion that `call` runs with what it reads of generators inside, and the operands that are left.
+
+    It is a new function of that name, at the insertion point, if there is anything to put inside.
+    """
+    function = called(call, functions)
+    inside = [i for i, v in enumerate(call.operands) if generator_of(v, functions) is not None]
+    kept = [i for i in range(len(call.operands)) if i not in inside]
+    if not inside:
+        return function, kept
+    arguments = list(function.entry_block.arguments)
+    types = [arguments[i].type for i in kept]
+    new = func.FuncOp(name, ir.FunctionType.get(types, function.type.results), visibility="private")
+    block = new.add_entry_block()
+    for attribute in ("disc.kind", "disc.columns", "disc.collapsed"):
+        if attribute in function.attributes:
+            new.attributes[attribute] = function.attributes[attribute]
+    values = {arguments[i]: v for i, v in zip(kept, block.arguments, strict=True)}
+    with ir.InsertionPoint(block):
+        for i in inside:
+            values[arguments[i]] = _inline(call.operands[i], functions)
+        func.ReturnOp(_copied(function, values))
+    return new, kept
+
+
+def _inline(value: ir.Value, functions: Functions) -> ir.Value:
+    call = defining_op(root(value))
+    if call is None:
+        raise ValueError("an argument is not a generator's result")
+    function = called(call, functions)
+    operands = [_inline(v, functions) for v in call.operands]
+    return _copied(function, dict(zip(function.entry_block.arguments, operands, strict=True)))[0]
+
+
+def _copied(function: func.FuncOp, values: dict[ir.Value, ir.Value]) -> list[ir.Value]:
+    """The ops of a function at the insertion point, its arguments being `values`; returns what it returns."""
+    *operations, last = function.entry_block.operations
+    for op in operations:
+        clone = op.clone()
+        for position, value in enumerate(op.operands):
+            clone.operands[position] = values[value]
+        values.update(zip(op.results, clone.results, strict=True))
+    return [values[v] for v in last.operands]
