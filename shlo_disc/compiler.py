@@ -28,6 +28,7 @@ from shlo_disc.shape_dialect.types import Dims
 from shlo_disc.stages import STAGES
 from shlo_disc.target import cuda_architecture
 from shlo_disc.transforms.fusion import fuse
+from shlo_disc.transforms.fusion.products import fuse_products
 from shlo_disc.transforms.memory import plan_memory
 from shlo_disc.transforms.simplify import simplify
 
@@ -115,6 +116,11 @@ def _annotate(c: Compilation) -> None:
         c.facts.declare(name, min=declaration.min, max=declaration.max, divisor=declaration.divisor, hints=(value,))
 
 
+def _fuse(c: Compilation) -> None:
+    fuse(_made(c.module))
+    fuse_products(_made(c.module))
+
+
 def _plan(c: Compilation) -> None:
     plan_memory(_made(c.module), c.facts)
 
@@ -169,13 +175,17 @@ Work = Callable[[Compilation], None]
 PIPELINE: tuple[tuple[str, Work], ...] = (
     ("annotate", _annotate),
     ("simplify", lambda c: simplify(_made(c.module), c.facts)),
-    ("fuse", lambda c: fuse(_made(c.module))),
+    ("fuse", _fuse),
     ("plan", _plan),
     ("lower", _lower),
     ("codegen", _codegen),
 )
 
-GPU_WORK: dict[str, Work] = {"lower": _lower_to_gpu, "codegen": _codegen_gpu}
+GPU_WORK: dict[str, Work] = {
+    "fuse": lambda c: fuse(_made(c.module)),
+    "lower": _lower_to_gpu,
+    "codegen": _codegen_gpu,
+}
 """What the stages that know the target do for a GPU."""
 
 

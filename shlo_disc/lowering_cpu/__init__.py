@@ -7,7 +7,7 @@ of which the same facts hold, uses the kernel that exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -21,8 +21,9 @@ from shlo_disc.lowering_cpu.column_kernel import build_columns, has_columns
 from shlo_disc.lowering_cpu.constants import dense_bytes
 from shlo_disc.lowering_cpu.convolution import ConvolutionProduct, is_direct, match_convolution
 from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
-from shlo_disc.lowering_cpu.dot import MatrixProduct, match_product
+from shlo_disc.lowering_cpu.dot import DotLowering
 from shlo_disc.lowering_cpu.entry import write_entry
+from shlo_disc.lowering_cpu.epilogue_kernel import build_epilogue
 from shlo_disc.lowering_cpu.gemm_kernel import SIGNATURE, Tile, micro_kernels, tile_of
 from shlo_disc.lowering_cpu.host import (
     CLEAR,
@@ -65,6 +66,8 @@ from shlo_disc.shape_dialect.facts import Facts
 from shlo_disc.shape_dialect.op_sets import CONTROL
 from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks, terminator_of
 from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, element_type_of, parse_dim, product
+from shlo_disc.transforms.fusion.matrix_product import match_product
+from shlo_disc.transforms.fusion.products import EPILOGUE, PRODUCT
 from shlo_disc.transforms.segments import segment_of
 from shlo_disc.transforms.views import root
 
@@ -75,6 +78,7 @@ Builder = Callable[[Frame], tuple[Expr, ExprLike]]
 
 OWN_KERNELS: dict[str, Builder] = {
     "convolution": build_convolution,
+    EPILOGUE: build_epilogue,
     "nonzero": build_nonzero,
     "recurrence": build_recurrence,
     "scan": build_scan,
@@ -115,7 +119,6 @@ class Lowering:
 
     def __init__(self, module: ir.Module, facts: Facts, options: CpuOptions, packs: Packs):
         self.source = module
-        self.packs = packs
         self.facts = facts
         self.options = options
         self.library: MathLibrary = vector_math
@@ -123,7 +126,7 @@ class Lowering:
         self.kernels = KernelCache(facts, self.build_kernel)
         self.entries: dict[Kernel, str] = {}
         self.launches: list[tuple[str, str]] = []
-        self.tiles: dict[str, Tile] = {}
+        self.dots = DotLowering(options.vector_bits, self.functions, self.kernels, packs, _grain)
         self.transforms = False
         self.symbols: list[str] = []
         self.calls = LibraryCalls()
@@ -171,13 +174,10 @@ class Lowering:
             return [step]
         if kind_of(fusion) == "attention":
             return [self._attention(fusion, inputs, outputs)]
-        product = match_product(fusion) if callee.startswith("dot") else None
-        if product is not None:
-            return [self._dot(product, inputs, outputs[0])]
-        convolution = match_convolution(fusion) if kind_of(fusion) == "convolution" else None
-        tiled = None if convolution is None else self._convolution(convolution, (*inputs, outputs[0]))
-        if tiled is not None:
-            return [tiled]
+        called = self._dot(fusion, inputs, outputs)
+        if called is not None:
+            self.launches.append((called.name, "dot" if isinstance(called, DotCall) else "convolution"))
+            return [called]
         if all(output.space == "buffer" for output in outputs):
             fusion.attributes[STREAMED] = ir.UnitAttr.get()
         updated = updates_of(fusion)
@@ -226,31 +226,30 @@ class Lowering:
         self.launches.append((CLEAR, "clear"))
         return Clear(places[target], self.facts.simplify(_bytes_of(target)))
 
-    def _dot(self, dot: MatrixProduct, inputs: Sequence[Place], output: Place) -> DotCall:
-        """A product whose right-hand side cannot be packed ahead is computed in the direction in which C's rows lie."""
-        tile = self._tile(dot.element)
-        self.launches.append((tile.name, "dot"))
-        packed = self.packs.place(dot, inputs[dot.rhs], tile)
-        if packed is None and dot.writes_columns:
-            dot = dot.transposed()
-            packed = self.packs.place(dot, inputs[dot.rhs], tile)
-        return DotCall(tuple(dot.words()), (inputs[dot.lhs], inputs[dot.rhs], output), tile, packed)
+    def _dot(self, fusion: func.FuncOp, inputs: list[Place], outputs: list[Place]) -> DotCall | ConvolutionCall | None:
+        """The call of the runtime that a fusion is, or None where it is a kernel."""
+        kind = kind_of(fusion)
+        if kind == PRODUCT:
+            return self.dots.several(fusion, inputs, outputs)
+        if kind == "dot":
+            product = match_product(fusion)
+            return None if product is None else self.dots.single(product, inputs, outputs[0])
+        convolution = match_convolution(fusion) if kind == "convolution" else None
+        return None if convolution is None else self._convolution(convolution, inputs, outputs[0])
 
-    def _convolution(self, convolution: ConvolutionProduct, buffers: tuple[Place, ...]) -> ConvolutionCall | None:
+    def _convolution(
+        self, convolution: ConvolutionProduct, inputs: list[Place], output: Place
+    ) -> ConvolutionCall | None:
         """The call of the runtime, or None where the direct kernel is the better one."""
-        dot = convolution.product
-        tile = tile_of(dot.element, self.options.vector_bits)
-        if is_direct(convolution, self.packs.is_packable(dot, buffers[1]), tile):
+        product, packs = convolution.product, self.dots.packs
+        weights = inputs[product.rhs]
+        tile = tile_of(product.element, self.options.vector_bits)
+        if is_direct(convolution, packs.is_packable(product, weights), tile):
             return None
-        self.tiles[dot.element] = tile
         self.transforms |= convolution.may_transform
-        self.launches.append((tile.name, "convolution"))
-        product = DotCall(tuple(dot.words()), buffers, tile, self.packs.place(dot, buffers[1], tile))
-        transformed = self.packs.place(dot, buffers[1], tile, winograd=True) if convolution.may_transform else None
-        return ConvolutionCall(product, tuple(convolution.words()), convolution.may_transform, transformed)
-
-    def _tile(self, element: str) -> Tile:
-        return self.tiles.setdefault(element, tile_of(element, self.options.vector_bits))
+        call = self.dots.single(product, inputs, output)
+        transformed = packs.place(product, weights, tile, winograd=True) if convolution.may_transform else None
+        return ConvolutionCall(call, tuple(convolution.words()), convolution.may_transform, transformed)
 
     def _attention(self, fusion: func.FuncOp, inputs: Sequence[Place], outputs: Sequence[Place]) -> AttentionCall:
         problem = attention_problem(fusion, self.functions)
@@ -259,9 +258,8 @@ class Lowering:
         self.launches.append((f"attention_{kernel.name}", "attention"))
         buffers = (inputs[problem.query], inputs[problem.key], inputs[problem.value], *outputs)
         of_rows = (*(None if i is None else inputs[i] for i in problem.rows_operands), None)
-        return AttentionCall(
-            problem.words, buffers, self._tile(problem.element), kernel.name, of_rows, tuple(sizes), problem.causal
-        )
+        tile = self.dots.tile(problem.element)
+        return AttentionCall(problem.words, buffers, tile, kernel.name, of_rows, tuple(sizes), problem.causal)
 
     def append_micro_kernels(self, tile: Tile) -> str:
         """Add the functions that compute tiles of products; returns the declaration of the one to call."""
@@ -285,10 +283,15 @@ class Lowering:
         def here(e: Expr) -> Expr:
             return e.substitute(meaning) if meaning else e
 
-        total = here(kernel.total)
         self.launches.append((kernel.name, kind_of(fusion)))
-        grain = here(Expr.maximum(1, SERIAL_WORK // Expr.maximum(kernel.cost, 1)))
-        return Launch(kernel.name, tuple(buffers), tuple(here(s) for s in kernel.sizes), total, grain)
+        sizes = tuple(here(s) for s in kernel.sizes)
+        return Launch(kernel.name, tuple(buffers), sizes, here(kernel.total), _grain(kernel, meaning))
+
+
+def _grain(kernel: Kernel, meaning: Mapping[str, Expr]) -> Expr:
+    """The fewest work items of a kernel that are worth handing to a thread."""
+    grain = Expr.maximum(1, SERIAL_WORK // Expr.maximum(kernel.cost, 1))
+    return grain.substitute(meaning) if meaning else grain
 
 
 def lower(
@@ -329,7 +332,7 @@ def lower(
                 append_text(lowering.target, write(), [])
                 names.append(name)
         entries = [f"llvm.func @{name}_entry(!llvm.ptr, i64, i64)" for name in names]
-        entries += [lowering.append_micro_kernels(tile) for tile in lowering.tiles.values()]
+        entries += [lowering.append_micro_kernels(tile) for tile in lowering.dots.tiles.values()]
         entries += lowering.append_transforms()
         for text in host:
             append_text(lowering.target, text, entries)
@@ -341,7 +344,7 @@ def lower(
         constants,
         lowering.launches,
         lowering.calls.header,
-        bool(lowering.tiles),
+        bool(lowering.dots.tiles),
         packs.header([step for own in steps for step in own]),
     )
 

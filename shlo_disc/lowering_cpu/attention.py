@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.lowering.elementwise import element_of
-from shlo_disc.lowering_cpu.dot import ELEMENTS, strides_of
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import dims_of
 from shlo_disc.transforms.fusion.attention import MOST_ROW_AXES, Attention, Functions
 from shlo_disc.transforms.fusion.causal import CAUSAL
+from shlo_disc.transforms.fusion.matrix_product import ELEMENTS, strides_of
 
 _ONE, _ZERO = Expr.const(1), Expr.const(0)
 

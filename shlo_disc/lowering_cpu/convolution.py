@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.lowering.elementwise import element_of
-from shlo_disc.lowering_cpu.dot import ELEMENTS, Axis, MatrixProduct
 from shlo_disc.lowering_cpu.gemm_kernel import Tile
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.convolution import convolution_of
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import Dims, dims_of, product
+from shlo_disc.transforms.fusion.matrix_product import ELEMENTS, Axis, MatrixProduct
 
 DEEPEST_DIRECT = 2048
 """Elements under a window up to which the direct kernel is as fast as a product with packed weights."""

@@ -1,155 +1,117 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Dots: a dot_general of any layout as batched matrix products over strided views, without transposes.
-
-Sizes that lie next to each other in every operand that has them become one; those that do not become batch sizes, with
-a stride of zero where an operand lacks them. A transpose of the result is only another set of strides.
-"""
+"""Calls of the runtime's `dot`: products of one left-hand side, each with its epilogue."""
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from shlo_disc.lowering.elementwise import element_of
-from shlo_disc.mlir import func, ir, stablehlo
+from shlo_disc.errors import CompilerError
+from shlo_disc.lowering.kernels import Kernel, KernelCache, kind_of
+from shlo_disc.lowering_cpu.epilogue_kernel import TILE_SIZES
+from shlo_disc.lowering_cpu.gemm_kernel import Tile, tile_of
+from shlo_disc.lowering_cpu.host import DotCall, Epilogue, Place, Product
+from shlo_disc.lowering_cpu.packs import Packs
+from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.types import Dims, dims_of, product
+from shlo_disc.shape_dialect.regions import terminator_of
+from shlo_disc.transforms.fusion.matrix_product import ELEMENTS, MAX_BATCH, MatrixProduct, match_product
+from shlo_disc.transforms.fusion.products import EPILOGUE, SUMS
+from shlo_disc.transforms.views import root
 
-MAX_BATCH = 4
-ELEMENTS = ("f32", "f64")
-"""Element types of products, in the order of `DiscDot::dtype`."""
-_ZERO = Expr.const(0)
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A loop of the product: its size and its stride, in elements, in each of lhs, rhs and result (0: not there)."""
-
-    size: Expr
-    lhs: Expr
-    rhs: Expr
-    result: Expr
-
-    def exchanged(self) -> Axis:
-        """The loop with the sides exchanged."""
-        return Axis(self.size, self.rhs, self.lhs, self.result)
+Grain = Callable[[Kernel, Mapping[str, Expr]], Expr]
 
 
-@dataclass(frozen=True)
-class MatrixProduct:
-    """One call of the runtime's `dot`. `lhs`, `rhs` are operand numbers of the fusion; `element` is f32 or f64."""
-
-    element: str
-    lhs: int
-    rhs: int
-    batch: tuple[Axis, ...]
-    m: Axis
-    n: Axis
-    k: Axis
-
-    def words(self) -> list[Expr]:
-        """The fields of `DiscDot` before its pointers."""
-        padding = MAX_BATCH - len(self.batch)
-        one = Expr.const(1)
-
-        def column(values: list[Expr], fill: Expr) -> list[Expr]:
-            return values + [fill] * padding
-
-        words = [Expr.const(ELEMENTS.index(self.element)), Expr.const(len(self.batch))]
-        words += column([a.size for a in self.batch], one)
-        words += column([a.lhs for a in self.batch], _ZERO)
-        words += column([a.rhs for a in self.batch], _ZERO)
-        words += column([a.result for a in self.batch], _ZERO)
-        words += [self.m.size, self.n.size, self.k.size]
-        words += [self.m.lhs, self.k.lhs, self.k.rhs, self.n.rhs, self.m.result, self.n.result]
-        return words
-
-    @property
-    def writes_columns(self) -> bool:
-        """The result's unit stride is along m, so that tiles cannot write their rows in place."""
-        return self.m.result.constant == 1 and self.n.result.constant != 1
-
-    def transposed(self) -> MatrixProduct:
-        """The same product with the sides exchanged: C = A B is C' = B' A'."""
-        batch, m, n, k = ([a.exchanged() for a in axes] for axes in (self.batch, [self.m], [self.n], [self.k]))
-        return MatrixProduct(self.element, self.rhs, self.lhs, tuple(batch), n[0], m[0], k[0])
+def product_words(product: MatrixProduct) -> tuple[Expr, ...]:
+    """The fields of `DiscDot` before its pointers."""
+    padding = MAX_BATCH - len(product.batch)
+    zero, one = Expr.const(0), Expr.const(1)
+    batch = product.batch
+    words = [Expr.const(ELEMENTS.index(product.element)), Expr.const(len(batch))]
+    words += [a.size for a in batch] + [one] * padding
+    for side in ("lhs", "rhs", "result"):
+        words += [getattr(a, side) for a in batch] + [zero] * padding
+    m, n, k = product.m, product.n, product.k
+    words += [m.size, n.size, k.size]
+    words += [m.lhs, k.lhs, k.rhs, n.rhs, m.result, n.result]
+    return tuple(words)
 
 
-def strides_of(dims: Dims) -> list[Expr]:
-    """Row-major strides in elements."""
-    return [product(dims[i + 1 :]) for i in range(len(dims))]
+@dataclass
+class DotLowering:
+    """Makes the host program's calls of `dot`, and remembers which tiles they need."""
 
+    vector_bits: int
+    functions: Mapping[str, func.FuncOp]
+    kernels: KernelCache
+    packs: Packs
+    grain: Grain
+    tiles: dict[str, Tile] = field(default_factory=dict)
 
-def match_product(fusion: func.FuncOp) -> MatrixProduct | None:
-    """The product that is a fusion of kind "dot"; None when the dtype or the layout has none."""
-    operations = list(fusion.entry_block.operations)
-    dot = operations[0]
-    if dot.operation.name != "stablehlo.dot_general" or len(operations) > 3:
-        return None
-    element = element_of(dot.operands[0].type).name
-    if element not in ELEMENTS or element_of(dot.results[0].type).name != element:
-        return None
-    arguments = list(fusion.entry_block.arguments)
-    if any(v not in arguments for v in dot.operands):
-        return None
-    strides = strides_of(dims_of(dot.results[0]))
-    if len(operations) == 3:
-        permutation = integers(operations[1].attributes["permutation"])
-        transposed = strides_of(dims_of(operations[1].results[0]))
-        strides = [transposed[permutation.index(i)] for i in range(len(strides))]
-    lhs, rhs = (arguments.index(v) for v in dot.operands)
-    return _choose(element, lhs, rhs, *_axes(dot, strides))
+    def single(self, product: MatrixProduct, inputs: Sequence[Place], output: Place) -> DotCall:
+        """The call of a product by itself.
 
+        One whose right-hand side cannot be packed ahead is computed in the direction in which C's rows lie.
+        """
+        if product.writes_columns and not self.packs.is_packable(product, inputs[product.rhs]):
+            product = product.transposed()
+        return DotCall((self._product(product, inputs, output, None),), self.tile(product.element))
 
-def _axes(dot: ir.OpView, strides: list[Expr]) -> tuple[list[Axis], list[Axis], list[Axis], list[Axis]]:
-    """The batch, m, n and k loops, outermost first, neighbours merged."""
-    numbers = stablehlo.DotDimensionNumbers(dot.attributes["dot_dimension_numbers"])
-    lhs_dims, rhs_dims = dims_of(dot.operands[0]), dims_of(dot.operands[1])
-    lhs_strides, rhs_strides = strides_of(lhs_dims), strides_of(rhs_dims)
-    lhs_batch, rhs_batch = list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)
-    lhs_inner, rhs_inner = list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)
-    lhs_free = [i for i in range(len(lhs_dims)) if i not in {*lhs_batch, *lhs_inner}]
-    rhs_free = [i for i in range(len(rhs_dims)) if i not in {*rhs_batch, *rhs_inner}]
-    result = iter(strides)
-    batch = [
-        Axis(lhs_dims[i], lhs_strides[i], rhs_strides[j], next(result))
-        for i, j in zip(lhs_batch, rhs_batch, strict=True)
-    ]
-    m = [Axis(lhs_dims[i], lhs_strides[i], _ZERO, next(result)) for i in lhs_free]
-    n = [Axis(rhs_dims[j], _ZERO, rhs_strides[j], next(result)) for j in rhs_free]
-    k = [
-        Axis(lhs_dims[i], lhs_strides[i], rhs_strides[j], _ZERO)
-        for i, j in sorted(zip(lhs_inner, rhs_inner, strict=True))
-    ]
-    return _merge(batch), _merge(m), _merge(n), _merge(k)
+    def several(self, fusion: func.FuncOp, inputs: Sequence[Place], outputs: Sequence[Place]) -> DotCall:
+        """The call of a fusion of kind "product"."""
+        block = fusion.entry_block
+        places = dict(zip(block.arguments, inputs, strict=True))
+        places |= dict(zip(terminator_of(block).operands, outputs, strict=True))
+        calls = [op for op in block.operations if op.operation.name == "func.call"]
+        products: list[Product] = []
+        tile: Tile | None = None
+        for number, call in enumerate(calls):
+            product = match_product(self._callee(call))
+            if product is None:
+                continue
+            tile = self.tile(product.element)
+            own = [places[root(v)] for v in call.operands]
+            following = calls[number + 1] if number + 1 < len(calls) else None
+            if following is None or call.results[0] not in map(root, following.operands):
+                products.append(self._product(product, own, places[call.results[0]], None))
+                continue
+            sums = [root(v) for v in following.operands].index(call.results[0])
+            products.append(self._with_epilogue(product, own, following, sums, places))
+        if tile is None:
+            raise CompilerError("lower: a fusion of kind product holds no matrix product")
+        return DotCall(tuple(products), tile)
 
+    def _callee(self, call: ir.OpView) -> func.FuncOp:
+        return self.functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
 
-def _merge(axes: list[Axis]) -> list[Axis]:
-    merged: list[Axis] = []
-    for axis in (a for a in axes if a.size.constant != 1):
-        last = merged[-1] if merged else None
-        if last is not None and all(
-            getattr(last, side) == getattr(axis, side) * axis.size for side in ("lhs", "rhs", "result")
-        ):
-            merged[-1] = Axis(last.size * axis.size, axis.lhs, axis.rhs, axis.result)
-        else:
-            merged.append(axis)
-    return merged
+    def tile(self, element: str) -> Tile:
+        """The largest tile of an element type."""
+        return self.tiles.setdefault(element, tile_of(element, self.vector_bits))
 
+    def _product(
+        self, product: MatrixProduct, inputs: Sequence[Place], result: Place | None, epilogue: Epilogue | None
+    ) -> Product:
+        lhs, rhs = inputs[product.lhs], inputs[product.rhs]
+        packed = self.packs.place(product, rhs, self.tile(product.element))
+        return Product(product_words(product), lhs, rhs, result, packed, epilogue)
 
-def _choose(
-    element: str, lhs: int, rhs: int, batch: list[Axis], m: list[Axis], n: list[Axis], k: list[Axis]
-) -> MatrixProduct | None:
-    """The split into one matrix product and batch sizes in which every matrix has a unit stride."""
-    one = Expr.const(1)
-    unit = [Axis(one, one, one, one)]
-    if len(k) > 1:
-        return None
-    inner = (k or unit)[0]
-    for row, column in itertools.product(reversed(m or unit), reversed(n or unit)):
-        outer = batch + [a for a in m if a is not row] + [a for a in n if a is not column]
-        units = one in (row.lhs, inner.lhs) and one in (column.rhs, inner.rhs) and one in (row.result, column.result)
-        if units and len(outer) <= MAX_BATCH:
-            return MatrixProduct(element, lhs, rhs, tuple(outer), row, column, inner)
-    return None
+    def _with_epilogue(
+        self,
+        product: MatrixProduct,
+        inputs: Sequence[Place],
+        call: ir.OpView,
+        sums: int,
+        places: Mapping[ir.Value, Place],
+    ) -> Product:
+        fusion = self._callee(call)
+        kernel, meaning = self.kernels.kernel_for(fusion)
+        outputs = [places[r] for r in call.results]
+        sizes = tuple(s.substitute(meaning) if meaning else s for s in kernel.sizes)
+        is_tile = kind_of(fusion) == EPILOGUE
+        here = None if is_tile else outputs[ir.IntegerAttr(fusion.attributes[SUMS]).value]
+        buffers = [here if i == sums else places[root(v)] for i, v in enumerate(call.operands)]
+        tile = len(buffers) + len(outputs) + kernel.sizes.index(TILE_SIZES[0]) if is_tile else None
+        epilogue = Epilogue(
+            kernel.name, (*buffers, *outputs), sizes, self.grain(kernel, meaning), sums if is_tile else None, tile
+        )
+        return self._product(product, inputs, here, epilogue)

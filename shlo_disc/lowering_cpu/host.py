@@ -45,16 +45,48 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class DotCall:
-    """One call of the runtime's dot: the fields of DiscDot before the pointers, then lhs, rhs and result.
+class Epilogue:
+    """The kernel that takes up a product's sums. Its buffers, of which the sums' own may have no place, then its sizes.
 
-    `packed` is where the packed form of rhs may be.
+    `sums` and `tile` are the words in which it is told where a tile of sums is and which one it is; they are None for
+    a kernel that takes whole rows from where the product has written them.
+    """
+
+    kernel: str
+    buffers: tuple[Place | None, ...]
+    sizes: tuple[Expr, ...]
+    grain: Expr
+    sums: int | None
+    tile: int | None
+
+
+@dataclass(frozen=True)
+class Product:
+    """One product of a call of the runtime's dot: the fields of DiscDot before the pointers, and its buffers.
+
+    `packed` is where the packed form of rhs may be. There is no result where only the epilogue sees it.
     """
 
     words: tuple[Expr, ...]
-    buffers: tuple[Place, ...]
-    tile: Tile
+    lhs: Place
+    rhs: Place
+    result: Place | None
     packed: Place | None = None
+    epilogue: Epilogue | None = None
+
+
+@dataclass(frozen=True)
+class DotCall:
+    """One call of the runtime's dot: products of one left-hand side."""
+
+    products: tuple[Product, ...]
+    tile: Tile
+
+    @property
+    def name(self) -> str:
+        """The functions that it runs."""
+        epilogues = [p.epilogue.kernel for p in self.products if p.epilogue is not None]
+        return "+".join(dict.fromkeys([self.tile.name, *epilogues]))
 
 
 @dataclass(frozen=True)
@@ -68,6 +100,11 @@ class ConvolutionCall:
     words: tuple[Expr, ...]
     may_transform: bool
     transformed: Place | None = None
+
+    @property
+    def name(self) -> str:
+        """The functions that it runs."""
+        return self.product.name
 
 
 @dataclass(frozen=True)
@@ -141,6 +178,15 @@ class ReadSizes:
 
 
 Step = Launch | DotCall | ConvolutionCall | AttentionCall | LibraryCall | Copy | Clear | Loop | Branch | ReadSizes
+
+Value = tuple[str, str] | int
+"""A word of an argument block: a value and its type, or the number of another word whose address it is."""
+
+DOT_WORDS = 41
+"""The words of `DiscDot`."""
+
+TILE_WORDS = 3
+"""The words in which an epilogue is told its tile."""
 
 RUNTIME_FUNCTIONS = {"launch": 0, "dot": 1, "call": 3, "convolution": 4, "attention": 5}
 """The functions of `DiscRuntime` by their field."""
@@ -216,8 +262,8 @@ class RunWriter:
 
     # ---- argument blocks --------------------------------------------------------------------------------------------
 
-    def _filled(self, values: Sequence[tuple[str, str]]) -> str:
-        """A block of words with these values and types.
+    def _filled(self, values: Sequence[Value]) -> str:
+        """A block of words with these values and types; a number stands for the address of that word of the block.
 
         Straight-line code fills one block again and again; a loop or branch has blocks that are filled before it.
         """
@@ -232,8 +278,9 @@ class RunWriter:
             self.known[key] = self._address(first)
         return self.known[key]
 
-    def _fill(self, first: int, values: Sequence[tuple[str, str]]) -> None:
-        for word, (value, type_) in enumerate(values, first):
+    def _fill(self, first: int, values: Sequence[Value]) -> None:
+        for word, entry in enumerate(values, first):
+            value, type_ = (self._address(first + entry), "!llvm.ptr") if isinstance(entry, int) else entry
             self.once.append(f"  llvm.store {value}, {self._address(word)} : {type_}, !llvm.ptr")
 
     def _address(self, word: int) -> str:
@@ -245,7 +292,7 @@ class RunWriter:
         """All of `steps`, in order."""
         for step in steps:
             if isinstance(step, Launch):
-                values = [(self.pointer(p), "!llvm.ptr") for p in step.buffers]
+                values: list[Value] = [(self.pointer(p), "!llvm.ptr") for p in step.buffers]
                 values += [(self.size(s), "i64") for s in step.sizes]
                 self._launch(step.kernel, self._filled(values), step.total, step.grain)
             elif isinstance(step, DotCall):
@@ -274,54 +321,85 @@ class RunWriter:
         if total.constant == 1:
             self.lines.append(f"  llvm.call @{name}_entry({block}, {self.constant(0)}, {self.constant(1)}) {types}")
             return
-        kernel = self._once(("kernel", name), f"llvm.mlir.addressof @{name}_entry : !llvm.ptr")
+        operands = f"%rt, {self._symbol(f'{name}_entry')}, {block}, {self.size(total)}, {self.size(grain)}"
         self.lines.append(
-            f"  llvm.call {self.function['launch']}(%rt, {kernel}, {block}, {self.size(total)}, {self.size(grain)}) "
+            f"  llvm.call {self.function['launch']}({operands}) "
             ": !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64) -> ()"
         )
 
-    def _dot(self, call: DotCall) -> list[tuple[str, str]]:
-        """The words of a `DiscDot`."""
-        values = [(self.size(w), "i64") for w in call.words] + [(self.pointer(p), "!llvm.ptr") for p in call.buffers]
-        null = self._once("null", "llvm.mlir.zero : !llvm.ptr")
-        values.append((null if call.packed is None else self.pointer(call.packed), "!llvm.ptr"))
-        return values + self._tile(call.tile)
+    def _dot(self, call: DotCall) -> list[Value]:
+        """Each `DiscDot`, behind it the arguments of its epilogue."""
+        values: list[Value] = []
+        for product in call.products:
+            arguments = self._epilogue_words(product.epilogue)
+            behind = len(values) + DOT_WORDS
+            follower = None if product is call.products[-1] else behind + len(arguments)
+            values += self._product(product, call.tile, behind, follower) + arguments
+        return values
 
-    def _convolution(self, call: ConvolutionCall) -> list[tuple[str, str]]:
+    def _convolution(self, call: ConvolutionCall) -> list[Value]:
         """The words of a `DiscConvolution`."""
-        null = self._once("null", "llvm.mlir.zero : !llvm.ptr")
-        values = self._dot(call.product) + [(self.size(w), "i64") for w in call.words]
-        values.append((self.pointer(call.product.buffers[0]), "!llvm.ptr"))
-        values.append((null if call.transformed is None else self.pointer(call.transformed), "!llvm.ptr"))
-        transforms = [self._symbol(name) for name in (PATCH, SUMS)] if call.may_transform else [null, null]
-        return values + [(function, "!llvm.ptr") for function in transforms]
+        (product,) = call.product.products
+        values = self._product(product, call.product.tile, 0, None) + [(self.size(w), "i64") for w in call.words]
+        values += [self._address_word(place) for place in (product.lhs, call.transformed)]
+        functions = [self._symbol(name) for name in (PATCH, SUMS)] if call.may_transform else [self._null()] * 2
+        return values + [(function, "!llvm.ptr") for function in functions]
 
     def _symbol(self, name: str) -> str:
         return self._once(("symbol", name), f"llvm.mlir.addressof @{name} : !llvm.ptr")
 
-    def _runtime_call(self, function: str, values: Sequence[tuple[str, str]]) -> None:
+    def _null(self) -> str:
+        return self._once("null", "llvm.mlir.zero : !llvm.ptr")
+
+    def _runtime_call(self, function: str, values: Sequence[Value]) -> None:
         """Call a function of the runtime with a block of these words."""
         address, block = self.function[function], self._filled(values)
         self.lines.append(f"  llvm.call {address}(%rt, {block}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()")
 
-    def _tile(self, tile: Tile) -> list[tuple[str, str]]:
+    def _product(self, product: Product, tile: Tile, behind: int, follower: int | None) -> list[Value]:
+        """The words of a `DiscDot`, with its epilogue's arguments from word `behind`, the next one at `follower`."""
+        values: list[Value] = [(self.size(w), "i64") for w in product.words]
+        values += [self._address_word(p) for p in (product.lhs, product.rhs, product.result, product.packed)]
+        values += self._tile(tile)
+        values.append(self._address_word(None) if follower is None else follower)
+        epilogue = product.epilogue
+        if epilogue is None:
+            return [*values, *[self._address_word(None)] * 2, *[(self.constant(0), "i64")] * 4]
+        count = len(epilogue.buffers) + len(epilogue.sizes)
+        values += [(self._symbol(f"{epilogue.kernel}_entry"), "!llvm.ptr"), behind]
+        values += [(self.constant(count), "i64"), (self.size(epilogue.grain), "i64")]
+        return values + [(self.constant(-1 if w is None else w), "i64") for w in (epilogue.sums, epilogue.tile)]
+
+    def _epilogue_words(self, epilogue: Epilogue | None) -> list[Value]:
+        if epilogue is None:
+            return []
+        words: list[Value] = [self._address_word(p) for p in epilogue.buffers]
+        own = range(0) if epilogue.tile is None else range(epilogue.tile, epilogue.tile + TILE_WORDS)
+        for number, size in enumerate(epilogue.sizes, len(words)):
+            words.append((self.constant(0) if number in own else self.size(size), "i64"))
+        return words
+
+    def _tile(self, tile: Tile) -> list[Value]:
         return [
             (self._symbol(tile.name), "!llvm.ptr"),
             (self.constant(tile.rows), "i64"),
             (self.constant(tile.columns), "i64"),
         ]
 
-    def _attention(self, call: AttentionCall) -> list[tuple[str, str]]:
+    def _attention(self, call: AttentionCall) -> list[Value]:
         """The words of a `DiscAttention`, and those of its row kernel."""
-        null = self._once("null", "llvm.mlir.zero : !llvm.ptr")
-        values = [(self.size(w), "i64") for w in call.words] + [(self.pointer(p), "!llvm.ptr") for p in call.buffers]
+        values: list[Value] = [(self.size(w), "i64") for w in call.words]
+        values += [self._address_word(p) for p in call.buffers]
         values += [*self._tile(call.tile), (self._symbol(f"{call.rows}_entry"), "!llvm.ptr")]
         scores = [i for i, p in enumerate(call.row_buffers) if p is None]
         bound = len(call.row_buffers) + call.row_sizes.index(None) if None in call.row_sizes else -1
         numbers = [len(call.row_buffers) + len(call.row_sizes), *scores, bound, *call.causal]
         values += [(self.constant(number), "i64") for number in numbers]
-        values += [(null if p is None else self.pointer(p), "!llvm.ptr") for p in call.row_buffers]
+        values += [self._address_word(p) for p in call.row_buffers]
         return values + [(self.constant(0) if s is None else self.size(s), "i64") for s in call.row_sizes]
+
+    def _address_word(self, place: Place | None) -> tuple[str, str]:
+        return (self._null() if place is None else self.pointer(place), "!llvm.ptr")
 
     def _read_sizes(self, read: ReadSizes) -> None:
         source, table = self.pointer(read.source), self._buffer(self.segment.table)
@@ -335,7 +413,7 @@ class RunWriter:
             self.lines.append(f"  llvm.store {value}, {target} : i64, !llvm.ptr")
 
     def _library(self, call: LibraryCall) -> None:
-        values: list[tuple[str, str]] = []
+        values: list[Value] = []
         for place, sizes in call.tensors:
             values.append((self.pointer(place), "!llvm.ptr"))
             values += [(self.size(size), "i64") for size in sizes]
@@ -457,7 +535,8 @@ def _block_words(step: Step) -> int:
     if isinstance(step, Launch):
         return len(step.buffers) + len(step.sizes)
     if isinstance(step, DotCall):
-        return len(step.buffers) + len(step.words) + 4
+        epilogues = [p.epilogue for p in step.products if p.epilogue is not None]
+        return DOT_WORDS * len(step.products) + sum(len(e.buffers) + len(e.sizes) for e in epilogues)
     if isinstance(step, ConvolutionCall):
         return _block_words(step.product) + len(step.words) + 4
     if isinstance(step, AttentionCall):

@@ -22,7 +22,7 @@ def build_loop(frame: Frame) -> tuple[Expr, Expr]:
     cost = max(1, sum(op_cost(op) for op in frame.fusion.entry_block.operations))
     if not domain:
         elements = frame.elements(1)
-        for_range(frame.begin, frame.end, lambda _: _write(frame, elements, (), domain, False))
+        for_range(frame.begin, frame.end, lambda _: write_outputs(frame, elements, (), domain, False))
         return Expr.const(1), Expr.const(cost)
     elements = frame.elements(frame.width())
     streams = frame.streams()
@@ -63,13 +63,13 @@ def _vectors(
     streaming: bool,
 ) -> None:
     def body(position: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
-        _write(frame, elements, (*(Position(v) for v in outer), position), domain, streaming)
+        write_outputs(frame, elements, (*(Position(v) for v in outer), position), domain, streaming)
         return []
 
     over_lanes(elements, begin, end, divisible, [], body)
 
 
-def _write(frame: Frame, elements: Elements, positions: Positions, domain: Dims, streaming: bool) -> None:
+def write_outputs(frame: Frame, elements: Elements, positions: Positions, domain: Dims, streaming: bool) -> None:
     """All outputs are computed before any is written, so that an output may take over an input's buffer."""
     places = [output_positions(v, positions, domain) for v in frame.outputs]
     values = [elements.at(v, p) for v, p in zip(frame.outputs, places, strict=True)]

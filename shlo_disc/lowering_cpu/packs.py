@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from shlo_disc.lowering_cpu.dot import MatrixProduct
 from shlo_disc.lowering_cpu.gemm_kernel import Tile
 from shlo_disc.lowering_cpu.host import (
     AttentionCall,
@@ -25,9 +24,11 @@ from shlo_disc.lowering_cpu.host import (
     LibraryCall,
     Loop,
     Place,
+    Product,
     ReadSizes,
     Step,
 )
+from shlo_disc.transforms.fusion.matrix_product import MatrixProduct
 
 FEWEST_ELEMENTS = 1024
 """Smaller right-hand sides are packed, if at all, in less time than it takes to look for their packed form."""
@@ -93,8 +94,7 @@ def _places_of(step: Step) -> Sequence[Place]:
     if isinstance(step, Launch):
         return step.buffers
     if isinstance(step, DotCall):
-        lhs, rhs, result = step.buffers
-        return (lhs, result) if step.packed is not None else (lhs, rhs, result)
+        return [place for product in step.products for place in _places_of_product(product)]
     if isinstance(step, ConvolutionCall):
         return _places_of(step.product)
     if isinstance(step, AttentionCall):
@@ -108,3 +108,10 @@ def _places_of(step: Step) -> Sequence[Place]:
     if isinstance(step, ReadSizes):
         return (step.source,)
     return (step.condition,) if isinstance(step, Loop) else (step.index,)
+
+
+def _places_of_product(product: Product) -> Iterator[Place]:
+    """What a product touches when it finds the packed form of its right-hand side, if that may have one."""
+    places = [product.lhs, product.result, None if product.packed is not None else product.rhs]
+    places += [] if product.epilogue is None else product.epilogue.buffers
+    yield from (place for place in places if place is not None)

@@ -29,6 +29,14 @@ struct DiscDot {
   const void *packed; // B as `pack_right` writes it, or null
   DiscTile tile;
   int64_t tile_rows, tile_columns;
+  const DiscDot *next; // another product of the same A (dtype, batch sizes, m, k and A's strides are the same), or null
+  DiscKernel epilogue; // what becomes of C, or null
+  const int64_t *epilogue_args;
+  int64_t epilogue_words, epilogue_grain;
+  // An epilogue of tiles takes rows of C from memory of the runtime's own, and C is null: the word `sums_word` of its
+  // arguments is to be the address of the first element, `tile_word` and those behind it the number of elements between
+  // rows, the first column and the one past the last. One of whole rows (both -1) reads C.
+  int64_t sums_word, tile_word;
 };
 
 /// 4 x 4 elements of `count` channels from `offset` to 16 places, `step` elements apart: B' d B of F(2x2, 3x3), as

@@ -48,7 +48,7 @@ template <typename T> struct Problem {
   Layout a, b, c; // of the transposed matrices: BLAS computes C' = B' A'
   bool vector = false;
   int64_t row_pieces = 1, column_pieces = 1;
-  int64_t entries = 1;
+  int64_t entries;
 
   explicit Problem(const DiscDot &given, int threads);
   int64_t pieces() const { return entries * row_pieces * column_pieces; }
@@ -58,14 +58,13 @@ template <typename T> struct Problem {
 private:
   void transpose();
   void choose_pieces(int threads);
-  int64_t offset(int64_t entry, const int64_t *strides) const;
   void multiply(const T *a, const T *b, T *c, int64_t m, int64_t n) const;
   void multiply_by_gemm(const T *a, const T *b, T *c, int64_t m, int64_t n) const;
   void multiply_by_gemv(const T *a, const T *b, T *c, int64_t n) const;
   void multiply_by_loops(const T *a, const T *b, T *c, int64_t m, int64_t n) const;
 };
 
-template <typename T> Problem<T>::Problem(const DiscDot &given, int threads) : dot(given) {
+template <typename T> Problem<T>::Problem(const DiscDot &given, int threads) : dot(given), entries(entries_of(given)) {
   // BLAS wants unit strides down C's columns; a product with a vector keeps the vector on the left, B is the matrix.
   bool column_vector = dot.n == 1 && dot.m > 1;
   bool column_major = dot.m > 1 && dot.n > 1 && dot.c_n != 1 && dot.c_m == 1;
@@ -76,8 +75,6 @@ template <typename T> Problem<T>::Problem(const DiscDot &given, int threads) : d
   c = layout_of(dot.n, dot.m, dot.c_n, dot.c_m);
   c.valid = c.valid && c.transpose == 'N';
   vector = dot.m == 1 && b.valid && dot.a_k > 0 && dot.a_k <= kIntLimit && dot.c_n > 0 && dot.c_n <= kIntLimit;
-  for (int64_t i = 0; i < dot.batch_rank; ++i)
-    entries *= dot.batch[i];
   choose_pieces(threads);
 }
 
@@ -114,15 +111,6 @@ template <typename T> void Problem<T>::choose_pieces(int threads) {
         std::max(column_pieces, std::min(static_cast<int64_t>(work / kUnpackedWork) + 1, dot.n / kSmallestPiece));
 }
 
-template <typename T> int64_t Problem<T>::offset(int64_t entry, const int64_t *strides) const {
-  int64_t result = 0;
-  for (int64_t i = dot.batch_rank - 1; i >= 0; --i) {
-    result += entry % dot.batch[i] * strides[i];
-    entry /= dot.batch[i];
-  }
-  return result;
-}
-
 /// The first index of piece `index` of `pieces` over `size`, on multiples of the micro-kernels' tiles where it can be.
 int64_t cut(int64_t size, int64_t pieces, int64_t index) {
   if (index >= pieces)
@@ -137,9 +125,9 @@ template <typename T> void Problem<T>::run_piece(int64_t index) const {
   int64_t entry = index / column_pieces / row_pieces;
   int64_t m0 = cut(dot.m, row_pieces, row), m1 = cut(dot.m, row_pieces, row + 1);
   int64_t n0 = cut(dot.n, column_pieces, column), n1 = cut(dot.n, column_pieces, column + 1);
-  const T *left = static_cast<const T *>(dot.a) + offset(entry, dot.a_batch) + m0 * dot.a_m;
-  const T *right = static_cast<const T *>(dot.b) + offset(entry, dot.b_batch) + n0 * dot.b_n;
-  T *out = static_cast<T *>(dot.c) + offset(entry, dot.c_batch) + m0 * dot.c_m + n0 * dot.c_n;
+  const T *left = static_cast<const T *>(dot.a) + batch_offset(dot, entry, dot.a_batch) + m0 * dot.a_m;
+  const T *right = static_cast<const T *>(dot.b) + batch_offset(dot, entry, dot.b_batch) + n0 * dot.b_n;
+  T *out = static_cast<T *>(dot.c) + batch_offset(dot, entry, dot.c_batch) + m0 * dot.c_m + n0 * dot.c_n;
   if (m1 > m0 && n1 > n0)
     multiply(left, right, out, m1 - m0, n1 - n0);
 }
@@ -199,20 +187,6 @@ void Problem<T>::multiply_by_loops(const T *left, const T *right, T *out, int64_
   }
 }
 
-template <typename T> void fill_zeros(const Problem<T> &problem) {
-  DiscDot dot = problem.dot;
-  for (int64_t entry = 0; entry < problem.entries; ++entry) {
-    T *out = static_cast<T *>(dot.c);
-    for (int64_t i = dot.batch_rank - 1, rest = entry; i >= 0; --i) {
-      out += rest % dot.batch[i] * dot.c_batch[i];
-      rest /= dot.batch[i];
-    }
-    for (int64_t i = 0; i < dot.m; ++i)
-      for (int64_t j = 0; j < dot.n; ++j)
-        out[i * dot.c_m + j * dot.c_n] = 0;
-  }
-}
-
 bool has_no_result(const DiscDot &dot) {
   bool empty = dot.m <= 0 || dot.n <= 0;
   for (int64_t i = 0; i < dot.batch_rank; ++i)
@@ -221,16 +195,10 @@ bool has_no_result(const DiscDot &dot) {
 }
 
 /// B is not packed, and packing it would cost more than the product: few rows, or a vector.
-bool is_thin(const DiscDot &dot) { return dot.packed == nullptr && (dot.m < 4 || dot.n < 4); }
+bool is_thin(const DiscDot &dot) { return dot.packed == nullptr && dot.k > 0 && (dot.m < 4 || dot.n < 4); }
 
-template <typename T> void run_typed(ThreadPool &pool, const DiscDot &dot) {
-  if (is_outer_product(dot) && run_outer_product<T>(pool, dot))
-    return;
-  if (!is_thin(dot))
-    return run_gemm<T>(pool, dot);
+template <typename T> void run_thin(ThreadPool &pool, const DiscDot &dot) {
   Problem<T> problem(dot, pool.size());
-  if (dot.k <= 0)
-    return fill_zeros(problem);
   Blas::SingleThreaded guard;
   int64_t grain = std::max<int64_t>(1, kWorkToShare / std::max<int64_t>(problem.work(), 1));
   auto body = [](void *context, int64_t begin, int64_t end) {
@@ -238,6 +206,66 @@ template <typename T> void run_typed(ThreadPool &pool, const DiscDot &dot) {
       static_cast<const Problem<T> *>(context)->run_piece(i);
   };
   pool.run(body, &problem, problem.pieces(), grain);
+  run_row_epilogue(pool, dot);
+}
+
+/// A thin product whose sums only its epilogue sees: pieces along the longer side of C, each in a thread's own memory.
+template <typename T> struct ThinPieces {
+  static constexpr int64_t kMostSums = 3 * 2048;
+  static constexpr int64_t kShortest = 64;
+
+  const DiscDot &dot;
+  bool by_rows;
+  int64_t entries, length, pieces;
+
+  ThinPieces(const DiscDot &given, int threads) : dot(given), by_rows(given.n < 4 && given.m >= given.n) {
+    int64_t size = by_rows ? dot.m : dot.n, other = by_rows ? dot.n : dot.m;
+    int64_t even = (size / (4 * threads) + kShortest - 1) / kShortest * kShortest;
+    length = std::min(kMostSums / other, std::max(kShortest, even));
+    pieces = (size + length - 1) / length;
+    entries = entries_of(dot);
+  }
+
+  int64_t work() const { return dot.k * length * (by_rows ? dot.n : dot.m); }
+
+  void run(int64_t index) const {
+    alignas(64) thread_local T sums[kMostSums];
+    int64_t entry = index / pieces, first = index % pieces * length;
+    int64_t m0 = by_rows ? first : 0, n0 = by_rows ? 0 : first;
+    DiscDot piece = dot;
+    piece.m = by_rows ? std::min(length, dot.m - first) : dot.m;
+    piece.n = by_rows ? dot.n : std::min(length, dot.n - first);
+    piece.batch_rank = 0;
+    piece.a = static_cast<const T *>(dot.a) + batch_offset(dot, entry, dot.a_batch) + m0 * dot.a_m;
+    piece.b = static_cast<const T *>(dot.b) + batch_offset(dot, entry, dot.b_batch) + n0 * dot.b_n;
+    piece.c = sums, piece.c_m = piece.n, piece.c_n = 1;
+    Problem<T> problem(piece, 1);
+    for (int64_t i = 0; i < problem.pieces(); ++i)
+      problem.run_piece(i);
+    run_tile_epilogue(dot, entry * dot.m + m0, piece.m, sums, piece.n, n0, n0 + piece.n);
+  }
+};
+
+template <typename T> void run_thin_pieces(ThreadPool &pool, const DiscDot &dot) {
+  ThinPieces<T> thin(dot, pool.size());
+  Blas::SingleThreaded guard;
+  auto body = [](void *context, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      static_cast<const ThinPieces<T> *>(context)->run(i);
+  };
+  pool.run(body, &thin, thin.entries * thin.pieces, std::max<int64_t>(1, kWorkToShare / thin.work()));
+}
+
+template <typename T> void run_typed(ThreadPool &pool, const DiscDot &first) {
+  if (is_outer_product(first) && run_outer_product<T>(pool, first))
+    return;
+  bool any_is_thick = false;
+  for (const DiscDot *dot = &first; dot != nullptr; dot = dot->next)
+    any_is_thick |= !is_thin(*dot);
+  if (any_is_thick)
+    return run_gemm<T>(pool, first);
+  for (const DiscDot *dot = &first; dot != nullptr; dot = dot->next)
+    has_tile_epilogue(*dot) ? run_thin_pieces<T>(pool, *dot) : run_thin<T>(pool, *dot);
 }
 
 } // namespace

@@ -95,14 +95,16 @@ void install_lapack(const nb::dict &functions) {
 }
 
 DiscDot dot_of(const std::vector<int64_t> &words) {
-  DiscDot dot;
-  if (words.size() * sizeof(int64_t) != sizeof dot)
+  DiscDot dot{};
+  size_t bytes = words.size() * sizeof(int64_t);
+  if (bytes != offsetof(DiscDot, next) && bytes != sizeof dot)
     throw nb::value_error("wrong number of words");
-  std::memcpy(&dot, words.data(), sizeof dot);
+  std::memcpy(&dot, words.data(), bytes);
   return dot;
 }
 
-/// A dot by the addresses and numbers of its 40 words, in the order of DiscDot; for tests and measurements.
+/// A dot by the addresses and numbers of its 34 words, or 41 with an epilogue, in the order of DiscDot; for tests and
+/// measurements.
 void dot_words(Device &device, const std::vector<int64_t> &words) {
   DiscDot dot = dot_of(words);
   without_gil([&] { run_dot(device.pool, dot); });
@@ -111,14 +113,11 @@ void dot_words(Device &device, const std::vector<int64_t> &words) {
 /// Packs the right-hand side of a dot given as for `dot_words` to `target`; returns the number of elements.
 int64_t pack_words(Device &device, const std::vector<int64_t> &words, uintptr_t target) {
   DiscDot dot = dot_of(words);
-  int64_t entries = 1;
-  for (int64_t i = 0; i < dot.batch_rank; ++i)
-    entries *= dot.batch[i];
   if (target != 0 && dot.dtype == 0)
     pack_right(device.pool, dot, reinterpret_cast<float *>(target));
   else if (target != 0)
     pack_right(device.pool, dot, reinterpret_cast<double *>(target));
-  return packed_elements(entries, dot.k, dot.n, dot.tile_columns);
+  return packed_elements(entries_of(dot), dot.k, dot.n, dot.tile_columns);
 }
 
 void bind_code(nb::module_ &module) {

@@ -2,6 +2,7 @@
 #include "outer_product.h"
 
 #include "aligned.h"
+#include "gemm.h"
 #include "gemm_blocks.h"
 
 #include <algorithm>
@@ -56,9 +57,25 @@ private:
     for (int64_t tile = begin; tile < end; ++tile) {
       int64_t row = share(dot_.m, tiles_, tile), rows = share(dot_.m, tiles_, tile + 1) - row;
       pack_rows(static_cast<const T *>(dot_.a) + row * dot_.a_m, dot_.a_m, dot_.a_k, rows, dot_.k, scratch.panel<T>());
+      if (has_tile_epilogue(dot_)) {
+        finish_tile(scratch, row, rows);
+        continue;
+      }
       T *c = static_cast<T *>(dot_.c) + row * dot_.c_m;
       for (int64_t panel = first_; panel < end_; ++panel)
         write_tile(scratch, rows, panel, c + panel * columns_);
+    }
+  }
+
+  /// The sums of some panels at a time go to the epilogue.
+  void finish_tile(const Scratch &scratch, int64_t row, int64_t rows) const {
+    for (int64_t panel = first_, count; panel < end_; panel += count) {
+      count = std::min(kStagedRows / rows, end_ - panel);
+      int64_t step = count * columns_, column = panel * columns_;
+      T *sums = scratch.sums<T>();
+      for (int64_t i = 0; i < count; ++i)
+        dot_.tile(rows, scratch.panel<T>(), packed(panel + i), columns_, sums + i * columns_, step, dot_.k, 0);
+      run_tile_epilogue(dot_, row, rows, sums, step, column, std::min(dot_.n, column + step));
     }
   }
 
@@ -81,7 +98,7 @@ private:
 } // namespace
 
 bool is_outer_product(const DiscDot &dot) {
-  bool is_plain = dot.batch_rank == 0 && dot.packed == nullptr && dot.c_n == 1;
+  bool is_plain = dot.batch_rank == 0 && dot.packed == nullptr && dot.c_n == 1 && dot.next == nullptr;
   bool is_shallow = dot.k >= 1 && dot.k <= kMostDepth && dot.m >= 2 * dot.tile_rows && dot.n >= 2 * dot.tile_columns;
   return is_plain && is_shallow && dot.m >= kFewestResults / dot.n;
 }
@@ -91,6 +108,7 @@ template <typename T> bool run_outer_product(ThreadPool &pool, const DiscDot &do
   if (room.address() == nullptr)
     return false;
   OuterProduct<T>(dot, reinterpret_cast<T *>(room.address())).run(pool);
+  run_row_epilogue(pool, dot);
   return true;
 }
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shlo_disc.lowering_cpu.dot import Axis, MatrixProduct
+from shlo_disc.lowering_cpu.dot import product_words
 from shlo_disc.lowering_cpu.gemm_kernel import micro_kernels, tile_of
 from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.transforms.fusion.matrix_product import Axis, MatrixProduct
 
 
 def axis(size: int, lhs: int, rhs: int, result: int) -> Axis:
@@ -21,7 +22,7 @@ COLUMNS = MatrixProduct("f32", 0, 1, (axis(2, 12, 0, 20),), axis(4, 1, 0, 1), ax
 
 def run(product: MatrixProduct, *operands: np.ndarray) -> np.ndarray:
     """The product by its words, as `DiscDot` says."""
-    words = [e.constant or 0 for e in product.words()]
+    words = [e.constant or 0 for e in product_words(product)]
     (batch,), (a_b,), (b_b,), (c_b,) = (words[i : i + 1] for i in (2, 6, 10, 14))
     m, n, k, a_m, a_k, b_k, b_n, c_m, c_n = words[18:]
     a, b, c = operands[product.lhs], operands[product.rhs], np.zeros(batch * m * n)

@@ -87,7 +87,7 @@ def test_a_cycle_through_a_dot_splits_the_group() -> None:
         a = jnp.exp(x)
         return jnp.dot(a, w) + a
 
-    assert [kind for kind, _ in fusions(f, "n, 8", "8, 8")] == ["loop", "dot", "loop"]
+    assert [kind for kind, _ in fusions(f, "n, 8", "8, 8")] == ["loop", "dot", "epilogue", "product"]
 
 
 def test_a_view_of_a_member_is_not_read_inside_the_same_kernel() -> None:

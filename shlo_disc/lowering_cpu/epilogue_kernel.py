@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Epilogues of products: loops that read a tile of sums where the product has it, and write what becomes of it.
+
+The work items are rows of the result; the runtime says where the sums are and which columns they cover.
+"""
+
+from __future__ import annotations
+
+from shlo_disc.lowering.elements import Positions
+from shlo_disc.lowering.elementwise import element_of
+from shlo_disc.lowering.kernels import delinearize, op_cost
+from shlo_disc.lowering.positions import Position
+from shlo_disc.lowering_cpu.gemm_kernel import tile_of
+from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes
+from shlo_disc.lowering_cpu.loop_kernel import write_outputs
+from shlo_disc.mlir import arith, ir, memref
+from shlo_disc.shape_dialect.expr import Expr, ExprLike
+from shlo_disc.shape_dialect.types import DYNAMIC, dims_of, dims_of_attr, product
+from shlo_disc.transforms.fusion.products import ROW, SUMS
+
+TILE_SIZES = tuple(Expr.symbol(name) for name in ("sums_step", "sums_column", "sums_past"))
+"""What the runtime tells of a tile: elements between its rows, its first column and the one past its last."""
+
+
+def build_epilogue(frame: Frame) -> tuple[Expr, ExprLike]:
+    """Emit the body; returns the number of work items and the cost of one."""
+    sums = frame.inputs[ir.IntegerAttr(frame.fusion.attributes[SUMS]).value]
+    (length,) = dims_of_attr(frame.fusion.attributes[ROW])
+    domain = dims_of(frame.outputs[0])
+    step, first, past = map(frame.size_of, TILE_SIZES)
+    elements = frame.elements(frame.width())
+    tile = _tile_view(frame, sums, step)
+    columns = tile_of(element_of(sums.type).name, frame.options.vector_bits).columns
+    divisible = columns % elements.width == 0 and frame.facts.divides(elements.width, length)
+
+    def row(linear: ir.Value) -> None:
+        local = Position(arith.subi(linear, frame.begin))
+        outer = delinearize(linear, domain[:-1], frame.size_of)
+        start = arith.muli(linear, frame.size_of(length)) if len(domain) == 1 else None
+
+        def lanes(column: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
+            place = Position(arith.subi(column.base, first), column.step)
+            dims = (domain[0], length)
+            elements.cached[sums] = lambda _: elements.load(tile, (local, place), element_of(sums.type), dims)
+            last = column if start is None else Position(arith.addi(start, column.base), column.step)
+            positions: Positions = (*map(Position, outer), last)
+            write_outputs(frame, elements, positions, domain, False)
+            return carried
+
+        with elements.scope():
+            over_lanes(elements, first, past, divisible, [], lanes)
+
+    for_range(frame.begin, frame.end, row)
+    cost = max(1, sum(op_cost(op) for op in frame.fusion.entry_block.operations))
+    return product(domain) // length, cost * length
+
+
+def _tile_view(frame: Frame, sums: ir.Value, step: ir.Value) -> ir.Value:
+    """The sums as rows that are `step` elements apart."""
+    element = element_of(sums.type).memory()
+    layout = ir.StridedLayoutAttr.get(0, [DYNAMIC, 1])
+    type_ = ir.MemRefType.get([DYNAMIC, DYNAMIC], element, layout=layout)
+    buffer = frame.input_buffers[frame.inputs.index(sums)]
+    return memref.ReinterpretCastOp(type_, buffer, [], [step, step], [step], [0], [DYNAMIC] * 2, [DYNAMIC, 1]).result

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A dot_general of any layout as batched matrix products over strided views, without transposes.
+
+Sizes that lie next to each other in every operand that has them become one; those that do not become batch sizes, with
+a stride of zero where an operand lacks them. A transpose of the result is only another set of strides.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from shlo_disc.mlir import func, ir, stablehlo
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.propagation import integers
+from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, product
+
+MAX_BATCH = 4
+ELEMENTS = ("f32", "f64")
+"""Element types of products."""
+_ZERO = Expr.const(0)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A loop of the product: its size and its stride, in elements, in each of lhs, rhs and result (0: not there)."""
+
+    size: Expr
+    lhs: Expr
+    rhs: Expr
+    result: Expr
+
+    def exchanged(self) -> Axis:
+        """The loop with the sides exchanged."""
+        return Axis(self.size, self.rhs, self.lhs, self.result)
+
+
+@dataclass(frozen=True)
+class MatrixProduct:
+    """`lhs` and `rhs` are operand numbers of the fusion; `element` is f32 or f64."""
+
+    element: str
+    lhs: int
+    rhs: int
+    batch: tuple[Axis, ...]
+    m: Axis
+    n: Axis
+    k: Axis
+
+    @property
+    def writes_columns(self) -> bool:
+        """The result's unit stride is along m, so that tiles cannot write their rows in place."""
+        return self.m.result.constant == 1 and self.n.result.constant != 1
+
+    def transposed(self) -> MatrixProduct:
+        """The same product with the sides exchanged: C = A B is C' = B' A'."""
+        batch = tuple(axis.exchanged() for axis in self.batch)
+        m, n, k = self.n.exchanged(), self.m.exchanged(), self.k.exchanged()
+        return MatrixProduct(self.element, self.rhs, self.lhs, batch, m, n, k)
+
+    @property
+    def rows(self) -> Expr:
+        """The rows of the result, those of all matrices."""
+        return product([*(axis.size for axis in self.batch), self.m.size])
+
+    @property
+    def is_row_major(self) -> bool:
+        """Whether the result lies in memory in the order of batch, m, n, without gaps."""
+        step = Expr.const(1)
+        for axis in (self.n, self.m, *reversed(self.batch)):
+            if axis.size.constant != 1 and axis.result != step:
+                return False
+            step = step * axis.size
+        return True
+
+
+def strides_of(dims: Dims) -> list[Expr]:
+    """Row-major strides in elements."""
+    return [product(dims[i + 1 :]) for i in range(len(dims))]
+
+
+def match_product(fusion: func.FuncOp) -> MatrixProduct | None:
+    """The product that is a fusion of kind "dot"; None when the dtype or the layout has none."""
+    operations = list(fusion.entry_block.operations)
+    dot = operations[0]
+    if dot.operation.name != "stablehlo.dot_general" or len(operations) > 3:
+        return None
+    element = str(element_type_of(dot.operands[0]))
+    if element not in ELEMENTS or str(element_type_of(dot.results[0])) != element:
+        return None
+    arguments = list(fusion.entry_block.arguments)
+    if any(v not in arguments for v in dot.operands):
+        return None
+    strides = strides_of(dims_of(dot.results[0]))
+    if len(operations) == 3:
+        permutation = integers(operations[1].attributes["permutation"])
+        transposed = strides_of(dims_of(operations[1].results[0]))
+        strides = [transposed[permutation.index(i)] for i in range(len(strides))]
+    lhs, rhs = (arguments.index(v) for v in dot.operands)
+    return _choose(element, lhs, rhs, *_axes(dot, strides))
+
+
+def _axes(dot: ir.OpView, strides: list[Expr]) -> tuple[list[Axis], list[Axis], list[Axis], list[Axis]]:
+    """The batch, m, n and k loops, outermost first, neighbours merged."""
+    numbers = stablehlo.DotDimensionNumbers(dot.attributes["dot_dimension_numbers"])
+    lhs_dims, rhs_dims = dims_of(dot.operands[0]), dims_of(dot.operands[1])
+    lhs_strides, rhs_strides = strides_of(lhs_dims), strides_of(rhs_dims)
+    lhs_batch, rhs_batch = list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)
+    lhs_inner, rhs_inner = list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)
+    lhs_free = [i for i in range(len(lhs_dims)) if i not in {*lhs_batch, *lhs_inner}]
+    rhs_free = [i for i in range(len(rhs_dims)) if i not in {*rhs_batch, *rhs_inner}]
+    result = iter(strides)
+    batch = [
+        Axis(lhs_dims[i], lhs_strides[i], rhs_strides[j], next(result))
+        for i, j in zip(lhs_batch, rhs_batch, strict=True)
+    ]
+    m = [Axis(lhs_dims[i], lhs_strides[i], _ZERO, next(result)) for i in lhs_free]
+    n = [Axis(rhs_dims[j], _ZERO, rhs_strides[j], next(result)) for j in rhs_free]
+    k = [
+        Axis(lhs_dims[i], lhs_strides[i], rhs_strides[j], _ZERO)
+        for i, j in sorted(zip(lhs_inner, rhs_inner, strict=True))
+    ]
+    return _merge(batch), _merge(m), _merge(n), _merge(k)
+
+
+def _merge(axes: list[Axis]) -> list[Axis]:
+    merged: list[Axis] = []
+    for axis in (a for a in axes if a.size.constant != 1):
+        last = merged[-1] if merged else None
+        if last is not None and all(
+            getattr(last, side) == getattr(axis, side) * axis.size for side in ("lhs", "rhs", "result")
+        ):
+            merged[-1] = Axis(last.size * axis.size, axis.lhs, axis.rhs, axis.result)
+        else:
+            merged.append(axis)
+    return merged
+
+
+def _choose(
+    element: str, lhs: int, rhs: int, batch: list[Axis], m: list[Axis], n: list[Axis], k: list[Axis]
+) -> MatrixProduct | None:
+    """The split into one matrix product and batch sizes in which every matrix has a unit stride."""
+    one = Expr.const(1)
+    unit = [Axis(one, one, one, one)]
+    if len(k) > 1:
+        return None
+    inner = (k or unit)[0]
+    for row, column in itertools.product(reversed(m or unit), reversed(n or unit)):
+        outer = batch + [a for a in m if a is not row] + [a for a in n if a is not column]
+        units = one in (row.lhs, inner.lhs) and one in (column.rhs, inner.rhs) and one in (row.result, column.result)
+        if units and len(outer) <= MAX_BATCH:
+            return MatrixProduct(element, lhs, rhs, tuple(outer), row, column, inner)
+    return None

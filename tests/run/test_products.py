@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Products with epilogues and products of one left-hand side, against XLA and float64 NumPy.
+
+Sizes lie on both sides of what the runtime decides at: few rows without a packed form (4), tiles (14 rows, 32 columns),
+panels of sums kept together (256 rows of them), deep sums (4,096).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import shlo_disc
+from tests.run.op_check import compile_function, run_xla
+
+ROWS = (1, 2, 3, 4, 13, 14, 15, 43, 200, 333)
+
+
+def kinds(executable: shlo_disc.Executable) -> list[str]:
+    return [kernel.kind for kernel in executable.kernels]
+
+
+def check(function: Callable[..., Any], k: int, n: int, dtype: str, launches: int, *more: tuple[str, str]) -> None:
+    """`function(x[b, k], w[k, n], c[n], *more)` at many b, as arguments and bound, in `launches` kernels."""
+    arguments = ((f"b, {k}", dtype), (f"{k}, {n}", dtype), (f"{n}", dtype), *more)
+    executable = compile_function(function, arguments)
+    assert len(executable.kernels) == launches, executable.kernels
+    eps = np.finfo(dtype).eps
+    for b in ROWS:
+        rng = np.random.default_rng(b)
+        values = []
+        for dims, _ in arguments:
+            shape = [b if d.strip() == "b" else int(d) for d in dims.split(",")]
+            values.append(rng.standard_normal(shape).astype(dtype))
+        want = jax.tree.leaves(run_xla(function, values))
+        for _ in range(2):
+            for got, expected in zip(jax.tree.leaves(executable(*values)), want, strict=True):
+                assert got.dtype == expected.dtype
+                np.testing.assert_allclose(got, expected, rtol=0, atol=16 * eps * max(k, 8))
+
+
+def bias(x: Any, w: Any, c: Any) -> Any:
+    return x @ w + c
+
+
+def relu(x: Any, w: Any, c: Any) -> Any:
+    return jax.nn.relu(x @ w)
+
+
+def two_results(x: Any, w: Any, c: Any) -> Any:
+    y = x @ w + c
+    return jnp.tanh(y), y
+
+
+def residual(x: Any, w: Any, c: Any, r: Any) -> Any:
+    return r + jnp.tanh(x @ w + c)
+
+
+def normalized(x: Any, w: Any, c: Any) -> Any:
+    y = x @ w
+    y = y - y.mean(-1, keepdims=True)
+    return y * jax.lax.rsqrt((y * y).mean(-1, keepdims=True) + 1) + c
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("k", "n"), [(7, 31), (64, 32), (33, 33), (65, 700)])
+def test_loops_behind_a_product(k: int, n: int, dtype: str) -> None:
+    check(bias, k, n, dtype, 1)
+    check(residual, k, n, dtype, 1, (f"b, {n}", dtype))
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 2), (33, 33)])
+def test_one_dimensional_loops_and_several_results(k: int, n: int) -> None:
+    check(relu, k, n, "float32", 1)
+    check(two_results, k, n, "float32", 1)
+
+
+def test_deep_sums() -> None:
+    check(bias, 5000, 70, "float32", 1)
+    check(normalized, 5000, 70, "float32", 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [2, 33, 257])
+def test_rows_behind_a_product(n: int, dtype: str) -> None:
+    check(normalized, 19, n, dtype, 1)
+
+
+def test_products_of_one_left_hand_side() -> None:
+    def three(x: Any, w: Any, c: Any, v: Any, u: Any) -> Any:
+        return x @ w + c, jnp.tanh(x @ v) - c, x @ u
+
+    for k, n in ((5, 3), (64, 32), (40, 75), (5000, 33)):
+        check(three, k, n, "float32", 1, (f"{k}, {n}", "float32"), (f"{k}, {n + 40}", "float32"))
+
+
+def test_a_batch_of_products() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return jax.nn.softmax(jnp.einsum("bik,bjk->bij", x, y) * 0.1), jnp.exp(jnp.einsum("bik,bjk->bij", x, x) * 0.1)
+
+    executable = shlo_disc.compile(f, args=(("b, s, 24", "float32"), ("b, t, 24", "float32")))
+    assert kinds(executable) == ["dot"]
+    for b, s, t in ((1, 1, 1), (2, 3, 5), (3, 14, 33), (2, 40, 2), (5, 1, 70), (2, 300, 90)):
+        rng = np.random.default_rng(s)
+        x, y = (rng.standard_normal((b, m, 24)).astype(np.float32) for m in (s, t))
+        for got, want in zip(executable(x, y), f(x, y), strict=True):
+            np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
+
+
+def test_a_product_of_no_terms_still_has_its_epilogue() -> None:
+    executable = shlo_disc.compile(bias, args=(("b, 0", "float32"), ("0, 5", "float32"), ("5", "float32")))
+    assert kinds(executable) == ["dot"]
+    c = np.arange(5, dtype=np.float32)
+    for b in (1, 3, 20):
+        got = executable(np.zeros((b, 0), np.float32), np.zeros((0, 5), np.float32), c)
+        np.testing.assert_array_equal(got, np.broadcast_to(c, (b, 5)))
+
+
+def test_bound_weights() -> None:
+    executable = shlo_disc.compile(
+        lambda w, c, x: jnp.tanh(x @ w + c), args=(("70, 50", "float32"), ("50", "float32"), ("b, 70", "float32"))
+    )
+    rng = np.random.default_rng(0)
+    w, c = rng.standard_normal((70, 50)).astype(np.float32), rng.standard_normal(50).astype(np.float32)
+    bound = executable.bind(w, c)
+    for b in ROWS:
+        x = rng.standard_normal((b, 70)).astype(np.float32)
+        np.testing.assert_allclose(bound(x), np.tanh(x.astype(np.float64) @ w + c), rtol=0, atol=2e-5)
