@@ -90,6 +90,16 @@ def test_three_loops_of_different_rows_and_widths() -> None:
     assert kinds(executable).count("recurrence") == 1
 
 
+def test_a_branch_that_reads_one_before_the_other() -> None:
+    def between(x: jax.Array, n: jax.Array, w: jax.Array) -> Any:
+        first = gru(x, w)[0]
+        branch = lax.cond(n[0] > 0, lambda: first * 2, lambda: jnp.tanh(first @ first.T) @ first)
+        return branch, backwards(x, w)[0], gru(jnp.concatenate([x, x], axis=1), w)[0][: branch.shape[0]] + branch
+
+    specs = [("t, b, 12", F), ("1,", "int32"), ("4, 12", F)]
+    check(between, specs, [{"t": 3, "b": b} for b in (1, 7, 31)], ulps=400, floor=1)
+
+
 def test_a_loop_over_what_another_one_returns() -> None:
     def stacked(x: jax.Array, w: jax.Array, v: jax.Array) -> Any:
         states = gru(x, w)[1]

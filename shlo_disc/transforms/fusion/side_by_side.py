@@ -15,12 +15,24 @@ from shlo_disc.shape_dialect.regions import terminator_of
 def merge_recurrences(module: ir.Module) -> None:
     """Merge the calls of a fused module that may run at the same time."""
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
+    block = entry_block(module)
     waiting: ir.OpView | None = None
-    for op in list(entry_block(module).operations):
-        if waiting is not None and any(v.owner == waiting.operation for v in op.operands):
+    for op in list(block.operations):
+        if waiting is not None and op.operation in _readers(waiting, block):
             waiting = None
         if isinstance(op, func.CallOp) and _kind(_callee(op, functions)) == "recurrence":
             waiting = op if waiting is None else _merged(waiting, op, functions)
+
+
+def _readers(call: ir.OpView, block: ir.Block) -> set[ir.Operation]:
+    """The ops of the block that read a call's results, themselves or in regions of theirs."""
+    readers: set[ir.Operation] = set()
+    for use in (use for result in call.results for use in result.uses):
+        op = use.owner.operation
+        while op.block != block:
+            op = op.parent.operation
+        readers.add(op)
+    return readers
 
 
 def _callee(call: ir.OpView, functions: dict[str, func.FuncOp]) -> func.FuncOp:
