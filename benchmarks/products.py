@@ -2,8 +2,8 @@
 """Matrix products with constant right-hand sides against oneDNN: the shapes of BERT and GPT-2, and random ones.
 
 `python -m benchmarks.products` prints GFLOP/s of both and writes JSON. oneDNN (as PyTorch ships it) gets the weights in
-the layout that it chooses for the number of rows; ours packs them once for every number of rows. Both write to memory of
-their own. The two take turns in one process, with a pause for the other's threads to stop spinning.
+the layout that it chooses for the number of rows; ours packs them once for every number of rows. Both write to memory
+of their own. The two take turns in one process, with a pause for the other's threads to stop spinning.
 """
 
 from __future__ import annotations
