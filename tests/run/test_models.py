@@ -11,6 +11,7 @@ import functools
 import gc
 import importlib
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -27,6 +28,8 @@ NAMES = (
     "asr", "asr_train", "crnn", "gpt2_decode",
 )  # fmt: skip
 TOLERANCE = 1e-5
+KERNELS = {}
+"""How many kernels of each kind a call of the small model launches; a layer of BERT is four dots and an attention."""
 PAIRS = [(1, 1), (1, 2), (2, 1), (3, 7), (5, 11), (2, 13), (7, 3), (4, 8), (1, 15), (1, 16), (3, 17), (2, 23)]
 BATCHES = [1, 2, 3, 4, 5, 7, 8, 11, 13, 15, 16, 17, 23]
 
@@ -88,6 +91,13 @@ def test_matches_xla_at_every_shape_with_one_compile(small: tuple[ModuleType, An
         inputs = module.make_inputs(config, *sizes, seed=seed)
         assert_close(executable(params, *inputs), xla(params, *inputs))
     assert executable.compile_count == 1
+
+
+@pytest.mark.parametrize("small", NAMES, indirect=True)
+def test_kernel_counts(small: tuple[ModuleType, Any, Any, Any]) -> None:
+    module, _, _, executable = small
+    counts = Counter(kernel.kind for kernel in executable.kernels)
+    assert dict(counts) == KERNELS[module.__name__.rpartition(".")[2]]
 
 
 @pytest.mark.parametrize("small", NAMES, indirect=True)

@@ -105,7 +105,7 @@ class _Block:
 
     def _follower(self, call: ir.OpView, found: MatrixProduct) -> ir.OpView | None:
         """The call that can be the epilogue of a product."""
-        readers = list(_readers(call.results[0]))
+        readers = list(readers_of(call.results[0]))
         if len(readers) != 1 or not found.is_row_major:
             return None
         user, number = readers[0]
@@ -198,12 +198,12 @@ class _Block:
         return results
 
 
-def _readers(value: ir.Value) -> Iterator[tuple[ir.Operation, int]]:
+def readers_of(value: ir.Value) -> Iterator[tuple[ir.Operation, int]]:
     """The ops, and their operand numbers, that read a value, through views."""
     for use in value.uses:
         user = use.owner.operation
         if user.name in VIEWS:
-            yield from _readers(user.results[0])
+            yield from readers_of(user.results[0])
         else:
             yield user, use.operand_number
 

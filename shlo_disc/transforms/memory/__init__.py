@@ -208,7 +208,7 @@ class Planner:
         if op.name != "func.call":
             return op.name == "stablehlo.while" and position == index
         function = self.functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
-        return may_overwrite(function, position, index)
+        return may_overwrite(function, position, index, self.functions)
 
     def _in_place(self, call: ir.Operation, index: int, result: ir.Value) -> Buffer | None:
         """The buffer of an input that this kernel may overwrite, and that no other of its results has taken."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -63,3 +64,35 @@ def test_a_product_waits_for_its_right_hand_side() -> None:
 
     names = launches(f, "b, 8", "8, 8")
     assert len(names) >= 3
+
+
+def arena(function: Callable[..., Any], *shapes: str) -> str:
+    """The size of the arena in bytes, as the plan has it."""
+    executable = shlo_disc.compile(function, args=[(shape, "float32") for shape in shapes])
+    found = re.search(r'disc.arena_bytes = "?([^",}]*)', executable.as_text("plan"))
+    assert found is not None
+    return found.group(1).split(" : ")[0]
+
+
+def test_an_epilogue_overwrites_what_it_reads_last() -> None:
+    def f(x: Any, y: Any, a: Any, b: Any) -> Any:
+        r = jnp.tanh(x @ a)
+        return jnp.tanh(y @ b + r) @ a
+
+    assert arena(f, "b, 16", "b, 16", "16, 16", "16, 16") == "64*b"
+
+
+def test_a_left_hand_side_is_not_overwritten() -> None:
+    def f(x: Any, a: Any, b: Any) -> Any:
+        r = jnp.tanh(x @ a)
+        return jnp.tanh(r @ b + r) @ a
+
+    assert arena(f, "b, 16", "16, 16", "16, 16") == "128*b"
+
+
+def test_sums_that_wait_for_their_rows_do_not_lie_on_what_is_read_with_them() -> None:
+    def f(x: Any, y: Any, a: Any, b: Any) -> Any:
+        r = jnp.tanh(x @ a)
+        return jax.nn.softmax(y @ b + r) @ a
+
+    assert arena(f, "b, 16", "b, 16", "16, 16", "16, 16") == "128*b"
