@@ -81,6 +81,7 @@ class _Block:
         self.block = block
         self.functions = functions
         self.taken: list[ir.OpView] = []
+        self.positions = {op.operation: i for i, op in enumerate(block.operations)}
 
     def run(self) -> None:
         """Find the members, group them by what they multiply, write the fusions."""
@@ -134,7 +135,7 @@ class _Block:
         """Members that can be one call, each list in program order."""
         groups: list[list[_Member]] = []
         for member in members:
-            fitting = (g for g in groups if len(g) < MOST_PRODUCTS and self._fits(member, g[0]))
+            fitting = (g for g in groups if len(g) < MOST_PRODUCTS and self._fits(member, g))
             group = next(fitting, None)
             if group is None:
                 groups.append([member])
@@ -142,18 +143,34 @@ class _Block:
                 group.append(member)
         return groups
 
-    def _fits(self, member: _Member, first: _Member) -> bool:
-        """Whether two products pack the same rows, and the second can be computed where the first is."""
+    def _fits(self, member: _Member, group: Sequence[_Member]) -> bool:
+        """Whether a product packs the rows that a group packs, and can be computed where the group's first ends."""
+        first = group[0]
         if member.product.writes_columns or first.product.writes_columns:
             return False  # by itself it may be computed as its transpose
         if root(member.left) != root(first.left) or _rows_of(member.product) != _rows_of(first.product):
             return False
-        place = _position(self.block, first.last)
-        return all(self._is_known_at(place, value) for value in member.outer_operands())
+        place = self._position(first.last)
+        own = [op.operation for other in group for op in (other.call, other.last)]
+        return all(self._is_known_at(place, value, own) for value in member.outer_operands()) and all(
+            self._position(user) > place for result in member.last.results for user in self._users(result)
+        )
 
-    def _is_known_at(self, place: int, value: ir.Value) -> bool:
+    def _is_known_at(self, place: int, value: ir.Value, own: Sequence[ir.Operation]) -> bool:
+        """Whether a value is there before a place, and is not computed at it."""
         op = defining_op(root(value))
-        return op is None or op.block != self.block or _position(self.block, op.opview) < place
+        return op is None or op.block != self.block or (op not in own and self._position(op) < place)
+
+    def _users(self, value: ir.Value) -> Iterator[ir.Operation]:
+        """The ops of this block in which, or in whose regions, a value is read."""
+        for use in value.uses:
+            user = use.owner.operation
+            while user.block != self.block:
+                user = user.parent.operation
+            yield user
+
+    def _position(self, op: ir.OpView | ir.Operation) -> int:
+        return self.positions[op.operation]
 
     # ---- writing ----------------------------------------------------------------------------------------------------
 
@@ -232,10 +249,6 @@ def _rows_of(found: MatrixProduct) -> tuple[str | Expr, ...]:
     """How the left-hand side of a product is read."""
     batch = [expr for axis in found.batch for expr in (axis.size, axis.lhs)]
     return (found.element, *batch, found.m.size, found.m.lhs, found.k.size, found.k.lhs)
-
-
-def _position(block: ir.Block, op: ir.OpView) -> int:
-    return next(i for i, other in enumerate(block.operations) if other == op)
 
 
 def _erase(op: ir.OpView) -> None:
