@@ -114,12 +114,7 @@ DIMS = {
             b=4,
         ),
     ),
-    "overflow": (
-        {"b": 2**62, "s": 3},
-        layer_sizes(
-            POLYMORPHIC + "A size that this call needs does not fit in 64 bits, or divides by zero.", s=3, b=2**62
-        ),
-    ),
+    "overflow": ({"b": 2**62, "s": 3}, "The bytes of result['n'] (b,) do not fit 64 bits at this shape."),
 }
 
 
