@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import functools
+import subprocess
+import sys
 from typing import Any
 
 import jax
@@ -200,3 +202,27 @@ def test_scores_that_something_else_reads_have_a_buffer() -> None:
 
     executable = check(f, [("s, 24", "float32")] * 3, [{"s": 20}], **NEAR)
     assert [k.kind for k in executable.kernels] == ["dot", "dot"]
+
+
+def test_without_memory_for_blocks_rows_have_room_in_the_arena() -> None:
+    """An address space that has room for the results and no more; the numbers are the same."""
+    code = """
+import resource
+import numpy as np
+import shlo_disc
+from tests.run.test_attention import attention
+
+specs = [("b, q, 1, 8", "float32"), *[("b, k, 1, 8", "float32")] * 2]
+executable = shlo_disc.compile(attention, args=specs, options=shlo_disc.Options(threads=2))
+arrays = [np.random.default_rng(i).standard_normal((1, n, 1, 8), dtype=np.float32) for i, n in enumerate((5, 300_000, 300_000))]
+few = [arrays[0][:, :1], *(a[:, :100_000] for a in arrays[1:])]
+executable(*few)
+in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (in_use + (3 << 20), -1))
+got = executable(*arrays)
+resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+want = executable(*arrays)
+assert not np.array_equal(got, want), "there was memory"
+np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-6)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
