@@ -13,9 +13,12 @@ from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.transforms.fusion.access import defining_op
 from shlo_disc.transforms.fusion.attention import MOST_ROW_AXES, Attention, Functions
 from shlo_disc.transforms.fusion.causal import CAUSAL
 from shlo_disc.transforms.fusion.matrix_product import ELEMENTS, strides_of
+from shlo_disc.transforms.fusion.slices import RowSlice
+from shlo_disc.transforms.views import root
 
 _ONE, _ZERO = Expr.const(1), Expr.const(0)
 
@@ -38,6 +41,27 @@ class AttentionProblem:
     causal: tuple[int, int]
 
 
+@dataclass(frozen=True)
+class Source:
+    """Where an operand of a product is: the fusion's argument, its first element there, and the strides."""
+
+    value: ir.Value
+    start: int
+    strides: list[Expr]
+
+    @staticmethod
+    def of(operand: ir.Value, functions: Functions) -> Source:
+        """Of an argument, or of a view of what is cut out of one."""
+        call = defining_op(root(operand))
+        if call is None:
+            return Source(operand, 0, strides_of(dims_of(operand)))
+        piece = RowSlice.of(functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value])
+        strides = None if piece is None else piece.strides(dims_of(operand))
+        if piece is None or strides is None:
+            raise ValueError("an operand of an attention is neither an argument nor a piece of its rows")
+        return Source(call.operands[0], piece.start, strides)
+
+
 def attention_problem(fusion: func.FuncOp, functions: Functions) -> AttentionProblem:
     """The problem that is a fusion of kind "attention"."""
     calls = [op.operation for op in fusion.entry_block.operations if op.operation.name == "func.call"]
@@ -53,19 +77,24 @@ def attention_problem(fusion: func.FuncOp, functions: Functions) -> AttentionPro
     rows = functions[ir.FlatSymbolRefAttr(found.rows.attributes["callee"]).value]
     is_causal = CAUSAL in rows.attributes
     offset, magnitude = ir.DenseI64ArrayAttr(rows.attributes[CAUSAL]) if is_causal else (0, 0)
-    words = (Expr.const(ELEMENTS.index(element)), *_layout(found, query, key, value, is_causal))
-    numbers = (arguments.index(query), arguments.index(key), arguments.index(value))
-    return AttentionProblem(element, words, *numbers, rows, tuple(others), (offset, magnitude))
+    words = (Expr.const(ELEMENTS.index(element)), *_layout(found, functions, (query, key, value), is_causal))
+    sources = [Source.of(v, functions) for v in (query, key, value)]
+    words = (*words, *(Expr.const(s.start) for s in sources))
+    of_query, of_key, of_value = (arguments.index(s.value) for s in sources)
+    return AttentionProblem(element, words, of_query, of_key, of_value, rows, tuple(others), (offset, magnitude))
 
 
-def _layout(found: Attention, query: ir.Value, key: ir.Value, value: ir.Value, is_causal: bool) -> list[Expr]:
+def _layout(
+    found: Attention, functions: Functions, operands: tuple[ir.Value, ir.Value, ir.Value], is_causal: bool
+) -> list[Expr]:
     """The sizes and strides: batch sizes, the matrices' sizes, and strides of query, key, value and result.
 
     The last row axis stays alone where a mask counts its rows.
     """
     dims = dims_of(found.scores.results[0])
-    strides = [strides_of(dims_of(v)) for v in (query, key, value, found.context.results[0])]
-    of_query, of_key, of_value, of_result = strides
+    query, _, value = operands
+    of_query, of_key, of_value = (Source.of(v, functions).strides for v in operands)
+    of_result = strides_of(dims_of(found.context.results[0]))
     q, k, v = 1 - found.key, found.key, 1 - found.weights
     places = {axes[found.weights]: (axes[v], i) for i, axes in enumerate(found.second.axes)}
     rows: list[tuple[Expr, ...]] = []

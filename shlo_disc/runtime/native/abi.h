@@ -70,6 +70,7 @@ struct DiscAttention {
   int64_t query_batch[5], key_batch[5], value_batch[5], result_batch[5];
   int64_t m, n, d, w;
   int64_t query_m, query_d, key_n, key_d, value_n, value_w, result_m, result_w;
+  int64_t query_start, key_start, value_start; // the first element
   const void *query, *key, *value;
   void *result;
   void *row; // room for one row of scores

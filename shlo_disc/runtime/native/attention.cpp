@@ -192,9 +192,9 @@ template <typename T> typename Attention<T>::Block Attention<T>::block_of(int64_
   block.end_tile = share(tiles_, blocks_, part + 1);
   block.first_row = row_of(block.first_tile);
   block.rows = row_of(block.end_tile) - block.first_row;
-  block.query = static_cast<const T *>(p_.query) + offset(entry, p_.query_batch);
-  block.key = static_cast<const T *>(p_.key) + offset(entry, p_.key_batch);
-  block.value = static_cast<const T *>(p_.value) + offset(entry, p_.value_batch);
+  block.query = static_cast<const T *>(p_.query) + p_.query_start + offset(entry, p_.query_batch);
+  block.key = static_cast<const T *>(p_.key) + p_.key_start + offset(entry, p_.key_batch);
+  block.value = static_cast<const T *>(p_.value) + p_.value_start + offset(entry, p_.value_batch);
   block.result = static_cast<T *>(p_.result) + offset(entry, p_.result_batch);
   block.number = entry * p_.m + block.first_row;
   return block;

@@ -22,6 +22,7 @@ from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, tensor
 from shlo_disc.transforms.fusion.access import defining_op
 from shlo_disc.transforms.fusion.causal import CAUSAL, causal_columns
 from shlo_disc.transforms.fusion.generated import generator_of, with_generators
+from shlo_disc.transforms.fusion.slices import RowSlice
 from shlo_disc.transforms.views import VIEWS, broadcast, root, view
 
 MOST_ROW_AXES = 5
@@ -208,7 +209,9 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
             rows, kept = with_generators(found.rows, functions, f"{name}_rows")
         _mark_causal(rows, kept.index(found.argument), dims_of(found.scores.results[0]))
         operands = [list(found.scores.operands), [found.rows.operands[i] for i in kept], list(found.context.operands)]
-        inputs = list(dict.fromkeys(v for values in operands for v in values if root(v) not in inside))
+        read = list(dict.fromkeys(v for values in operands for v in values if root(v) not in inside))
+        slices = {v: call for v in read if (call := _row_slice(v, functions)) and v not in operands[1]}
+        inputs = list(dict.fromkeys(slices[v].operands[0] if v in slices else v for v in read))
         with ir.InsertionPoint(module.body):
             type_ = ir.FunctionType.get([v.type for v in inputs], [result.type, tensor_type(row, element)])
             function = func.FuncOp(name, type_, visibility="private")
@@ -217,8 +220,11 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
         values = dict(zip(inputs, block.arguments, strict=True))
         parts = (functions[_callee(found.scores)], rows, functions[_callee(found.context)])
         with ir.InsertionPoint(block):
-            for call, part, read in zip(calls, parts, operands, strict=True):
-                arguments = [values[v] if v in values else view(values[root(v)], dims_of(v)) for v in read]
+            for v, call in slices.items():
+                piece = func.CallOp(functions[_callee(call)], [values[call.operands[0]]]).results[0]
+                values[v] = view(piece, dims_of(v))
+            for call, part, own in zip(calls, parts, operands, strict=True):
+                arguments = [values[v] if v in values else view(values[root(v)], dims_of(v)) for v in own]
                 values[call.results[0]] = func.CallOp(part, arguments).results[0]
             func.ReturnOp([values[result], _zeros(row, element)])
         with ir.InsertionPoint(found.context):
@@ -227,9 +233,18 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
     result.replace_all_uses_with(new.results[0])
     for call in reversed(calls):
         _erase(call)
-    for call in dict.fromkeys(generators):
+    for call in dict.fromkeys([*generators, *slices.values()]):
         _erase_unused(call)
     return {part.name.value: part for part in (function, rows)}
+
+
+def _row_slice(value: ir.Value, functions: Functions) -> ir.Operation | None:
+    """The call of a loop that does nothing but cut `value` out of rows."""
+    call = defining_op(root(value))
+    if call is None or _kind(call, functions) != "loop":
+        return None
+    piece = RowSlice.of(functions[_callee(call)])
+    return None if piece is None or piece.strides(dims_of(value)) is None else call
 
 
 def _mark_causal(rows: func.FuncOp, argument: int, scores: Dims) -> None:
