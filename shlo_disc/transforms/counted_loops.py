@@ -8,7 +8,7 @@ from typing import NamedTuple
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.regions import constant_of, nested_blocks, terminator_of
-from shlo_disc.shape_dialect.types import dims_of, dims_of_attr
+from shlo_disc.shape_dialect.types import dims_of, dims_of_attr, element_type_of
 
 Affine = tuple[int, Expr]
 """`factor * counter + offset`."""
@@ -41,7 +41,7 @@ def count_of(loop: ir.OpView) -> Count | None:
 
 
 def affine(value: ir.Value, counter: ir.Value | None) -> Affine | None:
-    """An integer scalar in terms of a counter; None when it is anything else."""
+    """An integer scalar in terms of a counter; None when it is anything else. Sizes and places fit 32 bits."""
     if counter is not None and value == counter:
         return 1, Expr.const(0)
     op = _defining(value)
@@ -53,6 +53,9 @@ def affine(value: ir.Value, counter: ir.Value | None) -> Affine | None:
         return (0, Expr.const(number)) if isinstance(number, int) else None
     if op.name == "disc.shape":
         return 0, dims_of_attr(op.attributes["dims"])[0]
+    if op.name == "stablehlo.convert":
+        types = {str(element_type_of(v)) for v in (op.operands[0], value)}
+        return affine(op.operands[0], counter) if types <= {"i32", "i64"} else None
     if op.name not in ("stablehlo.add", "stablehlo.subtract"):
         return None
     left, right = (affine(v, counter) for v in op.operands)

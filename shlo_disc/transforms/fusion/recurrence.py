@@ -246,6 +246,13 @@ def _gather(op: ir.Operation, axes: Axes) -> int | None:
     return batch[axis - (axis > numbers.index_vector_dim)]
 
 
+def _reduce(op: ir.Operation, axes: Axes) -> int | None:
+    """A reduction of one value along other axes."""
+    axis = _first(op, axes)
+    reduced = integers(op.attributes["dimensions"])
+    return None if axis is None or axis in reduced else axis - sum(1 for a in reduced if a < axis)
+
+
 _RULES: dict[str, Callable[[ir.Operation, Axes], int | None]] = {
     **dict.fromkeys(BROADCASTS, _broadcast),
     **dict.fromkeys(GENERATORS, _first),
@@ -255,6 +262,7 @@ _RULES: dict[str, Callable[[ir.Operation, Axes], int | None]] = {
     "stablehlo.dot_general": _first,
     "stablehlo.gather": _gather,
     "stablehlo.pad": _pad,
+    "stablehlo.reduce": _reduce,
     "stablehlo.reverse": _reverse,
     "stablehlo.transpose": _transpose,
 }

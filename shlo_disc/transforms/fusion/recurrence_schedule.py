@@ -3,7 +3,8 @@
 
 A product needs whole rows of what it multiplies, so the body falls into levels: what needs no product, the first
 products, what needs those and nothing later, and so on. Kept are the products, what they multiply, what an iteration
-returns and what a later level needs of an earlier one; all else is computed where it is used.
+returns, what a later level needs of an earlier one, and what is concatenated or reduced; all else is computed where it
+is used.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.types import Dims, dims_of
 from shlo_disc.transforms.fusion.access import RESHAPES, defining_op
 from shlo_disc.transforms.fusion.recurrence import Recurrence, dots_of
+
+_READ_ELSEWHERE = frozenset({"stablehlo.concatenate", "stablehlo.reduce"})
+"""Ops that would compute what they read more than once if it were not kept."""
 
 
 @dataclass
@@ -84,7 +88,7 @@ def _levels(found: Recurrence) -> dict[ir.Value, int]:
 
 
 def _needed_later(found: Recurrence, levels: dict[ir.Value, int]) -> set[ir.Value]:
-    """The products, what they multiply, and what a later level needs of an earlier one."""
+    """The products, what they multiply, what a later level needs of an earlier one and what is read elsewhere."""
     kept: set[ir.Value] = set()
     for dot in dots_of(found):
         kept.add(dot.results[0])
@@ -93,7 +97,8 @@ def _needed_later(found: Recurrence, levels: dict[ir.Value, int]) -> set[ir.Valu
     for op in found.body.operations:
         level = max((levels[r] for r in op.results), default=0)
         for value in op.operands:
-            if levels.get(value, 0) < level and not any(_is_dot(r) for r in op.results):
+            is_later = levels.get(value, 0) < level and not any(_is_dot(r) for r in op.results)
+            if is_later or op.name in _READ_ELSEWHERE:
                 kept.update(_computed(found, value))
     return kept
 

@@ -13,6 +13,7 @@ from shlo_disc.transforms.expand.complex_values import decompose
 from shlo_disc.transforms.expand.quantized import remove_quantized_types
 from shlo_disc.transforms.regions import close_regions
 from shlo_disc.transforms.simplify import data_movement, dot, reduce
+from shlo_disc.transforms.simplify.accumulated import hoist_accumulated_products, turn_weights
 from shlo_disc.transforms.simplify.control_flow import hoist_invariants, simplify_control_flow
 from shlo_disc.transforms.simplify.materialize_shapes import materialize_shapes
 from shlo_disc.transforms.simplify.scanned import hoist_scanned_products
@@ -36,6 +37,9 @@ def simplify(module: ir.Module, facts: Facts) -> None:
     _apply(expand.PATTERNS, module)
     _apply(PATTERNS, module)
     clean.run(module.operation)
+    hoist_accumulated_products(entry_block(module))
+    clean.run(module.operation)
+    turn_weights(entry_block(module))
     hoist_invariants(entry_block(module))
     close_regions(entry_block(module))
 
