@@ -105,7 +105,7 @@ class Executable:
     def kernels(self) -> list[KernelLaunch]:
         """Every launch of a call, in the program's order; those of a loop or branch stand there once."""
         lowered = self._at("lower").lowered
-        return [] if lowered is None else [KernelLaunch(*launch) for launch in lowered.launches]
+        return [] if lowered is None else [KernelLaunch(launch.name, launch.kind) for launch in lowered.launches]
 
     @property
     def timings(self) -> dict[str, float]:

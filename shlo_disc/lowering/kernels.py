@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from shlo_disc.lowering.elements import Positions
+from shlo_disc.lowering.launches import Guard
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.mlir import arith, func, ir
 from shlo_disc.shape_dialect.expr import Expr, ExprLike
@@ -23,7 +24,7 @@ class Kernel:
     """A finished kernel.
 
     `sizes` are the expressions of its size arguments, `total` the number of its work items and `cost` the rough work of
-    one item, in simple vector ops, all over the names of its fusion.
+    one item, in simple vector ops, and `guards` what it chooses at run time, all over the names of its fusion.
     """
 
     name: str
@@ -31,13 +32,14 @@ class Kernel:
     sizes: list[Expr]
     total: Expr
     cost: ExprLike
+    guards: list[Guard] = field(default_factory=list)
 
 
 class KernelCache:
     """Kernels by body: fusions that differ in the names of their sizes only share one.
 
     Sizes may be other expressions as well, as long as the same facts hold of them. `build(fusion, facts, name)` makes a
-    kernel that is not there yet.
+    kernel that is not there yet. `asked` has every answer that was given.
     """
 
     def __init__(self, facts: Facts, build: Callable[[func.FuncOp, Facts, str], Kernel]):
@@ -45,6 +47,7 @@ class KernelCache:
         self.build = build
         self.kernels: dict[str, Kernel] = {}
         self.names: dict[str, int] = {}
+        self.asked: list[tuple[Kernel, dict[str, Expr]]] = []
 
     def kernel_for(self, fusion: func.FuncOp) -> tuple[Kernel, dict[str, Expr]]:
         """The kernel of a fusion, and what its size names stand for here."""
@@ -53,6 +56,7 @@ class KernelCache:
         key = renamed + self._known_facts(meaning)
         if key not in self.kernels:
             self.kernels[key] = self._build(fusion, renamed, meaning)
+        self.asked.append((self.kernels[key], meaning))
         return self.kernels[key], meaning
 
     def _known_facts(self, meaning: dict[str, Expr]) -> str:

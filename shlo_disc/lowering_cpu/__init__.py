@@ -15,6 +15,7 @@ from typing import Any
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.elements import MathLibrary
 from shlo_disc.lowering.kernels import Kernel, KernelCache, has_rows, kind_of, updates_of
+from shlo_disc.lowering.launches import Guard, Launched
 from shlo_disc.lowering_cpu import vector_math
 from shlo_disc.lowering_cpu.attention import attention_problem
 from shlo_disc.lowering_cpu.column_kernel import build_columns, has_columns
@@ -41,6 +42,7 @@ from shlo_disc.lowering_cpu.host import (
     Step,
     clear_text,
     copy_text,
+    count_steps,
     write_run,
 )
 from shlo_disc.lowering_cpu.host_plan import Check, write_plan
@@ -62,7 +64,7 @@ from shlo_disc.lowering_cpu.winograd_kernel import DECLARATIONS, transforms
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.shape_dialect.expr import Expr, ExprLike
-from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.op_sets import CONTROL
 from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks, terminator_of
 from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, element_type_of, parse_dim, product
@@ -108,7 +110,7 @@ class LoweredProgram:
     module: ir.Module
     segments: list[LoweredSegment]
     constants: list[bytes]
-    launches: list[tuple[str, str]] = field(default_factory=list)
+    launches: list[Launched] = field(default_factory=list)
     calls: list[dict[str, Any]] = field(default_factory=list)
     uses_blas: bool = False
     packs: dict[str, Any] = field(default_factory=dict)
@@ -125,7 +127,7 @@ class Lowering:
         self.target = ir.Module.create()
         self.kernels = KernelCache(facts, self.build_kernel)
         self.entries: dict[Kernel, str] = {}
-        self.launches: list[tuple[str, str]] = []
+        self.launches: list[Launched] = []
         self.dots = DotLowering(options.vector_bits, self.functions, self.kernels, packs, _grain)
         self.transforms = False
         self.symbols: list[str] = []
@@ -143,7 +145,7 @@ class Lowering:
         with ir.InsertionPoint(frame.entry):
             total, cost = _builder_of(fusion)(frame)
         frame.close()
-        kernel = Kernel(name, frame.function, frame.sizes, total, cost)
+        kernel = Kernel(name, frame.function, frame.sizes, total, cost, frame.guards)
         self.entries[kernel] = write_entry(frame, name)
         return kernel
 
@@ -170,13 +172,17 @@ class Lowering:
         outputs = [places[r] for r in call.results]
         if kind_of(fusion) == "library":
             step, target = self.calls.step(fusion, inputs, outputs)
-            self.launches.append((target, "library"))
+            self.launches.append(Launched(target, "library", callee))
             return [step]
+        first = len(self.kernels.asked)
         if kind_of(fusion) == "attention":
-            return [self._attention(fusion, inputs, outputs)]
+            attention = self._attention(fusion, inputs, outputs)
+            self.launches.append(Launched(f"attention_{attention.rows}", "attention", callee, self._guards(first)))
+            return [attention]
         called = self._dot(fusion, inputs, outputs)
         if called is not None:
-            self.launches.append((called.name, "dot" if isinstance(called, DotCall) else "convolution"))
+            kind = "dot" if isinstance(called, DotCall) else "convolution"
+            self.launches.append(Launched(called.name, kind, callee, self._guards(first)))
             return [called]
         if all(output.space == "buffer" for output in outputs):
             fusion.attributes[STREAMED] = ir.UnitAttr.get()
@@ -189,7 +195,15 @@ class Lowering:
         if kind_of(fusion) == "scatter" and starts_from_zeros(fusion):
             fusion.attributes[CLEARED] = ir.UnitAttr.get()
             starts += tuple(self._clear(r, places) for r, i in zip(call.results, updated, strict=False) if i < 0)
-        return [*starts, self._launch(fusion, [*inputs, *outputs])]
+        launch = self._launch(fusion, [*inputs, *outputs])
+        threads = Guard("all threads", "one thread", (Relation.gt(launch.total, launch.grain),))
+        self.launches.append(Launched(launch.kernel, kind_of(fusion), callee, (*self._guards(first), threads)))
+        return [*starts, launch]
+
+    def _guards(self, first: int) -> tuple[Guard, ...]:
+        """What the kernels chosen since choose at run time."""
+        found = (guard.substitute(meaning) for kernel, meaning in self.kernels.asked[first:] for guard in kernel.guards)
+        return tuple(dict.fromkeys(found))
 
     def _loop(self, loop: ir.OpView, places: dict[ir.Value, Place]) -> list[Step]:
         condition, body = nested_blocks(loop)
@@ -218,13 +232,15 @@ class Lowering:
         for source, target in zip(sources, targets, strict=True):
             here, there = places[root(source)], places[target]
             if here != there:
-                steps.append(Copy(here, there, self.facts.simplify(_bytes_of(target))))
-                self.launches.append((COPY, "copy"))
+                size = self.facts.simplify(_bytes_of(target))
+                steps.append(Copy(here, there, size))
+                self.launches.append(Launched(COPY, "copy", bytes=2 * size))
         return tuple(steps)
 
     def _clear(self, target: ir.Value, places: dict[ir.Value, Place]) -> Clear:
-        self.launches.append((CLEAR, "clear"))
-        return Clear(places[target], self.facts.simplify(_bytes_of(target)))
+        size = self.facts.simplify(_bytes_of(target))
+        self.launches.append(Launched(CLEAR, "clear", bytes=size))
+        return Clear(places[target], size)
 
     def _dot(self, fusion: func.FuncOp, inputs: list[Place], outputs: list[Place]) -> DotCall | ConvolutionCall | None:
         """The call of the runtime that a fusion is, or None where it is a kernel."""
@@ -255,7 +271,6 @@ class Lowering:
         problem = attention_problem(fusion, self.functions)
         kernel, meaning = self.kernels.kernel_for(problem.rows)
         sizes = (None if s == BOUND else s.substitute(meaning) for s in kernel.sizes)
-        self.launches.append((f"attention_{kernel.name}", "attention"))
         buffers = (inputs[problem.query], inputs[problem.key], inputs[problem.value], *outputs)
         of_rows = (*(None if i is None else inputs[i] for i in problem.rows_operands), None)
         tile = self.dots.tile(problem.element)
@@ -283,7 +298,6 @@ class Lowering:
         def here(e: Expr) -> Expr:
             return e.substitute(meaning) if meaning else e
 
-        self.launches.append((kernel.name, kind_of(fusion)))
         sizes = tuple(here(s) for s in kernel.sizes)
         return Launch(kernel.name, tuple(buffers), sizes, here(kernel.total), _grain(kernel, meaning))
 
@@ -321,14 +335,16 @@ def lower(
         table = packs.first + len(packs.rows)
         for number, segment in enumerate(segments):
             known += segment.symbols
-            run = write_run(steps[number], segment.words, Segment(number, table))
+            done = sum(map(count_steps, steps[:number]))
+            run = write_run(steps[number], segment.words, Segment(number, table, done))
             host += [write_plan(known, segment.checks, segment.words, number), run]
         for kernel, entry in lowering.entries.items():
             types = ", ".join(map(str, kernel.function.type.inputs))
             append_text(lowering.target, entry, [f"func.func private @{kernel.name}({types})"])
         names = [k.name for k in lowering.entries]
-        for name, kind, write in ((COPY, "copy", copy_text), (CLEAR, "clear", clear_text)):
-            if (name, kind) in lowering.launches:
+        launched = {launch.name for launch in lowering.launches}
+        for name, write in ((COPY, copy_text), (CLEAR, clear_text)):
+            if name in launched:
                 append_text(lowering.target, write(), [])
                 names.append(name)
         entries = [f"llvm.func @{name}_entry(!llvm.ptr, i64, i64)" for name in names]

@@ -31,7 +31,7 @@ def build_epilogue(frame: Frame) -> tuple[Expr, ExprLike]:
     elements = frame.elements(frame.width())
     tile = _tile_view(frame, sums, step)
     columns = tile_of(element_of(sums.type).name, frame.options.vector_bits).columns
-    divisible = columns % elements.width == 0 and frame.facts.divides(elements.width, length)
+    divisible = columns % elements.width == 0 and frame.is_whole(elements.width, length)
 
     def row(linear: ir.Value) -> None:
         local = Position(arith.subi(linear, frame.begin))

@@ -194,10 +194,14 @@ RUNTIME_FUNCTIONS = {"launch": 0, "dot": 1, "call": 3, "convolution": 4, "attent
 
 @dataclass(frozen=True)
 class Segment:
-    """Which `disc_run` is written. `table` is the index of the symbols in `buffers`; the arenas' addresses follow."""
+    """Which `disc_run` is written. `table` is the index of the symbols in `buffers`; the arenas' addresses follow.
+
+    `first_step` is the number of its first step.
+    """
 
     number: int = 0
     table: int = 0
+    first_step: int = 0
 
 
 class RunWriter:
@@ -214,6 +218,7 @@ class RunWriter:
         self.lines = self.once
         self.count = 0
         self.labels = 0
+        self.step = segment.first_step
         self.block_words = shared
         self.known: dict[object, str] = {}
         self.function = {name: self._function(i) for name, i in RUNTIME_FUNCTIONS.items()}
@@ -315,6 +320,7 @@ class RunWriter:
                 self._branch(step)
             else:
                 self._read_sizes(step)
+            self.step += not isinstance(step, Loop | Branch | ReadSizes)
 
     def _launch(self, name: str, block: str, total: Expr, grain: Expr) -> None:
         types = ": (!llvm.ptr, i64, i64) -> ()"
@@ -323,8 +329,8 @@ class RunWriter:
             return
         operands = f"%rt, {self._symbol(f'{name}_entry')}, {block}, {self.size(total)}, {self.size(grain)}"
         self.lines.append(
-            f"  llvm.call {self.function['launch']}({operands}) "
-            ": !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64) -> ()"
+            f"  llvm.call {self.function['launch']}({operands}, {self.constant(self.step)}) "
+            ": !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64, i64) -> ()"
         )
 
     def _dot(self, call: DotCall) -> list[Value]:
@@ -353,8 +359,10 @@ class RunWriter:
 
     def _runtime_call(self, function: str, values: Sequence[Value]) -> None:
         """Call a function of the runtime with a block of these words."""
-        address, block = self.function[function], self._filled(values)
-        self.lines.append(f"  llvm.call {address}(%rt, {block}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()")
+        operands = f"%rt, {self._filled(values)}, {self.constant(self.step)}"
+        self.lines.append(
+            f"  llvm.call {self.function[function]}({operands}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i64) -> ()"
+        )
 
     def _product(self, product: Product, tile: Tile, behind: int, follower: int | None) -> list[Value]:
         """The words of a `DiscDot`, with its epilogue's arguments from word `behind`, the next one at `follower`."""
@@ -419,8 +427,8 @@ class RunWriter:
             values += [(self.size(size), "i64") for size in sizes]
         block = self._filled(values)
         self.lines.append(
-            f"  llvm.call {self.function['call']}(%rt, {self.constant(call.index)}, {block}) "
-            ": !llvm.ptr, (!llvm.ptr, i64, !llvm.ptr) -> ()"
+            f"  llvm.call {self.function['call']}(%rt, {self.constant(call.index)}, {block}, "
+            f"{self.constant(self.step)}) : !llvm.ptr, (!llvm.ptr, i64, !llvm.ptr, i64) -> ()"
         )
 
     # ---- loops and branches -----------------------------------------------------------------------------------------
@@ -528,6 +536,19 @@ def write_run(steps: Sequence[Step], words: Words, segment: Segment) -> str:
     writer = RunWriter(words, max(map(_block_words, steps), default=0), segment)
     writer.write(steps)
     return writer.text()
+
+
+def count_steps(steps: Sequence[Step]) -> int:
+    """How many of `steps`, and of those inside of loops and branches, have a number: all that do some work."""
+    count = 0
+    for step in steps:
+        if isinstance(step, Loop):
+            count += count_steps(step.before) + count_steps(step.body)
+        elif isinstance(step, Branch):
+            count += sum(map(count_steps, step.branches))
+        else:
+            count += not isinstance(step, ReadSizes)
+    return count
 
 
 def _block_words(step: Step) -> int:

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from shlo_disc.lowering.elements import Elements, MathLibrary, Positions
 from shlo_disc.lowering.elementwise import Element, element_of, to_memory
 from shlo_disc.lowering.index_rules import INDEX_RULES
+from shlo_disc.lowering.launches import Guard
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.mlir import arith, func, ir, memref, scf, vector
 from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.types import DYNAMIC, dims_of, product
 
 STREAMED = "disc.streamed"
@@ -47,6 +48,7 @@ class Frame:
     options: CpuOptions
     library: MathLibrary
     sizes: list[Expr] = field(default_factory=list)
+    guards: list[Guard] = field(default_factory=list)
 
     def open(self, module: ir.Module, name: str) -> None:
         """Create the function."""
@@ -88,6 +90,19 @@ class Frame:
         """The value of a size: a constant or an argument."""
         return index_constant(size.constant) if size.constant is not None else self._size_argument(size)
 
+    def guard(self, variant: str, otherwise: str, *conditions: Relation) -> None:
+        """Note a choice that the kernel makes at run time."""
+        found = Guard(variant, otherwise, conditions)
+        if found not in self.guards:
+            self.guards.append(found)
+
+    def is_whole(self, width: int, size: Expr) -> bool:
+        """Whether a size is known to be a multiple of the vectors' width; where it is not, a masked one comes last."""
+        if self.facts.divides(width, size):
+            return True
+        self.guard("whole vectors", "a masked last vector", Relation.eq(size % width, 0))
+        return False
+
     def elements(self, width: int) -> Elements:
         """An emitter that reads this kernel's inputs."""
         memory = dict(zip(self.inputs, self.input_buffers, strict=True))
@@ -106,6 +121,8 @@ class Frame:
         longest = self.facts.range(product(dims) * size)[1]
         if longest is not None and longest < STREAM_BYTES:
             return None
+        rows = [Relation.eq(dims[-1] * size % _LINE, 0)] if len(dims) > 1 else []
+        self.guard("past the caches", "through the caches", Relation.ge(product(dims) * size, STREAM_BYTES), *rows)
         total = index_constant(size)
         for dim in dims:
             total = arith.muli(total, self.size_of(dim))

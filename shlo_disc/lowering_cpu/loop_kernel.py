@@ -39,7 +39,7 @@ def build_loop(frame: Frame) -> tuple[Expr, Expr]:
     def row(linear: ir.Value) -> None:
         with elements.scope():
             outer = delinearize(linear, domain[:-1], frame.size_of)
-            divisible = frame.facts.divides(elements.width, inner)
+            divisible = frame.is_whole(elements.width, inner)
             end = frame.size_of(inner)
 
             def row_vectors(streaming: bool) -> None:

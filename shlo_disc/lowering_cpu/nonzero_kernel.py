@@ -39,7 +39,7 @@ def build_nonzero(frame: Frame) -> tuple[Expr, int]:
 
     item = scf.ForOp(frame.begin, frame.end, index_constant(1), [])
     with ir.InsertionPoint(item.body), elements.scope():
-        divisible = frame.facts.divides(width, length)
+        divisible = frame.is_whole(width, length)
         over_lanes(elements, index_constant(0), frame.size_of(length), divisible, [index_constant(0)], lanes)
         scf.yield_([])
     return Expr.const(1), max(1, frame.facts.estimate(length) // width)

@@ -20,6 +20,7 @@ from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
 from shlo_disc.lowering_cpu.kernel import Frame, either, for_range, over_lanes, store
 from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.facts import Relation
 from shlo_disc.shape_dialect.types import dims_of, product
 from shlo_disc.transforms.fusion.causal import CAUSAL
 
@@ -105,7 +106,7 @@ class RowKernel:
 
         def level(axis: int, above: Positions, values: list[ir.Value]) -> list[ir.Value]:
             if axis == len(outer):
-                divisible = not bounded and self.frame.facts.divides(self.elements.width, inner)
+                divisible = not bounded and self.frame.is_whole(self.elements.width, inner)
                 return over_lanes(
                     self.elements,
                     index_constant(0),
@@ -253,6 +254,7 @@ def _versions(frame: Frame, analysis: RowAnalysis, width: int, buffers: dict[ir.
     if longest is not None and longest <= ROW_BUFFER:
         rows(with_buffers=True)
         return
+    frame.guard("rows kept on the stack", "values of a row computed again", Relation.le(length, ROW_BUFFER))
     fits = arith.cmpi(arith.CmpIPredicate.ule, frame.size_of(length), index_constant(ROW_BUFFER))
     guard = scf.IfOp(fits, [], has_else=True)
     with ir.InsertionPoint(guard.then_block):

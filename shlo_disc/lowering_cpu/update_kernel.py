@@ -44,7 +44,7 @@ def build_update(frame: Frame) -> tuple[Expr, int]:
     def rows(linear: ir.Value) -> None:
         with elements.scope():
             outer = delinearize(linear, window[:-1], frame.size_of)
-            divisible = frame.facts.divides(elements.width, columns)
+            divisible = frame.is_whole(elements.width, columns)
             row(outer, index_constant(0), frame.size_of(columns), divisible)
 
     for_range(frame.begin, frame.end, rows)

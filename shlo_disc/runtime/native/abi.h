@@ -84,14 +84,16 @@ struct DiscAttention {
   int64_t magnitude;
 };
 
+/// What a program calls. `step` is the number of the call in the program's text, for whoever wants to tell them apart.
 struct DiscRuntime {
-  void (*launch)(const DiscRuntime *, DiscKernel kernel, const int64_t *args, int64_t total, int64_t grain);
-  void (*dot)(const DiscRuntime *, const DiscDot *dot);
+  void (*launch)(const DiscRuntime *, DiscKernel kernel, const int64_t *args, int64_t total, int64_t grain,
+                 int64_t step);
+  void (*dot)(const DiscRuntime *, const DiscDot *dot, int64_t step);
   void *opaque;
   /// Runs the program's library call `index`. `words`: for each operand, then for each result, its address and its dims.
-  void (*call)(const DiscRuntime *, int64_t index, const int64_t *words);
-  void (*convolution)(const DiscRuntime *, const DiscConvolution *convolution);
-  void (*attention)(const DiscRuntime *, const DiscAttention *attention);
+  void (*call)(const DiscRuntime *, int64_t index, const int64_t *words, int64_t step);
+  void (*convolution)(const DiscRuntime *, const DiscConvolution *convolution, int64_t step);
+  void (*attention)(const DiscRuntime *, const DiscAttention *attention, int64_t step);
 };
 
 /// Fills `words` for one set of symbol values; 0, or 1 + the index of the first check that failed.

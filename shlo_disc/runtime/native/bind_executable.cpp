@@ -254,6 +254,10 @@ void bind_executable(nb::module_ &module) {
       .value("numpy", Output::numpy)
       .value("jax", Output::jax)
       .value("buffer", Output::buffer);
+  nb::class_<StepTime>(module, "StepTime", "How often a step ran, for how long, and the way chosen for it.")
+      .def_ro("calls", &StepTime::calls)
+      .def_ro("nanoseconds", &StepTime::nanoseconds)
+      .def_ro("way", &StepTime::way);
   nb::class_<Executable>(module, "Executable")
       .def("__init__",
            [](Executable *self, std::shared_ptr<Device> device, const nb::dict &header, const nb::bytes &object,
@@ -270,6 +274,7 @@ void bind_executable(nb::module_ &module) {
       .def("__call__", [](Executable &self, const nb::args &args,
                           const nb::kwargs &kwargs) { return self.call(args, kwargs, Output::automatic); })
       .def("execute", &Executable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))
+      .def("profile", &Executable::profile, nb::arg("args"), nb::arg("kwargs"), "What each step of a call took.")
       .def("plan", &plan_tuple, nb::arg("symbols"), "(arena bytes, result shapes, result bytes) at symbol values.")
       .def("prepare", &Executable::prepare, nb::arg("symbols"), "Gives memory to what a call at symbol values allocates.")
       .def_prop_ro("memo_size", &Executable::memo_size)

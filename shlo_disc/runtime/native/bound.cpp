@@ -7,6 +7,7 @@
 
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 namespace disc {
 
@@ -56,13 +57,24 @@ BoundExecutable::BoundExecutable(std::shared_ptr<Executable> executable, const n
 }
 
 nb::object BoundExecutable::call(const nb::tuple &args, const nb::dict &kwargs, Output output) const {
+  return call_with(args, kwargs, output, executable_->runtime());
+}
+
+std::vector<StepTime> BoundExecutable::profile(const nb::tuple &args, const nb::dict &kwargs) const {
+  StepClock clock(executable_->runtime());
+  call_with(args, kwargs, Output::buffer, clock.runtime());
+  return clock.times();
+}
+
+nb::object BoundExecutable::call_with(const nb::tuple &args, const nb::dict &kwargs, Output output,
+                                      const DiscRuntime &runtime) const {
   std::vector<PyObject *> leaves;
   std::vector<nb::object> owners;
   PyObject *both[] = {args.ptr(), kwargs.ptr()};
   if (!rest_tree_->flatten_items(both, 2, leaves, owners))
     throw Error(ErrorKind::type, nb::cast<std::string>(explain_structure_(args, kwargs)));
   Arguments arguments(executable_->program(), leaves, bound_.get());
-  return executable_->run(arguments, output, forms_);
+  return executable_->run(arguments, output, forms_, runtime);
 }
 
 void bind_bound_executable(nb::module_ &module) {
@@ -71,7 +83,8 @@ void bind_bound_executable(nb::module_ &module) {
                     const nb::object &, nb::object>(),
            nb::arg("executable"), nb::arg("args"), nb::arg("bound_tree"), nb::arg("rest_tree"),
            nb::arg("explain_bound"), nb::arg("explain_structure"))
-      .def("execute", &BoundExecutable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"));
+      .def("execute", &BoundExecutable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))
+      .def("profile", &BoundExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "What each step of a call took.");
 }
 
 } // namespace disc

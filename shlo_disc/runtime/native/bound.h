@@ -16,7 +16,12 @@ public:
 
   nb::object call(const nb::tuple &args, const nb::dict &kwargs, Output output) const;
 
+  /// As `Executable::profile`.
+  std::vector<StepTime> profile(const nb::tuple &args, const nb::dict &kwargs) const;
+
 private:
+  nb::object call_with(const nb::tuple &args, const nb::dict &kwargs, Output output, const DiscRuntime &runtime) const;
+
   std::shared_ptr<Executable> executable_;
   std::shared_ptr<Tree> rest_tree_;
   nb::object explain_structure_;

@@ -3,6 +3,7 @@
 
 #include "gemm.h"
 #include "gemm_blocks.h"
+#include "step_clock.h"
 #include "winograd.h"
 
 #include <algorithm>
@@ -70,7 +71,9 @@ void run_convolution(ThreadPool &pool, const DiscConvolution &convolution) {
     return;
   if (dot.dtype == 0) {
     Windows<float> windows(convolution);
-    if (prefers_winograd(convolution))
+    bool transform = prefers_winograd(convolution);
+    chosen_way = transform ? "Winograd" : "tiles";
+    if (transform)
       run_winograd(pool, convolution);
     else
       run_gemm(pool, dot, &windows);

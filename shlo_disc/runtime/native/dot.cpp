@@ -4,6 +4,7 @@
 #include "blas.h"
 #include "gemm.h"
 #include "outer_product.h"
+#include "step_clock.h"
 
 #include <algorithm>
 #include <cstring>
@@ -257,11 +258,13 @@ template <typename T> void run_thin_pieces(ThreadPool &pool, const DiscDot &dot)
 }
 
 template <typename T> void run_typed(ThreadPool &pool, const DiscDot &first) {
+  chosen_way = "outer product";
   if (is_outer_product(first) && run_outer_product<T>(pool, first))
     return;
   bool any_is_thick = false;
   for (const DiscDot *dot = &first; dot != nullptr; dot = dot->next)
     any_is_thick |= !is_thin(*dot);
+  chosen_way = any_is_thick ? (first.packed == nullptr ? "tiles" : "tiles, packed before") : "thin";
   if (any_is_thick)
     return run_gemm<T>(pool, first);
   for (const DiscDot *dot = &first; dot != nullptr; dot = dot->next)

@@ -6,6 +6,7 @@
 #include "dot.h"
 #include "error.h"
 #include "gemm.h"
+#include "step_clock.h"
 #include "winograd.h"
 #include "without_gil.h"
 
@@ -26,7 +27,8 @@ const RunContext &context_of(const DiscRuntime *runtime) { return *static_cast<c
 
 ThreadPool &pool_of(const DiscRuntime *runtime) { return context_of(runtime).device->pool; }
 
-void launch(const DiscRuntime *runtime, DiscKernel kernel, const int64_t *args, int64_t total, int64_t grain) {
+void launch(const DiscRuntime *runtime, DiscKernel kernel, const int64_t *args, int64_t total, int64_t grain,
+            int64_t) {
   LoopContext context{kernel, args};
   auto body = [](void *opaque, int64_t begin, int64_t end) {
     auto *loop = static_cast<LoopContext *>(opaque);
@@ -35,15 +37,17 @@ void launch(const DiscRuntime *runtime, DiscKernel kernel, const int64_t *args, 
   pool_of(runtime).run(body, &context, total, grain);
 }
 
-void dot(const DiscRuntime *runtime, const DiscDot *problem) { run_dot(pool_of(runtime), *problem); }
+void dot(const DiscRuntime *runtime, const DiscDot *problem, int64_t) { run_dot(pool_of(runtime), *problem); }
 
-void convolution(const DiscRuntime *runtime, const DiscConvolution *problem) {
+void convolution(const DiscRuntime *runtime, const DiscConvolution *problem, int64_t) {
   run_convolution(pool_of(runtime), *problem);
 }
 
-void attention(const DiscRuntime *runtime, const DiscAttention *problem) { run_attention(pool_of(runtime), *problem); }
+void attention(const DiscRuntime *runtime, const DiscAttention *problem, int64_t) {
+  run_attention(pool_of(runtime), *problem);
+}
 
-void library_call(const DiscRuntime *runtime, int64_t index, const int64_t *words) {
+void library_call(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t) {
   context_of(runtime).calls[static_cast<size_t>(index)].run(pool_of(runtime), words);
 }
 
@@ -132,7 +136,7 @@ void Executable::allocate_results(size_t segment, const Plan &plan, std::vector<
 /// Runs the segments of a program that reads sizes from data. A run puts what it reads into `symbols`, from which the
 /// next segment is planned; its arena lives until the end, for later segments read it. `plans` has the first plan.
 void Executable::run_segments(std::vector<std::shared_ptr<const Plan>> &plans, std::vector<Result> &results,
-                              std::vector<void *> &buffers) const {
+                              std::vector<void *> &buffers, const DiscRuntime &runtime) const {
   const std::vector<SegmentSpec> &segments = program().segments;
   std::vector<int64_t> symbols(plans.front()->symbols);
   symbols.resize(segments.back().symbols);
@@ -147,15 +151,16 @@ void Executable::run_segments(std::vector<std::shared_ptr<const Plan>> &plans, s
     }
     arenas.push_back(std::make_unique<Block>(device_->allocator, plans[k]->arena_bytes, BlockKind::arena));
     void *arena = buffers[first_arena + k] = arenas.back()->address();
-    run_segment(k, buffers.data(), *plans[k], arena);
+    run_segment(k, buffers.data(), *plans[k], arena, runtime);
   }
 }
 
 /// Runs one segment; what a registered function has to say about it becomes an error once it is over.
-void Executable::run_segment(size_t segment, void *const *buffers, const Plan &plan, void *arena) const {
+void Executable::run_segment(size_t segment, void *const *buffers, const Plan &plan, void *arena,
+                             const DiscRuntime &runtime) const {
   std::optional<std::string> failure;
   without_gil([&] {
-    code_->runs[segment](&runtime_, buffers, plan.words.data(), arena);
+    code_->runs[segment](&runtime, buffers, plan.words.data(), arena);
     failure = take_failure();
   });
   if (failure)
@@ -163,11 +168,22 @@ void Executable::run_segment(size_t segment, void *const *buffers, const Plan &p
 }
 
 nb::object Executable::call(const nb::tuple &args, const nb::dict &kwargs, Output output) {
+  return call_with(args, kwargs, output, runtime_);
+}
+
+std::vector<StepTime> Executable::profile(const nb::tuple &args, const nb::dict &kwargs) {
+  StepClock clock(runtime_);
+  call_with(args, kwargs, Output::buffer, clock.runtime());
+  return clock.times();
+}
+
+nb::object Executable::call_with(const nb::tuple &args, const nb::dict &kwargs, Output output,
+                                 const DiscRuntime &runtime) {
   std::vector<nb::object> owners;
   std::vector<PyObject *> leaves = flatten(args, kwargs, owners);
   Arguments arguments(program(), leaves);
   if (program().packs.empty())
-    return run(arguments, output, {});
+    return run(arguments, output, {}, runtime);
   auto pack_argument = [&](size_t i) -> std::shared_ptr<Block> {
     const PackSpec &spec = program().packs[i];
     const ArrayView &view = arguments.view(spec.buffer);
@@ -177,7 +193,7 @@ nb::object Executable::call(const nb::tuple &args, const nb::dict &kwargs, Outpu
       return nullptr; // the call can do without
     }
   };
-  return run(arguments, output, repeats_.forms(program(), leaves, constant_forms_, pack_argument));
+  return run(arguments, output, repeats_.forms(program(), leaves, constant_forms_, pack_argument), runtime);
 }
 
 /// Results that the caller has dropped give their memory to this call, not to the one after it.
@@ -186,7 +202,8 @@ void Executable::collect_dropped_results() const {
     collect_jax_();
 }
 
-nb::object Executable::run(Arguments &arguments, Output output, const PackedForms &packed) {
+nb::object Executable::run(Arguments &arguments, Output output, const PackedForms &packed,
+                           const DiscRuntime &runtime) {
   std::shared_ptr<const Plan> plan = code_->planners.front()->plan(arguments.dims());
   if (output == Output::automatic)
     output = arguments.any_jax() ? Output::jax : Output::numpy;
@@ -202,10 +219,10 @@ nb::object Executable::run(Arguments &arguments, Output output, const PackedForm
   std::vector<std::shared_ptr<const Plan>> plans; // of a program that reads sizes from data
   if (program().segments.size() > 1) {
     plans.push_back(plan);
-    run_segments(plans, results, buffers);
+    run_segments(plans, results, buffers, runtime);
   } else {
     Block arena(device_->allocator, plan->arena_bytes, BlockKind::arena);
-    run_segment(0, buffers.data(), *plan, arena.address());
+    run_segment(0, buffers.data(), *plan, arena.address(), runtime);
   }
   return make_results(std::move(results), output);
 }

@@ -11,6 +11,7 @@
 #include "plan.h"
 #include "repeats.h"
 #include "program.h"
+#include "step_clock.h"
 #include "thread_pool.h"
 #include "tree.h"
 
@@ -65,8 +66,13 @@ public:
 
   nb::object call(const nb::tuple &args, const nb::dict &kwargs, Output output);
 
-  /// The rest of a call whose arguments have been described.
-  nb::object run(Arguments &arguments, Output output, const PackedForms &packed);
+  /// A call whose results are dropped: what each step of the program took.
+  std::vector<StepTime> profile(const nb::tuple &args, const nb::dict &kwargs);
+
+  /// The rest of a call whose arguments have been described, over this executable's runtime or a clock's.
+  nb::object run(Arguments &arguments, Output output, const PackedForms &packed, const DiscRuntime &runtime);
+
+  const DiscRuntime &runtime() const { return runtime_; }
 
   /// The packed forms of those sources that are among the first `count` arguments, which are given, and constants'.
   PackedForms pack_arguments(Arguments &arguments, size_t count) const;
@@ -106,9 +112,11 @@ private:
   std::vector<PyObject *> flatten(const nb::tuple &args, const nb::dict &kwargs, std::vector<nb::object> &owners);
   void allocate_results(size_t segment, const Plan &plan, std::vector<Result> &results,
                         std::vector<void *> &buffers) const;
-  void run_segment(size_t segment, void *const *buffers, const Plan &plan, void *arena) const;
+  void run_segment(size_t segment, void *const *buffers, const Plan &plan, void *arena,
+                   const DiscRuntime &runtime) const;
   void run_segments(std::vector<std::shared_ptr<const Plan>> &plans, std::vector<Result> &results,
-                    std::vector<void *> &buffers) const;
+                    std::vector<void *> &buffers, const DiscRuntime &runtime) const;
+  nb::object call_with(const nb::tuple &args, const nb::dict &kwargs, Output output, const DiscRuntime &runtime);
   nb::object make_results(std::vector<Result> results, Output output);
   nb::object make_result(DType dtype, const int64_t *shape, size_t rank, std::shared_ptr<Block> block, Output output);
 

@@ -152,8 +152,8 @@ define void @disc_run(ptr %rt, ptr %buffers, ptr %words, ptr %arena) {
   %w1 = getelementptr i64, ptr %words, i64 1
   %b = load i64, ptr %w1
   %launch = load ptr, ptr %rt
-  call void %launch(ptr %rt, ptr @copy_rows, ptr %args, i64 %b, i64 64)
-  call void %launch(ptr %rt, ptr @add_rows, ptr %args, i64 %b, i64 64)
+  call void %launch(ptr %rt, ptr @copy_rows, ptr %args, i64 %b, i64 64, i64 0)
+  call void %launch(ptr %rt, ptr @add_rows, ptr %args, i64 %b, i64 64, i64 1)
   ret void
 }
 """
