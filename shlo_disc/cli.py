@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The command line: `python -m shlo_disc opt|compile|info|run|check|ops`.
+"""The command line: `python -m shlo_disc opt|compile|info|run|explain|check|ops`.
 
     opt FILE [--stage NAME] [-o FILE]   print a stage's MLIR, or the LLVM IR or assembly
     compile FILE -o OUT                 write the artifact, which `shlo_disc.runtime` loads without the compiler
     info FILE                           signature, symbols, constraints, kernels, memory, timings
     run FILE --dims b=2,s=16            call the program once on made-up or given arrays
+    explain FILE --dims b=2,s=16        what a call consists of: each kernel's time beside what the machine allows
     check FILE...                       run self-checking modules; see `shlo_disc.check`
     ops                                 the table of ops: what is compiled, for which element types and how
 
@@ -29,7 +30,7 @@ from shlo_disc.options import Options
 
 if TYPE_CHECKING:
     from shlo_disc.executable import Executable
-    from shlo_disc.runtime import Artifact, LoadedExecutable
+    from shlo_disc.runtime import Artifact
 
 ARTIFACT_MAGIC = b"SHLODISC"
 
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_compile(commands)
     _add_info(commands)
     _add_run(commands)
+    _add_explain(commands)
     add_check(commands)
     _add_ops(commands)
     return parser
@@ -105,6 +107,15 @@ def _add_run(commands: Any) -> None:
     command.add_argument("--inputs", metavar="FILE.npz", help="arguments, in the order of the archive")
     command.add_argument("--outputs", metavar="FILE.npz", help="write the results there")
     command.add_argument("--trust", action="store_true", help="run an artifact's native code: say so if you made it")
+    _add_common(command)
+
+
+def _add_explain(commands: Any) -> None:
+    command = commands.add_parser("explain", help="what a call consists of, kernel by kernel")
+    command.set_defaults(command=_explain)
+    command.add_argument("file", metavar="FILE")
+    command.add_argument("--dims", type=_pairs, default={}, metavar="b=2,s=16", help="the values of the symbols")
+    command.add_argument("--json", action="store_true", help="print everything as JSON")
     _add_common(command)
 
 
@@ -240,19 +251,17 @@ def _executable_lines(executable: Executable) -> Iterator[str]:
 
 
 def _header_lines(header: Mapping[str, Any]) -> Iterator[str]:
+    from shlo_disc.report.made_up import tensor_text
+
     yield f"program       {header['name']}"
     for title in ("arguments", "results"):
         yield f"{title:<14}{len(header[title])}"
-        yield from (f"  {_tensor(row)}" for row in header[title])
+        yield from (f"  {tensor_text(row)}" for row in header[title])
     yield f"symbols       {len(header['symbols'])}"
     yield from (f"  {_symbol(row)}" for row in header["symbols"])
     checks = [check for check in header["checks"] if check["kind"] in ("constraint", "equal")]
     yield f"constraints   {len(checks)}"
     yield from (f"  {_condition(check['message'])}" for check in checks)
-
-
-def _tensor(row: Mapping[str, Any]) -> str:
-    return f"{row['path']}: {row['dtype']}[{', '.join(map(str, row['shape']))}]"
 
 
 def _symbol(row: Mapping[str, Any]) -> str:
@@ -269,18 +278,32 @@ def _condition(message: str) -> str:
     return text.partition(", but found")[0].partition(" Using the following")[0]
 
 
+# ---- explain -----------------------------------------------------------------------------------------------------
+
+
+def _explain(options: argparse.Namespace) -> None:
+    import json
+
+    explanation = _build_for_cpu(options).explain(**options.dims)
+    print(json.dumps(explanation.to_json(), indent=2) if options.json else explanation)
+
+
 # ---- run ---------------------------------------------------------------------------------------------------------
 
 
 def _run(options: argparse.Namespace) -> None:
     import numpy as np
 
+    from shlo_disc.report.made_up import load_flat, made_up_arguments
+    from shlo_disc.runtime import Client
+
     artifact = _artifact(options, trust=options.trust) or _build_for_cpu(options).artifact
     if not artifact.trusted:
         raise ArtifactError("the artifact holds native code from outside: pass --trust if you know who made it")
     rows = artifact.header["results"]
-    executable = _load_flat(artifact, options.threads)
-    arrays = _read_inputs(options.inputs) if options.inputs else _made_up(artifact.header, options.dims, options.seed)
+    executable = load_flat(Client(threads=options.threads), artifact)
+    header, dims = artifact.header, options.dims
+    arrays = _read_inputs(options.inputs) if options.inputs else made_up_arguments(header, dims, options.seed)
     start = time.perf_counter()
     results = executable(*arrays)
     seconds = time.perf_counter() - start
@@ -291,17 +314,6 @@ def _run(options: argparse.Namespace) -> None:
         np.savez(options.outputs, *results)
 
 
-def _load_flat(artifact: Artifact, threads: int) -> LoadedExecutable:
-    """The program with one positional argument a leaf and a tuple of results, whatever its own trees are."""
-    from shlo_disc.runtime import Client, TreeSpec
-
-    arguments, results = (
-        TreeSpec("tuple", (TreeSpec("leaf"),) * len(artifact.header[key])) for key in ("arguments", "results")
-    )
-    call = TreeSpec("tuple", (arguments, TreeSpec("dict")))
-    return Client(threads=threads).load(artifact, in_tree=call, out_tree=results)
-
-
 def _read_inputs(path: str) -> list[Any]:
     import numpy as np
 
@@ -310,36 +322,6 @@ def _read_inputs(path: str) -> list[Any]:
             return [archive[name] for name in archive.files]
     except (AttributeError, EOFError, ValueError) as error:
         raise OptionError(f"{path}: not an archive of arrays: {error}") from None
-
-
-def _made_up(header: Mapping[str, Any], dims: Mapping[str, int], seed: int) -> list[Any]:
-    """Arguments of the given sizes: small integers, and for floats values between 0 and 1."""
-    import numpy as np
-
-    random = np.random.default_rng(seed)
-    return [_made_up_array(random, row["dtype"], _sizes(row, dims)) for row in header["arguments"]]
-
-
-def _sizes(row: Mapping[str, Any], dims: Mapping[str, int]) -> tuple[int, ...]:
-    from shlo_disc.shape_dialect.expr import Expr
-
-    sizes = [Expr.const(size) if isinstance(size, int) else Expr.parse(size) for size in row["shape"]]
-    missing = sorted({name for size in sizes for name in size.symbols()} - set(dims))
-    if missing:
-        raise OptionError(f"{_tensor(row)} needs --dims with {', '.join(f'{name}=...' for name in missing)}")
-    values = tuple(size.evaluate(dims) for size in sizes)
-    if any(value < 0 for value in values):
-        raise OptionError(f"{_tensor(row)} would have the shape {values}")
-    return values
-
-
-def _made_up_array(random: Any, dtype: str, shape: tuple[int, ...]) -> Any:
-    from shlo_disc.dtypes import BY_NAME, numpy_dtype
-
-    kind = numpy_dtype(BY_NAME[dtype])
-    if dtype in ("f16", "bf16", "f32", "f64"):
-        return random.random(shape).astype(kind)
-    return random.integers(0, 2, shape).astype(kind)
 
 
 def _summary(array: Any) -> str:

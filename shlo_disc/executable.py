@@ -16,6 +16,7 @@ from shlo_disc.stages import STAGES
 
 if TYPE_CHECKING:
     from shlo_disc.compiler import Compilation
+    from shlo_disc.report import Explanation
 
 
 class KernelLaunch(NamedTuple):
@@ -140,6 +141,17 @@ class Executable:
         path = folder / f"{len(STAGES)}-codegen.ll"
         path.write_text(self.as_text("llvm"))
         return [*files, path]
+
+    def explain(self, **dims: int) -> Explanation:
+        """What a call at given symbol values consists of, kernel by kernel, measured on made-up arguments.
+
+        For each: ops, the variant chosen, bytes, flops, the time taken beside the least that the machine allows, the
+        facts that are missing and the user's line. Print it for a table. The first call measures the machine as well,
+        which takes a second or two. Raises ShapeError when the values are not admissible.
+        """
+        from shlo_disc.report import explain
+
+        return explain(self, dims)
 
     # ---- what it needs --------------------------------------------------------------------------------------------
 

@@ -12,11 +12,15 @@ from shlo_disc.shape_dialect.facts import Relation
 
 @dataclass(frozen=True)
 class Guard:
-    """A choice that generated code makes at run time, because the facts do not: `variant` where `conditions` hold."""
+    """A choice that generated code makes at run time, because the facts do not: `variant` where `conditions` hold.
+
+    `is_fact`: they are such as a program could state, rather than a matter of how large a call is.
+    """
 
     variant: str
     otherwise: str
     conditions: tuple[Relation, ...]
+    is_fact: bool = True
 
     def substitute(self, meaning: Mapping[str, Expr]) -> Guard:
         """The guard over other names."""
@@ -31,7 +35,8 @@ class Guard:
 class Launched:
     """A step: the functions that it runs, the kind of its fusion and the fusion's name, which a copy lacks.
 
-    `bytes` are those that a copy reads and writes, or clearing writes.
+    `bytes` are those that a copy reads and writes, or clearing writes. `is_direct`: the program calls the kernel by
+    itself, without the runtime.
     """
 
     name: str
@@ -39,3 +44,4 @@ class Launched:
     fusion: str = ""
     guards: tuple[Guard, ...] = ()
     bytes: Expr | None = None
+    is_direct: bool = False

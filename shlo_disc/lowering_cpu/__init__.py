@@ -196,8 +196,12 @@ class Lowering:
             fusion.attributes[CLEARED] = ir.UnitAttr.get()
             starts += tuple(self._clear(r, places) for r, i in zip(call.results, updated, strict=False) if i < 0)
         launch = self._launch(fusion, [*inputs, *outputs])
-        threads = Guard("all threads", "one thread", (Relation.gt(launch.total, launch.grain),))
-        self.launches.append(Launched(launch.kernel, kind_of(fusion), callee, (*self._guards(first), threads)))
+        threads = Guard("all threads", "one thread", (Relation.gt(launch.total, launch.grain),), False)
+        guards = self._guards(first)
+        is_direct = launch.total.constant == 1
+        if not is_direct:
+            guards = (*guards, threads)
+        self.launches.append(Launched(launch.kernel, kind_of(fusion), callee, guards, is_direct=is_direct))
         return [*starts, launch]
 
     def _guards(self, first: int) -> tuple[Guard, ...]:

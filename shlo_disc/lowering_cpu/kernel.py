@@ -90,9 +90,9 @@ class Frame:
         """The value of a size: a constant or an argument."""
         return index_constant(size.constant) if size.constant is not None else self._size_argument(size)
 
-    def guard(self, variant: str, otherwise: str, *conditions: Relation) -> None:
+    def guard(self, variant: str, otherwise: str, *conditions: Relation, is_fact: bool = True) -> None:
         """Note a choice that the kernel makes at run time."""
-        found = Guard(variant, otherwise, conditions)
+        found = Guard(variant, otherwise, conditions, is_fact)
         if found not in self.guards:
             self.guards.append(found)
 
@@ -122,7 +122,8 @@ class Frame:
         if longest is not None and longest < STREAM_BYTES:
             return None
         rows = [Relation.eq(dims[-1] * size % _LINE, 0)] if len(dims) > 1 else []
-        self.guard("past the caches", "through the caches", Relation.ge(product(dims) * size, STREAM_BYTES), *rows)
+        large = Relation.ge(product(dims) * size, STREAM_BYTES)
+        self.guard("past the caches", "through the caches", large, *rows, is_fact=False)
         total = index_constant(size)
         for dim in dims:
             total = arith.muli(total, self.size_of(dim))

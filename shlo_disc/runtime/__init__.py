@@ -9,7 +9,7 @@ from __future__ import annotations
 from .allocation import AllocationError
 from .artifact import Artifact
 from .client import Client, Device
-from .executable import BoundExecutable, LoadedExecutable, MemoryStats
+from .executable import BoundExecutable, LoadedExecutable, MemoryStats, StepTime
 from .native_module import Buffer
 from .tree import TreeSpec
 
@@ -22,5 +22,6 @@ __all__ = [
     "Device",
     "LoadedExecutable",
     "MemoryStats",
+    "StepTime",
     "TreeSpec",
 ]

@@ -87,6 +87,18 @@ class BoundExecutable:
         explain_structure: object,
     ) -> None: ...
     def execute(self, args: tuple, kwargs: dict, output: Output) -> object: ...
+    def profile(self, args: tuple, kwargs: dict) -> list[StepTime]:
+        """What each step of a call took."""
+
+class StepTime:
+    """How often a step ran, for how long, and the way chosen for it."""
+
+    @property
+    def calls(self) -> int: ...
+    @property
+    def nanoseconds(self) -> int: ...
+    @property
+    def way(self) -> str | None: ...
 
 class Executable:
     def __init__(
@@ -104,6 +116,9 @@ class Executable:
     ) -> None: ...
     def __call__(self, *args: object, **kwargs: object) -> object: ...
     def execute(self, args: tuple, kwargs: dict, output: Output) -> object: ...
+    def profile(self, args: tuple, kwargs: dict) -> list[StepTime]:
+        """What each step of a call took."""
+
     def plan(self, symbols: Sequence[int]) -> tuple:
         """(arena bytes, result shapes, result bytes) at symbol values."""
 

@@ -43,6 +43,15 @@ class MemoryStats:
         return self.arena_bytes + self.result_bytes
 
 
+@dataclass(frozen=True)
+class StepTime:
+    """How often a step of the program ran in a call, the seconds of all its runs, and the way the runtime chose."""
+
+    calls: int
+    seconds: float
+    way: str | None
+
+
 class LoadedExecutable:
     """A program in memory. Calls are thread-safe and check every argument before anything runs.
 
@@ -110,6 +119,13 @@ class LoadedExecutable:
         afterwards. Raises ArgumentTypeError and ShapeError, AllocationError.
         """
         return BoundExecutable(self, args, output)
+
+    def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[StepTime]:
+        """Run the program, drop its results, and tell what each of its steps took.
+
+        Steps count as in the program's text; one that the program runs without the runtime has no calls.
+        """
+        return _step_times(self._alive().profile(tuple(args), dict(kwargs or {})))
 
     @property
     def artifact(self) -> Artifact:
@@ -211,6 +227,14 @@ class BoundExecutable:
     ) -> Any:
         """As `LoadedExecutable.execute`."""
         return self._native.execute(tuple(args), dict(kwargs or {}), _output_of(output))
+
+    def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[StepTime]:
+        """As `LoadedExecutable.profile`."""
+        return _step_times(self._native.profile(tuple(args), dict(kwargs or {})))
+
+
+def _step_times(rows: Sequence[Any]) -> list[StepTime]:
+    return [StepTime(row.calls, row.nanoseconds * 1e-9, row.way) for row in rows]
 
 
 def _output_of(name: str | None) -> _native.Output:

@@ -337,7 +337,7 @@ class Store:
 
     def _infer_class(self, e: Expr, name: str, modulus: int = 0) -> None:
         """From `e == 0` (modulo `modulus`), linear in the symbol: the class of the rest gives that of the symbol."""
-        if name in self.rewriter.solved or self._occurs_elsewhere(e, name):
+        if name in self.rewriter.solved:
             return
         coefficient = next((c for c, m in e.terms if m == ((Symbol(name), 1),)), 0)
         if not coefficient:

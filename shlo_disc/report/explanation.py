@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`Executable.explain`: each step of a program at given sizes, beside what the machine allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from shlo_disc.errors import CompilerError, ShapeError
+from shlo_disc.executable import client
+from shlo_disc.lowering.launches import Launched
+from shlo_disc.mlir import func, ir
+from shlo_disc.report.machine import Machine, machine
+from shlo_disc.report.made_up import load_flat, made_up_arguments
+from shlo_disc.report.work import Work, work_of
+from shlo_disc.shape_dialect.annotate import entry_block
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.locations import source_line
+from shlo_disc.shape_dialect.regions import all_blocks
+
+if TYPE_CHECKING:
+    from shlo_disc.executable import Executable
+    from shlo_disc.runtime import StepTime
+
+RUNS = 7
+"""Calls of which the fastest counts, for each step."""
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """One step of a program at given sizes.
+
+    `variant`: what was chosen at run time; `missing`: the facts that would have made the choice when compiling.
+    `bytes_read`, `bytes_written` and `flops` are those of one run, None where sizes are read from data; a multiply-add
+    is two. `runs`: how often the step ran in the call, None for one of a single work item, which the program calls by
+    itself and nobody times. `estimated_seconds` is the least that the machine's ceilings allow for one run, `seconds`
+    what one took.
+    """
+
+    name: str
+    kind: str
+    ops: str
+    variant: str
+    missing: tuple[str, ...]
+    bytes_read: int | None
+    bytes_written: int | None
+    flops: int | None
+    runs: int | None
+    estimated_seconds: float | None
+    seconds: float | None
+    source: str
+
+    @property
+    def share(self) -> float | None:
+        """The part of the roofline that is reached: 1 is as fast as the machine allows."""
+        if not self.seconds or self.estimated_seconds is None:
+            return None
+        return self.estimated_seconds / self.seconds
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a call at `dims` consists of. `str()` gives a table, `_repr_html_` the same for a notebook."""
+
+    program: str
+    dims: dict[str, int]
+    machine: Machine
+    kernels: tuple[KernelReport, ...]
+
+    @property
+    def seconds(self) -> float:
+        """All steps together."""
+        return sum(k.seconds or 0.0 for k in self.kernels)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as numbers, texts, lists and dicts."""
+        return {**asdict(self), "kernels": [{**asdict(k), "share": k.share} for k in self.kernels]}
+
+    def __str__(self) -> str:
+        rows = [_HEADINGS, *self._rows()]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
+        aligned = [
+            "  ".join(_pad(cell, w, i) for i, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows
+        ]
+        return "\n".join([self._title(), "", *(line.rstrip() for line in aligned)])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        def cells(row: Sequence[str], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
+
+        body = "".join(cells(row, "td") for row in self._rows())
+        return f"<p>{escape(self._title())}</p><table>{cells(_HEADINGS, 'th')}{body}</table>"
+
+    def _title(self) -> str:
+        sizes = ", ".join(f"{name}={value}" for name, value in self.dims.items())
+        largest = self.machine.copies[-1][1]
+        return (
+            f"{self.program} at {sizes or 'its one shape'}: {self.seconds * 1e6:.0f} us in {len(self.kernels)} steps; "
+            f"{self.machine.threads} threads, at most {self.machine.flops / 1e9:.0f} GFLOP/s (f32) and "
+            f"{largest / 1e9:.0f} GB/s from memory"
+        )
+
+    def _rows(self) -> list[list[str]]:
+        rows = []
+        for number, k in enumerate(self.kernels):
+            moved = None if k.bytes_read is None or k.bytes_written is None else k.bytes_read + k.bytes_written
+            rows.append(
+                [
+                    str(number),
+                    k.name,
+                    _number(k.seconds, 1e6, 1) if k.runs != 0 else "not run",
+                    _number(k.estimated_seconds, 1e6, 1),
+                    _number(k.share, 100, 0),
+                    _number(moved, 1e-6, 3),
+                    _number(k.flops, 1e-6, 3),
+                    k.variant or "-",
+                    "; ".join(k.missing) or "-",
+                    k.ops or "-",
+                    k.source,
+                ]
+            )
+        return rows
+
+
+_HEADINGS = ["#", "kernel", "us", "least us", "%", "MB", "MFLOP", "variant", "missing facts", "ops", "source"]
+_RIGHT = frozenset({0, 2, 3, 4, 5, 6})
+
+
+def explain(executable: Executable, dims: Mapping[str, int]) -> Explanation:
+    """Run a program at made-up arguments, step by step. Raises ShapeError when the values are not admissible."""
+    symbols = [row["name"] for row in executable.artifact.header["symbols"]]
+    if set(dims) != set(symbols):
+        raise ShapeError(f"expected values for the dimension variables {symbols}, got {sorted(dims)}")
+    compilation = executable._at("lower")
+    lowered, module = compilation.lowered, compilation.module
+    if lowered is None or module is None:
+        raise CompilerError("explain: the program has not been lowered")
+    times = _measure(executable, dims)
+    functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
+    sources = _sources(module)
+    limits = machine(executable._options.threads)
+    works: dict[str, Work] = {}
+    kernels = []
+    for number, launched in enumerate(lowered.launches):
+        if launched.fusion and launched.fusion not in works:
+            works[launched.fusion] = work_of(functions[launched.fusion], functions)
+        time = times[number] if number < len(times) else None
+        kernels.append(_report(launched, works.get(launched.fusion), dims, time, limits, sources))
+    return Explanation(executable.loaded.name, dict(dims), limits, tuple(kernels))
+
+
+def _report(
+    launched: Launched,
+    work: Work | None,
+    dims: Mapping[str, int],
+    time: StepTime | None,
+    limits: Machine,
+    sources: Mapping[str, str],
+) -> KernelReport:
+    read, written, flops = (
+        (work.bytes_read, work.bytes_written, work.flops) if work else (launched.bytes, Expr.const(0), Expr.const(0))
+    )
+    bytes_read, bytes_written, operations = (_evaluate(e, dims) for e in (read, written, flops))
+    if bytes_read is None or bytes_written is None or operations is None:
+        estimated = None
+    else:
+        estimated = limits.seconds(bytes_read + bytes_written, operations)
+    choices = [guard.choice(dims) for guard in launched.guards if _is_known(guard.conditions, dims)]
+    way = [] if time is None or time.way is None else [time.way]
+    return KernelReport(
+        launched.name,
+        launched.kind,
+        work.ops if work else "",
+        ", ".join([*way, *choices]),
+        tuple(str(c) for guard in launched.guards for c in guard.conditions if guard.is_fact),
+        bytes_read,
+        bytes_written,
+        operations,
+        None if launched.is_direct else 0 if time is None else time.calls,
+        estimated,
+        time.seconds / time.calls if time is not None and time.calls else None,
+        sources.get(launched.fusion, ""),
+    )
+
+
+def _measure(executable: Executable, dims: Mapping[str, int]) -> list[StepTime]:
+    """The fastest of several runs, step by step. Right-hand sides of products are packed ahead, as serving does."""
+    artifact = executable.artifact
+    loaded = load_flat(client(executable._options.threads), artifact)
+    arguments = made_up_arguments(artifact.header, dims)
+    packed = [p["buffer"] for p in artifact.header.get("packs", ()) if p["buffer"] < len(arguments)]
+    count = max(packed, default=-1) + 1
+    bound = loaded.bind(*arguments[:count])
+    runs = [bound.profile(arguments[count:]) for _ in range(RUNS)]
+    return [min(step, key=lambda time: time.seconds) for step in zip(*runs, strict=True)]
+
+
+def _sources(module: ir.Module) -> dict[str, str]:
+    """The user's line for each called fusion."""
+    calls = (op for block in all_blocks(entry_block(module)) for op in block.operations)
+    return {
+        ir.FlatSymbolRefAttr(op.attributes["callee"]).value: source_line(op.location)
+        for op in calls
+        if op.operation.name == "func.call"
+    }
+
+
+def _is_known(conditions: Sequence[Any], dims: Mapping[str, int]) -> bool:
+    return all(c.symbols() <= set(dims) for c in conditions)
+
+
+def _evaluate(e: Expr | None, dims: Mapping[str, int]) -> int | None:
+    return e.evaluate(dims) if e is not None and e.symbols() <= set(dims) else None
+
+
+def _number(value: float | None, scale: float, digits: int) -> str:
+    return "-" if value is None else f"{value * scale:.{digits}f}"
+
+
+def _pad(cell: str, width: int, column: int) -> str:
+    return cell.rjust(width) if column in _RIGHT else cell.ljust(width)
+
+
+__all__ = ["Explanation", "KernelReport", "explain"]

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`Executable.explain` and the steps' times it stands on."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import shlo_disc
+from shlo_disc.cli import main
+from shlo_disc.errors import ShapeError
+from tests.run.op_check import compile_function
+
+
+def layer(w: jax.Array, x: jax.Array) -> jax.Array:
+    return jax.nn.softmax(jnp.tanh(x @ w), axis=-1)
+
+
+def test_a_product_and_its_row_reduction() -> None:
+    executable = compile_function(layer, [("16, s", "float32"), ("b, 16", "float32")])
+    found = executable.explain(b=5, s=33)
+    assert [(k.name, k.kind) for k in found.kernels] == [tuple(k) for k in executable.kernels]
+    (kernel,) = found.kernels
+    assert kernel.flops == 2 * 5 * 33 * 16 + 5 * 33 * 6 + 5  # tanh, max, subtract, exp, sum, divide; max with -inf
+    assert kernel.bytes_read == 4 * (16 * 33 + 5 * 16) and kernel.bytes_written == 4 * 5 * 33
+    assert kernel.runs == 1 and kernel.seconds is not None and kernel.seconds > 0
+    assert found.seconds == kernel.seconds and kernel.share == kernel.estimated_seconds / kernel.seconds
+    assert kernel.source.endswith(f"test_explain.py:{layer.__code__.co_firstlineno + 1}")
+    assert "dot_general" in kernel.ops and "tanh" in kernel.ops
+
+
+def test_guards_and_the_facts_that_would_decide_them() -> None:
+    def f(x: jax.Array) -> jax.Array:
+        return jax.nn.softmax(x, axis=-1) * 2
+
+    free = compile_function(f, [("b, s", "float32")])
+    for s, variant in ((32, "whole vectors"), (33, "a masked last vector")):
+        (kernel,) = free.explain(b=2, s=s).kernels
+        assert variant in kernel.variant and "one thread" in kernel.variant
+        assert "mod(s, 32) == 0" in kernel.missing and "s <= 8192" in kernel.missing
+    assert "computed again" in free.explain(b=2, s=8193).kernels[0].variant
+    assert "all threads" in free.explain(b=4000, s=128).kernels[0].variant
+    known = compile_function(f, [("b, s", "float32")], constraints=["mod(s, 32) == 0", "s <= 4096"])
+    assert known.explain(b=2, s=64).kernels[0].missing == ()
+
+
+def test_ways_that_the_runtime_chooses() -> None:
+    executable = compile_function(lambda w, x: x @ w, [("64, 64", "float32"), ("b, 64", "float32")])
+    assert "packed before" in executable.explain(b=9).kernels[0].variant
+    two = compile_function(lambda x, y: x @ y, [("b, 64", "float32"), ("64, b", "float32")])
+    assert two.explain(b=2).kernels[0].variant == "thin"
+    assert two.explain(b=40).kernels[0].variant.startswith("tiles")
+
+
+def test_steps_of_loops_and_branches() -> None:
+    def f(x: jax.Array) -> jax.Array:
+        y = jax.lax.fori_loop(0, 7, lambda i, v: jnp.sort(v, axis=1) * 2, x)
+        return jax.lax.cond(y[0, 0] > -1, lambda v: jnp.sort(-v, axis=1), lambda v: jnp.cumsum(v, axis=1), y)
+
+    found = compile_function(f, [("b, 5", "float32")]).explain(b=300)
+    assert [k.runs for k in found.kernels if k.kind == "sort"] == [7, 1]
+    assert [k.runs for k in found.kernels if k.kind == "scan"] == [0] and "not run" in str(found)
+
+
+def test_a_step_that_the_program_runs_by_itself() -> None:
+    found = compile_function(lambda x: jnp.max(x) + 1, [("b", "float32")]).explain(b=3)
+    assert [k.seconds for k in found.kernels if k.runs is None] == [None] * len(found.kernels)
+
+
+def test_the_table_and_the_data() -> None:
+    executable = compile_function(layer, [("16, s", "float32"), ("b, 16", "float32")])
+    found = executable.explain(b=2, s=3)
+    lines = str(found).splitlines()
+    assert "b=2, s=3" in lines[0] and lines[2].split()[:2] == ["#", "kernel"] and len(lines) == 3 + len(found.kernels)
+    assert json.loads(json.dumps(found.to_json()))["kernels"][0]["flops"] == found.kernels[0].flops
+    assert found._repr_html_().count("<tr>") == 1 + len(found.kernels)
+
+
+def test_sizes_that_are_not_admissible() -> None:
+    executable = compile_function(layer, [("16, s", "float32"), ("b, 16", "float32")], constraints=["s <= 9"])
+    with pytest.raises(ShapeError, match="dimension variables"):
+        executable.explain(b=2)
+    with pytest.raises(ShapeError, match="s <= 9"):
+        executable.explain(b=2, s=10)
+
+
+def test_profiles_on_two_threads() -> None:
+    executable = compile_function(layer, [("16, s", "float32"), ("b, 16", "float32")])
+    w, found = np.ones((16, 8), np.float32), []
+
+    def work() -> None:
+        for _ in range(50):
+            found.append(executable.loaded.profile((w, np.ones((4, 16), np.float32)))[0].calls)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [1] * 100
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "f.mlir"
+    path.write_text(
+        "func.func @main(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {\n"
+        "  %y = stablehlo.tanh %x : tensor<?x?xf32>\n  return %y : tensor<?x?xf32>\n}\n"
+    )
+    names = [s["name"] for s in shlo_disc.compile(path).artifact.header["symbols"]]
+    dims = ",".join(f"{name}=3" for name in names)
+    assert main(["explain", str(path), "--dims", dims]) == 0
+    assert "loop_tanh" in capsys.readouterr().out
+    assert main(["explain", str(path), "--dims", dims, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["kernels"][0]["flops"] == 9
