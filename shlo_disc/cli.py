@@ -128,6 +128,7 @@ def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument("--target", default="cpu", help="what to compile for (default: cpu)")
     command.add_argument("--threads", type=int, default=0, help="threads of a call; 0: all processors")
     command.add_argument("--opt-level", type=int, default=3, help="LLVM's optimisation level, 0 to 3")
+    command.add_argument("--max-fusions", type=int, metavar="N", help="make N fusions at most, to find a faulty one")
     command.add_argument("--symbolic", action="store_true", help="make the argument sizes of a static program symbols")
     command.add_argument("--hints", type=_pairs, default={}, metavar="s=128", help="likely sizes of symbols")
 
@@ -142,7 +143,13 @@ def _pairs(text: str) -> dict[str, int]:
 
 
 def _options(options: argparse.Namespace) -> Options:
-    return Options(threads=options.threads, opt_level=options.opt_level, hints=options.hints, symbolic=options.symbolic)
+    return Options(
+        threads=options.threads,
+        opt_level=options.opt_level,
+        hints=options.hints,
+        symbolic=options.symbolic,
+        max_fusions=options.max_fusions,
+    )
 
 
 # ---- opt and compile ---------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from shlo_disc.shape_dialect.types import Dims
 from shlo_disc.stages import STAGES
 from shlo_disc.target import cuda_architecture
 from shlo_disc.transforms.fusion import fuse
+from shlo_disc.transforms.fusion.budget import Budget
 from shlo_disc.transforms.fusion.products import fuse_products
 from shlo_disc.transforms.memory import plan_memory
 from shlo_disc.transforms.simplify import simplify
@@ -59,6 +60,7 @@ class Compilation:
     snapshots: dict[str, ir.Operation] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
     compile_count: int = 0
+    fusions: Budget = field(default_factory=Budget)
 
     @property
     def exported(self) -> set[str]:
@@ -117,8 +119,10 @@ def _annotate(c: Compilation) -> None:
 
 
 def _fuse(c: Compilation) -> None:
-    fuse(_made(c.module))
-    fuse_products(_made(c.module))
+    c.fusions = Budget(c.options.max_fusions)
+    fuse(_made(c.module), c.fusions)
+    if cuda_architecture(c.target) is None:
+        fuse_products(_made(c.module), c.fusions)
 
 
 def _plan(c: Compilation) -> None:
@@ -182,7 +186,6 @@ PIPELINE: tuple[tuple[str, Work], ...] = (
 )
 
 GPU_WORK: dict[str, Work] = {
-    "fuse": lambda c: fuse(_made(c.module)),
     "lower": _lower_to_gpu,
     "codegen": _codegen_gpu,
 }

@@ -109,6 +109,11 @@ class Executable:
         return [] if lowered is None else [KernelLaunch(launch.name, launch.kind) for launch in lowered.launches]
 
     @property
+    def fusion_count(self) -> int:
+        """How many decisions to fuse were made, `Options(max_fusions=...)` at most."""
+        return self._at("fuse").fusions.taken
+
+    @property
     def timings(self) -> dict[str, float]:
         """Seconds that each stage took; those of "cache" alone when the program came from the compile cache."""
         return dict(self._timings)

@@ -21,6 +21,8 @@ class Options:
     verify: check the IR after every stage.
     opt_level: LLVM's optimisation level, 0 to 3.
     output: "numpy", "jax" or "buffer" results; None gives jax.Arrays when an argument is one, else NumPy arrays.
+    max_fusions: make no more decisions to fuse than these, in the order in which they come up (None: all): halving the
+        number finds the fusion that a fault comes from. `Executable.fusion_count` tells how many there are.
     symbolic: make the argument sizes above 1 of a static StableHLO program symbols, as far as its ops leave them free.
     dump: a directory that receives every stage's text.
     cache_dir: a directory in which compiled programs are kept for later processes (docs/compile-cache.md); None means
@@ -35,6 +37,7 @@ class Options:
     verify: bool = True
     opt_level: int = 3
     output: str | None = None
+    max_fusions: int | None = None
     symbolic: bool = False
     dump: str | None = None
     cache_dir: str | os.PathLike[str] | None = None
@@ -47,6 +50,8 @@ class Options:
             raise OptionError(f"threads must be an integer of at least 0, not {self.threads!r}")
         if not _is_integer(self.opt_level) or not 0 <= self.opt_level <= 3:
             raise OptionError(f"opt_level must be 0, 1, 2 or 3, not {self.opt_level!r}")
+        if self.max_fusions is not None and (not _is_integer(self.max_fusions) or self.max_fusions < 0):
+            raise OptionError(f"max_fusions must be an integer of at least 0 or None, not {self.max_fusions!r}")
         if self.output not in OUTPUTS:
             raise OptionError(f"output must be 'numpy', 'jax', 'buffer' or None, not {self.output!r}")
         if not isinstance(self.cache_dir, str | os.PathLike | None):

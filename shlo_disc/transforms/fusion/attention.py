@@ -20,6 +20,7 @@ from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.regions import all_blocks
 from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.transforms.fusion.access import defining_op
+from shlo_disc.transforms.fusion.budget import Budget
 from shlo_disc.transforms.fusion.causal import CAUSAL, causal_columns
 from shlo_disc.transforms.fusion.generated import generator_of, with_generators
 from shlo_disc.transforms.fusion.slices import RowSlice
@@ -188,14 +189,14 @@ def _readers(value: ir.Value) -> Iterator[ir.Operation]:
 # ---- outlining ------------------------------------------------------------------------------------------------------
 
 
-def outline_attentions(module: ir.Module) -> None:
+def outline_attentions(module: ir.Module, budget: Budget) -> None:
     """Replace the calls of every attention of a fused module by one, in place."""
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
     names = (f"attention_{number}" for number in itertools.count())
     for block in all_blocks(entry_block(module)):
         for op in list(block.operations):
             found = Attention.of(op.operation, functions) if op.operation.name == "func.call" else None
-            if found is not None:
+            if found is not None and budget.take():
                 functions |= _outline(module, found, functions, next(names))
 
 

@@ -28,6 +28,7 @@ from shlo_disc.transforms.fusion.access import (
     resolve,
 )
 from shlo_disc.transforms.fusion.body import member_reads
+from shlo_disc.transforms.fusion.budget import Budget
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 from shlo_disc.transforms.fusion.recurrence import find_recurrence
 from shlo_disc.transforms.fusion.selection import selecting_sort
@@ -48,8 +49,9 @@ _WINDOWED = frozenset(("stablehlo.convolution", "stablehlo.reduce_window", "stab
 class Grouping:
     """The walk; its result is `graph`."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
         self.graph = Graph()
+        self.budget = budget
 
     def visit(self, op: ir.Operation) -> None:
         """Place one op of the block."""
@@ -60,7 +62,7 @@ class Grouping:
             return
         if op.name in CONTROL or op.name == "stablehlo.custom_call":
             kind = "control" if op.name in CONTROL else "library"
-            kind = "recurrence" if find_recurrence(op) is not None else kind
+            kind = "recurrence" if find_recurrence(op) is not None and self.budget.take() else kind
             self.graph.add(self.graph.create(kind, ()), op, None, self.producers(op))
             return
         if op.name in ELEMENTWISE:
@@ -114,7 +116,7 @@ class Grouping:
         candidates.sort(key=lambda pair: (-len(pair[0].domain), -pair[0].columns, -pair[0].number))
         producers = self.producers(op)
         for cluster, mapping in candidates:
-            if self.graph.can_add(cluster, producers):
+            if self.graph.can_add(cluster, producers) and self.budget.take():
                 axes = tuple(mapping.get(i) for i in range(len(dims_of(op.results[0]))))
                 self.graph.add(cluster, op, axes, producers)
                 self._merge_others(op, cluster, mapping, candidates)
@@ -202,7 +204,7 @@ class Grouping:
             places = {cluster.number: {a: a for a in range(len(cluster.domain))}, other.number: translation}
             if not self._reads_in_place(cluster, other, places) or not self._reads_in_place(other, cluster, places):
                 continue
-            if self.graph.can_merge(cluster, other):
+            if self.graph.can_merge(cluster, other) and self.budget.take():
                 axes = {m: tuple(None if a is None else translation[a] for a in t) for m, t in other.axes.items()}
                 self._take_columns(cluster, other)
                 self.graph.merge(cluster, other, axes)
@@ -291,7 +293,7 @@ class Grouping:
             return
         producers = self.producers(op)
         for cluster, columns, axes in self._row_candidates(inputs, dims, len(reduced)):
-            if self.graph.can_add(cluster, producers):
+            if self.graph.can_add(cluster, producers) and self.budget.take():
                 cluster.kind, cluster.columns = "row_reduce", columns
                 self.graph.add(cluster, op, axes, producers)
                 return
@@ -367,7 +369,7 @@ class Grouping:
             producer = self._cluster_of(value)
             if producer is None or producer is cluster or producer.kind != "loop":
                 continue
-            if self._only_feeds(producer, op) and self.graph.can_merge(cluster, producer):
+            if self._only_feeds(producer, op) and self.graph.can_merge(cluster, producer) and self.budget.take():
                 self.graph.merge(cluster, producer, {})
 
     def _only_feeds(self, producer: Cluster, op: ir.Operation) -> bool:
@@ -429,9 +431,9 @@ def _users_are_within(op: ir.Operation, allowed: set[ir.Operation]) -> bool:
     return True
 
 
-def group(block: ir.Block) -> Graph:
+def group(block: ir.Block, budget: Budget) -> Graph:
     """Cluster the ops of one block: the entry block, or one of a loop or branch."""
-    grouping = Grouping()
+    grouping = Grouping(budget)
     for op in block.operations:
         grouping.visit(op.operation)
     return grouping.graph

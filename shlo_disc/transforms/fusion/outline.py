@@ -19,6 +19,7 @@ from shlo_disc.shape_dialect.regions import is_condition, nested_blocks, termina
 from shlo_disc.shape_dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, RESHAPES, defining_op, is_free
 from shlo_disc.transforms.fusion.body import Body, ClonedBody, CollapsedBody
+from shlo_disc.transforms.fusion.budget import Budget
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 from shlo_disc.transforms.fusion.grouping import group
 from shlo_disc.transforms.views import root, view
@@ -39,6 +40,7 @@ class Outliner:
         module: ir.Module,
         block: ir.Block,
         graph: Graph,
+        budget: Budget,
         outer: Outliner | None = None,
         anchor: ir.Operation | None = None,
     ):
@@ -48,6 +50,7 @@ class Outliner:
         self.anchor = anchor
         self.names: Iterator[int] = itertools.count() if outer is None else outer.names
         self.graph = graph
+        self.budget = budget
         self.old = list(block.operations)
         self.position = {op.operation: i for i, op in enumerate(self.old)}
         self.materialized: dict[ir.Value, ir.Value] = {a: a for a in block.arguments}
@@ -167,7 +170,7 @@ class Outliner:
             raise CompilerError("fuse: a loop or branch has to stand before another op")
         op.move_before(follower.operation)
         for nested in nested_blocks(op):
-            Outliner(self.module, nested, group(nested), self, op).run()
+            Outliner(self.module, nested, group(nested, self.budget), self.budget, self, op).run()
         self.materialized.update({result: result for result in op.results})
 
     def _outputs(self, cluster: Cluster) -> list[ir.Value]:

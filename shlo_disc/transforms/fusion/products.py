@@ -22,6 +22,7 @@ from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.regions import all_blocks, terminator_of
 from shlo_disc.shape_dialect.types import dims_attr, dims_of, product
 from shlo_disc.transforms.fusion.access import defining_op, is_free
+from shlo_disc.transforms.fusion.budget import Budget
 from shlo_disc.transforms.fusion.matrix_product import MatrixProduct, match_product
 from shlo_disc.transforms.views import VIEWS, root, view
 
@@ -66,20 +67,21 @@ class _Member:
             yield from (v for v in self.follower.operands if root(v) != self.call.results[0])
 
 
-def fuse_products(module: ir.Module) -> None:
-    """Fuse products of a fused module with what follows them, in place."""
+def fuse_products(module: ir.Module, budget: Budget) -> None:
+    """Fuse products of a fused module with what follows them, in place, as often as the budget allows."""
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
     for block in list(all_blocks(entry_block(module))):
-        _Block(module, block, functions).run()
+        _Block(module, block, functions, budget).run()
 
 
 class _Block:
     """One block of calls."""
 
-    def __init__(self, module: ir.Module, block: ir.Block, functions: Mapping[str, func.FuncOp]):
+    def __init__(self, module: ir.Module, block: ir.Block, functions: Mapping[str, func.FuncOp], budget: Budget):
         self.module = module
         self.block = block
         self.functions = functions
+        self.budget = budget
         self.taken: list[ir.OpView] = []
         self.positions = {op.operation: i for i, op in enumerate(block.operations)}
 
@@ -116,14 +118,14 @@ class _Block:
         if user.opview in self.taken:
             return None
         argument = fusion.entry_block.arguments[number]
-        if _kind(fusion) == "loop" and _is_tiled(fusion, argument, found):
+        if _kind(fusion) == "loop" and _is_tiled(fusion, argument, found) and self.budget.take():
             fusion.attributes["disc.kind"] = ir.StringAttr.get(EPILOGUE)
             fusion.attributes[SUMS] = integer_attr(number)
             fusion.attributes[ROW] = dims_attr([found.n.size])
             self.taken.append(user.opview)
             return user.opview
         room = _room_for_rows(fusion, argument, found) if _kind(fusion) == "row_reduce" else None
-        if room is None:
+        if room is None or not self.budget.take():
             return None
         fusion.attributes[SUMS] = integer_attr(room)
         self.taken.append(user.opview)
@@ -137,7 +139,7 @@ class _Block:
         for member in members:
             fitting = (g for g in groups if len(g) < MOST_PRODUCTS and self._fits(member, g))
             group = next(fitting, None)
-            if group is None:
+            if group is None or not self.budget.take():
                 groups.append([member])
             else:
                 group.append(member)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.shape_dialect.regions import terminator_of
+from shlo_disc.transforms.fusion.budget import Budget
 
 
-def merge_recurrences(module: ir.Module) -> None:
+def merge_recurrences(module: ir.Module, budget: Budget) -> None:
     """Merge the calls of a fused module that may run at the same time."""
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
     block = entry_block(module)
@@ -21,7 +22,7 @@ def merge_recurrences(module: ir.Module) -> None:
         if waiting is not None and op.operation in _readers(waiting, block):
             waiting = None
         if isinstance(op, func.CallOp) and _kind(_callee(op, functions)) == "recurrence":
-            waiting = op if waiting is None else _merged(waiting, op, functions)
+            waiting = _merged(waiting, op, functions) if waiting is not None and budget.take() else op
 
 
 def _readers(call: ir.OpView, block: ir.Block) -> set[ir.Operation]:
