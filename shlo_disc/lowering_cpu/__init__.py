@@ -268,8 +268,7 @@ class Lowering:
             return None
         self.transforms |= convolution.may_transform
         call = self.dots.single(product, inputs, output)
-        transformed = packs.place(product, weights, tile, winograd=True) if convolution.may_transform else None
-        return ConvolutionCall(call, tuple(convolution.words()), convolution.may_transform, transformed)
+        return ConvolutionCall(call, tuple(convolution.words()), convolution.may_transform)
 
     def _attention(self, fusion: func.FuncOp, inputs: Sequence[Place], outputs: Sequence[Place]) -> AttentionCall:
         problem = attention_problem(fusion, self.functions)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from shlo_disc.lowering_cpu.gemm_kernel import Tile
 from shlo_disc.lowering_cpu.host_plan import Words, function_name
-from shlo_disc.lowering_cpu.winograd_kernel import PATCH, SUMS
+from shlo_disc.lowering_cpu.winograd_kernel import FUNCTIONS
 from shlo_disc.shape_dialect.expr import Expr, ceildiv
 
 
@@ -93,13 +93,12 @@ class DotCall:
 class ConvolutionCall:
     """One call of the runtime's convolution: its product, whose lhs is the input, and the further sizes.
 
-    `may_transform`: Winograd's algorithm is allowed; `transformed` is where the weights may be as it has them.
+    `may_transform`: Winograd's algorithm is allowed.
     """
 
     product: DotCall
     words: tuple[Expr, ...]
     may_transform: bool
-    transformed: Place | None = None
 
     @property
     def name(self) -> str:
@@ -347,8 +346,8 @@ class RunWriter:
         """The words of a `DiscConvolution`."""
         (product,) = call.product.products
         values = self._product(product, call.product.tile, 0, None) + [(self.size(w), "i64") for w in call.words]
-        values += [self._address_word(place) for place in (product.lhs, call.transformed)]
-        functions = [self._symbol(name) for name in (PATCH, SUMS)] if call.may_transform else [self._null()] * 2
+        values.append(self._address_word(product.lhs))
+        functions = [self._symbol(name) if call.may_transform else self._null() for name in FUNCTIONS]
         return values + [(function, "!llvm.ptr") for function in functions]
 
     def _symbol(self, name: str) -> str:

@@ -45,17 +45,14 @@ class Packs:
     temporary: range
     rows: list[dict[str, Any]] = field(default_factory=list)
 
-    def place(self, product: MatrixProduct, right: Place, tile: Tile, winograd: bool = False) -> Place | None:
-        """Where the packed form of a product's right-hand side is, or None when it cannot have one.
-
-        winograd: the form in which Winograd's algorithm has the weights of a convolution.
-        """
+    def place(self, product: MatrixProduct, right: Place, tile: Tile) -> Place | None:
+        """Where the packed form of a product's right-hand side is, or None when it cannot have one."""
         if not self.is_packable(product, right):
             return None
         k, n, k_stride, n_stride = _sizes(product)
         row = {
             "buffer": right.index, "dtype": product.element, "k": k, "n": n, "k_stride": k_stride,
-            "n_stride": n_stride, "columns": tile.columns, "winograd": winograd,
+            "n_stride": n_stride, "columns": tile.columns,
         }  # fmt: skip
         if row not in self.rows:
             self.rows.append(row)

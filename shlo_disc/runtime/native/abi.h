@@ -39,12 +39,17 @@ struct DiscDot {
   int64_t sums_word, tile_word;
 };
 
-/// 4 x 4 elements of `count` channels from `offset` to 16 places, `step` elements apart: B' d B of F(2x2, 3x3), as
+/// 6 x 6 elements of `count` channels from `offset` to 36 places, `step` elements apart: B' d B of F(4x4, 3x3), as
 /// `lowering_cpu/winograd_kernel.py` describes it.
 using DiscTransformPatch = void (*)(const float *const *pixels, int64_t offset, int64_t count, float *target,
                                     int64_t step);
 
-/// 16 sums, `step` elements apart, of `width` features to 2 x 2 pixels: A' m A.
+/// 3 x 3 weights, `step` elements apart, of `width` features to 36 places, `target_step` elements apart, with zeros up to
+/// `columns`: G g G'.
+using DiscTransformWeights = void (*)(const float *weights, int64_t step, int64_t width, int64_t columns, float *target,
+                                      int64_t target_step);
+
+/// 36 sums, `step` elements apart, of `width` features to 4 x 4 pixels: A' m A.
 using DiscGatherPatch = void (*)(const float *sums, int64_t step, int64_t width, float *const *pixels);
 
 /// A convolution [images, height, width, channels] by [window_height, window_width, channels, features] whose windows lie
@@ -56,8 +61,8 @@ struct DiscConvolution {
   int64_t window_height, window_width;
   int64_t row_stride, column_stride, row_dilation, column_dilation;
   const void *input;
-  const void *transformed; // the weights as `pack_winograd` writes them, or null
   DiscTransformPatch transform_patch; // null where Winograd's algorithm is not to be used
+  DiscTransformWeights transform_weights;
   DiscGatherPatch gather_patch;
 };
 

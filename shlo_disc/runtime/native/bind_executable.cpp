@@ -171,7 +171,6 @@ PackSpec pack_spec(const nb::dict &dict) {
   spec.k_stride = field<int64_t>(dict, "k_stride");
   spec.n_stride = field<int64_t>(dict, "n_stride");
   spec.columns = field<int64_t>(dict, "columns");
-  spec.is_winograd = field<bool>(dict, "winograd");
   return spec;
 }
 

@@ -7,7 +7,6 @@
 #include "error.h"
 #include "gemm.h"
 #include "step_clock.h"
-#include "winograd.h"
 #include "without_gil.h"
 
 #include <nanobind/stl/string.h>
@@ -233,9 +232,7 @@ std::shared_ptr<Block> Executable::pack(const PackSpec &spec, const void *source
   dot.n = spec.n, dot.k = spec.k, dot.b_k = spec.k_stride, dot.b_n = spec.n_stride;
   dot.b = source, dot.tile_columns = spec.columns;
   without_gil([&] {
-    if (spec.is_winograd)
-      pack_winograd(device_->pool, dot, static_cast<float *>(form->address()));
-    else if (spec.dtype == DType::f32)
+    if (spec.dtype == DType::f32)
       pack_right(device_->pool, dot, static_cast<float *>(form->address()));
     else
       pack_right(device_->pool, dot, static_cast<double *>(form->address()));

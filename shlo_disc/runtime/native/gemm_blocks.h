@@ -12,9 +12,9 @@ constexpr int64_t kChunk = 6 * kDepth;          // rows of a panel of B used tog
 constexpr int64_t kBlockBytes = 512 << 10;      // packed rows of A: half of a core's L2
 constexpr int64_t kWidestPanelBytes = 128;      // two registers of 512 bits
 constexpr int64_t kStagedRows = 256;            // rows of a panel of sums
-constexpr int64_t kPatchBytes = 2 << 20;        // transformed patches of a convolution
-constexpr int64_t kPatchSumsBytes = 128 << 10;  // their sums
-constexpr int64_t kPatchWeightsBytes = 1 << 20; // transformed weights of a panel
+constexpr int64_t kPatchBytes = 4160 << 10;      // transformed patches of a convolution
+constexpr int64_t kPatchSumsBytes = 520 << 10;  // their sums
+constexpr int64_t kPatchWeightsBytes = 320 << 10; // transformed weights of some channels of a panel
 
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

@@ -3,7 +3,6 @@
 
 #include "error.h"
 #include "gemm.h"
-#include "winograd.h"
 
 namespace disc {
 
@@ -42,7 +41,7 @@ int64_t source_bytes(const Program &program, const PackSpec &pack) {
 } // namespace
 
 int64_t PackSpec::bytes() const {
-  return packed_elements(1, is_winograd ? k / kWindow * kPositions : k, n, columns) * info(dtype).size;
+  return packed_elements(1, k, n, columns) * info(dtype).size;
 }
 
 std::string ArraySpec::shape_text() const {
@@ -77,9 +76,6 @@ void Program::validate_packs() const {
     for (int64_t number : {pack.k, pack.n, pack.k_stride, pack.n_stride, pack.columns})
       if (number < 1 || number > kMostPacked)
         bad_artifact("header: a packed form has a size or stride out of range");
-    bool is_window = pack.dtype == DType::f32 && pack.k % kWindow == 0 && pack.n_stride == 1;
-    if (pack.is_winograd && !is_window)
-      bad_artifact("header: transformed weights are of something else than windows of 3 x 3 of f32");
     __int128 last = static_cast<__int128>(pack.k - 1) * pack.k_stride + static_cast<__int128>(pack.n - 1) * pack.n_stride;
     if (pack.columns > 4096 || (last + 1) * info(pack.dtype).size > source_bytes(*this, pack))
       bad_artifact("header: a packed form reads beyond its array");

@@ -53,8 +53,7 @@ struct PackSpec {
   size_t buffer = 0; // index among arguments, results and constants
   DType dtype = DType::f32;
   int64_t k = 0, n = 0, k_stride = 0, n_stride = 0;
-  int64_t columns = 1;      // of a panel
-  bool is_winograd = false; // weights [9 * channels, n] as `pack_winograd` writes them
+  int64_t columns = 1; // of a panel
 
   int64_t bytes() const; // of the packed form
 };
