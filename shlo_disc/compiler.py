@@ -146,8 +146,13 @@ def _lower(c: Compilation) -> None:
         kept=c.signature.kept,
         symbols=[s.name for s in c.signature.symbols],
         checks=checks_of(c),
-        options=CpuOptions(vector_bits=c.cpu.vector_bits),
+        options=cpu_options(c.cpu),
     )
+
+
+def cpu_options(cpu: codegen.CpuTarget) -> CpuOptions:
+    """What kernels need to know of a processor."""
+    return CpuOptions(cpu.vector_bits, features=frozenset(cpu.features), is_x86=cpu.triple.startswith("x86_64"))
 
 
 def _codegen(c: Compilation) -> None:

@@ -16,7 +16,8 @@ from .llvm_text import literal_bits
 def store_bf16_as_integers(module: ir.Module) -> None:
     """Turn, in place, every type with bf16 in it into the same type with i16.
 
-    To be called when no arithmetic on bf16 is left: only constants, moves and bitcasts.
+    To be called when no arithmetic on bf16 is left but that of instructions, whose operands are bitcasts: only constants,
+    moves and bitcasts.
     """
     operations = [module.operation]
 
@@ -28,8 +29,14 @@ def store_bf16_as_integers(module: ir.Module) -> None:
     for op in operations[1:]:
         if op.name == "arith.constant" and "bf16" in str(op.results[0].type):
             _replace_constant(op)
-        else:
+        elif not _is_instruction_operand(op):
             _retype(op)
+
+
+def _is_instruction_operand(op: ir.Operation) -> bool:
+    if op.name != "llvm.bitcast":
+        return False
+    return all(use.owner.operation.name == "llvm.call_intrinsic" for use in op.results[0].uses)
 
 
 def _retype(op: ir.Operation) -> None:

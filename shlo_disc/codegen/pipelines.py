@@ -70,8 +70,12 @@ _INTRINSICS = frozenset(
     )
 )  # fmt: skip
 
-# Intrinsics without an op for vectors of their own. `power_scaling` computes them where LLVM does not.
-_CALLED_INTRINSICS = frozenset(("llvm.ldexp",))
+# Intrinsics without an op for vectors of their own. `power_scaling` computes ldexp where LLVM does not; the others are
+# instructions: products of pairs or fours of neighbours, added to a wider sum.
+_CALLED_INTRINSICS = frozenset((
+    "llvm.ldexp", "llvm.x86.avx512bf16.dpbf16ps.512", "llvm.x86.avx512.vpdpbusd.512", "llvm.x86.avx512.vpdpwssd.512",
+    "llvm.x86.avx512.pmaddw.d.512", "llvm.x86.avx2.pmadd.wd", "llvm.x86.sse2.pmadd.wd",
+))  # fmt: skip
 
 _SCALARS = ("f16", "bf16", "f32", "f64")
 _FLOAT = re.compile(r"(f|bf|tf)\d")

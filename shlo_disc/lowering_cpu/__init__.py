@@ -25,7 +25,7 @@ from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
 from shlo_disc.lowering_cpu.dot import DotLowering
 from shlo_disc.lowering_cpu.entry import write_entry
 from shlo_disc.lowering_cpu.epilogue_kernel import build_epilogue
-from shlo_disc.lowering_cpu.gemm_kernel import SIGNATURE, Tile, micro_kernels, tile_of
+from shlo_disc.lowering_cpu.gemm_kernel import SIGNATURE, Tile, micro_kernels
 from shlo_disc.lowering_cpu.host import (
     CLEAR,
     COPY,
@@ -128,7 +128,7 @@ class Lowering:
         self.kernels = KernelCache(facts, self.build_kernel)
         self.entries: dict[Kernel, str] = {}
         self.launches: list[Launched] = []
-        self.dots = DotLowering(options.vector_bits, self.functions, self.kernels, packs, _grain)
+        self.dots = DotLowering(options, self.functions, self.kernels, packs, _grain)
         self.transforms = False
         self.symbols: list[str] = []
         self.calls = LibraryCalls()
@@ -263,7 +263,7 @@ class Lowering:
         """The call of the runtime, or None where the direct kernel is the better one."""
         product, packs = convolution.product, self.dots.packs
         weights = inputs[product.rhs]
-        tile = tile_of(product.element, self.options.vector_bits)
+        tile = self.dots.tile(product.element)
         if is_direct(convolution, packs.is_packable(product, weights), tile):
             return None
         self.transforms |= convolution.may_transform
@@ -351,7 +351,8 @@ def lower(
                 append_text(lowering.target, write(), [])
                 names.append(name)
         entries = [f"llvm.func @{name}_entry(!llvm.ptr, i64, i64)" for name in names]
-        entries += [lowering.append_micro_kernels(tile) for tile in lowering.dots.tiles.values()]
+        tiles = {tile.name: tile for tile in lowering.dots.tiles.values()}
+        entries += [lowering.append_micro_kernels(tile) for tile in tiles.values()]
         entries += lowering.append_transforms()
         for text in host:
             append_text(lowering.target, text, entries)

@@ -9,25 +9,27 @@ from dataclasses import dataclass, field
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.kernels import Kernel, KernelCache, kind_of
 from shlo_disc.lowering_cpu.epilogue_kernel import TILE_SIZES
+from shlo_disc.lowering_cpu.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.gemm_kernel import Tile, tile_of
 from shlo_disc.lowering_cpu.host import DotCall, Epilogue, Place, Product
+from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_cpu.packs import Packs
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.regions import terminator_of
-from shlo_disc.transforms.fusion.matrix_product import ELEMENTS, MAX_BATCH, MatrixProduct, match_product
+from shlo_disc.transforms.fusion.matrix_product import MAX_BATCH, MatrixProduct, match_product
 from shlo_disc.transforms.fusion.products import EPILOGUE, SUMS
 from shlo_disc.transforms.views import root
 
 Grain = Callable[[Kernel, Mapping[str, Expr]], Expr]
 
 
-def product_words(product: MatrixProduct) -> tuple[Expr, ...]:
+def product_words(product: MatrixProduct, tile: Tile) -> tuple[Expr, ...]:
     """The fields of `DiscDot` before its pointers."""
     padding = MAX_BATCH - len(product.batch)
     zero, one = Expr.const(0), Expr.const(1)
     batch = product.batch
-    words = [Expr.const(ELEMENTS.index(product.element)), Expr.const(len(batch))]
+    words = [Expr.const(FORMATS.index(tile.format)), Expr.const(len(batch))]
     words += [a.size for a in batch] + [one] * padding
     for side in ("lhs", "rhs", "result"):
         words += [getattr(a, side) for a in batch] + [zero] * padding
@@ -41,7 +43,7 @@ def product_words(product: MatrixProduct) -> tuple[Expr, ...]:
 class DotLowering:
     """Makes the host program's calls of `dot`, and remembers which tiles they need."""
 
-    vector_bits: int
+    options: CpuOptions
     functions: Mapping[str, func.FuncOp]
     kernels: KernelCache
     packs: Packs
@@ -86,14 +88,15 @@ class DotLowering:
 
     def tile(self, element: str) -> Tile:
         """The largest tile of an element type."""
-        return self.tiles.setdefault(element, tile_of(element, self.vector_bits))
+        return self.tiles.setdefault(element, tile_of(element, self.options))
 
     def _product(
         self, product: MatrixProduct, inputs: Sequence[Place], result: Place | None, epilogue: Epilogue | None
     ) -> Product:
         lhs, rhs = inputs[product.lhs], inputs[product.rhs]
-        packed = self.packs.place(product, rhs, self.tile(product.element))
-        return Product(product_words(product), lhs, rhs, result, packed, epilogue)
+        tile = self.tile(product.element)
+        packed = self.packs.place(product, rhs, tile)
+        return Product(product_words(product, tile), lhs, rhs, result, packed, epilogue)
 
     def _with_epilogue(
         self,

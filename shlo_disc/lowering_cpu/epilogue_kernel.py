@@ -30,7 +30,7 @@ def build_epilogue(frame: Frame) -> tuple[Expr, ExprLike]:
     step, first, past = map(frame.size_of, TILE_SIZES)
     elements = frame.elements(frame.width())
     tile = _tile_view(frame, sums, step)
-    columns = tile_of(element_of(sums.type).name, frame.options.vector_bits).columns
+    columns = tile_of(element_of(sums.type).name, frame.options).columns
     divisible = columns % elements.width == 0 and frame.is_whole(elements.width, length)
 
     def row(linear: ir.Value) -> None:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Micro-kernels of matrix products: `C[rows, NR] (+)= A[rows, k] B[k, NR]` with all of C in registers.
 
+A and B consist of words (`gemm_format.py`): elements, or neighbours along k that are multiplied by one instruction.
+
 One function a number of rows, from 1 to the most that the registers hold, so that no row is padded; the runtime
 (`gemm.cpp`) cuts a product of any size into such tiles. Two registers of columns and as many rows as fit leave enough
-registers for the row of B and a repeated element of A. After Goto and van de Geijn, "Anatomy of High-Performance Matrix
+registers for the row of B and a repeated word of A. After Goto and van de Geijn, "Anatomy of High-Performance Matrix
 Multiplication" (2008), and BLIS.
 
     void gemm_f32(int64_t rows, const float *a, const float *b, int64_t b_step, float *c, int64_t c_step, int64_t k,
@@ -19,8 +21,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shlo_disc.lowering_cpu.gemm_format import MULTIPLIERS, Format, Multiplier, format_of
+from shlo_disc.lowering_cpu.kernel import CpuOptions
+
 DEPTH = 64
-"""Elements of a row of A that lie together; the runtime packs in the same blocks."""
+"""Words of a row of A that lie together; the runtime packs in the same blocks."""
 
 FEWEST_CHAINS = 8
 """Independent sums needed to hide the latency of a multiply-add on two units."""
@@ -28,16 +33,17 @@ FEWEST_CHAINS = 8
 ROWS_AHEAD = 32
 """How far ahead rows of B are fetched: packed ones are a page of memory away, where processors stop fetching ahead."""
 
-_BITS = {"f32": 32, "f64": 64}
+_BYTES = {"f32": 4, "f64": 8, "i32": 4}
 
 
 @dataclass(frozen=True)
 class Tile:
-    """The largest tile of a target: `rows` by `columns` elements."""
+    """The largest tile of a target: `rows` by `columns` sums."""
 
-    element: str
+    format: Format
     lanes: int
     rows: int
+    is_x86: bool = True
 
     @property
     def columns(self) -> int:
@@ -47,13 +53,20 @@ class Tile:
     @property
     def name(self) -> str:
         """The function that computes a tile of any number of rows."""
-        return f"gemm_{self.element}"
+        return f"gemm_{self.format.multiplier}"
+
+    @property
+    def multiplier(self) -> Multiplier:
+        """What multiplies words."""
+        return MULTIPLIERS[self.format.multiplier]
 
 
-def tile_of(element: str, vector_bits: int) -> Tile:
-    """The tile for registers of so many bits; processors with 512 have 32 of them, others count as having 16."""
-    registers = 32 if vector_bits == 512 else 16
-    return Tile(element, vector_bits // _BITS[element], (registers - 4) // 2)
+def tile_of(element: str, options: CpuOptions) -> Tile:
+    """The tile of products of an element type."""
+    format_ = format_of(element, options)
+    multiplier = MULTIPLIERS[format_.multiplier]
+    sums = options.registers - 4 - multiplier.spare
+    return Tile(format_, options.vector_bits // 8 // _BYTES[multiplier.word], sums // 2, options.is_x86)
 
 
 def micro_kernels(tile: Tile) -> list[tuple[str, str]]:
@@ -94,17 +107,20 @@ def _kernel(tile: Tile, rows: int) -> str:
 class _Kernel:
     """Writes one micro-kernel: a loop over blocks of A, in it one over k.
 
-    All sums travel as block arguments. Where rows are few, several elements of k are worked on in turn, each with sums
-    of its own.
+    All sums travel as block arguments. Where rows are few, several words of k are worked on in turn, each with sums of
+    its own. Where A is given 128 too large, there is one more row of sums, of 128 times B, to be taken off.
     """
 
     def __init__(self, tile: Tile, rows: int):
         self.tile = tile
         self.rows = rows
-        self.registers = 2 * rows
+        self.multiplier = tile.multiplier
+        self.has_offset = self.multiplier.name == "i8x4"
+        self.registers = 2 * (rows + self.has_offset)
         self.chains = max(1, FEWEST_CHAINS // self.registers)
-        self.vector = f"vector<{tile.lanes}x{tile.element}>"
-        self.alignment = f"{{alignment = {_BITS[tile.element] // 8} : i64}}"
+        self.words = f"vector<{tile.lanes}x{self.multiplier.word}>"
+        self.vector = f"vector<{tile.lanes}x{self.multiplier.sums}>"
+        self.alignment = f"{{alignment = {_BYTES[self.multiplier.word]} : i64}}"
         self.sum_types = [self.vector] * (self.registers * self.chains)
         self.fetches = 2 * rows > tile.rows  # with fewer rows, B comes as fast without
         self.lines: list[str] = []
@@ -121,14 +137,17 @@ class _Kernel:
         return self._op(f"llvm.mlir.constant({number} : i64) : i64")
 
     def _element(self, pointer: str, index: str | int) -> str:
-        """The address of an element."""
+        """The address of a word."""
         index_type = "" if isinstance(index, int) else ", i64"
         return self._op(
-            f"llvm.getelementptr {pointer}[{index}] : (!llvm.ptr{index_type}) -> !llvm.ptr, {self.tile.element}"
+            f"llvm.getelementptr {pointer}[{index}] : (!llvm.ptr{index_type}) -> !llvm.ptr, {self.multiplier.word}"
         )
 
-    def _load(self, pointer: str) -> str:
-        return self._op(f"llvm.load {pointer} {self.alignment} : !llvm.ptr -> {self.vector}")
+    def _load(self, pointer: str, type_: str) -> str:
+        return self._op(f"llvm.load {pointer} {self.alignment} : !llvm.ptr -> {type_}")
+
+    def _splat(self, value: int | float, type_: str) -> str:
+        return self._op(f"llvm.mlir.constant(dense<{value}> : {type_}) : {type_}")
 
     def _fetch(self, pointer: str) -> None:
         """Brings a cache line to the caches; it may lie outside of B."""
@@ -136,9 +155,9 @@ class _Kernel:
         self.lines.append(f'  "llvm.intr.prefetch"({pointer}) <{{{attributes}}}> : (!llvm.ptr) -> ()')
 
     def _repeated(self, pointer: str) -> str:
-        """One element in every lane."""
-        value = self._op(f"llvm.load {pointer} : !llvm.ptr -> {self.tile.element}")
-        return self._op(f"vector.broadcast {value} : {self.tile.element} to {self.vector}")
+        """One word in every lane."""
+        value = self._op(f"llvm.load {pointer} : !llvm.ptr -> {self.multiplier.word}")
+        return self._op(f"vector.broadcast {value} : {self.multiplier.word} to {self.words}")
 
     def _block(self, name: str, plain: list[str], types: list[str]) -> tuple[list[str], list[str]]:
         """Begin a block: its plain arguments and its sums."""
@@ -162,7 +181,9 @@ class _Kernel:
     def write(self) -> None:
         """All blocks."""
         self.zero, self.depth = self._constant(0), self._constant(DEPTH)
-        none = self._op(f"llvm.mlir.constant(dense<0.0> : {self.vector}) : {self.vector}")
+        none = self._splat(0 if self.multiplier.sums == "i32" else 0.0, self.vector)
+        if self.has_offset:
+            self.offset = self._splat(-0x7F7F7F80, self.words)  # 128 in each byte
         if self.fetches:
             self.ahead = self._op(f"llvm.mul %b_step, {self._constant(ROWS_AHEAD)} : i64")
         places = self._places()
@@ -171,15 +192,20 @@ class _Kernel:
         empty = [none] * len(self.sum_types)
         self._branch(adds, "^read", self._target("outer", start, self._HERE, empty))
         self.lines.append("^read:")
-        old = [self._load(p) for p in places]
-        self.lines.append(f"  llvm.br {self._target('outer', start, self._HERE, [*old, *empty[self.registers :]])}")
+        old = [self._load(p, self.vector) for p in places]
+        self.lines.append(f"  llvm.br {self._target('outer', start, self._HERE, [*old, *empty[len(old) :]])}")
         self._outer()
         self._inner()
         _, sums = self._block("exit", [], [])
+        add, subtract = ("add", "sub") if self.multiplier.sums == "i32" else ("fadd", "fsub")
+        totals = sums[: self.registers]
+        for i in range(self.registers, len(sums)):
+            first = i % self.registers
+            totals[first] = self._op(f"llvm.{add} {totals[first]}, {sums[i]} : {self.vector}")
         for i, place in enumerate(places):
-            total = sums[i]
-            for other in sums[i + self.registers :: self.registers]:
-                total = self._op(f"llvm.fadd {total}, {other} : {self.vector}")
+            total = totals[i]
+            if self.has_offset:
+                total = self._op(f"llvm.{subtract} {total}, {totals[len(places) + i % 2]} : {self.vector}")
             self.lines.append(f"  llvm.store {total}, {place} {self.alignment} : {self.vector}, !llvm.ptr")
 
     def _places(self) -> list[str]:
@@ -203,7 +229,7 @@ class _Kernel:
         self.lines.append(f"  llvm.br {self._target('outer', [after, '%next_b', rest], self._HERE, sums)}")
 
     def _inner(self) -> None:
-        """Over k within a block: `chains` elements at a time, then one by one."""
+        """Over k within a block: `chains` words at a time, then one by one."""
         here, sums = self._block("inner", ["%inner_a", "%inner_b", "%rest"], self._HERE)
         if self.chains == 1:
             self._advance("inner", here, sums, 1)
@@ -216,7 +242,7 @@ class _Kernel:
         self._advance("single", here, sums, 1)
 
     def _advance(self, loop: str, here: list[str], sums: list[str], steps: int) -> None:
-        """`steps` elements of k, then back to `loop` or on to the next block."""
+        """`steps` words of k, then back to `loop` or on to the next block."""
         a, b, rest = here
         after: list[str] = []
         for step in range(steps):
@@ -231,17 +257,53 @@ class _Kernel:
         self._branch(more, again, self._target("next", [b], ["!llvm.ptr"], after))
 
     def _step(self, a: str, b: str, sums: list[str]) -> list[str]:
-        """One element of each row of A times one row of B."""
+        """One word of each row of A times one row of B."""
         if self.fetches:
             first = self._element(b, self.ahead)
             self._fetch(first)
             self._fetch(self._element(first, self.tile.lanes))
-        columns = [self._load(b), self._load(self._element(b, self.tile.lanes))]
+        columns = [self._load(b, self.words), self._load(self._element(b, self.tile.lanes), self.words)]
         result: list[str] = []
         for row in range(self.rows):
             value = self._repeated(self._element(a, row * DEPTH) if row else a)
             for column in columns:
-                operands = f"{value}, {column}, {sums[len(result)]}"
-                types = ", ".join([self.vector] * 3)
-                result.append(self._op(f"llvm.intr.fmuladd({operands}) : ({types}) -> {self.vector}"))
+                result.append(self._multiply_add(value, column, sums[len(result)]))
+        if self.has_offset:
+            result += [self._multiply_add(self.offset, column, sums[len(result) + i]) for i, column in enumerate(columns)]
         return result
+
+    def _multiply_add(self, a: str, b: str, total: str) -> str:
+        """`total` and the product of two words, lane by lane."""
+        lanes = self.tile.lanes
+        if self.multiplier.name in ("f32", "f64"):
+            types = ", ".join([self.vector] * 3)
+            return self._op(f"llvm.intr.fmuladd({a}, {b}, {total}) : ({types}) -> {self.vector}")
+        if self.multiplier.name == "bf16x2":
+            return self._instruction("avx512bf16.dpbf16ps.512", [a, b], f"vector<{2 * lanes}xbf16>", total)
+        if self.multiplier.name == "i8x4":
+            return self._instruction("avx512.vpdpbusd.512", [a, b], f"vector<{4 * lanes}xi8>", total)
+        product = self._pairs(a, b) if self.multiplier.name == "i16x2" else self._binary("mul", a, b)
+        return self._binary("add", product, total)
+
+    def _pairs(self, a: str, b: str) -> str:
+        """The products of two pairs of 16-bit integers, added up."""
+        if self.tile.is_x86:
+            name = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}[self.tile.lanes]
+            return self._instruction(name, [a, b], f"vector<{2 * self.tile.lanes}xi16>")
+        half = self._splat(16, self.words)
+        upper = self._binary("mul", self._binary("ashr", a, half), self._binary("ashr", b, half))
+        low = [self._binary("ashr", self._binary("shl", word, half), half) for word in (a, b)]
+        return self._binary("add", upper, self._binary("mul", *low))
+
+    def _binary(self, name: str, a: str, b: str) -> str:
+        return self._op(f"llvm.{name} {a}, {b} : {self.words}")
+
+    def _instruction(self, name: str, words: list[str], type_: str, total: str | None = None) -> str:
+        """An instruction of x86 on words seen as vectors of `type_`, with a sum before them if there is one."""
+        operands = [] if total is None else [total]
+        types = [] if total is None else [self.vector]
+        for word in words:
+            operands.append(self._op(f"llvm.bitcast {word} : {self.words} to {type_}"))
+            types.append(type_)
+        call = f'llvm.call_intrinsic "llvm.x86.{name}"({", ".join(operands)})'
+        return self._op(f"{call} : ({', '.join(types)}) -> {self.vector}")

@@ -33,10 +33,20 @@ _LINE = 64
 
 @dataclass(frozen=True)
 class CpuOptions:
-    """What kernels need to know of the target: `vector_bits` of a register, `unroll` registers worked on together."""
+    """What kernels need to know of the target: `vector_bits` of a register, `unroll` registers worked on together.
+
+    features: LLVM's names of what the processor has beyond its architecture's base.
+    """
 
     vector_bits: int = 512
     unroll: int = 2
+    features: frozenset[str] = frozenset()
+    is_x86: bool = True
+
+    @property
+    def registers(self) -> int:
+        """The vector registers."""
+        return 32 if self.vector_bits == 512 or not self.is_x86 else 16
 
 
 @dataclass

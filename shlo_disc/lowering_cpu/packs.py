@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from shlo_disc.dtypes import BY_MLIR
+from shlo_disc.lowering_cpu.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.gemm_kernel import Tile
 from shlo_disc.lowering_cpu.host import (
     AttentionCall,
@@ -51,8 +53,8 @@ class Packs:
             return None
         k, n, k_stride, n_stride = _sizes(product)
         row = {
-            "buffer": right.index, "dtype": product.element, "k": k, "n": n, "k_stride": k_stride,
-            "n_stride": n_stride, "columns": tile.columns,
+            "buffer": right.index, "dtype": BY_MLIR[product.element].name, "format": FORMATS.index(tile.format), "k": k,
+            "n": n, "k_stride": k_stride, "n_stride": n_stride, "columns": tile.columns,
         }  # fmt: skip
         if row not in self.rows:
             self.rows.append(row)

@@ -17,7 +17,7 @@ using DiscTile = void (*)(int64_t rows, const void *a, const void *b, int64_t b_
 
 /// C[batch, m, n] = sum_k A[batch, m, k] * B[batch, k, n]. All strides count elements.
 struct DiscDot {
-  int64_t dtype;      // 0 = f32, 1 = f64
+  int64_t format;     // as in gemm_formats.h
   int64_t batch_rank; // 0..4
   int64_t batch[4];
   int64_t a_batch[4], b_batch[4], c_batch[4];
@@ -69,7 +69,7 @@ struct DiscConvolution {
 /// For each batch entry: result[m, w] = rows(query[m, d] key[d, n])[m, n] value[n, w], where `rows` is a kernel whose work
 /// items are rows of m x n scores. All strides count elements.
 struct DiscAttention {
-  int64_t dtype;      // 0 = f32, 1 = f64
+  int64_t format;     // 0 = f32, 1 = f64
   int64_t batch_rank; // 0..5
   int64_t batch[5];
   int64_t query_batch[5], key_batch[5], value_batch[5], result_batch[5];

@@ -389,7 +389,7 @@ void run_attention(ThreadPool &pool, const DiscAttention &attention) {
     empty |= attention.batch[i] <= 0;
   if (empty)
     return;
-  if (attention.dtype == 0)
+  if (attention.format == 0)
     Attention<float>(attention, pool.size()).run(pool);
   else
     Attention<double>(attention, pool.size()).run(pool);

@@ -165,7 +165,11 @@ CallSpec call_spec(const nb::dict &dict) {
 PackSpec pack_spec(const nb::dict &dict) {
   PackSpec spec;
   spec.buffer = field<size_t>(dict, "buffer");
-  spec.dtype = field<std::string>(dict, "dtype") == "f64" ? DType::f64 : DType::f32;
+  const DTypeInfo *dtype = dtype_named(field<std::string>(dict, "dtype"));
+  if (dtype == nullptr)
+    bad_artifact("header: a packed form has an unknown element type");
+  spec.dtype = dtype->dtype;
+  spec.format = field<int64_t>(dict, "format");
   spec.k = field<int64_t>(dict, "k");
   spec.n = field<int64_t>(dict, "n");
   spec.k_stride = field<int64_t>(dict, "k_stride");

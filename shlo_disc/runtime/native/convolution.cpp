@@ -16,7 +16,7 @@ namespace {
 using gemm::kDepth;
 
 /// A row is what lies under one window: `runs` pieces of the input of `length` elements each.
-template <typename T> class Windows final : public RowSource<T> {
+template <typename T> class Windows final : public RowSource {
 public:
   explicit Windows(const DiscConvolution &given) : conv_(given) {
     bool is_dense = given.column_dilation == 1 || given.window_width == 1;
@@ -24,9 +24,9 @@ public:
     runs_in_row_ = is_dense ? 1 : given.window_width;
   }
 
-  void pack(int64_t row, int64_t rows, int64_t k0, int64_t depth, T *target) const override {
+  void pack(int64_t row, int64_t rows, int64_t k0, int64_t depth, void *target) const override {
     for (int64_t r = 0; r < rows && depth > 0; ++r)
-      pack_row(place_of(row + r), k0, depth, rows * kDepth, target + r * kDepth);
+      pack_row(place_of(row + r), k0, depth, rows * kDepth, static_cast<T *>(target) + r * kDepth);
   }
 
 private:
@@ -69,7 +69,7 @@ void run_convolution(ThreadPool &pool, const DiscConvolution &convolution) {
   const DiscDot &dot = convolution.product;
   if (dot.m <= 0 || dot.n <= 0)
     return;
-  if (dot.dtype == 0) {
+  if (dot.format == 0) {
     Windows<float> windows(convolution);
     bool transform = prefers_winograd(convolution);
     chosen_way = transform ? "Winograd" : "tiles";

@@ -257,16 +257,7 @@ template <typename T> void run_thin_pieces(ThreadPool &pool, const DiscDot &dot)
   pool.run(body, &thin, thin.entries * thin.pieces, std::max<int64_t>(1, kWorkToShare / thin.work()));
 }
 
-template <typename T> void run_typed(ThreadPool &pool, const DiscDot &first) {
-  chosen_way = "outer product";
-  if (is_outer_product(first) && run_outer_product<T>(pool, first))
-    return;
-  bool any_is_thick = false;
-  for (const DiscDot *dot = &first; dot != nullptr; dot = dot->next)
-    any_is_thick |= !is_thin(*dot);
-  chosen_way = any_is_thick ? (first.packed == nullptr ? "tiles" : "tiles, packed before") : "thin";
-  if (any_is_thick)
-    return run_gemm<T>(pool, first);
+template <typename T> void run_thin_products(ThreadPool &pool, const DiscDot &first) {
   for (const DiscDot *dot = &first; dot != nullptr; dot = dot->next)
     has_tile_epilogue(*dot) ? run_thin_pieces<T>(pool, *dot) : run_thin<T>(pool, *dot);
 }
@@ -274,12 +265,19 @@ template <typename T> void run_typed(ThreadPool &pool, const DiscDot &first) {
 } // namespace
 
 void run_dot(ThreadPool &pool, const DiscDot &dot) {
-  if (has_no_result(dot))
+  chosen_way = "outer product";
+  if (has_no_result(dot) || (is_outer_product(dot) && run_outer_product(pool, dot)))
     return;
-  if (dot.dtype == 0)
-    run_typed<float>(pool, dot);
+  bool are_thin = dot.format <= 1; // BLAS has products of f32 and f64
+  for (const DiscDot *each = &dot; each != nullptr; each = each->next)
+    are_thin &= is_thin(*each);
+  chosen_way = are_thin ? "thin" : dot.packed == nullptr ? "tiles" : "tiles, packed before";
+  if (!are_thin)
+    run_gemm(pool, dot);
+  else if (dot.format == 0)
+    run_thin_products<float>(pool, dot);
   else
-    run_typed<double>(pool, dot);
+    run_thin_products<double>(pool, dot);
 }
 
 } // namespace disc

@@ -229,14 +229,9 @@ nb::object Executable::run(Arguments &arguments, Output output, const PackedForm
 std::shared_ptr<Block> Executable::pack(const PackSpec &spec, const void *source) const {
   auto form = std::make_shared<Block>(device_->allocator, spec.bytes(), BlockKind::constant);
   DiscDot dot{};
-  dot.n = spec.n, dot.k = spec.k, dot.b_k = spec.k_stride, dot.b_n = spec.n_stride;
+  dot.format = spec.format, dot.n = spec.n, dot.k = spec.k, dot.b_k = spec.k_stride, dot.b_n = spec.n_stride;
   dot.b = source, dot.tile_columns = spec.columns;
-  without_gil([&] {
-    if (spec.dtype == DType::f32)
-      pack_right(device_->pool, dot, static_cast<float *>(form->address()));
-    else
-      pack_right(device_->pool, dot, static_cast<double *>(form->address()));
-  });
+  without_gil([&] { pack_right(device_->pool, dot, form->address()); });
   return form;
 }
 

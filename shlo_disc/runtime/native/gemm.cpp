@@ -2,6 +2,7 @@
 #include "gemm.h"
 
 #include "gemm_blocks.h"
+#include "gemm_formats.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,11 +24,17 @@ constexpr int64_t kItemsPerThread = 4;          // enough to even out a thread t
 static_assert(kStagedRows >= kMostRows);
 static_assert(sizeof(DiscDot) == 41 * sizeof(int64_t)); // as lowering_cpu/host.py fills them
 
+/// Matrix `entry` of the right-hand sides.
+const char *right_matrix(const DiscDot &dot, int64_t entry) {
+  int64_t bytes = format_of(dot.format).element_bytes;
+  return static_cast<const char *>(dot.b) + batch_offset(dot, entry, dot.b_batch) * bytes;
+}
+
 /// Products of one A, cut into items: a batch entry, a block of rows and a group of panels each. The panels of all
-/// products are counted together.
+/// products are counted together. k is counted in words, which have the size of T, as have sums.
 template <typename T> class Gemm {
 public:
-  Gemm(const DiscDot &first, const RowSource<T> *source, int threads);
+  Gemm(const DiscDot &first, const RowSource *source, int threads);
   void run(ThreadPool &pool) const;
 
 private:
@@ -54,22 +61,27 @@ private:
   void run_piece(const Block &block, const Piece &piece, const Scratch &scratch) const;
   void run_panel(const Block &block, const Piece &piece, int64_t panel, const Scratch &scratch) const;
   void write_sums(const Block &block, const Piece &piece, int64_t panel, const T *sums) const;
+  const void *left(const Block &block, int64_t row, int64_t k) const {
+    int64_t place = batch_offset(a_, block.entry, a_.a_batch) + row * a_.a_m + k * a_.a_k;
+    return static_cast<const char *>(a_.a) + place * format_.element_bytes;
+  }
   int64_t row_of(int64_t tile) const { return share(a_.m, tiles_, tile); }
-  bool keeps_sums() const { return depth_ < a_.k && stages_; }
-  bool reads_rows() const { return a_.m == 1 && a_.a_k == 1; }
+  bool keeps_sums() const { return depth_ < k_ && stages_; }
+  bool reads_rows() const { return format_.is_plain && a_.m == 1 && a_.a_k == 1; }
 
   const DiscDot &a_;
-  const RowSource<T> *source_;
-  int64_t columns_, entries_, tiles_;
+  const Format &format_;
+  const RowSource *source_;
+  int64_t k_, columns_, entries_, tiles_;
   int64_t parts_ = 0, panels_ = 0, depth_ = 0, blocks_ = 1, groups_ = 1;
   bool stages_ = false; // whole groups of panels of sums may have to be kept
   Part part_[kMostProducts];
 };
 
 template <typename T>
-Gemm<T>::Gemm(const DiscDot &first, const RowSource<T> *source, int threads)
-    : a_(first), source_(source), columns_(first.tile_columns), entries_(entries_of(first)),
-      tiles_(divide_up(first.m, first.tile_rows)) {
+Gemm<T>::Gemm(const DiscDot &first, const RowSource *source, int threads)
+    : a_(first), format_(format_of(first.format)), source_(source), k_(format_.words(first.k)),
+      columns_(first.tile_columns), entries_(entries_of(first)), tiles_(divide_up(first.m, first.tile_rows)) {
   bool repacks = false, is_ragged = false;
   for (const DiscDot *dot = &first; dot != nullptr && parts_ < kMostProducts; dot = dot->next) {
     int64_t end = panels_ + divide_up(dot->n, columns_);
@@ -81,7 +93,7 @@ Gemm<T>::Gemm(const DiscDot &first, const RowSource<T> *source, int threads)
     repacks |= dot->packed == nullptr && adds && tiles_ >= kTilesInPlace;
   }
   stages_ |= is_ragged && parts_ > 1; // each has a last panel of its own to keep
-  depth_ = std::min(a_.k, repacks ? kRepackedDepth : kDeepest);
+  depth_ = std::min(k_, repacks ? kRepackedDepth : kDeepest);
   choose_blocks();
   choose_groups(threads);
 }
@@ -98,7 +110,7 @@ template <typename T> void Gemm<T>::choose_groups(int threads) {
   int64_t blocks = std::max<int64_t>(1, blocks_ * entries_);
   int64_t even = threads / std::gcd<int64_t>(threads, blocks); // groups of this number make as many items for each thread
   int64_t wanted = divide_up(divide_up(kItemsPerThread * threads, blocks), even) * even;
-  double work = static_cast<double>(a_.m) * static_cast<double>(panels_ * columns_) * static_cast<double>(a_.k);
+  double work = static_cast<double>(a_.m) * static_cast<double>(panels_ * columns_) * static_cast<double>(k_);
   wanted = std::min(wanted, static_cast<int64_t>(std::min(work / kWorkToShare, 1e6)) + 1);
   int64_t fewest = keeps_sums() ? divide_up(panels_, kDeepPanels) : 1;
   groups_ = std::max(fewest, threads == 1 ? 1 : std::min(wanted, panels_));
@@ -106,7 +118,7 @@ template <typename T> void Gemm<T>::choose_groups(int threads) {
 
 template <typename T> void Gemm<T>::run(ThreadPool &pool) const {
   int64_t items = entries_ * blocks_ * groups_;
-  double work = static_cast<double>(a_.m) * static_cast<double>(panels_ * columns_) * static_cast<double>(a_.k) *
+  double work = static_cast<double>(a_.m) * static_cast<double>(panels_ * columns_) * static_cast<double>(k_) *
                 static_cast<double>(entries_) / static_cast<double>(items);
   int64_t grain = std::max<int64_t>(1, kWorkToShare / std::max<int64_t>(1, static_cast<int64_t>(std::min(work, 1e15))));
   auto body = [](void *gemm, int64_t begin, int64_t end) { static_cast<const Gemm *>(gemm)->run_items(begin, end); };
@@ -129,7 +141,7 @@ template <typename T> void Gemm<T>::run_items(int64_t begin, int64_t end) const 
     block.first_row = row_of(block.first_tile);
     block.rows = row_of(block.end_tile) - block.first_row;
     run_item(block, item % groups_, held == number, scratch);
-    held = depth_ < a_.k ? -1 : number;
+    held = depth_ < k_ ? -1 : number;
     int64_t row = block.entry * a_.m + block.first_row;
     for (int64_t i = 0; groups_ == 1 && i < parts_; ++i)
       if (has_row_epilogue(*part_[i].dot))
@@ -141,8 +153,8 @@ template <typename T>
 void Gemm<T>::run_item(const Block &block, int64_t group, bool is_packed, const Scratch &scratch) const {
   int64_t first = share(panels_, groups_, group), end = share(panels_, groups_, group + 1);
   int64_t most = std::max<int64_t>(1, kStagedRows / block.rows);
-  for (int64_t k0 = 0; k0 < std::max<int64_t>(a_.k, 1); k0 += std::max<int64_t>(depth_, 1)) {
-    int64_t depth = std::min(depth_, a_.k - k0);
+  for (int64_t k0 = 0; k0 < std::max<int64_t>(k_, 1); k0 += std::max<int64_t>(depth_, 1)) {
+    int64_t depth = std::min(depth_, k_ - k0);
     if (!is_packed && !reads_rows())
       pack_block(block, k0, depth, scratch.block<T>());
     for (int64_t i = 0; i < parts_; ++i) {
@@ -158,7 +170,7 @@ void Gemm<T>::run_item(const Block &block, int64_t group, bool is_packed, const 
 
 /// Each tile's rows, in blocks of kDepth along k.
 template <typename T> void Gemm<T>::pack_block(const Block &block, int64_t k0, int64_t depth, T *target) const {
-  const T *a = static_cast<const T *>(a_.a) + batch_offset(a_, block.entry, a_.a_batch) + k0 * a_.a_k;
+  int64_t first = k0 * format_.elements, count = std::min(depth * format_.elements, a_.k - first);
   int64_t padded = divide_up(depth, kDepth) * kDepth;
   for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
     int64_t row = row_of(tile), rows = row_of(tile + 1) - row;
@@ -166,7 +178,7 @@ template <typename T> void Gemm<T>::pack_block(const Block &block, int64_t k0, i
     if (source_ != nullptr)
       source_->pack(row, rows, k0, depth, place);
     else
-      pack_rows(a + row * a_.a_m, a_.a_m, a_.a_k, rows, depth, place);
+      format_.pack_rows(left(block, row, first), a_.a_m, a_.a_k, rows, count, place);
   }
 }
 
@@ -175,7 +187,7 @@ void Gemm<T>::run_piece(const Block &block, const Piece &piece, const Scratch &s
   const DiscDot &dot = *piece.part->dot;
   for (int64_t panel = piece.first; panel < piece.end; ++panel)
     run_panel(block, piece, panel, scratch);
-  if (!has_tile_epilogue(dot) || piece.k0 + piece.depth != dot.k)
+  if (!has_tile_epilogue(dot) || piece.k0 + piece.depth != k_)
     return;
   int64_t row = block.entry * dot.m + block.first_row, column = (piece.first - piece.part->first_panel) * columns_;
   int64_t past = std::min(dot.n, (piece.end - piece.part->first_panel) * columns_);
@@ -190,10 +202,10 @@ void Gemm<T>::run_panel(const Block &block, const Piece &piece, int64_t panel, c
   int64_t padded = divide_up(piece.depth, kDepth) * kDepth;
   const T *a = scratch.block<T>();
   if (reads_rows())
-    a = static_cast<const T *>(a_.a) + batch_offset(a_, block.entry, a_.a_batch) + piece.k0;
-  const T *b = static_cast<const T *>(dot.b) + batch_offset(dot, block.entry, dot.b_batch);
+    a = static_cast<const T *>(left(block, 0, piece.k0));
+  const char *b = right_matrix(dot, block.entry) + n0 * dot.b_n * format_.element_bytes;
   bool direct = piece.part->adds_to_result && width == columns_;
-  bool in_place = dot.packed == nullptr && dot.b_n == 1 && width == columns_ && tiles_ < kTilesInPlace;
+  bool in_place = format_.is_plain && dot.packed == nullptr && dot.b_n == 1 && width == columns_ && tiles_ < kTilesInPlace;
   T *c = piece.sums + (panel - piece.first) * columns_;
   int64_t c_step = piece.step;
   if (direct) {
@@ -201,24 +213,25 @@ void Gemm<T>::run_panel(const Block &block, const Piece &piece, int64_t panel, c
     c_step = dot.c_m;
   }
   for (int64_t k = 0; k < std::max<int64_t>(piece.depth, 1); k += kChunk) {
-    int64_t count = std::min(kChunk, piece.depth - k), b_step = columns_;
+    int64_t count = std::min(kChunk, piece.depth - k), b_step = columns_, first = (piece.k0 + k) * format_.elements;
+    const char *rows_of_b = b + first * dot.b_k * format_.element_bytes;
     const T *right = scratch.panel<T>();
     if (dot.packed != nullptr) {
       int64_t panels = piece.part->end_panel - piece.part->first_panel;
-      right = static_cast<const T *>(dot.packed) + ((block.entry * panels + number) * dot.k + piece.k0 + k) * columns_;
+      right = static_cast<const T *>(dot.packed) + ((block.entry * panels + number) * k_ + piece.k0 + k) * columns_;
     } else if (in_place) {
-      right = b + (piece.k0 + k) * dot.b_k + n0;
+      right = reinterpret_cast<const T *>(rows_of_b);
       b_step = dot.b_k;
     } else {
-      pack_panel(b + (piece.k0 + k) * dot.b_k + n0 * dot.b_n, dot.b_k, dot.b_n, count, width, columns_,
-                 scratch.panel<T>());
+      format_.pack_panel(rows_of_b, dot.b_k, dot.b_n, std::min(count * format_.elements, dot.k - first), width, columns_,
+                         scratch.panel<T>());
     }
     for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
       int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
       a_.tile(rows, a + row * padded + k * rows, right, b_step, c + row * c_step, c_step, count, piece.k0 + k != 0);
     }
   }
-  if (!direct && !has_tile_epilogue(dot) && piece.k0 + piece.depth == dot.k)
+  if (!direct && !has_tile_epilogue(dot) && piece.k0 + piece.depth == k_)
     write_sums(block, piece, panel, c);
 }
 
@@ -275,37 +288,36 @@ void run_row_epilogue(ThreadPool &pool, const DiscDot &dot) {
   pool.run(body, const_cast<DiscDot *>(&dot), entries_of(dot) * dot.m, dot.epilogue_grain);
 }
 
-int64_t packed_elements(int64_t entries, int64_t k, int64_t n, int64_t columns) {
+int64_t packed_words(int64_t entries, int64_t k, int64_t n, int64_t columns) {
   return entries * divide_up(n, columns) * columns * k;
 }
 
-template <typename T> void pack_right(ThreadPool &pool, const DiscDot &dot, T *target) {
+void pack_right(ThreadPool &pool, const DiscDot &dot, void *target) {
   struct Job {
     const DiscDot &dot;
-    T *target;
+    const Format &format;
+    char *target;
     int64_t panels;
-  } job{dot, target, divide_up(dot.n, dot.tile_columns)};
+  } job{dot, format_of(dot.format), static_cast<char *>(target), divide_up(dot.n, dot.tile_columns)};
   auto body = [](void *opaque, int64_t begin, int64_t end) {
     const Job &job = *static_cast<const Job *>(opaque);
     const DiscDot &dot = job.dot;
-    int64_t columns = dot.tile_columns;
+    const Format &format = job.format;
+    int64_t columns = dot.tile_columns, panel_bytes = format.words(dot.k) * columns * format.word_bytes;
     for (int64_t i = begin; i < end; ++i) {
       int64_t n0 = i % job.panels * columns;
-      const T *b = static_cast<const T *>(dot.b) + batch_offset(dot, i / job.panels, dot.b_batch);
-      pack_panel(b + n0 * dot.b_n, dot.b_k, dot.b_n, dot.k, std::min(columns, dot.n - n0), columns,
-                 job.target + i * dot.k * columns);
+      const char *b = right_matrix(dot, i / job.panels) + n0 * dot.b_n * format.element_bytes;
+      format.pack_panel(b, dot.b_k, dot.b_n, dot.k, std::min(columns, dot.n - n0), columns, job.target + i * panel_bytes);
     }
   };
   pool.run(body, &job, entries_of(dot) * job.panels, 4);
 }
 
-template <typename T> void run_gemm(ThreadPool &pool, const DiscDot &dot, const RowSource<T> *source) {
-  Gemm<T>(dot, source, pool.size()).run(pool);
+void run_gemm(ThreadPool &pool, const DiscDot &dot, const RowSource *source) {
+  if (format_of(dot.format).word_bytes == 4)
+    Gemm<uint32_t>(dot, source, pool.size()).run(pool);
+  else
+    Gemm<uint64_t>(dot, source, pool.size()).run(pool);
 }
-
-template void pack_right(ThreadPool &, const DiscDot &, float *);
-template void pack_right(ThreadPool &, const DiscDot &, double *);
-template void run_gemm(ThreadPool &, const DiscDot &, const RowSource<float> *);
-template void run_gemm(ThreadPool &, const DiscDot &, const RowSource<double> *);
 
 } // namespace disc

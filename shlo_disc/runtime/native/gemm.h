@@ -9,23 +9,23 @@
 
 namespace disc {
 
-/// Elements of the packed form of a right-hand side: panels of `columns`, the last one filled up with zeros.
-int64_t packed_elements(int64_t entries, int64_t k, int64_t n, int64_t columns);
+/// Words of the packed form of a right-hand side of `k` words: panels of `columns`, the last one filled up with zeros.
+int64_t packed_words(int64_t entries, int64_t k, int64_t n, int64_t columns);
 
 /// Writes the packed form of B, all batch entries of it, to `target`.
-template <typename T> void pack_right(ThreadPool &pool, const DiscDot &dot, T *target);
+void pack_right(ThreadPool &pool, const DiscDot &dot, void *target);
 
 /// Where the rows of A come from when they do not lie in memory.
-template <typename T> class RowSource {
+class RowSource {
 public:
   virtual ~RowSource() = default;
   /// Columns [k0, k0 + depth) of `rows` rows from `row`, as `gemm::pack_rows` writes them.
-  virtual void pack(int64_t row, int64_t rows, int64_t k0, int64_t depth, T *target) const = 0;
+  virtual void pack(int64_t row, int64_t rows, int64_t k0, int64_t depth, void *target) const = 0;
 };
 
 /// C = A B by `dot.tile`, for `dot` and the products that follow it, with their epilogues. Strides may be anything;
-/// `packed` may be null. With a source, A's address and strides are 0.
-template <typename T> void run_gemm(ThreadPool &pool, const DiscDot &dot, const RowSource<T> *source = nullptr);
+/// `packed` may be null. With a source, A's address and strides are 0, and the format is one of elements as they are.
+void run_gemm(ThreadPool &pool, const DiscDot &dot, const RowSource *source = nullptr);
 
 /// How many matrices the batch has.
 int64_t entries_of(const DiscDot &dot);

@@ -6,9 +6,10 @@
 #include "bound.h"
 #include "buffer.h"
 #include "dot.h"
-#include "gemm.h"
 #include "error.h"
 #include "executable.h"
+#include "gemm.h"
+#include "gemm_formats.h"
 #include "lapack.h"
 #include "object_code.h"
 #include "tree.h"
@@ -110,14 +111,12 @@ void dot_words(Device &device, const std::vector<int64_t> &words) {
   without_gil([&] { run_dot(device.pool, dot); });
 }
 
-/// Packs the right-hand side of a dot given as for `dot_words` to `target`; returns the number of elements.
+/// Packs the right-hand side of a dot given as for `dot_words` to `target`; returns the number of words.
 int64_t pack_words(Device &device, const std::vector<int64_t> &words, uintptr_t target) {
   DiscDot dot = dot_of(words);
-  if (target != 0 && dot.dtype == 0)
-    pack_right(device.pool, dot, reinterpret_cast<float *>(target));
-  else if (target != 0)
-    pack_right(device.pool, dot, reinterpret_cast<double *>(target));
-  return packed_elements(entries_of(dot), dot.k, dot.n, dot.tile_columns);
+  if (target != 0)
+    pack_right(device.pool, dot, reinterpret_cast<void *>(target));
+  return packed_words(entries_of(dot), gemm::format_of(dot.format).words(dot.k), dot.n, dot.tile_columns);
 }
 
 void bind_code(nb::module_ &module) {

@@ -12,6 +12,6 @@ bool is_outer_product(const DiscDot &dot);
 
 /// C = A B by `dot.tile`: B is packed first, as much of it as stays in a core's cache, then C is written row by row,
 /// which memory takes faster than the columns of a panel. False, and nothing done, when there is no room to pack B.
-template <typename T> bool run_outer_product(ThreadPool &pool, const DiscDot &dot);
+bool run_outer_product(ThreadPool &pool, const DiscDot &dot);
 
 } // namespace disc

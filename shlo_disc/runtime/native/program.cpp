@@ -3,6 +3,7 @@
 
 #include "error.h"
 #include "gemm.h"
+#include "gemm_formats.h"
 
 namespace disc {
 
@@ -41,7 +42,8 @@ int64_t source_bytes(const Program &program, const PackSpec &pack) {
 } // namespace
 
 int64_t PackSpec::bytes() const {
-  return packed_elements(1, k, n, columns) * info(dtype).size;
+  const gemm::Format &form = gemm::format_of(format);
+  return packed_words(1, form.words(k), n, columns) * form.word_bytes;
 }
 
 std::string ArraySpec::shape_text() const {
@@ -71,8 +73,11 @@ void Program::validate_packs() const {
   for (const PackSpec &pack : packs) {
     bool is_source = pack.buffer < arguments.size() ||
                      (pack.buffer >= arguments.size() + results.size() && pack.buffer < buffers);
-    if (!is_source || (pack.dtype != DType::f32 && pack.dtype != DType::f64))
-      bad_artifact("header: a packed form is of something else than an argument or a constant of f32 or f64");
+    if (!is_source)
+      bad_artifact("header: a packed form is of something else than an argument or a constant");
+    if (pack.format < 0 || pack.format >= gemm::kFormats ||
+        gemm::format_of(pack.format).element_bytes != info(pack.dtype).size)
+      bad_artifact("header: a packed form has a format that is not one of its element type");
     for (int64_t number : {pack.k, pack.n, pack.k_stride, pack.n_stride, pack.columns})
       if (number < 1 || number > kMostPacked)
         bad_artifact("header: a packed form has a size or stride out of range");

@@ -52,6 +52,7 @@ struct ConstantSpec {
 struct PackSpec {
   size_t buffer = 0; // index among arguments, results and constants
   DType dtype = DType::f32;
+  int64_t format = 0; // of the products, as in gemm_formats.h
   int64_t k = 0, n = 0, k_stride = 0, n_stride = 0;
   int64_t columns = 1; // of a panel
 

@@ -14,10 +14,11 @@ from shlo_disc.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, product
+from shlo_disc.transforms.simplify.dot import SUM_TYPES
 
 MAX_BATCH = 4
 ELEMENTS = ("f32", "f64")
-"""Element types of products."""
+"""Floats whose products are of their own type."""
 _ZERO = Expr.const(0)
 
 
@@ -37,7 +38,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class MatrixProduct:
-    """`lhs` and `rhs` are operand numbers of the fusion; `element` is f32 or f64."""
+    """`lhs` and `rhs` are operand numbers of the fusion; `element` is theirs."""
 
     element: str
     lhs: int
@@ -86,7 +87,7 @@ def match_product(fusion: func.FuncOp) -> MatrixProduct | None:
     if dot.operation.name != "stablehlo.dot_general" or len(operations) > 3:
         return None
     element = str(element_type_of(dot.operands[0]))
-    if element not in ELEMENTS or str(element_type_of(dot.results[0])) != element:
+    if str(element_type_of(dot.results[0])) != SUM_TYPES.get(element):
         return None
     arguments = list(fusion.entry_block.arguments)
     if any(v not in arguments for v in dot.operands):

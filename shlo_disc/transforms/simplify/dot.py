@@ -1,13 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Dots read transposed operands where they lie: the layout is a matter of dimension numbers, not of data."""
+"""Dots read transposed operands where they lie: the layout is a matter of dimension numbers, not of data.
+
+Dots of narrow elements are sums of 32 bits, from which a narrower result is converted: an op like others, to be fused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.propagation import integers
+from shlo_disc.shape_dialect.types import dims_of, element_type_of, tensor_type
+from shlo_disc.transforms.expand.build import convert, create
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern, defined_by
+
+SUM_TYPES = {
+    "f32": "f32", "f64": "f64", "bf16": "f32", "f16": "f32", "i8": "i32", "ui8": "ui32", "i32": "i32", "ui32": "ui32",
+}  # fmt: skip
+"""What products of each element type are: their sums."""
 
 
 def transposed_operand(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
@@ -53,4 +64,36 @@ def _keeps_free_order(permutation: Sequence[int], used: set[int]) -> bool:
     return free == sorted(free)
 
 
-PATTERNS: list[tuple[str, Pattern]] = [("stablehlo.dot_general", transposed_operand)]
+def narrow_result(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
+    """`dot_general : bf16` is `convert(dot_general : f32)`, and so for other narrow types."""
+    element, result = element_type_of(op.operands[0]), element_type_of(op.results[0])
+    sums = SUM_TYPES.get(str(element))
+    if sums is None or str(result) == sums or BY_MLIR[str(result)].bits >= BY_MLIR[sums].bits:
+        return NO_MATCH
+    if element_type_of(op.operands[1]) != element or isinstance(result, ir.FloatType) != isinstance(element, ir.FloatType):
+        return NO_MATCH
+    with rewriter.ip, op.location:
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        type_ = tensor_type(dims_of(op.results[0]), ir.Type.parse(sums))
+        rewriter.replace_op(op, [convert(create("dot_general", list(op.operands), type_, attributes), result)])
+    return None
+
+
+def transposed_narrow_result(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
+    """`transpose(convert(dot))` is `convert(transpose(dot))`: a dot writes its result transposed."""
+    converted = defined_by(op.operands[0], ("stablehlo.convert",))
+    dot = None if converted is None else defined_by(converted.operands[0], ("stablehlo.dot_general",))
+    if converted is None or dot is None or any(len(list(o.results[0].uses)) != 1 for o in (converted, dot)):
+        return NO_MATCH
+    with rewriter.ip, op.location:
+        type_ = tensor_type(dims_of(op.results[0]), element_type_of(dot.results[0]))
+        transposed = create("transpose", [dot.results[0]], type_, {"permutation": op.attributes["permutation"]})
+        rewriter.replace_op(op, [convert(transposed, element_type_of(op.results[0]))])
+    return None
+
+
+PATTERNS: list[tuple[str, Pattern]] = [
+    ("stablehlo.dot_general", transposed_operand),
+    ("stablehlo.dot_general", narrow_result),
+    ("stablehlo.transpose", transposed_narrow_result),
+]

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How products of each element type are packed and multiplied on a target.
+
+A packed form consists of words of 32 or 64 bits: an element, or two or four neighbours along k, which one instruction
+multiplies and adds to a sum of 32 bits. To the runtime and to the loops of a micro-kernel, k is a number of words, so
+there is one of everything. Where a target has no such instruction, elements get wider while they are packed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shlo_disc.lowering_cpu.kernel import CpuOptions
+
+
+@dataclass(frozen=True)
+class Format:
+    """`element`: of the operands in memory. `multiplier`: what multiplies words."""
+
+    element: str
+    multiplier: str
+
+
+@dataclass(frozen=True)
+class Multiplier:
+    """The types of a word and of a sum, and the registers that it takes besides a tile's sums and four for words."""
+
+    name: str
+    word: str
+    sums: str
+    spare: int = 0
+
+
+MULTIPLIERS = {
+    m.name: m
+    for m in (
+        Multiplier("f32", "f32", "f32"),
+        Multiplier("f64", "f64", "f64"),
+        Multiplier("bf16x2", "i32", "f32"),
+        Multiplier("i16x2", "i32", "i32"),
+        Multiplier("i8x4", "i32", "i32", spare=2),
+        Multiplier("i32", "i32", "i32"),
+    )
+}
+"""i8x4: the left-hand side is given as unsigned numbers, 128 too large."""
+
+FORMATS = (
+    Format("f32", "f32"),
+    Format("f64", "f64"),
+    Format("bf16", "bf16x2"),
+    Format("bf16", "f32"),
+    Format("f16", "f32"),
+    Format("i8", "i8x4"),
+    Format("i8", "i16x2"),
+    Format("ui8", "i16x2"),
+    Format("i32", "i32"),
+)
+"""In the order of runtime/native/gemm_formats.cpp."""
+
+_FEATURES = {"bf16x2": "avx512bf16", "i8x4": "avx512vnni"}
+"""What multipliers need, besides registers of 512 bits."""
+
+
+def format_of(element: str, options: CpuOptions) -> Format:
+    """The format of an element type that is the fastest one on a target."""
+    element = "i32" if element == "ui32" else element
+    return next(f for f in FORMATS if f.element == element and _is_offered(f.multiplier, options))
+
+
+def _is_offered(multiplier: str, options: CpuOptions) -> bool:
+    feature = _FEATURES.get(multiplier)
+    return feature is None or (options.vector_bits == 512 and feature in options.features)
