@@ -16,8 +16,8 @@ from .llvm_text import literal_bits
 def store_bf16_as_integers(module: ir.Module) -> None:
     """Turn, in place, every type with bf16 in it into the same type with i16.
 
-    To be called when no arithmetic on bf16 is left but that of instructions, whose operands are bitcasts: only constants,
-    moves and bitcasts.
+    To be called when no arithmetic on bf16 is left but that of instructions, whose operands are bitcasts: only
+    constants, moves and bitcasts.
     """
     operations = [module.operation]
 

@@ -269,7 +269,9 @@ class _Kernel:
             for column in columns:
                 result.append(self._multiply_add(value, column, sums[len(result)]))
         if self.has_offset:
-            result += [self._multiply_add(self.offset, column, sums[len(result) + i]) for i, column in enumerate(columns)]
+            result += [
+                self._multiply_add(self.offset, column, sums[len(result) + i]) for i, column in enumerate(columns)
+            ]
         return result
 
     def _multiply_add(self, a: str, b: str, total: str) -> str:

@@ -70,7 +70,9 @@ def narrow_result(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | No
     sums = SUM_TYPES.get(str(element))
     if sums is None or str(result) == sums or BY_MLIR[str(result)].bits >= BY_MLIR[sums].bits:
         return NO_MATCH
-    if element_type_of(op.operands[1]) != element or isinstance(result, ir.FloatType) != isinstance(element, ir.FloatType):
+    if element_type_of(op.operands[1]) != element or isinstance(result, ir.FloatType) != isinstance(
+        element, ir.FloatType
+    ):
         return NO_MATCH
     with rewriter.ip, op.location:
         attributes = {name: op.attributes[name] for name in op.attributes}

@@ -8,6 +8,7 @@ import pytest
 
 from shlo_disc.lowering_cpu.dot import product_words
 from shlo_disc.lowering_cpu.gemm_kernel import micro_kernels, tile_of
+from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.transforms.fusion.matrix_product import Axis, MatrixProduct
 
@@ -22,7 +23,7 @@ COLUMNS = MatrixProduct("f32", 0, 1, (axis(2, 12, 0, 20),), axis(4, 1, 0, 1), ax
 
 def run(product: MatrixProduct, *operands: np.ndarray) -> np.ndarray:
     """The product by its words, as `DiscDot` says."""
-    words = [e.constant or 0 for e in product_words(product)]
+    words = [e.constant or 0 for e in product_words(product, tile_of("f32", CpuOptions()))]
     (batch,), (a_b,), (b_b,), (c_b,) = (words[i : i + 1] for i in (2, 6, 10, 14))
     m, n, k, a_m, a_k, b_k, b_n, c_m, c_n = words[18:]
     a, b, c = operands[product.lhs], operands[product.rhs], np.zeros(batch * m * n)
@@ -49,6 +50,6 @@ def test_columns_become_rows() -> None:
 @pytest.mark.parametrize("vector_bits", (256, 512))
 def test_tiles_of_many_rows_fetch_ahead(vector_bits: int) -> None:
     """Two lines of B for each of its rows; tiles of few rows wait for memory anyway."""
-    tile = tile_of("f32", vector_bits)
+    tile = tile_of("f32", CpuOptions(vector_bits))
     counts = [text.count("prefetch") for _, text in micro_kernels(tile)[:-1]]
     assert counts == [0] * (tile.rows // 2) + [2] * (tile.rows - tile.rows // 2)

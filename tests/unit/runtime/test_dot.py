@@ -17,14 +17,18 @@ import pytest
 from scipy.linalg import cython_blas
 
 from shlo_disc import codegen
+from shlo_disc.compiler import cpu_options
+from shlo_disc.dtypes import BY_NUMPY
+from shlo_disc.lowering_cpu.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.gemm_kernel import Tile, micro_kernels, tile_of
+from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.mlir import ir
 from shlo_disc.runtime import Client, _native, native_module
 from shlo_disc.runtime.native_module import install_blas
 
 THREADS = (1, 2, 3)
-HOST_BITS = codegen.CpuTarget.host().vector_bits
-WIDTHS = [bits for bits in (128, 256, 512) if bits <= HOST_BITS]
+HOST = cpu_options(codegen.CpuTarget.host())
+WIDTHS = [bits for bits in (128, 256, 512) if bits <= HOST.vector_bits]
 
 
 @pytest.fixture(scope="module", params=THREADS)
@@ -34,9 +38,9 @@ def device(request: pytest.FixtureRequest) -> _native.Device:
 
 
 @functools.cache
-def tile_code(dtype: type, vector_bits: int) -> tuple[_native.ObjectCode, Tile]:
-    """The micro-kernels for registers of so many bits."""
-    tile = tile_of({np.float32: "f32", np.float64: "f64"}[dtype], vector_bits)
+def tile_code(element: str, options: CpuOptions) -> tuple[_native.ObjectCode, Tile]:
+    """The micro-kernels for an element type."""
+    tile = tile_of(element, options)
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse("\n".join(text for _, text in micro_kernels(tile)))
         codegen.lower_to_llvm(module)
@@ -45,7 +49,7 @@ def tile_code(dtype: type, vector_bits: int) -> tuple[_native.ObjectCode, Tile]:
     return _native.ObjectCode(data), tile
 
 
-def words_of(a: np.ndarray, b: np.ndarray, c: np.ndarray, packed: int, vector_bits: int) -> list[int]:
+def words_of(a: np.ndarray, b: np.ndarray, c: np.ndarray, packed: int, options: CpuOptions) -> list[int]:
     """c = a @ b with whatever strides the three arrays have; they have the same leading batch dimensions."""
 
     def strides(array: np.ndarray) -> list[int]:
@@ -56,26 +60,26 @@ def words_of(a: np.ndarray, b: np.ndarray, c: np.ndarray, packed: int, vector_bi
 
     sa, sb, sc = strides(a), strides(b), strides(c)
     batch = list(c.shape[:-2])
-    words = [int(a.dtype == np.float64), len(batch), *padded(batch)]
+    code, tile = tile_code(BY_NUMPY[a.dtype.name].mlir, options)
+    words = [FORMATS.index(tile.format), len(batch), *padded(batch)]
     words += [*padded(sa[:-2]), *padded(sb[:-2]), *padded(sc[:-2])]
     words += [a.shape[-2], b.shape[-1], a.shape[-1]]
     words += [sa[-2], sa[-1], sb[-2], sb[-1], sc[-2], sc[-1]]
     words += [array.__array_interface__["data"][0] for array in (a, b, c)]
-    code, tile = tile_code(a.dtype.type, vector_bits)
     return [*words, packed, code.function(tile.name), tile.rows, tile.columns]
 
 
-def run(device: _native.Device, a: np.ndarray, b: np.ndarray, c: np.ndarray, vector_bits: int = HOST_BITS) -> None:
-    _native.dot(device, words_of(a, b, c, 0, vector_bits))
+def run(device: _native.Device, a: np.ndarray, b: np.ndarray, c: np.ndarray, options: CpuOptions = HOST) -> None:
+    _native.dot(device, words_of(a, b, c, 0, options))
 
 
-def run_packed(device: _native.Device, a: np.ndarray, b: np.ndarray, c: np.ndarray, vector_bits: int) -> None:
+def run_packed(device: _native.Device, a: np.ndarray, b: np.ndarray, c: np.ndarray, options: CpuOptions) -> None:
     """The same with b packed beforehand."""
-    words = words_of(a, b, c, 0, vector_bits)
-    packed = np.full(_native.pack_right(device, words, 0), np.nan, a.dtype)
+    words = words_of(a, b, c, 0, options)
+    packed = np.full(_native.pack_right(device, words, 0) * c.itemsize, 0xFF, np.uint8)
     address = packed.__array_interface__["data"][0]
     _native.pack_right(device, words, address)
-    _native.dot(device, words_of(a, b, c, address, vector_bits))
+    _native.dot(device, words_of(a, b, c, address, options))
 
 
 def laid_out(shape: tuple[int, ...], order: str, dtype: type, rng: np.random.Generator) -> np.ndarray:
@@ -132,7 +136,7 @@ def test_packed_or_not(device: _native.Device, dtype: type, size: tuple[int, int
         for compute in (run, run_packed):
             c = laid_out((2, m, n), order_c, dtype, rng)
             c[...] = np.nan
-            compute(device, a, b, c, vector_bits)
+            compute(device, a, b, c, CpuOptions(vector_bits))
             atol = np.finfo(dtype).eps * 4 * max(k, 1)
             np.testing.assert_allclose(c, expected, rtol=0, atol=atol)
 
