@@ -39,7 +39,7 @@ BASE = Config(layers=12, width=256, heads=4, hidden=1024, bands=80, channels=64,
 SMALL = Config(layers=1, width=32, heads=2, hidden=48, bands=12, channels=8, tokens=11, max_steps=33)
 
 
-def init(config: Config, seed: int = 0) -> Params:
+def init(config: Config, seed: int | None = 0) -> Params:
     """Random weights from `seed`; 11 million numbers for BASE."""
     draw = Initializer(seed)
     return {
@@ -112,4 +112,4 @@ def input_specs(config: Config, dims: str) -> list[jax.ShapeDtypeStruct]:
 
 def export(config: Config, dims: str = DIMS) -> jax.export.Exported:
     """The program for symbolic (b, t), or for fixed sizes such as dims="2, 7"."""
-    return export_function(functools.partial(forward, config=config), init(config), input_specs(config, dims))
+    return export_function(functools.partial(forward, config=config), init(config, None), input_specs(config, dims))

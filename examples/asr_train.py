@@ -38,7 +38,7 @@ def export(config: Config, dims: str = DIMS) -> jax.export.Exported:
     """The program for symbolic (b, t), or for fixed sizes such as dims="2, 7"."""
     frames, lengths = asr.input_specs(config, dims)
     spoken = jax.ShapeDtypeStruct((frames.shape[0], frames.shape[1] // 4), jnp.int32)
-    return export_function(functools.partial(forward, config=config), init(config), [frames, lengths, spoken])
+    return export_function(functools.partial(forward, config=config), init(config, None), [frames, lengths, spoken])
 
 
 __all__ = ["BASE", "DIMS", "SMALL", "Config", "export", "forward", "init", "limits", "loss", "make_inputs"]

@@ -39,7 +39,7 @@ POOLS = ((2, 2), (2, 2), (2, 1), (2, 1))
 """Height and width of the window of each stage's pooling."""
 
 
-def init(config: Config, seed: int = 0) -> Params:
+def init(config: Config, seed: int | None = 0) -> Params:
     """Random weights from `seed`; 8 million numbers for BASE."""
     draw = Initializer(seed)
     stages = []
@@ -106,4 +106,4 @@ def export(config: Config, dims: str = DIMS) -> jax.export.Exported:
     """The program for symbolic (b, w), or for fixed sizes such as dims="2, 7"."""
     batch, places = symbolic_sizes(dims)
     inputs = [jax.ShapeDtypeStruct((batch, HEIGHT, 4 * places, 1), jnp.float32)]
-    return export_function(functools.partial(forward, config=config), init(config), inputs)
+    return export_function(functools.partial(forward, config=config), init(config, None), inputs)

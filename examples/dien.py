@@ -36,7 +36,7 @@ BASE = Config(items=20000, categories=500, width=18, hidden=200, max_length=100)
 SMALL = Config(items=101, categories=7, width=4, hidden=16, max_length=20)
 
 
-def init(config: Config, seed: int = 0) -> Params:
+def init(config: Config, seed: int | None = 0) -> Params:
     """Random weights from `seed`; an item and its category make a vector of 2 * width numbers."""
     draw = Initializer(seed)
     vector = 2 * config.width
@@ -135,4 +135,4 @@ def input_specs(dims: str) -> list[jax.ShapeDtypeStruct]:
 
 def export(config: Config, dims: str = DIMS) -> jax.export.Exported:
     """The program for symbolic (b, t), or for fixed sizes such as dims="2, 7"."""
-    return export_function(functools.partial(forward, config=config), init(config), input_specs(dims))
+    return export_function(functools.partial(forward, config=config), init(config, None), input_specs(dims))

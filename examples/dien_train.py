@@ -37,7 +37,7 @@ def export(config: Config, dims: str = DIMS) -> jax.export.Exported:
     """The program for symbolic (b, t), or for fixed sizes such as dims="2, 7"."""
     inputs = dien.input_specs(dims)
     clicked = jax.ShapeDtypeStruct(inputs[-1].shape, jnp.float32)
-    return export_function(functools.partial(forward, config=config), init(config), [*inputs, clicked])
+    return export_function(functools.partial(forward, config=config), init(config, None), [*inputs, clicked])
 
 
 __all__ = ["BASE", "DIMS", "SMALL", "Config", "export", "forward", "init", "limits", "loss", "make_inputs"]

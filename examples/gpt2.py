@@ -32,7 +32,7 @@ BASE = Config(layers=12, width=768, heads=12, vocabulary=50257)
 SMALL = Config(layers=2, width=64, heads=4, vocabulary=257, max_length=40)
 
 
-def init(config: Config, seed: int = 0) -> Params:
+def init(config: Config, seed: int | None = 0) -> Params:
     """Random weights from `seed`; 124 million numbers for BASE."""
     draw = Initializer(seed)
     return {
@@ -84,4 +84,4 @@ def export(config: Config, dims: str = DIMS) -> jax.export.Exported:
     """The program for symbolic (b, s), or for fixed sizes such as dims="2, 7"."""
     shape = symbolic_sizes(dims, [f"s <= {config.max_length}"])
     inputs = [jax.ShapeDtypeStruct(shape, jnp.int32)]
-    return export_function(functools.partial(forward, config=config), init(config), inputs)
+    return export_function(functools.partial(forward, config=config), init(config, None), inputs)

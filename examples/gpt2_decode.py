@@ -57,7 +57,7 @@ def export(config: Config, dims: str = DIMS) -> jax.export.Exported:
     b, c = symbolic_sizes(dims, [f"c <= {config.max_length - 1}"])
     cache = [(jax.ShapeDtypeStruct((b, c, config.width), jnp.float32),) * 2] * config.layers
     inputs: list[Any] = [jax.ShapeDtypeStruct((b,), jnp.int32), cache]
-    return export_function(functools.partial(forward, config=config), init(config), inputs)
+    return export_function(functools.partial(forward, config=config), init(config, None), inputs)
 
 
 __all__ = ["BASE", "DIMS", "SMALL", "Config", "export", "forward", "init", "limits", "make_inputs"]

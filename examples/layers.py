@@ -13,13 +13,18 @@ Params = dict[str, Any]
 
 
 class Initializer:
-    """Draws float32 weights from one NumPy generator, so that a seed fixes every bit of a model."""
+    """Draws float32 weights from one NumPy generator, so that a seed fixes every bit of a model.
 
-    def __init__(self, seed: int):
-        self._random = np.random.default_rng(seed)
+    Without a seed, weights have their shapes but no memory: all are one zero.
+    """
+
+    def __init__(self, seed: int | None):
+        self._random = None if seed is None else np.random.default_rng(seed)
 
     def normal(self, *shape: int, scale: float = 0.02) -> np.ndarray:
         """Normal numbers of standard deviation `scale`."""
+        if self._random is None:
+            return np.broadcast_to(np.float32(0), shape)
         values = self._random.standard_normal(shape, dtype=np.float32)
         values *= np.float32(scale)
         return values

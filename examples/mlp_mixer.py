@@ -42,7 +42,7 @@ BASE = Config(layers=12, width=768, token_hidden=384, channel_hidden=3072, class
 SMALL = Config(layers=2, width=48, token_hidden=20, channel_hidden=96, classes=10, image=20, patch=4)
 
 
-def init(config: Config, seed: int = 0) -> Params:
+def init(config: Config, seed: int | None = 0) -> Params:
     """Random weights from `seed`; 60 million numbers for BASE."""
     draw = Initializer(seed)
     return {
@@ -96,4 +96,4 @@ def export(config: Config, dims: str = DIMS) -> jax.export.Exported:
     """The program for symbolic b, or for a fixed size such as dims="7"."""
     (batch,) = symbolic_sizes(dims)
     inputs = [jax.ShapeDtypeStruct((batch, config.image, config.image, 3), jnp.float32)]
-    return export_function(functools.partial(forward, config=config), init(config), inputs)
+    return export_function(functools.partial(forward, config=config), init(config, None), inputs)

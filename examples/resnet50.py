@@ -32,7 +32,7 @@ BASE = Config(blocks=(3, 4, 6, 3), widths=(64, 128, 256, 512), stem=64, classes=
 SMALL = Config(blocks=(1, 2), widths=(8, 12), stem=16, classes=10, largest=41)
 
 
-def init(config: Config, seed: int = 0) -> Params:
+def init(config: Config, seed: int | None = 0) -> Params:
     """Random weights from `seed`; 26 million numbers for BASE, the moments of the normalisations among them."""
     draw = Initializer(seed)
     stages = []
@@ -97,4 +97,4 @@ def export(config: Config, dims: str = DIMS) -> jax.export.Exported:
     """The program for symbolic (b, s), or for fixed sizes such as dims="2, 7"."""
     batch, size = symbolic_sizes(dims)
     inputs = [jax.ShapeDtypeStruct((batch, size, size, 3), jnp.float32)]
-    return export_function(functools.partial(forward, config=config), init(config), inputs)
+    return export_function(functools.partial(forward, config=config), init(config, None), inputs)

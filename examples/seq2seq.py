@@ -37,7 +37,7 @@ BASE = Config(layers=6, width=512, heads=8, vocabulary=32000, max_length=256)
 SMALL = Config(layers=2, width=32, heads=4, vocabulary=61, max_length=24)
 
 
-def init(config: Config, seed: int = 0) -> Params:
+def init(config: Config, seed: int | None = 0) -> Params:
     """Random weights from `seed`; 42 million numbers for BASE."""
     draw = Initializer(seed)
     return {
@@ -105,4 +105,4 @@ def export(config: Config, dims: str = DIMS) -> jax.export.Exported:
     b, c, s = symbolic_sizes(dims, [f"c <= {config.max_length}"])
     pair = lambda length: (jax.ShapeDtypeStruct((b, length, config.width), jnp.float32),) * 2  # noqa: E731
     inputs: list[Any] = [jax.ShapeDtypeStruct((b,), jnp.int32), [pair(c)] * config.layers, [pair(s)] * config.layers]
-    return export_function(functools.partial(forward, config=config), init(config), inputs)
+    return export_function(functools.partial(forward, config=config), init(config, None), inputs)

@@ -32,7 +32,7 @@ BASE = Config(layers=2, width=256, heads=4, vocabulary=8192, max_length=256)
 SMALL = Config(layers=2, width=32, heads=2, vocabulary=61, max_length=24)
 
 
-def init(config: Config, seed: int = 0) -> Params:
+def init(config: Config, seed: int | None = 0) -> Params:
     """Random weights from `seed`; 6 million numbers for BASE."""
     draw = Initializer(seed)
     return {
@@ -96,4 +96,4 @@ def export(config: Config, dims: str = DIMS) -> jax.export.Exported:
     """The program for symbolic (b, s), or for fixed sizes such as dims="2, 7"."""
     shape = symbolic_sizes(dims, [f"s <= {config.max_length}"])
     inputs = [jax.ShapeDtypeStruct(shape, jnp.int32)] * 2
-    return export_function(functools.partial(forward, config=config), init(config), inputs)
+    return export_function(functools.partial(forward, config=config), init(config, None), inputs)

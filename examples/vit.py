@@ -39,7 +39,7 @@ BASE = Config(layers=12, width=768, heads=12, hidden=3072, classes=1000)
 SMALL = Config(layers=2, width=48, heads=3, hidden=96, classes=10, patch=4, max_patches=31)
 
 
-def init(config: Config, seed: int = 0) -> Params:
+def init(config: Config, seed: int | None = 0) -> Params:
     """Random weights from `seed`; 86 million numbers for BASE."""
     draw = Initializer(seed)
     return {
@@ -94,4 +94,4 @@ def export(config: Config, dims: str = DIMS) -> jax.export.Exported:
     """The program for symbolic (b, p), or for fixed sizes such as dims="2, 7"."""
     batch, count = symbolic_sizes(dims, [f"p <= {config.max_patches}"])
     inputs = [jax.ShapeDtypeStruct((batch, count, config.patch_values), jnp.float32)]
-    return export_function(functools.partial(forward, config=config), init(config), inputs)
+    return export_function(functools.partial(forward, config=config), init(config, None), inputs)
