@@ -73,14 +73,15 @@ class Executable:
             return self._loaded(*args, **kwargs)
         return self._loaded.execute(args, kwargs, output=self._output)
 
-    def bind(self, *args: Any) -> BoundExecutable:
+    def bind(self, *args: Any, donate: bool = False) -> BoundExecutable:
         """The program with its first arguments fixed, as serving does with weights; call it with the others.
 
         Right-hand sides of products among them are packed once for all shapes, and where nothing else reads them only
-        the packed form is kept. The arrays given may be changed or dropped afterwards. Raises ArgumentTypeError,
-        ShapeError and AllocationError.
+        the packed form is kept. The arrays given may be changed or dropped afterwards; with `donate`, those jax.Arrays
+        among them are deleted of which only the packed form is kept, one by one, so that no two copies of all weights
+        are ever in memory. Raises ArgumentTypeError, ShapeError and AllocationError.
         """
-        return self._loaded.bind(*args, output=self._output)
+        return self._loaded.bind(*args, output=self._output, donate=donate)
 
     @property
     def compile_count(self) -> int:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,17 +46,17 @@ class Passed(JaxContestant):
 class Bound(Passed):
     """One executable for all shapes as a server has it: weights are constants of it, all else NumPy arrays."""
 
-    def load(self) -> None:
-        """Reads the weights as NumPy arrays."""
-        self.params = load(self.folder.weights)
+    def options(self) -> shlo_disc.Options:
+        """Results are NumPy arrays, too."""
+        return replace(super().options(), output="numpy")
 
     def prepare(self) -> dict[str, float]:
-        """Compiles, and binds the weights; what was bound has a copy of them."""
+        """Compiles, and binds the weights, which are given away."""
         if self.folder.trains:
             raise Refused("weights change from step to step")
         seconds = super().prepare()
         start = time.perf_counter()
-        self.bound = self.executable.bind(self.params)
+        self.bound = self.executable.bind(self.params, donate=True)
         self.params = None
         return seconds | {"bind": time.perf_counter() - start}
 

@@ -85,6 +85,7 @@ class BoundExecutable:
         rest_tree: Tree,
         explain_bound: object,
         explain_structure: object,
+        donate: bool,
     ) -> None: ...
     def execute(self, args: tuple, kwargs: dict, output: Output) -> object: ...
     def profile(self, args: tuple, kwargs: dict) -> list[StepTime]:

@@ -112,13 +112,15 @@ class LoadedExecutable:
         """Runs the program on `args` and `kwargs`; `output` is "numpy", "jax", "buffer", or None as in a call."""
         return self._native.execute(tuple(args), dict(kwargs or {}), _output_of(output))
 
-    def bind(self, *args: Any, output: str | None = None) -> BoundExecutable:
+    def bind(self, *args: Any, output: str | None = None, donate: bool = False) -> BoundExecutable:
         """The program with its first arguments fixed, as serving does with weights. `output`: as in `execute`.
 
         Right-hand sides of products among them are packed once for all shapes. The arrays may be changed or dropped
-        afterwards. Raises ArgumentTypeError and ShapeError, AllocationError.
+        afterwards. With `donate`, each jax.Array or Buffer of which nothing but the packed form is needed is deleted
+        as soon as that is made, so that weights are never in memory twice. Raises ArgumentTypeError and ShapeError
+        before anything is deleted, AllocationError.
         """
-        return BoundExecutable(self, args, output)
+        return BoundExecutable(self, args, output, donate)
 
     def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[StepTime]:
         """Run the program, drop its results, and tell what each of its steps took.
@@ -199,7 +201,9 @@ class LoadedExecutable:
 class BoundExecutable:
     """A program whose first arguments are fixed: call it with the others. Thread-safe, as the program itself."""
 
-    def __init__(self, executable: LoadedExecutable, args: tuple[Any, ...], output: str | None = None):
+    def __init__(
+        self, executable: LoadedExecutable, args: tuple[Any, ...], output: str | None = None, donate: bool = False
+    ):
         self._output = _output_of(output)
         positional, keyword = executable.in_tree.children
         count = len(args)
@@ -216,6 +220,7 @@ class BoundExecutable:
             rest_tree=rest.native(),
             explain_bound=_explainer(executable.name, call_tree(bound)),
             explain_structure=_explainer(executable.name, rest),
+            donate=donate,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

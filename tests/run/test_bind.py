@@ -122,3 +122,42 @@ def test_wrong_bindings(executable: shlo_disc.Executable) -> None:
         bound(params, rows_of(1), np.float32(1))
     with pytest.raises(shlo_disc.ShapeError, match=r"args\[1\]"):
         bound(rows_of(1).T, np.float32(1))
+
+
+def test_donated_arrays_are_deleted_where_only_their_packed_form_is_read(executable: shlo_disc.Executable) -> None:
+    params = params_of(7)
+    arrays = jax.tree.map(jnp.asarray, params)
+    bound = executable.bind(arrays, donate=True)
+    assert {name: array.is_deleted() for name, array in arrays.items()} == {
+        "first": True,
+        "bias": False,
+        "tied": False,
+    }
+    for count in (1, 31):
+        assert_right(bound(rows_of(count), np.float32(0.5)), params, rows_of(count))
+    kept = executable.bind(params, donate=True)  # NumPy arrays are the caller's
+    assert_right(kept(rows_of(3), np.float32(0.5)), params, rows_of(3))
+
+
+def test_an_array_given_twice_is_deleted_once_and_only_where_no_argument_keeps_it() -> None:
+    def f(params: Any, x: Any) -> Any:
+        return x @ params[0] + (x @ params[1]) @ params[2] + jnp.sum(params[2])
+
+    (b,) = export.symbolic_shape("b")
+    square = jax.ShapeDtypeStruct((32, 32), np.float32)
+    exported = export.export(jax.jit(f))([square] * 3, jax.ShapeDtypeStruct((b, 32), np.float32))
+    program = shlo_disc.compile(exported)
+    x, values = rows_of(5)[:, :32], [rows_of(n)[:32, :32] for n in (32, 33)]
+    for numbers, deleted in (((0, 0, 1), (True, False)), ((0, 1, 0), (False, True)), ((0, 1, 1), (True, False))):
+        arrays = [jnp.asarray(v) for v in values]
+        bound = program.bind([arrays[n] for n in numbers], donate=True)
+        assert tuple(a.is_deleted() for a in arrays) == deleted
+        want = f([values[n].astype(np.float64) for n in numbers], x.astype(np.float64))
+        np.testing.assert_allclose(bound(x), want, rtol=1e-4, atol=1e-3)
+
+
+def test_nothing_is_deleted_when_an_argument_is_refused(executable: shlo_disc.Executable) -> None:
+    arrays = jax.tree.map(jnp.asarray, params_of(8)) | {"tied": jnp.zeros((128, 65))}
+    with pytest.raises(shlo_disc.errors.ShapeError):
+        executable.bind(arrays, donate=True)
+    assert not any(array.is_deleted() for array in arrays.values())

@@ -6,6 +6,7 @@
 #include "error.h"
 #include "python_scalar.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace disc {
@@ -56,52 +57,40 @@ ArgumentHooks &argument_hooks() {
 }
 
 Arguments::Arguments(const Program &program, const std::vector<PyObject *> &leaves, const Arguments *bound)
-    : program_(program), scalars_(leaves.size() + (bound ? bound->views_.size() : 0)) {
-  dims_.reserve(program.argument_dims);
+    : Arguments(program, leaves.size() + (bound ? bound->views_.size() : 0)) {
   if (bound) {
-    views_ = bound->views_;
+    std::copy(bound->views_.begin(), bound->views_.end(), views_.begin());
     dims_.insert(dims_.end(), bound->dims_.begin(), bound->dims_.end());
     any_jax_ = bound->any_jax_;
+    added_ = bound->views_.size();
   }
-  describe_all(leaves, views_.size(), nullptr);
+  for (PyObject *leaf : leaves)
+    add(leaf);
 }
 
-Arguments::Arguments(const Program &program, const std::vector<PyObject *> &leaves,
-                     const std::vector<bool> &shape_only)
-    : program_(program), scalars_(leaves.size()) {
-  describe_all(leaves, 0, &shape_only);
-}
-
-void Arguments::describe_all(const std::vector<PyObject *> &leaves, size_t first, const std::vector<bool> *shape_only) {
-  views_.resize(first + leaves.size());
-  for (size_t i = first; i < views_.size(); ++i)
+Arguments::Arguments(const Program &program, size_t count) : program_(program), views_(count), scalars_(count) {
+  dims_.reserve(program.argument_dims);
+  for (size_t i = 0; i < count; ++i)
     views_[i].dtype = program_.arguments[i].dtype;
-  try {
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      size_t owners = owners_.size(), buffers = py_buffers_.size(), blocks = blocks_.size();
-      describe(first + i, leaves[i]);
-      if (shape_only && (*shape_only)[i])
-        disown(first + i, owners, buffers, blocks);
-    }
-  } catch (...) {
-    for (Py_buffer &buffer : py_buffers_)
-      PyBuffer_Release(&buffer);
-    throw;
-  }
 }
 
-/// Lets go of what the description of one leaf holds; the counts are those from before it.
-void Arguments::disown(size_t index, size_t owners, size_t buffers, size_t blocks) {
-  views_[index].data = nullptr;
-  owners_.resize(owners);
-  for (; py_buffers_.size() > buffers; py_buffers_.pop_back())
+Arguments::~Arguments() { release_buffers(0); }
+
+void Arguments::add(PyObject *leaf) {
+  before_last_ = {owners_.size(), py_buffers_.size(), blocks_.size()};
+  describe(added_++, leaf);
+}
+
+void Arguments::forget_last() {
+  views_[added_ - 1].data = nullptr;
+  owners_.resize(before_last_.owners);
+  release_buffers(before_last_.buffers);
+  blocks_.resize(before_last_.blocks);
+}
+
+void Arguments::release_buffers(size_t count) {
+  for (; py_buffers_.size() > count; py_buffers_.pop_back())
     PyBuffer_Release(&py_buffers_.back());
-  blocks_.resize(blocks);
-}
-
-Arguments::~Arguments() {
-  for (Py_buffer &buffer : py_buffers_)
-    PyBuffer_Release(&buffer);
 }
 
 void Arguments::describe(size_t index, PyObject *leaf) {
@@ -244,23 +233,33 @@ void Arguments::fail_shape(size_t index, const int64_t *shape, size_t rank, cons
               what + program_.arguments[index].shape_text() + " and called with " + sizes_text(shape, rank));
 }
 
+const void *Arguments::elements(size_t index, const std::shared_ptr<Allocator> &allocator) {
+  const int64_t *shape = dims_.data();
+  for (size_t i = 0; i < index; ++i)
+    shape += program_.arguments[i].shape.size();
+  return usable(index, shape, allocator);
+}
+
 void Arguments::addresses(const std::shared_ptr<Allocator> &allocator, void **out) {
   const int64_t *shape = dims_.data();
   for (size_t i = 0; i < views_.size(); ++i) {
-    const ArrayView &view = views_[i];
-    size_t rank = program_.arguments[i].shape.size();
-    out[i] = const_cast<char *>(view.data);
-    bool is_forgotten = view.data == nullptr;
-    if (!is_forgotten && (!view.usable_in_place() || allocator->guard_pages())) {
-      int64_t bytes = byte_count(shape, rank, info(view.dtype).size);
-      if (bytes < 0)
-        throw Error(ErrorKind::shape, "The bytes of " + program_.arguments[i].path + " do not fit 64 bits.");
-      blocks_.push_back(std::make_shared<Block>(allocator, bytes, BlockKind::argument));
-      copy_contiguous(view, shape, rank, static_cast<char *>(blocks_.back()->address()));
-      out[i] = blocks_.back()->address();
-    }
-    shape += rank;
+    out[i] = usable(i, shape, allocator);
+    shape += program_.arguments[i].shape.size();
   }
+}
+
+/// The address of an argument's elements, or of their copy; null for one that was forgotten.
+void *Arguments::usable(size_t index, const int64_t *shape, const std::shared_ptr<Allocator> &allocator) {
+  const ArrayView &view = views_[index];
+  if (view.data == nullptr || (view.usable_in_place() && !allocator->guard_pages()))
+    return const_cast<char *>(view.data);
+  size_t rank = program_.arguments[index].shape.size();
+  int64_t bytes = byte_count(shape, rank, info(view.dtype).size);
+  if (bytes < 0)
+    throw Error(ErrorKind::shape, "The bytes of " + program_.arguments[index].path + " do not fit 64 bits.");
+  blocks_.push_back(std::make_shared<Block>(allocator, bytes, BlockKind::argument));
+  copy_contiguous(view, shape, rank, static_cast<char *>(blocks_.back()->address()));
+  return blocks_.back()->address();
 }
 
 } // namespace disc

@@ -30,9 +30,8 @@ public:
   /// `bound`: the program's first arguments, described before; `leaves` are those that follow them.
   Arguments(const Program &program, const std::vector<PyObject *> &leaves, const Arguments *bound = nullptr);
 
-  /// Arguments to be bound: the program's first ones. Those marked in `shape_only` are not kept alive, and their
-  /// addresses are null.
-  Arguments(const Program &program, const std::vector<PyObject *> &leaves, const std::vector<bool> &shape_only);
+  /// For the program's first `count` arguments, which are to be added one by one.
+  Arguments(const Program &program, size_t count);
   ~Arguments();
   Arguments(const Arguments &) = delete;
   Arguments &operator=(const Arguments &) = delete;
@@ -42,12 +41,25 @@ public:
   bool any_jax() const { return any_jax_; }
   const ArrayView &view(size_t index) const { return views_[index]; }
 
+  void add(PyObject *leaf);
+
+  /// Lets go of what was added last: only its sizes are remembered, and its address is null.
+  void forget_last();
+
+  /// The elements of an argument in C order, copied where generated code cannot read them in place.
+  const void *elements(size_t index, const std::shared_ptr<Allocator> &allocator);
+
   /// Puts the address of every argument's elements into `out`, copying what generated code cannot read in place.
   void addresses(const std::shared_ptr<Allocator> &allocator, void **out);
 
 private:
-  void describe_all(const std::vector<PyObject *> &leaves, size_t first, const std::vector<bool> *shape_only);
-  void disown(size_t index, size_t owners, size_t buffers, size_t blocks);
+  /// What is held, in numbers.
+  struct Held {
+    size_t owners = 0, buffers = 0, blocks = 0;
+  };
+
+  void release_buffers(size_t count);
+  void *usable(size_t index, const int64_t *shape, const std::shared_ptr<Allocator> &allocator);
   void describe(size_t index, PyObject *leaf);
   void describe_numpy(size_t index, PyObject *array);
   bool describe_buffer(size_t index, PyObject *leaf);
@@ -71,6 +83,8 @@ private:
   std::vector<Py_buffer> py_buffers_;
   std::vector<std::shared_ptr<Block>> blocks_; // Buffers' memory and copies
   bool any_jax_ = false;
+  size_t added_ = 0;
+  Held before_last_;
 };
 
 } // namespace disc

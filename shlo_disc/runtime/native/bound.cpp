@@ -5,6 +5,8 @@
 
 #include "error.h"
 
+#include <algorithm>
+
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -27,13 +29,20 @@ nb::object immutable(PyObject *leaf) {
   return is_constant ? nb::borrow(leaf) : nb::module_::import_("numpy").attr("array")(nb::handle(leaf));
 }
 
+/// Deletes an array that the caller has given away, if it is of a kind that can be.
+void delete_array(PyObject *leaf) {
+  bool is_jax = reinterpret_cast<PyObject *>(Py_TYPE(leaf)) == argument_hooks().jax_array_type.ptr();
+  if (is_jax || nb::isinstance<Buffer>(nb::handle(leaf)))
+    nb::handle(leaf).attr("delete")();
+}
+
 } // namespace
 
 BoundExecutable::BoundExecutable(std::shared_ptr<Executable> executable, const nb::tuple &args, const Tree &bound_tree,
                                  std::shared_ptr<Tree> rest_tree, const nb::object &explain_bound,
-                                 nb::object explain_structure)
+                                 nb::object explain_structure, bool donate)
     : executable_(std::move(executable)), rest_tree_(std::move(rest_tree)),
-      explain_structure_(std::move(explain_structure)) {
+      explain_structure_(std::move(explain_structure)), forms_(executable_->constant_forms()) {
   std::vector<PyObject *> leaves;
   std::vector<nb::object> owners;
   nb::dict none;
@@ -41,19 +50,29 @@ BoundExecutable::BoundExecutable(std::shared_ptr<Executable> executable, const n
   if (!bound_tree.flatten_items(both, 2, leaves, owners))
     throw Error(ErrorKind::type, nb::cast<std::string>(explain_bound(args, none)));
   const Program &program = executable_->program();
-  std::vector<bool> shape_only(leaves.size());
+  Arguments(program, leaves); // refuses what cannot be bound before anything is given away
+  std::vector<bool> packed_only(leaves.size());
   for (size_t buffer : program.packed_only)
     if (buffer < leaves.size())
-      shape_only[buffer] = true;
+      packed_only[buffer] = true;
+  bound_ = std::make_unique<Arguments>(program, leaves.size());
   for (size_t i = 0; i < leaves.size(); ++i) {
-    if (shape_only[i])
-      continue;
-    owners.push_back(immutable(leaves[i]));
-    leaves[i] = owners.back().ptr();
+    take(i, leaves[i], packed_only[i]);
+    bool comes_again = std::find(leaves.begin() + i + 1, leaves.end(), leaves[i]) != leaves.end();
+    bool is_kept = !packed_only[i];
+    for (size_t k = 0; k < i; ++k)
+      is_kept |= leaves[k] == leaves[i] && !packed_only[k];
+    if (donate && !comes_again && !is_kept)
+      delete_array(leaves[i]);
   }
-  bound_ = std::make_unique<Arguments>(program, leaves, shape_only);
-  Arguments all(program, leaves);
-  forms_ = executable_->pack_arguments(all, leaves.size());
+}
+
+/// Packs an argument for the products that read it, and keeps its elements where anything else does.
+void BoundExecutable::take(size_t index, PyObject *leaf, bool packed_only) {
+  bound_->add(packed_only ? leaf : immutable(leaf).ptr());
+  executable_->pack_argument(index, *bound_, forms_);
+  if (packed_only)
+    bound_->forget_last();
 }
 
 nb::object BoundExecutable::call(const nb::tuple &args, const nb::dict &kwargs, Output output) const {
@@ -80,9 +99,9 @@ nb::object BoundExecutable::call_with(const nb::tuple &args, const nb::dict &kwa
 void bind_bound_executable(nb::module_ &module) {
   nb::class_<BoundExecutable>(module, "BoundExecutable", "An executable whose first arguments are fixed.")
       .def(nb::init<std::shared_ptr<Executable>, const nb::tuple &, const Tree &, std::shared_ptr<Tree>,
-                    const nb::object &, nb::object>(),
+                    const nb::object &, nb::object, bool>(),
            nb::arg("executable"), nb::arg("args"), nb::arg("bound_tree"), nb::arg("rest_tree"),
-           nb::arg("explain_bound"), nb::arg("explain_structure"))
+           nb::arg("explain_bound"), nb::arg("explain_structure"), nb::arg("donate"))
       .def("execute", &BoundExecutable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))
       .def("profile", &BoundExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "What each step of a call took.");
 }

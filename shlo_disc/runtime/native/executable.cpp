@@ -235,14 +235,10 @@ std::shared_ptr<Block> Executable::pack(const PackSpec &spec, const void *source
   return form;
 }
 
-PackedForms Executable::pack_arguments(Arguments &arguments, size_t count) const {
-  PackedForms forms(constant_forms_);
-  std::vector<void *> addresses(count);
-  arguments.addresses(device_->allocator, addresses.data());
+void Executable::pack_argument(size_t index, Arguments &arguments, PackedForms &forms) const {
   for (size_t i = 0; i < forms.size(); ++i)
-    if (program().packs[i].buffer < count)
-      forms[i] = pack(program().packs[i], addresses[program().packs[i].buffer]);
-  return forms;
+    if (program().packs[i].buffer == index)
+      forms[i] = pack(program().packs[i], arguments.elements(index, device_->allocator));
 }
 
 nb::object Executable::make_results(std::vector<Result> results, Output output) {

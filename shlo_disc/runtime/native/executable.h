@@ -74,8 +74,11 @@ public:
 
   const DiscRuntime &runtime() const { return runtime_; }
 
-  /// The packed forms of those sources that are among the first `count` arguments, which are given, and constants'.
-  PackedForms pack_arguments(Arguments &arguments, size_t count) const;
+  /// Fills in the packed forms whose source is one of `arguments`.
+  void pack_argument(size_t index, Arguments &arguments, PackedForms &forms) const;
+
+  /// The packed forms of constants, and room for those of arguments.
+  const PackedForms &constant_forms() const { return constant_forms_; }
 
   /// Sizes of all results for given values of all symbols, and the arenas' bytes. Throws Error(shape).
   CallPlan plan_for(const std::vector<int64_t> &symbols) const;
