@@ -12,6 +12,7 @@ import pytest
 from jax import export
 
 import shlo_disc
+from shlo_disc.runtime import Client
 
 ROWS = (1, 2, 3, 4, 5, 13, 14, 15, 31, 100)
 CONSTANT = np.random.default_rng(9).standard_normal((64, 96)).astype(np.float32)
@@ -135,6 +136,9 @@ def test_donated_arrays_are_deleted_where_only_their_packed_form_is_read(executa
     }
     for count in (1, 31):
         assert_right(bound(rows_of(count), np.float32(0.5)), params, rows_of(count))
+    buffers = jax.tree.map(Client().buffer_from_host, params)
+    assert_right(executable.bind(buffers, donate=True)(rows_of(3), np.float32(0.5)), params, rows_of(3))
+    assert [buffers[name].is_deleted() for name in ("first", "bias", "tied")] == [True, False, False]
     kept = executable.bind(params, donate=True)  # NumPy arrays are the caller's
     assert_right(kept(rows_of(3), np.float32(0.5)), params, rows_of(3))
 

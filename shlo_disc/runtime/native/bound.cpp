@@ -6,6 +6,9 @@
 #include "error.h"
 
 #include <algorithm>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -29,12 +32,35 @@ nb::object immutable(PyObject *leaf) {
   return is_constant ? nb::borrow(leaf) : nb::module_::import_("numpy").attr("array")(nb::handle(leaf));
 }
 
-/// Deletes an array that the caller has given away, if it is of a kind that can be.
-void delete_array(PyObject *leaf) {
-  bool is_jax = reinterpret_cast<PyObject *>(Py_TYPE(leaf)) == argument_hooks().jax_array_type.ptr();
-  if (is_jax || nb::isinstance<Buffer>(nb::handle(leaf)))
+/// Deletes arrays that the caller has given away, where they are of a kind that can be.
+class Donations {
+public:
+  ~Donations() { give_back(); }
+
+  void take(PyObject *leaf) {
+    bool is_jax = reinterpret_cast<PyObject *>(Py_TYPE(leaf)) == argument_hooks().jax_array_type.ptr();
+    if (!is_jax && !nb::isinstance<Buffer>(nb::handle(leaf)))
+      return;
+    deleted_ += is_jax ? nb::cast<int64_t>(nb::handle(leaf).attr("nbytes")) : 0;
     nb::handle(leaf).attr("delete")();
-}
+    if (deleted_ >= kKept)
+      give_back();
+  }
+
+private:
+  static constexpr int64_t kKept = 32 << 20;
+
+  /// The C library keeps what is freed to itself, and XLA's arrays lie in its heap: have it return whole pages.
+  void give_back() {
+#ifdef __GLIBC__
+    if (deleted_ > 0)
+      malloc_trim(0);
+#endif
+    deleted_ = 0;
+  }
+
+  int64_t deleted_ = 0;
+};
 
 } // namespace
 
@@ -56,6 +82,7 @@ BoundExecutable::BoundExecutable(std::shared_ptr<Executable> executable, const n
     if (buffer < leaves.size())
       packed_only[buffer] = true;
   bound_ = std::make_unique<Arguments>(program, leaves.size());
+  Donations donations;
   for (size_t i = 0; i < leaves.size(); ++i) {
     take(i, leaves[i], packed_only[i]);
     bool comes_again = std::find(leaves.begin() + i + 1, leaves.end(), leaves[i]) != leaves.end();
@@ -63,7 +90,7 @@ BoundExecutable::BoundExecutable(std::shared_ptr<Executable> executable, const n
     for (size_t k = 0; k < i; ++k)
       is_kept |= leaves[k] == leaves[i] && !packed_only[k];
     if (donate && !comes_again && !is_kept)
-      delete_array(leaves[i]);
+      donations.take(leaves[i]);
   }
 }
 
