@@ -76,12 +76,12 @@ def layer_norm(params: Params, x: jax.Array, epsilon: float) -> jax.Array:
 
 def gelu_exact(x: jax.Array) -> jax.Array:
     """x * Phi(x) by the error function (Hendrycks and Gimpel, 2016), as BERT has it."""
-    return x * 0.5 * (1.0 + jax.lax.erf(x * np.float32(0.5**0.5)))
+    return x * 0.5 * (1.0 + jax.lax.erf(x * 0.5**0.5))
 
 
 def gelu_tanh(x: jax.Array) -> jax.Array:
     """The tanh approximation of GELU, as GPT-2 has it."""
-    inner = np.float32((2.0 / np.pi) ** 0.5) * (x + 0.044715 * x * x * x)
+    inner = (2.0 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)
     return 0.5 * x * (1.0 + jnp.tanh(inner))
 
 
@@ -93,8 +93,8 @@ def attention(query: jax.Array, key: jax.Array, value: jax.Array, heads: int, bi
     """
     batch, queries, width = query.shape
     split = lambda x: x.reshape(batch, x.shape[1], heads, width // heads)  # noqa: E731
-    scores = jnp.einsum("bqhd,bkhd->bhqk", split(query), split(key)) * np.float32((width // heads) ** -0.5)
-    weights = jax.nn.softmax(scores if bias is None else scores + bias, axis=-1)
+    scores = jnp.einsum("bqhd,bkhd->bhqk", split(query), split(key)) * (width // heads) ** -0.5
+    weights = jax.nn.softmax(scores if bias is None else scores + bias.astype(scores.dtype), axis=-1)
     return jnp.einsum("bhqk,bkhd->bqhd", weights, split(value)).reshape(batch, queries, width)
 
 
