@@ -111,7 +111,8 @@ class DotLowering:
         outputs = [places[r] for r in call.results]
         sizes = tuple(s.substitute(meaning) if meaning else s for s in kernel.sizes)
         is_tile = kind_of(fusion) == EPILOGUE
-        here = None if is_tile else outputs[ir.IntegerAttr(fusion.attributes[SUMS]).value]
+        room = ir.IntegerAttr(fusion.attributes[SUMS]).value
+        here = None if is_tile else places[root(call.operands[sums])] if room < 0 else outputs[room]
         buffers = [here if i == sums else places[root(v)] for i, v in enumerate(call.operands)]
         tile = len(buffers) + len(outputs) + kernel.sizes.index(TILE_SIZES[0]) if is_tile else None
         epilogue = Epilogue(

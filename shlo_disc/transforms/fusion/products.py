@@ -7,7 +7,8 @@ then takes up rows as they are finished. After that, products of one left-hand s
 attention) become one, so that its rows are packed once and the threads meet once.
 
 The body of such a fusion calls the fusions it is made of. A loop that reads sums has the kind "epilogue" and says which
-argument they are and how long a row is; a row reduction says which result has room for them.
+argument they are and how long a row is; a row reduction says which result has room for them. Where none has their type,
+they are one more result of the fusion.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ EPILOGUE = "epilogue"
 """The kind of a loop that reads tiles of sums."""
 
 SUMS = "disc.sums"
-"""Of an epilogue: the argument that is the product's result. Of a row reduction: the result that it may lie in."""
+"""Of an epilogue: the argument that is the product's result. Of a row reduction: the result that it may lie in, -1 if none."""
 
 ROW = "disc.row"
 """Of an epilogue: the number of elements of a row of the product."""
@@ -49,6 +50,8 @@ class _Member:
     call: ir.OpView
     product: MatrixProduct
     follower: ir.OpView | None = None
+    needs_room: bool = False
+    """Whether no result has room for the sums."""
 
     @property
     def last(self) -> ir.OpView:
@@ -94,7 +97,8 @@ class _Block:
                 continue
             found = match_product(fusion)
             if found is not None:
-                members.append(_Member(op, found, self._follower(op, found)))
+                follower = self._follower(op, found)
+                members.append(_Member(op, found, follower, self._needs_room(follower)))
         for group in self._groups(members):
             if len(group) > 1 or group[0].follower is not None:
                 self._write(group)
@@ -130,6 +134,10 @@ class _Block:
         fusion.attributes[SUMS] = integer_attr(room)
         self.taken.append(user.opview)
         return user.opview
+
+    def _needs_room(self, follower: ir.OpView | None) -> bool:
+        fusion = None if follower is None else self._callee(follower)
+        return fusion is not None and ir.IntegerAttr(fusion.attributes[SUMS]).value < 0
 
     # ---- one left-hand side -----------------------------------------------------------------------------------------
 
@@ -181,40 +189,40 @@ class _Block:
         values = [v for member in group for v in member.outer_operands()]
         inputs = list(dict.fromkeys(map(root, values)))
         outputs = [result for member in group for result in member.last.results]
+        sums = [member.call.results[0] for member in group if member.needs_room]
         number = ir.FlatSymbolRefAttr(group[0].call.attributes["callee"]).value.removeprefix("dot_")
         anchor = group[0].last
         with anchor.location:
             with ir.InsertionPoint(self.module.body):
-                type_ = ir.FunctionType.get([v.type for v in inputs], [v.type for v in outputs])
+                type_ = ir.FunctionType.get([v.type for v in inputs], [v.type for v in (*outputs, *sums)])
                 function = func.FuncOp(f"{PRODUCT}_{number}", type_, visibility="private")
             function.attributes["disc.kind"] = ir.StringAttr.get(PRODUCT)
             block = function.add_entry_block()
             known = dict(zip(inputs, block.arguments, strict=True))
             with ir.InsertionPoint(block):
-                results: list[ir.Value] = []
-                for member in group:
-                    results += self._copy(member, known)
-                func.ReturnOp(results)
+                copies = [self._copy(member, known) for member in group]
+                rooms = [copied[0].results[0] for copied, member in zip(copies, group, strict=True) if member.needs_room]
+                func.ReturnOp([*(result for copied in copies for result in copied[-1].results), *rooms])
             with ir.InsertionPoint(anchor):
                 call = func.CallOp(function, inputs)
-        for old, new in zip(outputs, call.results, strict=True):
+        for old, new in zip(outputs, list(call.results)[: len(outputs)], strict=True):
             old.replace_all_uses_with(new)
         for member in group:
             for op in (member.follower, member.call):
                 if op is not None:
                     _erase(op)
 
-    def _copy(self, member: _Member, known: Mapping[ir.Value, ir.Value]) -> list[ir.Value]:
+    def _copy(self, member: _Member, known: Mapping[ir.Value, ir.Value]) -> list[func.CallOp]:
         """The member's calls at the insertion point, over other values."""
         inside = dict(known)
-        results: list[ir.Value] = []
+        copies: list[func.CallOp] = []
         for call in (member.call, member.follower):
             if call is None:
                 break
             operands = [view(inside[root(v)], dims_of(v)) for v in call.operands]
-            results = list(func.CallOp(self._callee(call), operands).results)
-            inside |= dict(zip(call.results, results, strict=True))
-        return results
+            copies.append(func.CallOp(self._callee(call), operands))
+            inside |= dict(zip(call.results, copies[-1].results, strict=True))
+        return copies
 
 
 def readers_of(value: ir.Value) -> Iterator[tuple[ir.Operation, int]]:
@@ -236,15 +244,18 @@ def _is_tiled(fusion: func.FuncOp, argument: ir.Value, found: MatrixProduct) -> 
 
 
 def _room_for_rows(fusion: func.FuncOp, argument: ir.Value, found: MatrixProduct) -> int | None:
-    """The result of a row reduction over the rows of a product that has the product's type."""
+    """The result of a row reduction over the rows of a product that has the product's type, -1 if only its sizes."""
     if "disc.columns" not in fusion.attributes:
         return None
     columns = ir.IntegerAttr(fusion.attributes["disc.columns"]).value
     domain = dims_of(argument)
     if product(domain[-columns:]) != found.n.size or product(domain[:-columns]) != found.rows:
         return None
-    types = [v.type for v in terminator_of(fusion.entry_block).operands]
-    return types.index(argument.type) if argument.type in types else None
+    results = list(terminator_of(fusion.entry_block).operands)
+    types = [v.type for v in results]
+    if argument.type in types:
+        return types.index(argument.type)
+    return -1 if any(dims_of(v) == domain for v in results) else None
 
 
 def _rows_of(found: MatrixProduct) -> tuple[str | Expr, ...]:
