@@ -34,7 +34,7 @@ EPILOGUE = "epilogue"
 """The kind of a loop that reads tiles of sums."""
 
 SUMS = "disc.sums"
-"""Of an epilogue: the argument that is the product's result. Of a row reduction: the result that it may lie in, -1 if none."""
+"""Of an epilogue: the argument that is the product's result. Of a row reduction: the result with room for it, or -1."""
 
 ROW = "disc.row"
 """Of an epilogue: the number of elements of a row of the product."""
@@ -201,7 +201,7 @@ class _Block:
             known = dict(zip(inputs, block.arguments, strict=True))
             with ir.InsertionPoint(block):
                 copies = [self._copy(member, known) for member in group]
-                rooms = [copied[0].results[0] for copied, member in zip(copies, group, strict=True) if member.needs_room]
+                rooms = [c[0].results[0] for c, member in zip(copies, group, strict=True) if member.needs_room]
                 func.ReturnOp([*(result for copied in copies for result in copied[-1].results), *rooms])
             with ir.InsertionPoint(anchor):
                 call = func.CallOp(function, inputs)
