@@ -25,6 +25,7 @@ from shlo_disc.errors import (
 )
 from shlo_disc.options import Options
 from shlo_disc.registry.custom_calls import register_custom_call
+from shlo_disc.schedule import KernelSchedule, Schedule
 
 if TYPE_CHECKING:
     from shlo_disc.api import compile, jit
@@ -42,7 +43,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "ArgumentTypeError", "ArtifactError", "CompilerError", "CustomCallError", "DiscError", "Executable", "OptionError",
-    "Options", "ProgramError", "RecompileError", "ShapeError", "UnsupportedError", "compile", "errors", "jit",
-    "register_custom_call",
+    "ArgumentTypeError", "ArtifactError", "CompilerError", "CustomCallError", "DiscError", "Executable",
+    "KernelSchedule", "OptionError", "Options", "ProgramError", "RecompileError", "Schedule", "ShapeError", "UnsupportedError",
+    "compile", "errors", "jit", "register_custom_call",
 ]  # fmt: skip

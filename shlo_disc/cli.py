@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The command line: `python -m shlo_disc opt|compile|info|run|explain|check|ops`.
+"""The command line: `python -m shlo_disc opt|compile|info|run|explain|tune|check|ops`.
 
     opt FILE [--stage NAME] [-o FILE]   print a stage's MLIR, or the LLVM IR or assembly
     compile FILE -o OUT                 write the artifact, which `shlo_disc.runtime` loads without the compiler
     info FILE                           signature, symbols, constraints, kernels, memory, timings
     run FILE --dims b=2,s=16            call the program once on made-up or given arrays
     explain FILE --dims b=2,s=16        what a call consists of: each kernel's time beside what the machine allows
+    tune FILE --dims b=2,s=16 -o OUT    choose how kernels are written by measuring, for `--schedule OUT`
     check FILE...                       run self-checking modules; see `shlo_disc.check`
     ops                                 the table of ops: what is compiled, for which element types and how
 
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from shlo_disc.check.command import add_check
 from shlo_disc.errors import ArtifactError, DiscError, OptionError
 from shlo_disc.options import Options
+from shlo_disc.schedule import Schedule
 
 if TYPE_CHECKING:
     from shlo_disc.executable import Executable
@@ -68,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_info(commands)
     _add_run(commands)
     _add_explain(commands)
+    _add_tune(commands)
     add_check(commands)
     _add_ops(commands)
     return parser
@@ -119,6 +122,18 @@ def _add_explain(commands: Any) -> None:
     _add_common(command)
 
 
+def _add_tune(commands: Any) -> None:
+    command = commands.add_parser("tune", help="choose how kernels are written by measuring")
+    command.set_defaults(command=_tune)
+    command.add_argument("file", metavar="FILE")
+    command.add_argument(
+        "--dims", type=_pairs, action="append", required=True, metavar="b=2,s=16", help="a shape; may be given often"
+    )
+    command.add_argument("--rounds", type=int, default=15, help="calls of each candidate at each shape")
+    command.add_argument("-o", "--output", metavar="FILE", required=True, help="write the schedule there")
+    _add_common(command)
+
+
 def _add_ops(commands: Any) -> None:
     command = commands.add_parser("ops", help="print the table of ops")
     command.set_defaults(command=_ops)
@@ -128,6 +143,7 @@ def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument("--target", default="cpu", help="what to compile for (default: cpu)")
     command.add_argument("--threads", type=int, default=0, help="threads of a call; 0: all processors")
     command.add_argument("--opt-level", type=int, default=3, help="LLVM's optimisation level, 0 to 3")
+    command.add_argument("--schedule", metavar="FILE", help="how kernels are written, by `shlo_disc tune`")
     command.add_argument("--max-fusions", type=int, metavar="N", help="make N fusions at most, to find a faulty one")
     command.add_argument("--symbolic", action="store_true", help="make the argument sizes of a static program symbols")
     command.add_argument("--hints", type=_pairs, default={}, metavar="s=128", help="likely sizes of symbols")
@@ -149,6 +165,7 @@ def _options(options: argparse.Namespace) -> Options:
         hints=options.hints,
         symbolic=options.symbolic,
         max_fusions=options.max_fusions,
+        schedule=Schedule.load(options.schedule) if options.schedule else Schedule(),
     )
 
 
@@ -293,6 +310,20 @@ def _explain(options: argparse.Namespace) -> None:
 
     explanation = _build_for_cpu(options).explain(**options.dims)
     print(json.dumps(explanation.to_json(), indent=2) if options.json else explanation)
+
+
+# ---- tune --------------------------------------------------------------------------------------------------------
+
+
+def _tune(options: argparse.Namespace) -> None:
+    from shlo_disc.tune import tune
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    found = tune(Path(options.file), options.dims, options=_options(options), rounds=options.rounds, say=say)
+    found.schedule.save(options.output)
+    print(found)
 
 
 # ---- run ---------------------------------------------------------------------------------------------------------

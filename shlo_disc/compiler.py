@@ -20,6 +20,7 @@ from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, TreeSpec
+from shlo_disc.schedule import Schedule
 from shlo_disc.shape_dialect.annotate import Constraint, annotate, entry_block, read_facts
 from shlo_disc.shape_dialect.dialect import make_context
 from shlo_disc.shape_dialect.expr import Expr
@@ -146,13 +147,14 @@ def _lower(c: Compilation) -> None:
         kept=c.signature.kept,
         symbols=[s.name for s in c.signature.symbols],
         checks=checks_of(c),
-        options=cpu_options(c.cpu),
+        options=cpu_options(c.cpu, c.options.schedule),
     )
 
 
-def cpu_options(cpu: codegen.CpuTarget) -> CpuOptions:
-    """What kernels need to know of a processor."""
-    return CpuOptions(cpu.vector_bits, features=frozenset(cpu.features), is_x86=cpu.triple.startswith("x86_64"))
+def cpu_options(cpu: codegen.CpuTarget, schedule: Schedule) -> CpuOptions:
+    """What kernels need to know of a processor, and what is chosen for them."""
+    is_x86 = cpu.triple.startswith("x86_64")
+    return CpuOptions(cpu.vector_bits, features=frozenset(cpu.features), is_x86=is_x86, schedule=schedule)
 
 
 def _codegen(c: Compilation) -> None:

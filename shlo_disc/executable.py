@@ -148,6 +148,10 @@ class Executable:
         path.write_text(self.as_text("llvm"))
         return [*files, path]
 
+    def seen_shapes(self) -> list[dict[str, int]]:
+        """The symbols' values in calls so far that are still remembered, most recent first: what to tune for."""
+        return self._loaded.seen_shapes()
+
     def explain(self, **dims: int) -> Explanation:
         """What a call at given symbol values consists of, kernel by kernel, measured on made-up arguments.
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shlo_disc.errors import OptionError
+from shlo_disc.schedule import Schedule
 
 OUTPUTS = ("numpy", "jax", "buffer", None)
 
@@ -23,6 +24,7 @@ class Options:
     output: "numpy", "jax" or "buffer" results; None gives jax.Arrays when an argument is one, else NumPy arrays.
     max_fusions: make no more decisions to fuse than these, in the order in which they come up (None: all): halving the
         number finds the fusion that a fault comes from. `Executable.fusion_count` tells how many there are.
+    schedule: how kernels are written, e.g. `Schedule.load(path)` of what `shlo_disc tune` wrote.
     symbolic: make the argument sizes above 1 of a static StableHLO program symbols, as far as its ops leave them free.
     dump: a directory that receives every stage's text.
     cache_dir: a directory in which compiled programs are kept for later processes (docs/compile-cache.md); None means
@@ -38,6 +40,7 @@ class Options:
     opt_level: int = 3
     output: str | None = None
     max_fusions: int | None = None
+    schedule: Schedule = field(default_factory=Schedule)
     symbolic: bool = False
     dump: str | None = None
     cache_dir: str | os.PathLike[str] | None = None
@@ -52,6 +55,8 @@ class Options:
             raise OptionError(f"opt_level must be 0, 1, 2 or 3, not {self.opt_level!r}")
         if self.max_fusions is not None and (not _is_integer(self.max_fusions) or self.max_fusions < 0):
             raise OptionError(f"max_fusions must be an integer of at least 0 or None, not {self.max_fusions!r}")
+        if not isinstance(self.schedule, Schedule):
+            raise OptionError(f"schedule must be a shlo_disc.Schedule, not {self.schedule!r}")
         if self.output not in OUTPUTS:
             raise OptionError(f"output must be 'numpy', 'jax', 'buffer' or None, not {self.output!r}")
         if not isinstance(self.cache_dir, str | os.PathLike | None):

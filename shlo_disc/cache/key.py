@@ -28,7 +28,13 @@ def cache_key(program: Any, options: Options) -> str:
     change only how a program is called are left out.
     """
     parts = _program_parts(program)
-    chosen = (options.opt_level, options.symbolic, options.max_fusions, *sorted(options.hints.items()))
+    chosen = (
+        options.opt_level,
+        options.symbolic,
+        options.max_fusions,
+        options.schedule.key(),
+        *sorted(options.hints.items()),
+    )
     machine = (platform.machine(), *sorted(host_flags()))
     calls = [call for call in registered_conventions() if call[0].encode() in parts[1]]
     return _digest([*parts, *map(_bytes, (chosen, machine, calls)), _compiler()])

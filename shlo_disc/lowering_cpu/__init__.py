@@ -8,7 +8,7 @@ of which the same facts hold, uses the kernel that exists.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -73,9 +73,6 @@ from shlo_disc.transforms.fusion.products import EPILOGUE, PRODUCT
 from shlo_disc.transforms.segments import segment_of
 from shlo_disc.transforms.views import root
 
-SERIAL_WORK = 300_000
-"""Simple vector-lane operations below which a kernel is not worth handing to a second thread: some 5 microseconds."""
-
 Builder = Callable[[Frame], tuple[Expr, ExprLike]]
 
 OWN_KERNELS: dict[str, Builder] = {
@@ -128,7 +125,7 @@ class Lowering:
         self.kernels = KernelCache(facts, self.build_kernel)
         self.entries: dict[Kernel, str] = {}
         self.launches: list[Launched] = []
-        self.dots = DotLowering(options, self.functions, self.kernels, packs, _grain)
+        self.dots = DotLowering(options, self.functions, self.kernels, packs, self._grain)
         self.transforms = False
         self.symbols: list[str] = []
         self.calls = LibraryCalls()
@@ -140,7 +137,8 @@ class Lowering:
 
     def build_kernel(self, fusion: func.FuncOp, facts: Facts, name: str) -> Kernel:
         """Emit the kernel of a fusion and the text of its entry point."""
-        frame = Frame(fusion, facts, self.options, self.library)
+        schedule = self.options.schedule.of(name)
+        frame = Frame(fusion, facts, replace(self.options, unroll=schedule.unroll), self.library)
         frame.open(self.target, name)
         with ir.InsertionPoint(frame.entry):
             total, cost = _builder_of(fusion)(frame)
@@ -302,13 +300,13 @@ class Lowering:
             return e.substitute(meaning) if meaning else e
 
         sizes = tuple(here(s) for s in kernel.sizes)
-        return Launch(kernel.name, tuple(buffers), sizes, here(kernel.total), _grain(kernel, meaning))
+        return Launch(kernel.name, tuple(buffers), sizes, here(kernel.total), self._grain(kernel, meaning))
 
-
-def _grain(kernel: Kernel, meaning: Mapping[str, Expr]) -> Expr:
-    """The fewest work items of a kernel that are worth handing to a thread."""
-    grain = Expr.maximum(1, SERIAL_WORK // Expr.maximum(kernel.cost, 1))
-    return grain.substitute(meaning) if meaning else grain
+    def _grain(self, kernel: Kernel, meaning: Mapping[str, Expr]) -> Expr:
+        """The fewest work items of a kernel that are worth handing to a thread."""
+        work = self.options.schedule.of(kernel.name).serial_work
+        grain = Expr.maximum(1, work // Expr.maximum(kernel.cost, 1))
+        return grain.substitute(meaning) if meaning else grain
 
 
 def lower(

@@ -18,6 +18,7 @@ from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.launches import Guard
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.mlir import arith, func, ir, memref, scf, vector
+from shlo_disc.schedule import Schedule
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.types import DYNAMIC, dims_of, product
@@ -35,13 +36,15 @@ _LINE = 64
 class CpuOptions:
     """What kernels need to know of the target: `vector_bits` of a register, `unroll` registers worked on together.
 
-    features: LLVM's names of what the processor has beyond its architecture's base.
+    schedule: what is chosen for each kernel. features: LLVM's names of what the processor has beyond its architecture's
+    base.
     """
 
     vector_bits: int = 512
     unroll: int = 2
     features: frozenset[str] = frozenset()
     is_x86: bool = True
+    schedule: Schedule = field(default_factory=Schedule)
 
     @property
     def registers(self) -> int:

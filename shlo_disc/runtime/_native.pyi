@@ -126,6 +126,9 @@ class Executable:
     def prepare(self, symbols: Sequence[int]) -> None:
         """Gives memory to what a call at symbol values allocates."""
 
+    def memo_symbols(self) -> list[list[int]]:
+        """Values of the symbols that are remembered, most recent first."""
+
     @property
     def memo_size(self) -> int: ...
     @property

@@ -172,6 +172,10 @@ class LoadedExecutable:
         """Number of remembered shapes, and the bytes they take."""
         return self._alive().memo_size, self._alive().memo_bytes
 
+    def seen_shapes(self) -> list[dict[str, int]]:
+        """The symbols' values in calls so far that are still remembered, most recent first."""
+        return [dict(zip(self._symbols, values, strict=False)) for values in self._alive().memo_symbols()]
+
     def delete(self) -> None:
         """Gives the code and the constants up once calls in progress are done. Later calls raise RuntimeError."""
         self._native = _Deleted(self.name)

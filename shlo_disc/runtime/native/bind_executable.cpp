@@ -280,6 +280,7 @@ void bind_executable(nb::module_ &module) {
       .def("profile", &Executable::profile, nb::arg("args"), nb::arg("kwargs"), "What each step of a call took.")
       .def("plan", &plan_tuple, nb::arg("symbols"), "(arena bytes, result shapes, result bytes) at symbol values.")
       .def("prepare", &Executable::prepare, nb::arg("symbols"), "Gives memory to what a call at symbol values allocates.")
+      .def("memo_symbols", &Executable::memo_symbols, "Values of the symbols that are remembered, most recent first.")
       .def_prop_ro("memo_size", &Executable::memo_size)
       .def_prop_ro("memo_bytes", &Executable::memo_bytes)
       .def_prop_ro("function_names", &Executable::function_names);

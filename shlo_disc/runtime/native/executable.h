@@ -89,6 +89,7 @@ public:
   const Program &program() const { return code_->program; }
   const Device &device() const { return *device_; }
   int64_t memo_size() const;
+  std::vector<std::vector<int64_t>> memo_symbols() const { return code_->planners.front()->memo().symbols(); }
   int64_t memo_bytes() const;
   std::vector<std::string> function_names() const { return code_->object.function_names(); }
 

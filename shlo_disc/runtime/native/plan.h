@@ -37,6 +37,9 @@ public:
   int64_t size() const;
   int64_t bytes() const;
 
+  /// The values of the symbols that are remembered, most recent first.
+  std::vector<std::vector<int64_t>> symbols() const;
+
 private:
   struct Hash {
     using is_transparent = void;

@@ -54,6 +54,14 @@ int64_t PlanMemo::size() const {
   return static_cast<int64_t>(order_.size());
 }
 
+std::vector<std::vector<int64_t>> PlanMemo::symbols() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::vector<int64_t>> found;
+  for (const auto &plan : order_)
+    found.push_back(plan->symbols);
+  return found;
+}
+
 int64_t PlanMemo::bytes() const {
   std::lock_guard lock(mutex_);
   return bytes_;

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Choices about kernels that change their speed and nothing else; `shlo_disc.tune` finds them by measuring."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shlo_disc.errors import OptionError
+
+FORMAT = 1
+_UNROLLS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True)
+class KernelSchedule:
+    """`unroll`: vector registers of elements worked on together. `serial_work`: simple vector operations below which a
+    launch is not divided among threads.
+
+    Raises OptionError on a value that no kernel can have.
+    """
+
+    unroll: int = 2
+    serial_work: int = 300_000
+
+    def __post_init__(self) -> None:
+        if self.unroll not in _UNROLLS:
+            raise OptionError(f"a schedule's unroll must be one of {_UNROLLS}, not {self.unroll!r}")
+        if not isinstance(self.serial_work, int) or not 0 < self.serial_work < 1 << 40:
+            raise OptionError(f"a schedule's serial_work must be an integer from 1 to 2**40, not {self.serial_work!r}")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """For each kernel by its name, as `Executable.kernels` gives it; `default` for all others."""
+
+    kernels: Mapping[str, KernelSchedule] = field(default_factory=dict)
+    default: KernelSchedule = KernelSchedule()
+
+    def of(self, kernel: str) -> KernelSchedule:
+        """The schedule of one kernel."""
+        return self.kernels.get(kernel, self.default)
+
+    def key(self) -> str:
+        """A text that is the same for equal schedules."""
+        return json.dumps(self.to_json(), sort_keys=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form that `from_json` reads."""
+        kernels = {name: asdict(schedule) for name, schedule in sorted(self.kernels.items())}
+        return {"format": FORMAT, "default": asdict(self.default), "kernels": kernels}
+
+    @staticmethod
+    def from_json(data: Any) -> Schedule:
+        """Raises OptionError when the data are not those of a schedule."""
+        try:
+            if data["format"] != FORMAT:
+                raise OptionError(f"a schedule of format {data['format']!r}; this release reads format {FORMAT}")
+            kernels = {str(name): KernelSchedule(**row) for name, row in data["kernels"].items()}
+            return Schedule(kernels, KernelSchedule(**data["default"]))
+        except (AttributeError, KeyError, TypeError) as error:
+            raise OptionError(f"this is no schedule: {error!r}") from None
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Schedule:
+        """Reads a file that `save` wrote. Raises OptionError when it is no schedule, OSError when it cannot be read."""
+        try:
+            data = json.loads(Path(path).read_text())
+        except ValueError as error:
+            raise OptionError(f"{os.fspath(path)}: no schedule: {error}") from None
+        return Schedule.from_json(data)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the schedule as JSON."""
+        Path(path).write_text(json.dumps(self.to_json(), indent=1) + "\n")
+
+
+__all__ = ["KernelSchedule", "Schedule"]
