@@ -44,6 +44,6 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "ArgumentTypeError", "ArtifactError", "CompilerError", "CustomCallError", "DiscError", "Executable",
-    "KernelSchedule", "OptionError", "Options", "ProgramError", "RecompileError", "Schedule", "ShapeError", "UnsupportedError",
-    "compile", "errors", "jit", "register_custom_call",
+    "KernelSchedule", "OptionError", "Options", "ProgramError", "RecompileError", "Schedule", "ShapeError",
+    "UnsupportedError", "compile", "errors", "jit", "register_custom_call",
 ]  # fmt: skip
