@@ -20,7 +20,6 @@ from shlo_disc.lowering_cpu import vector_math
 from shlo_disc.lowering_cpu.attention import attention_problem
 from shlo_disc.lowering_cpu.column_kernel import build_columns, has_columns
 from shlo_disc.lowering_cpu.constants import dense_bytes
-from shlo_disc.lowering_cpu.convolution import ConvolutionProduct, is_direct, match_convolution
 from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
 from shlo_disc.lowering_cpu.dot import DotLowering
 from shlo_disc.lowering_cpu.entry import write_entry
@@ -63,11 +62,14 @@ from shlo_disc.lowering_cpu.update_kernel import build_update
 from shlo_disc.lowering_cpu.winograd_kernel import DECLARATIONS, transforms
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.annotate import entry_block
+from shlo_disc.shape_dialect.convolution import is_canonical
 from shlo_disc.shape_dialect.expr import Expr, ExprLike
 from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.op_sets import CONTROL
 from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks, terminator_of
 from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, element_type_of, parse_dim, product
+from shlo_disc.transforms.convolutions import is_product
+from shlo_disc.transforms.fusion.convolution_product import match_convolution
 from shlo_disc.transforms.fusion.matrix_product import match_product
 from shlo_disc.transforms.fusion.products import EPILOGUE, PRODUCT
 from shlo_disc.transforms.segments import segment_of
@@ -97,6 +99,8 @@ def _bytes_of(value: ir.Value) -> Expr:
 def _builder_of(fusion: func.FuncOp) -> Builder:
     if kind_of(fusion) == "reduce" and has_columns(fusion):
         return build_columns
+    if kind_of(fusion) == "convolution" and not is_canonical(next(iter(fusion.entry_block.operations))):
+        return build_loop
     return OWN_KERNELS.get(kind_of(fusion), build_rows if has_rows(fusion) else build_loop)
 
 
@@ -126,7 +130,6 @@ class Lowering:
         self.entries: dict[Kernel, str] = {}
         self.launches: list[Launched] = []
         self.dots = DotLowering(options, self.functions, self.kernels, packs, self._grain)
-        self.transforms = False
         self.symbols: list[str] = []
         self.calls = LibraryCalls()
 
@@ -253,20 +256,13 @@ class Lowering:
             product = match_product(fusion)
             return None if product is None else self.dots.single(product, inputs, outputs[0])
         convolution = match_convolution(fusion) if kind == "convolution" else None
-        return None if convolution is None else self._convolution(convolution, inputs, outputs[0])
-
-    def _convolution(
-        self, convolution: ConvolutionProduct, inputs: list[Place], output: Place
-    ) -> ConvolutionCall | None:
-        """The call of the runtime, or None where the direct kernel is the better one."""
-        product, packs = convolution.product, self.dots.packs
-        weights = inputs[product.rhs]
-        tile = self.dots.tile(product.element)
-        if is_direct(convolution, packs.is_packable(product, weights), tile):
+        if convolution is None:
             return None
-        self.transforms |= convolution.may_transform
-        call = self.dots.single(product, inputs, output)
-        return ConvolutionCall(call, tuple(convolution.words()), convolution.may_transform)
+        op = next(iter(fusion.entry_block.operations))
+        product = convolution.product
+        if is_canonical(op) and not is_product(op, self.dots.packs.is_packable(product, inputs[product.rhs])):
+            return None  # the direct kernel is the better one
+        return self.dots.convolution(convolution, self.dots.single(product, inputs, outputs[0]))
 
     def _attention(self, fusion: func.FuncOp, inputs: Sequence[Place], outputs: Sequence[Place]) -> AttentionCall:
         problem = attention_problem(fusion, self.functions)
@@ -287,7 +283,7 @@ class Lowering:
 
     def append_transforms(self) -> Sequence[str]:
         """Add the functions of Winograd's algorithm, if a convolution may use it; returns their declarations."""
-        if not self.transforms:
+        if not self.dots.transforms:
             return []
         for _, text in transforms(self.options.vector_bits // 32):
             append_text(self.target, text, [])

@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.kernels import Kernel, KernelCache, kind_of
+from shlo_disc.lowering_cpu.convolution import convolution_words
 from shlo_disc.lowering_cpu.epilogue_kernel import TILE_SIZES
 from shlo_disc.lowering_cpu.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.gemm_kernel import Tile, tile_of
-from shlo_disc.lowering_cpu.host import DotCall, Epilogue, Place, Product
+from shlo_disc.lowering_cpu.host import ConvolutionCall, DotCall, Epilogue, Place, Product
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_cpu.packs import Packs
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.regions import terminator_of
+from shlo_disc.transforms.fusion.convolution_product import ConvolutionProduct, match_convolution
 from shlo_disc.transforms.fusion.matrix_product import MAX_BATCH, MatrixProduct, match_product
 from shlo_disc.transforms.fusion.products import EPILOGUE, SUMS
 from shlo_disc.transforms.views import root
@@ -49,6 +51,7 @@ class DotLowering:
     packs: Packs
     grain: Grain
     tiles: dict[str, Tile] = field(default_factory=dict)
+    transforms: bool = False
 
     def single(self, product: MatrixProduct, inputs: Sequence[Place], output: Place) -> DotCall:
         """The call of a product by itself.
@@ -59,7 +62,14 @@ class DotLowering:
             product = product.transposed()
         return DotCall((self._product(product, inputs, output, None),), self.tile(product.element))
 
-    def several(self, fusion: func.FuncOp, inputs: Sequence[Place], outputs: Sequence[Place]) -> DotCall:
+    def convolution(self, convolution: ConvolutionProduct, call: DotCall) -> ConvolutionCall:
+        """The call of a convolution whose product is `call`."""
+        self.transforms |= convolution.may_transform
+        return ConvolutionCall(call, convolution_words(convolution), convolution.may_transform)
+
+    def several(
+        self, fusion: func.FuncOp, inputs: Sequence[Place], outputs: Sequence[Place]
+    ) -> DotCall | ConvolutionCall:
         """The call of a fusion of kind "product"."""
         block = fusion.entry_block
         places = dict(zip(block.arguments, inputs, strict=True))
@@ -67,8 +77,11 @@ class DotLowering:
         calls = [op for op in block.operations if op.operation.name == "func.call"]
         products: list[Product] = []
         tile: Tile | None = None
+        convolution = match_convolution(self._callee(calls[0]))
         for number, call in enumerate(calls):
             product = match_product(self._callee(call))
+            if number == 0 and convolution is not None:
+                product = convolution.product
             if product is None:
                 continue
             tile = self.tile(product.element)
@@ -81,7 +94,8 @@ class DotLowering:
             products.append(self._with_epilogue(product, own, following, sums, places))
         if tile is None:
             raise CompilerError("lower: a fusion of kind product holds no matrix product")
-        return DotCall(tuple(products), tile)
+        whole = DotCall(tuple(products), tile)
+        return whole if convolution is None else self.convolution(convolution, whole)
 
     def _callee(self, call: ir.OpView) -> func.FuncOp:
         return self.functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]

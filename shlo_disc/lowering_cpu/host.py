@@ -343,12 +343,15 @@ class RunWriter:
         return values
 
     def _convolution(self, call: ConvolutionCall) -> list[Value]:
-        """The words of a `DiscConvolution`."""
+        """The words of a `DiscConvolution`, behind them the arguments of its epilogue."""
         (product,) = call.product.products
-        values = self._product(product, call.product.tile, 0, None) + [(self.size(w), "i64") for w in call.words]
+        own = len(call.words) + 1 + len(FUNCTIONS)
+        values = self._product(product, call.product.tile, DOT_WORDS + own, None)
+        values += [(self.size(w), "i64") for w in call.words]
         values.append(self._address_word(product.lhs))
         functions = [self._symbol(name) if call.may_transform else self._null() for name in FUNCTIONS]
-        return values + [(function, "!llvm.ptr") for function in functions]
+        values += [(function, "!llvm.ptr") for function in functions]
+        return values + self._epilogue_words(product.epilogue)
 
     def _symbol(self, name: str) -> str:
         return self._once(("symbol", name), f"llvm.mlir.addressof @{name} : !llvm.ptr")

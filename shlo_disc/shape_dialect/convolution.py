@@ -96,13 +96,19 @@ def static_padding(op: ir.OpView) -> Dims:
 
 
 def is_canonical(op: ir.OpView) -> bool:
-    """A `convolution` in canonical order whose windows lie inside the input, without holes."""
+    """A `convolution` in canonical order whose windows lie inside the input."""
+    return has_canonical_order(op) and all(e.constant == 0 for e in static_padding(op))
+
+
+def has_canonical_order(op: ir.OpView) -> bool:
+    """A `convolution` of [batch, space..., feature] by [space..., input feature, output feature], without holes."""
+    if op.operation.name != "stablehlo.convolution":
+        return False
     conv = convolution_of(op)
     whole = tuple(range(conv.rank + 2))
     ones = (1,) * conv.rank
     return (
         (conv.input, conv.kernel, conv.output) == (whole, whole, whole)
-        and all(e.constant == 0 for e in static_padding(op))
         and conv.lhs_dilation == ones
         and not any(conv.reversal)
         and conv.batch_groups == 1

@@ -12,7 +12,7 @@ from shlo_disc.lowering.index_rules.rule import Rule
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.mlir import arith, ir
-from shlo_disc.shape_dialect.convolution import convolution_of
+from shlo_disc.shape_dialect.convolution import convolution_of, static_padding
 from shlo_disc.shape_dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.windows import Window, window_of
 
@@ -87,10 +87,12 @@ def _reduce_window(e: Elements, op: ir.OpView, value: ir.Value, positions: Posit
 
 
 def _convolution(e: Elements, op: ir.OpView, value: ir.Value, positions: Positions) -> ir.Value:
-    """A convolution in canonical form: the windows lie inside the input."""
+    """A convolution in canonical order, without holes in the input. Outside of it are zeros."""
     conv = convolution_of(op)
+    spans = conv.window(op, static_padding(op))
     lhs, rhs = op.operands[0], op.operands[1]
     *window, depth, outputs = dims_of(rhs)
+    sizes = dims_of(lhs)[1:-1]
     batch, *space, feature = positions
     element, result = element_of(lhs.type), element_of(value.type)
     accumulator = accumulator_of(element, result)
@@ -101,19 +103,23 @@ def _convolution(e: Elements, op: ir.OpView, value: ir.Value, positions: Positio
 
     def body(indices: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
         *taps, channel = indices
-        places = [
-            e.math.add(e.math.scale(p, index_constant(s), s), arith.muli(tap, index_constant(d)))
-            for p, tap, s, d in zip(space, taps, conv.strides, conv.rhs_dilation, strict=True)
-        ]
-        a = e.at(lhs, (batch, *places, e.math.add(first, channel)))
+        places, conditions = [], []
+        for axis, (position, tap) in enumerate(zip(space, taps, strict=True)):
+            place, found = window_position(e, spans, axis, e.size_of(sizes[axis]), position, tap)
+            places.append(place)
+            conditions += found
+        inside = conjunction(e, conditions)
+        with nullcontext() if inside is None else e.only_where(inside):
+            a = e.at(lhs, (batch, *places, e.math.add(first, channel)))
         b = e.at(rhs, (*(Position(i) for i in indices), feature))
         a, b = (widen(e, v, element, accumulator, carried[0]) for v in (a, b))
+        a = a if inside is None else e.select(inside, a, zero)
         return [multiply_add(a, b, carried[0], accumulator)]
 
-    start = zero_of(accumulator)
+    zero = zero_of(accumulator)
     if any(not p.is_uniform for p in positions):
-        start = e.splat(start)
-    (total,) = nest(e, [e.size_of(d) for d in (*window, depth)], [start], body)
+        zero = e.splat(zero)
+    (total,) = nest(e, [e.size_of(d) for d in (*window, depth)], [zero], body)
     return round_to(convert(total, accumulator, result), result)
 
 

@@ -52,14 +52,16 @@ using DiscTransformWeights = void (*)(const float *weights, int64_t step, int64_
 /// 36 sums, `step` elements apart, of `width` features to 4 x 4 pixels: A' m A.
 using DiscGatherPatch = void (*)(const float *sums, int64_t step, int64_t width, float *const *pixels);
 
-/// A convolution [images, height, width, channels] by [window_height, window_width, channels, features] whose windows lie
-/// inside the input. `product` has the weights, the result, and one row for each of its pixels.
+/// A convolution [images, height, width, channels] by [window_height, window_width, channels, features]. The first window
+/// begins `row_padding` and `column_padding` pixels outside of the input, where all elements are 0. `product` has the
+/// weights, the result, and one row for each of its pixels.
 struct DiscConvolution {
   DiscDot product;
   int64_t images, height, width, channels;
   int64_t result_height, result_width;
   int64_t window_height, window_width;
   int64_t row_stride, column_stride, row_dilation, column_dilation;
+  int64_t row_padding, column_padding;
   const void *input;
   DiscTransformPatch transform_patch; // null where Winograd's algorithm is not to be used
   DiscTransformWeights transform_weights;

@@ -13,7 +13,7 @@ namespace disc::gemm {
 namespace {
 
 constexpr size_t kScratchBytes =
-    std::max(kBlockBytes + (kChunk + kStagedRows) * kWidestPanelBytes, kPatchBytes + kPatchSumsBytes + kPatchWeightsBytes);
+    std::max(kBlockBytes + (kChunk + kStagedRows) * kWidestPanelBytes, kPatchBytes + kPatchSumsBytes + kPatchWeightsBytes + kPatchResultsBytes);
 
 } // namespace
 

@@ -14,6 +14,7 @@ constexpr int64_t kWidestPanelBytes = 128;      // two registers of 512 bits
 constexpr int64_t kStagedRows = 256;            // rows of a panel of sums
 constexpr int64_t kPatchBytes = 4160 << 10;      // transformed patches of a convolution
 constexpr int64_t kPatchSumsBytes = 520 << 10;  // their sums
+constexpr int64_t kPatchResultsBytes = 28 << 10; // results of some patches
 constexpr int64_t kPatchWeightsBytes = 320 << 10; // transformed weights of some channels of a panel
 
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -39,6 +40,9 @@ public:
 
   float *patches() const { return reinterpret_cast<float *>(base_); }
   float *patch_weights() const { return reinterpret_cast<float *>(base_ + kPatchBytes + kPatchSumsBytes); }
+  float *patch_results() const {
+    return reinterpret_cast<float *>(base_ + kPatchBytes + kPatchSumsBytes + kPatchWeightsBytes);
+  }
   float *patch_sums() const { return reinterpret_cast<float *>(base_ + kPatchBytes); }
 
 private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "winograd.h"
 
+#include "gemm.h"
 #include "gemm_blocks.h"
 
 #include <algorithm>
@@ -18,6 +19,8 @@ constexpr int64_t kPositions = kSide * kSide; // matrices
 constexpr int64_t kWindow = 9;                // elements of a window
 constexpr int64_t kWeightChannels = 1 * kDepth; // transformed at a time
 constexpr int64_t kMostPatches = 112;         // of a block: as many as a panel's sums take of a core's L2
+constexpr int64_t kStagedPatches = 14;        // side by side: their results fit a core's L1
+constexpr int64_t kMostChannels = 4096;
 constexpr int64_t kFewestChannels = 16;       // with fewer, transforming them takes longer than it saves
 constexpr double kPatchCost = 1.15;           // of a position of a patch with its transforms, against one of a window
 constexpr double kWeightCost = 5;             // of transforming a position of the weights
@@ -25,9 +28,12 @@ constexpr int64_t kItemsPerThread = 4;        // enough to even out a thread tha
 constexpr int64_t kWorkToShare = 1 << 17;     // multiply-adds that pay for handing a range to another thread
 constexpr int64_t kApartBytes = kDepth * kPositions * static_cast<int64_t>(sizeof(float));
 static_assert(kMostPatches * kPositions * kWidestPanelBytes + kApartBytes <= kPatchSumsBytes);
+static_assert(kStagedPatches * kEdge * kEdge * kWidestPanelBytes <= kPatchResultsBytes);
 static_assert(kWeightChannels * kPositions * kWidestPanelBytes + kApartBytes <= kPatchWeightsBytes);
 
 int64_t padded(int64_t channels) { return divide_up(channels, kDepth) * kDepth; }
+
+alignas(64) constexpr float kNothing[kMostChannels] = {}; // a pixel outside
 
 /// The distance between matrices of so many elements: one element of each does not fall on the same lines of the cache.
 int64_t apart(int64_t elements) { return elements + kDepth; }
@@ -59,7 +65,10 @@ private:
   void transform(const Block &block, float *target) const;
   void transform_weights(int64_t panel, int64_t channel, int64_t count, float *target) const;
   void multiply(const Block &block, int64_t panel, const Scratch &scratch) const;
-  void write(const Block &block, int64_t panel, const float *sums) const;
+  void write(const Block &block, int64_t panel, const Scratch &scratch) const;
+  void write_patch(const Block &block, int64_t r, int64_t panel, const Scratch &scratch) const;
+  void stage(const Block &block, int64_t r, int64_t patches, int64_t panel, const Scratch &scratch) const;
+  void gather(const Block &block, int64_t r, int64_t width, float *const *pixels, const Scratch &scratch) const;
   Patch patch_of(int64_t number) const;
 
   const DiscConvolution &conv_;
@@ -85,6 +94,7 @@ void Winograd::run(ThreadPool &pool) const {
   int64_t grain = std::max<int64_t>(1, kWorkToShare / std::max<int64_t>(1, static_cast<int64_t>(std::min(work, 1e15))));
   auto body = [](void *self, int64_t begin, int64_t end) { static_cast<const Winograd *>(self)->run_items(begin, end); };
   pool.run(body, const_cast<Winograd *>(this), items, grain);
+  run_row_epilogue(pool, dot_);
 }
 
 Winograd::Block Winograd::block_of(int64_t number) const {
@@ -110,7 +120,7 @@ void Winograd::run_items(int64_t begin, int64_t end) const {
     held = number;
     for (int64_t panel = share(panels_, groups_, group); panel < share(panels_, groups_, group + 1); ++panel) {
       multiply(block, panel, scratch);
-      write(block, panel, scratch.patch_sums());
+      write(block, panel, scratch);
     }
   }
 }
@@ -120,8 +130,7 @@ Winograd::Patch Winograd::patch_of(int64_t number) const {
   return {line / high_, line % high_ * kEdge, number % wide_ * kEdge};
 }
 
-/// A matrix for each position, packed as `pack_rows` does it. What a patch at an edge has outside of the input reaches
-/// no result: the last row or column stands in for it.
+/// A matrix for each position, packed as `pack_rows` does it, of patches with zeros outside of the input.
 void Winograd::transform(const Block &block, float *target) const {
   for (int64_t tile = 0; tile < block.tiles; ++tile) {
     int64_t row = block.start[tile], rows = block.start[tile + 1] - row;
@@ -130,9 +139,10 @@ void Winograd::transform(const Block &block, float *target) const {
       Patch patch = patch_of(block.first + row + r);
       const float *pixels[kPositions];
       for (int64_t i = 0; i < kPositions; ++i) {
-        int64_t y = std::min(patch.y + i / kSide, conv_.height - 1), x = std::min(patch.x + i % kSide, conv_.width - 1);
+        int64_t y = patch.y + i / kSide - conv_.row_padding, x = patch.x + i % kSide - conv_.column_padding;
         int64_t pixel = (patch.image * conv_.height + y) * conv_.width + x;
-        pixels[i] = static_cast<const float *>(conv_.input) + pixel * conv_.channels;
+        bool is_inside = y >= 0 && y < conv_.height && x >= 0 && x < conv_.width;
+        pixels[i] = is_inside ? static_cast<const float *>(conv_.input) + pixel * conv_.channels : kNothing;
       }
       for (int64_t k = 0; k < conv_.channels; k += kDepth)
         conv_.transform_patch(pixels, k, std::min(kDepth, conv_.channels - k), place + k * rows + r * kDepth,
@@ -173,20 +183,54 @@ void Winograd::multiply(const Block &block, int64_t panel, const Scratch &scratc
   }
 }
 
-void Winograd::write(const Block &block, int64_t panel, const float *sums) const {
-  int64_t columns = dot_.tile_columns, n0 = panel * columns, width = std::min(columns, dot_.n - n0);
-  float outside[kWidestPanelBytes / sizeof(float)];
-  for (int64_t r = 0; r < block.rows; ++r) {
+/// Patches side by side are finished together; an epilogue has their results, line by line, while they are in cache.
+void Winograd::write(const Block &block, int64_t panel, const Scratch &scratch) const {
+  for (int64_t r = 0; r < block.rows;) {
     Patch patch = patch_of(block.first + r);
-    float *pixels[kEdge * kEdge];
-    for (int64_t i = 0; i < kEdge * kEdge; ++i) {
-      int64_t y = patch.y + i / kEdge, x = patch.x + i % kEdge;
-      int64_t pixel = (patch.image * conv_.result_height + y) * conv_.result_width + x;
-      bool is_inside = y < conv_.result_height && x < conv_.result_width;
-      pixels[i] = is_inside ? static_cast<float *>(dot_.c) + pixel * dot_.c_m + n0 : outside;
-    }
-    conv_.gather_patch(sums + r * columns, apart(block.rows * columns), width, pixels);
+    int64_t side_by_side = std::min({block.rows - r, wide_ - patch.x / kEdge, kStagedPatches});
+    if (has_tile_epilogue(dot_))
+      stage(block, r, side_by_side, panel, scratch);
+    else
+      for (int64_t i = 0; i < side_by_side; ++i)
+        write_patch(block, r + i, panel, scratch);
+    r += side_by_side;
   }
+}
+
+void Winograd::write_patch(const Block &block, int64_t r, int64_t panel, const Scratch &scratch) const {
+  int64_t columns = dot_.tile_columns, n0 = panel * columns;
+  Patch patch = patch_of(block.first + r);
+  float outside[kWidestPanelBytes / sizeof(float)];
+  float *pixels[kEdge * kEdge];
+  for (int64_t i = 0; i < kEdge * kEdge; ++i) {
+    int64_t y = patch.y + i / kEdge, x = patch.x + i % kEdge;
+    int64_t pixel = (patch.image * conv_.result_height + y) * conv_.result_width + x;
+    bool is_inside = y < conv_.result_height && x < conv_.result_width;
+    pixels[i] = is_inside ? static_cast<float *>(dot_.c) + pixel * dot_.c_m + n0 : outside;
+  }
+  gather(block, r, std::min(columns, dot_.n - n0), pixels, scratch);
+}
+
+void Winograd::stage(const Block &block, int64_t r, int64_t patches, int64_t panel, const Scratch &scratch) const {
+  int64_t columns = dot_.tile_columns, n0 = panel * columns, step = patches * kEdge * columns;
+  float *staged = scratch.patch_results(), *pixels[kEdge * kEdge];
+  for (int64_t number = 0; number < patches; ++number) {
+    for (int64_t i = 0; i < kEdge * kEdge; ++i)
+      pixels[i] = staged + i / kEdge * step + (number * kEdge + i % kEdge) * columns;
+    gather(block, r + number, columns, pixels, scratch);
+  }
+  Patch patch = patch_of(block.first + r);
+  int64_t width = std::min(patches * kEdge, conv_.result_width - patch.x);
+  for (int64_t y = 0; y < std::min(kEdge, conv_.result_height - patch.y); ++y) {
+    int64_t pixel = (patch.image * conv_.result_height + patch.y + y) * conv_.result_width + patch.x;
+    run_tile_epilogue(dot_, pixel, width, staged + y * step, columns, n0, std::min(dot_.n, n0 + columns));
+  }
+}
+
+/// The results of one patch.
+void Winograd::gather(const Block &block, int64_t r, int64_t width, float *const *pixels, const Scratch &scratch) const {
+  int64_t columns = dot_.tile_columns;
+  conv_.gather_patch(scratch.patch_sums() + r * columns, apart(block.rows * columns), width, pixels);
 }
 
 } // namespace
@@ -195,7 +239,7 @@ bool prefers_winograd(const DiscConvolution &convolution) {
   const DiscDot &dot = convolution.product;
   int64_t channels = convolution.channels;
   if (convolution.transform_patch == nullptr || std::min(channels, dot.n) < kFewestChannels ||
-      most_patches(channels) < dot.tile_rows)
+      channels > kMostChannels || most_patches(channels) < dot.tile_rows)
     return false;
   int64_t high = divide_up(convolution.result_height, kEdge), wide = divide_up(convolution.result_width, kEdge);
   int64_t patches = convolution.images * high * wide, blocks = divide_up(patches, most_patches(channels));

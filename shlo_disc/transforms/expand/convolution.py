@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Every convolution as one in canonical form: [batch, space..., feature] by [space..., input feature, output feature],
-without padding, holes in the input, reversal or groups of batches. What is plainly a product becomes a `dot_general`.
+without holes in the input, reversal or groups of batches. What is plainly a product becomes a `dot_general`.
 
-Transposes of the operands, their padding and all that feeds them are one kernel each.
+Transposes of the operands, their padding and all that feeds them are one kernel each. Padding stays with convolutions
+that are computed as products, which fill it in as they gather their windows.
 """
 
 from __future__ import annotations
@@ -11,11 +12,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from shlo_disc.mlir import ir, rewrite, stablehlo
-from shlo_disc.shape_dialect.convolution import Convolution, convolution_of, is_canonical, static_padding
+from shlo_disc.shape_dialect.convolution import (
+    Convolution,
+    convolution_of,
+    has_canonical_order,
+    is_canonical,
+    static_padding,
+)
 from shlo_disc.shape_dialect.dialect import integer_attr
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.values import known_elements
+from shlo_disc.shape_dialect.windows import padding_attr
+from shlo_disc.transforms.convolutions import takes_padding
 from shlo_disc.transforms.expand.build import every, pad, reverse
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 from shlo_disc.transforms.views import transpose, view
@@ -26,14 +35,15 @@ _ZERO = Expr.const(0)
 def canonical_convolution(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
     """Layouts by transposes, padding and holes by `pad`, reversal by `reverse`, batch groups as feature groups."""
     is_dynamic = op.operation.name == "stablehlo.dynamic_conv"
-    if not is_dynamic and is_canonical(op):
+    if not is_dynamic and (is_canonical(op) or has_canonical_order(op) and takes_padding(op)):
         return NO_MATCH
     conv = convolution_of(op)
     padding = known_elements(op.operands[2]) if is_dynamic else static_padding(op)
     with rewriter.ip, op.location:
         lhs = _permuted(op.operands[0], conv.input)
         rhs = _permuted(op.operands[1], conv.kernel)
-        lhs = _padded(lhs, conv, padding)
+        waits = not has_canonical_order(op) and _is_plain(conv, padding)
+        lhs = lhs if waits else _padded(lhs, conv, padding)
         if any(conv.reversal):
             rhs = reverse(rhs, [axis for axis, reversed_ in enumerate(conv.reversal) if reversed_])
         if conv.batch_groups != 1:
@@ -41,10 +51,22 @@ def canonical_convolution(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> b
         dims = dims_of(op.results[0])
         result = tensor_type([dims[a] for a in conv.output], element_type_of(op.results[0]))
         attributes = _canonical_attributes(conv, op)
+        if waits:
+            attributes["padding"] = padding_attr([_constants(padding[i : i + 2]) for i in range(0, len(padding), 2)])
         new = ir.Operation.create("stablehlo.convolution", results=[result], operands=[lhs, rhs], attributes=attributes)
         back = [conv.output.index(axis) for axis in range(len(dims))]
         rewriter.replace_op(op, [_permuted(new.results[0], back)])
     return None
+
+
+def _is_plain(conv: Convolution, padding: Dims) -> bool:
+    """Whether nothing but zeros around the input keep a convolution in canonical order from being canonical."""
+    is_constant = all(e.constant is not None for e in padding)
+    return conv.rank > 0 and is_constant and set(conv.lhs_dilation) <= {1} and conv.batch_groups == 1
+
+
+def _constants(sizes: Dims) -> list[int]:
+    return [size.constant or 0 for size in sizes]
 
 
 def _permuted(value: ir.Value, order: Sequence[int]) -> ir.Value:

@@ -22,8 +22,10 @@ from shlo_disc.shape_dialect.dialect import integer_attr
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.regions import all_blocks, terminator_of
 from shlo_disc.shape_dialect.types import dims_attr, dims_of, product
+from shlo_disc.transforms.convolutions import is_fixed, is_product
 from shlo_disc.transforms.fusion.access import defining_op, is_free
 from shlo_disc.transforms.fusion.budget import Budget
+from shlo_disc.transforms.fusion.convolution_product import match_convolution
 from shlo_disc.transforms.fusion.matrix_product import MatrixProduct, match_product
 from shlo_disc.transforms.views import VIEWS, root, view
 
@@ -63,6 +65,11 @@ class _Member:
         """The left-hand side."""
         return self.call.operands[self.product.lhs]
 
+    @property
+    def is_convolution(self) -> bool:
+        """The rows of the left-hand side are windows."""
+        return self.product.m.lhs.constant == self.product.k.lhs.constant == 0
+
     def outer_operands(self) -> Iterator[ir.Value]:
         """What comes from outside."""
         yield from self.call.operands
@@ -92,16 +99,24 @@ class _Block:
         """Find the members, group them by what they multiply, write the fusions."""
         members = []
         for op in self.block.operations:
-            fusion = self._callee(op)
-            if fusion is None or _kind(fusion) != "dot":
-                continue
-            found = match_product(fusion)
+            found = self._product(op)
             if found is not None:
                 follower = self._follower(op, found)
                 members.append(_Member(op, found, follower, self._needs_room(follower)))
         for group in self._groups(members):
             if len(group) > 1 or group[0].follower is not None:
                 self._write(group)
+
+    def _product(self, call: ir.OpView) -> MatrixProduct | None:
+        """The product that a call computes, if it is a product or a convolution as one."""
+        fusion = self._callee(call)
+        if fusion is None or _kind(fusion) not in ("dot", "convolution"):
+            return None
+        if _kind(fusion) == "dot":
+            return match_product(fusion)
+        found = match_convolution(fusion)
+        op = next(iter(fusion.entry_block.operations))
+        return found.product if found is not None and is_product(op, is_fixed(root(call.operands[1]))) else None
 
     def _callee(self, op: ir.OpView) -> func.FuncOp | None:
         if op.operation.name != "func.call":
@@ -158,6 +173,8 @@ class _Block:
         first = group[0]
         if member.product.writes_columns or first.product.writes_columns:
             return False  # by itself it may be computed as its transpose
+        if member.is_convolution or first.is_convolution:
+            return False
         if root(member.left) != root(first.left) or _rows_of(member.product) != _rows_of(first.product):
             return False
         place = self._position(first.last)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Convolutions that are computed as matrix products, of [pixels, window * features] by [window * features, features].
+
+The runtime gathers the rows of the left-hand side from the input while it packs them, with zeros for what lies outside
+of it, or goes by Winograd's algorithm; what follows is done tile by tile as behind any other product. That pays where
+the weights are packed ahead. Other convolutions are left to a kernel of their own.
+"""
+
+from __future__ import annotations
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.convolution import convolution_of, static_padding
+from shlo_disc.shape_dialect.types import dims_of, element_type_of, product
+
+ELEMENTS = ("f32", "f64")
+"""Of the input, the weights and the result."""
+
+FEWEST_WEIGHTS = 1 << 16
+"""Of a convolution whose windows are gathered. With fewer features or shallower windows, that takes too long."""
+
+COLUMNS = 32
+"""Features side by side in a product; the last of them may stand for nothing."""
+
+FEWEST_CHANNELS = 16
+"""Features of the input and of the result from which Winograd's algorithm pays, as in `winograd.cpp`."""
+
+
+def is_product(op: ir.OpView, packed: bool) -> bool:
+    """Whether a convolution in canonical order is best computed as a product, its weights `packed` ahead or not."""
+    if not has_tiles(op):
+        return False
+    if may_transform(op):
+        return True
+    *window, features = (d.constant for d in dims_of(op.operands[1]))
+    depth = product(dims_of(op.operands[1])[:-1]).constant
+    if depth is None or features is None or depth * features < FEWEST_WEIGHTS or not packed:
+        return False
+    return 4 * -(-features // COLUMNS) * COLUMNS <= 5 * features
+
+
+def takes_padding(op: ir.OpView) -> bool:
+    """Whether a convolution in canonical order is best computed without a padded copy of its input."""
+    lhs, rhs = list(op.operands)
+    if lhs == rhs or any(e.constant is None or e.constant < 0 for e in static_padding(op)):
+        return False
+    window = dims_of(rhs)[:-2]
+    return any(w.constant != 1 for w in window) and is_product(op, is_fixed(rhs))
+
+
+def has_tiles(op: ir.OpView) -> bool:
+    """Whether products have the element type, and the runtime the rank."""
+    conv = convolution_of(op)
+    elements = {str(element_type_of(v)) for v in (*op.operands, op.results[0])}
+    return len(elements) == 1 and elements <= set(ELEMENTS) and conv.feature_groups == 1 and conv.rank in (1, 2)
+
+
+def is_fixed(weights: ir.Value) -> bool:
+    """Arguments of the program and constants may be packed ahead."""
+    owner = weights.owner
+    if isinstance(owner, ir.Block):
+        return owner.owner.operation.name == "func.func"
+    return owner.operation.name == "stablehlo.constant"
+
+
+def may_transform(op: ir.OpView) -> bool:
+    """Whether Winograd's algorithm applies: windows of 3 x 3 side by side, and no precision is asked for.
+
+    At run time there have to be enough features and pixels as well.
+    """
+    conv = convolution_of(op)
+    *window, channels, features = (d.constant for d in dims_of(op.operands[1]))
+    if window != [3, 3] or set(conv.strides) != {1} or set(conv.rhs_dilation) != {1}:
+        return False
+    if any(size is not None and size < FEWEST_CHANNELS for size in (channels, features)):
+        return False
+    is_f32 = str(element_type_of(op.operands[0])) == "f32"
+    return is_f32 and ("precision_config" not in op.attributes or _is_default(op.attributes["precision_config"]))
+
+
+def _is_default(precision: ir.Attribute) -> bool:
+    return all("DEFAULT" in str(p) for p in ir.ArrayAttr(precision))
