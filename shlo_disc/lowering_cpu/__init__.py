@@ -24,6 +24,7 @@ from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
 from shlo_disc.lowering_cpu.dot import DotLowering
 from shlo_disc.lowering_cpu.entry import write_entry
 from shlo_disc.lowering_cpu.epilogue_kernel import build_epilogue
+from shlo_disc.lowering_cpu.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.gemm_kernel import SIGNATURE, Tile, micro_kernels
 from shlo_disc.lowering_cpu.host import (
     CLEAR,
@@ -271,7 +272,8 @@ class Lowering:
         buffers = (inputs[problem.query], inputs[problem.key], inputs[problem.value], *outputs)
         of_rows = (*(None if i is None else inputs[i] for i in problem.rows_operands), None)
         tile = self.dots.tile(problem.element)
-        return AttentionCall(problem.words, buffers, tile, kernel.name, of_rows, tuple(sizes), problem.causal)
+        words = (Expr.const(FORMATS.index(tile.format)), *problem.words)
+        return AttentionCall(words, buffers, tile, kernel.name, of_rows, tuple(sizes), problem.causal)
 
     def append_micro_kernels(self, tile: Tile) -> str:
         """Add the functions that compute tiles of products; returns the declaration of the one to call."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.shape_dialect.types import dims_of, element_type_of
 from shlo_disc.transforms.fusion.access import defining_op
-from shlo_disc.transforms.fusion.attention import MOST_ROW_AXES, Attention, Functions
+from shlo_disc.transforms.fusion.attention import MOST_ROW_AXES, ROUNDED, Attention, Functions
 from shlo_disc.transforms.fusion.causal import CAUSAL
-from shlo_disc.transforms.fusion.matrix_product import ELEMENTS, strides_of
+from shlo_disc.transforms.fusion.matrix_product import strides_of
 from shlo_disc.transforms.fusion.slices import RowSlice
 from shlo_disc.transforms.views import root
 
@@ -27,8 +27,9 @@ _ONE, _ZERO = Expr.const(1), Expr.const(0)
 class AttentionProblem:
     """One call of the runtime's `attention`.
 
-    `words` are the fields of `DiscAttention` up to its pointers; `query`, `key` and `value` are operand numbers of the
-    fusion, and so are `rows_operands` of the row kernel's operands, None for the scores. `causal` are the last words.
+    `words` are the fields of `DiscAttention` from its batch up to its pointers; `query`, `key` and `value` are operand
+    numbers of the fusion, and so are `rows_operands` of the row kernel's operands, None for the scores. `causal` are the
+    last words.
     """
 
     element: str
@@ -65,7 +66,8 @@ class Source:
 def attention_problem(fusion: func.FuncOp, functions: Functions) -> AttentionProblem:
     """The problem that is a fusion of kind "attention"."""
     calls = [op.operation for op in fusion.entry_block.operations if op.operation.name == "func.call"]
-    found = Attention.of(calls[-1], functions)
+    rounds = str(element_type_of(fusion.entry_block.operations[-1].operands[0])) in ROUNDED
+    found = Attention.of(calls[-2 if rounds else -1], functions)
     if found is None:
         raise ValueError(f"{fusion.name.value} is no attention")
     arguments = list(fusion.entry_block.arguments)
@@ -77,11 +79,11 @@ def attention_problem(fusion: func.FuncOp, functions: Functions) -> AttentionPro
     rows = functions[ir.FlatSymbolRefAttr(found.rows.attributes["callee"]).value]
     is_causal = CAUSAL in rows.attributes
     offset, magnitude = ir.DenseI64ArrayAttr(rows.attributes[CAUSAL]) if is_causal else (0, 0)
-    words = (Expr.const(ELEMENTS.index(element)), *_layout(found, functions, (query, key, value), is_causal))
+    words = _layout(found, functions, (query, key, value), is_causal)
     sources = [Source.of(v, functions) for v in (query, key, value)]
-    words = (*words, *(Expr.const(s.start) for s in sources))
+    words += [*(Expr.const(s.start) for s in sources), Expr.const(int(rounds))]
     of_query, of_key, of_value = (arguments.index(s.value) for s in sources)
-    return AttentionProblem(element, words, of_query, of_key, of_value, rows, tuple(others), (offset, magnitude))
+    return AttentionProblem(element, tuple(words), of_query, of_key, of_value, rows, tuple(others), (offset, magnitude))
 
 
 def _layout(

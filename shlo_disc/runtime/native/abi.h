@@ -71,16 +71,17 @@ struct DiscConvolution {
 /// For each batch entry: result[m, w] = rows(query[m, d] key[d, n])[m, n] value[n, w], where `rows` is a kernel whose work
 /// items are rows of m x n scores. All strides count elements.
 struct DiscAttention {
-  int64_t format;     // 0 = f32, 1 = f64
+  int64_t format;     // of floats, as in gemm_formats.h
   int64_t batch_rank; // 0..5
   int64_t batch[5];
   int64_t query_batch[5], key_batch[5], value_batch[5], result_batch[5];
   int64_t m, n, d, w;
   int64_t query_m, query_d, key_n, key_d, value_n, value_w, result_m, result_w;
   int64_t query_start, key_start, value_start; // the first element
+  int64_t rounds; // 1: the result is bf16, rounded from sums
   const void *query, *key, *value;
   void *result;
-  void *row; // room for one row of scores
+  void *row; // room for one row of scores, and one of weights where these have another type
   DiscTile tile;
   int64_t tile_rows, tile_columns;
   DiscKernel rows;

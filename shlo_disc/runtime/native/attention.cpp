@@ -4,6 +4,7 @@
 #include "aligned.h"
 #include "blas.h"
 #include "gemm_blocks.h"
+#include "gemm_formats.h"
 
 #include <algorithm>
 #include <bit>
@@ -53,6 +54,15 @@ template <typename T> T largest(const T *elements, int64_t step, int64_t count) 
   return std::bit_cast<T>(found);
 }
 
+/// To the nearest, and to the even one of two; NaNs stay NaNs.
+uint16_t to_bf16(float value) {
+  auto bits = std::bit_cast<uint32_t>(value);
+  uint32_t rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+  return static_cast<uint16_t>(value != value ? bits >> 16 | 0x40 : rounded);
+}
+
+/// Sums have type T, as have the words of packed forms. Weights have the operands' type: where that is narrower, they do
+/// not lie where the scores are.
 template <typename T> class Attention {
 public:
   Attention(const DiscAttention &problem, int threads);
@@ -62,13 +72,14 @@ private:
   /// Where a thread has what it works on.
   struct Room {
     T *key, *value, *query, *scores, *weights, *sums;
-    const T *held_key = nullptr, *held_value = nullptr; // which matrices `key` and `value` are the packed forms of
+    char *narrow; // rows of weights, if they are narrow
+    const char *held_key = nullptr, *held_value = nullptr; // which matrices `key` and `value` are the packed forms of
     T largest_key = 0; // in magnitude, of those; infinite if the value is not finite
   };
   struct Block {
     int64_t first_tile, end_tile, first_row, rows;
-    const T *query, *key, *value;
-    T *result;
+    const char *query, *key, *value;
+    char *result;
     int64_t number; // of the first row among all entries' rows
     bool hides; // columns behind those that count
   };
@@ -84,10 +95,14 @@ private:
   bool hides_columns(const Block &block, Room &room) const;
   const T *key_panel(const Block &block, int64_t panel, Room &room, int64_t &step) const;
   void run_tiles(const Block &block, const Room &room) const;
-  void run_rows(T *scores, int64_t first, int64_t count, int64_t columns) const;
+  void run_rows(T *scores, char *narrow, int64_t first, int64_t count, int64_t columns) const;
+  static T *plain(const char *place) { return const_cast<T *>(reinterpret_cast<const T *>(place)); }
+  const char *at(const char *base, int64_t place) const { return base + place * format_.element_bytes; }
+  char *narrow_row(const Room &room, int64_t row) const { return room.narrow + row * p_.n * format_.element_bytes; }
   void multiply_values(const Block &block, Room &room) const;
   const T *value_panels(const Block &block, int64_t k0, int64_t count, Room &room) const;
   void write_sums(const Block &block, const Room &room) const;
+  void write(const Block &block, int64_t row, int64_t column, T sum) const;
   void run_without_memory(const Block &block) const;
   /// The first columns that count in at least one row of a tile.
   int64_t counted(const Block &block, int64_t tile) const {
@@ -96,6 +111,8 @@ private:
   int64_t row_of(int64_t tile) const { return share(p_.m, tiles_, tile); }
 
   const DiscAttention &p_;
+  const Format &format_;
+  int64_t d_, n_; // words along d and n
   int64_t columns_, entries_ = 1, panels_, value_panels_;
   int64_t tiles_ = 1, blocks_ = 1, block_rows_ = 1, tile_rows_ = 1;
   bool reads_key_, reads_value_; // where they lie
@@ -107,21 +124,24 @@ private:
 
 template <typename T>
 Attention<T>::Attention(const DiscAttention &problem, int threads)
-    : p_(problem), columns_(p_.tile_columns), panels_(divide_up(p_.n, columns_)),
+    : p_(problem), format_(format_of(p_.format)), d_(format_.words(p_.d)), n_(format_.words(p_.n)),
+      columns_(p_.tile_columns), panels_(divide_up(p_.n, columns_)),
       value_panels_(divide_up(p_.w, columns_)) {
   for (int64_t i = 0; i < p_.batch_rank; ++i)
     entries_ *= p_.batch[i];
   choose_tiles(threads);
   bool few = tiles_ < kTilesInPlace;
   auto bytes = static_cast<double>(sizeof(T));
-  reads_key_ = few && p_.key_n == 1;
-  reads_value_ = p_.value_w == 1 && p_.w % columns_ == 0 && few;
-  reads_key_rows_ = p_.m <= kFewRows && p_.key_d == 1 && p_.key_n >= p_.d && p_.n > 0 && Blas::instance().gemv<T>() &&
-                    std::max({p_.n, p_.d, p_.key_n, p_.query_d}) < INT32_MAX && p_.d > 0 && p_.query_d > 0;
-  holds_key_ = static_cast<double>(panels_ * columns_) * static_cast<double>(p_.d) * bytes <= kHeldBytes;
-  holds_value_ = static_cast<double>(value_panels_ * columns_) * static_cast<double>(p_.n) * bytes <= kHeldBytes;
-  bounded_ = p_.bound >= 0 && !few && holds_key_ && holds_value_ && std::max(p_.m, p_.n) < INT32_MAX;
-  direct_ = p_.result_w == 1 && p_.w % columns_ == 0;
+  bool is_plain = format_.is_plain;
+  reads_key_ = is_plain && few && p_.key_n == 1;
+  reads_value_ = is_plain && p_.value_w == 1 && p_.w % columns_ == 0 && few;
+  reads_key_rows_ = is_plain && p_.m <= kFewRows && p_.key_d == 1 && p_.key_n >= p_.d && p_.n > 0 && p_.d > 0 &&
+                    p_.query_d > 0 && std::max({p_.n, p_.d, p_.key_n, p_.query_d}) < INT32_MAX &&
+                    Blas::instance().gemv<T>();
+  holds_key_ = static_cast<double>(panels_ * columns_) * static_cast<double>(d_) * bytes <= kHeldBytes;
+  holds_value_ = static_cast<double>(value_panels_ * columns_) * static_cast<double>(n_) * bytes <= kHeldBytes;
+  bounded_ = is_plain && p_.bound >= 0 && !few && holds_key_ && holds_value_ && std::max(p_.m, p_.n) < INT32_MAX;
+  direct_ = p_.rounds == 0 && p_.result_w == 1 && p_.w % columns_ == 0;
 }
 
 /// Blocks whose scores fit the cache, more of them where there are fewer than threads.
@@ -146,12 +166,13 @@ template <typename T> size_t Attention<T>::place(Room &room, char *base) const {
     next += (static_cast<size_t>(elements) * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
     return address;
   };
-  int64_t chunk = std::min(kChunk, p_.n), wide = value_panels_ * columns_;
-  room.key = take(reads_key_ ? p_.d * columns_ : (holds_key_ ? panels_ : 1) * p_.d * columns_);
-  room.value = take(reads_value_ ? 0 : (holds_value_ ? p_.n : chunk) * wide);
-  room.query = take(block_rows_ * divide_up(p_.d, kDepth) * kDepth);
+  int64_t chunk = std::min(kChunk, n_), wide = value_panels_ * columns_;
+  room.key = take((reads_key_ || !holds_key_ ? 1 : panels_) * d_ * columns_);
+  room.value = take(reads_value_ ? 0 : (holds_value_ ? n_ : chunk) * wide);
+  room.query = take(block_rows_ * divide_up(d_, kDepth) * kDepth);
   room.scores = take(block_rows_ * p_.n + columns_);
   room.weights = take(tile_rows_ * divide_up(chunk, kDepth) * kDepth);
+  room.narrow = reinterpret_cast<char *>(take(format_.is_plain ? 0 : block_rows_ * n_));
   room.sums = take(direct_ ? 0 : block_rows_ * wide);
   return static_cast<size_t>(next - base);
 }
@@ -192,10 +213,11 @@ template <typename T> typename Attention<T>::Block Attention<T>::block_of(int64_
   block.end_tile = share(tiles_, blocks_, part + 1);
   block.first_row = row_of(block.first_tile);
   block.rows = row_of(block.end_tile) - block.first_row;
-  block.query = static_cast<const T *>(p_.query) + p_.query_start + offset(entry, p_.query_batch);
-  block.key = static_cast<const T *>(p_.key) + p_.key_start + offset(entry, p_.key_batch);
-  block.value = static_cast<const T *>(p_.value) + p_.value_start + offset(entry, p_.value_batch);
-  block.result = static_cast<T *>(p_.result) + offset(entry, p_.result_batch);
+  block.query = at(static_cast<const char *>(p_.query), p_.query_start + offset(entry, p_.query_batch));
+  block.key = at(static_cast<const char *>(p_.key), p_.key_start + offset(entry, p_.key_batch));
+  block.value = at(static_cast<const char *>(p_.value), p_.value_start + offset(entry, p_.value_batch));
+  int64_t result_bytes = p_.rounds != 0 ? 2 : static_cast<int64_t>(sizeof(T));
+  block.result = static_cast<char *>(p_.result) + offset(entry, p_.result_batch) * result_bytes;
   block.number = entry * p_.m + block.first_row;
   return block;
 }
@@ -215,11 +237,11 @@ template <typename T> int64_t Attention<T>::offset(int64_t entry, const int64_t 
 /// writes behind the last column falls into rows below, or behind the last one, and is overwritten afterwards, because
 /// the last panel is the first one here and tiles write their rows from the first to the last.
 template <typename T> void Attention<T>::multiply_keys(const Block &block, Room &room) const {
-  int64_t padded = divide_up(p_.d, kDepth) * kDepth;
+  int64_t padded = divide_up(d_, kDepth) * kDepth;
   for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
     int64_t row = row_of(tile), rows = row_of(tile + 1) - row;
-    pack_rows(block.query + row * p_.query_m, p_.query_m, p_.query_d, rows, p_.d,
-              room.query + (row - block.first_row) * padded);
+    format_.pack_rows(at(block.query, row * p_.query_m), p_.query_m, p_.query_d, rows, p_.d,
+                      room.query + (row - block.first_row) * padded);
   }
   for (int64_t panel = divide_up(counted(block, block.end_tile - 1), columns_) - 1; panel >= 0; --panel) {
     int64_t step = columns_;
@@ -228,7 +250,7 @@ template <typename T> void Attention<T>::multiply_keys(const Block &block, Room 
       if (panel * columns_ >= counted(block, tile))
         continue;
       int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
-      p_.tile(rows, room.query + row * padded, right, step, room.scores + row * p_.n + panel * columns_, p_.n, p_.d, 0);
+      p_.tile(rows, room.query + row * padded, right, step, room.scores + row * p_.n + panel * columns_, p_.n, d_, 0);
     }
   }
   if (holds_key_ && !reads_key_)
@@ -244,23 +266,23 @@ template <typename T> void Attention<T>::multiply_key_rows(const Block &block, c
   for (int64_t row = 0; row < block.rows; ++row) {
     T *scores = room.scores + row * p_.n;
     std::fill(scores, scores + p_.n, T{0}); // some versions scale what is there, which keeps a NaN
-    Blas::instance().gemv<T>()(&transpose, &depth, &count, &one, const_cast<T *>(block.key), &leading,
-                               const_cast<T *>(block.query + (block.first_row + row) * p_.query_m), &query_step, &beta,
-                               scores, &step);
+    Blas::instance().gemv<T>()(&transpose, &depth, &count, &one, plain(block.key), &leading,
+                               plain(at(block.query, (block.first_row + row) * p_.query_m)), &query_step, &beta, scores,
+                               &step);
   }
 }
 
 template <typename T>
 const T *Attention<T>::key_panel(const Block &block, int64_t panel, Room &room, int64_t &step) const {
   int64_t first = panel * columns_, width = std::min(columns_, p_.n - first);
-  const T *source = block.key + first * p_.key_n;
+  const char *source = at(block.key, first * p_.key_n);
   if (reads_key_ && width == columns_) {
     step = p_.key_d;
-    return source;
+    return plain(source);
   }
-  T *target = room.key + (holds_key_ && !reads_key_ ? panel * p_.d * columns_ : 0);
+  T *target = room.key + (holds_key_ && !reads_key_ ? panel * d_ * columns_ : 0);
   if (room.held_key != block.key)
-    pack_panel(source, p_.key_d, p_.key_n, p_.d, width, columns_, target);
+    format_.pack_panel(source, p_.key_d, p_.key_n, p_.d, width, columns_, target);
   return target;
 }
 
@@ -272,7 +294,7 @@ template <typename T> void Attention<T>::pack_held(const Block &block, Room &roo
   for (int64_t panel = 0; panel < panels_; ++panel)
     key_panel(block, panel, room, step);
   room.held_key = block.key;
-  value_panels(block, 0, p_.n, room);
+  value_panels(block, 0, n_, room);
   room.largest_key = largest(room.key, 1, panels_ * columns_ * p_.d);
   if (!std::isfinite(largest(room.value, 1, value_panels_ * columns_ * p_.n)))
     room.largest_key = std::numeric_limits<T>::infinity();
@@ -283,7 +305,7 @@ template <typename T> bool Attention<T>::hides_columns(const Block &block, Room 
   pack_held(block, room);
   double factor = static_cast<double>(p_.d) * static_cast<double>(room.largest_key);
   for (int64_t row = block.first_row; row < block.first_row + block.rows; ++row) {
-    double score = static_cast<double>(largest(block.query + row * p_.query_m, p_.query_d, p_.d)) * factor;
+    double score = static_cast<double>(largest(plain(at(block.query, row * p_.query_m)), p_.query_d, p_.d)) * factor;
     if (!(score <= static_cast<double>(p_.magnitude))) // also where it is NaN
       return false;
   }
@@ -292,19 +314,22 @@ template <typename T> bool Attention<T>::hides_columns(const Block &block, Room 
 
 template <typename T> void Attention<T>::run_tiles(const Block &block, const Room &room) const {
   if (!block.hides)
-    return run_rows(room.scores, block.number, block.rows, p_.n);
+    return run_rows(room.scores, room.narrow, block.number, block.rows, p_.n);
   for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
     int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
-    run_rows(room.scores + row * p_.n, block.number + row, rows, counted(block, tile));
+    run_rows(room.scores + row * p_.n, narrow_row(room, row), block.number + row, rows, counted(block, tile));
   }
 }
 
 /// The row kernel on `count` rows from `first` on, which are at `scores`.
-template <typename T> void Attention<T>::run_rows(T *scores, int64_t first, int64_t count, int64_t columns) const {
+template <typename T>
+void Attention<T>::run_rows(T *scores, char *narrow, int64_t first, int64_t count, int64_t columns) const {
   int64_t words[kMostRowWords];
   std::memcpy(words, &p_ + 1, static_cast<size_t>(p_.row_words) * sizeof *words);
   int64_t row_bytes = p_.n * static_cast<int64_t>(sizeof(T));
   words[p_.scores] = words[p_.weights] = reinterpret_cast<int64_t>(scores) - first * row_bytes;
+  if (!format_.is_plain)
+    words[p_.weights] = reinterpret_cast<int64_t>(narrow) - first * p_.n * format_.element_bytes;
   if (p_.bound >= 0)
     words[p_.bound] = columns;
   p_.rows(words, first, first + count);
@@ -313,39 +338,40 @@ template <typename T> void Attention<T>::run_rows(T *scores, int64_t first, int6
 // ---- result -----------------------------------------------------------------------------------------------------------
 
 template <typename T> void Attention<T>::multiply_values(const Block &block, Room &room) const {
-  int64_t wide = value_panels_ * columns_;
-  int64_t most = counted(block, block.end_tile - 1);
+  int64_t wide = value_panels_ * columns_, elements = format_.elements;
+  int64_t most = format_.words(counted(block, block.end_tile - 1));
+  const auto *weights = format_.is_plain ? reinterpret_cast<const char *>(room.scores) : room.narrow;
   for (int64_t k0 = 0; k0 < std::max<int64_t>(most, 1); k0 += kChunk) {
     int64_t depth = std::min(kChunk, most - k0);
     const T *values = value_panels(block, k0, depth, room);
-    int64_t panel_size = reads_value_ ? columns_ : (holds_value_ ? p_.n : depth) * columns_;
+    int64_t panel_size = reads_value_ ? columns_ : (holds_value_ ? n_ : depth) * columns_;
     for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
-      int64_t count = std::min(depth, counted(block, tile) - k0);
+      int64_t count = std::min(depth * elements, counted(block, tile) - k0 * elements);
       if (count <= 0 && k0 > 0)
         continue;
       int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
-      pack_rows(room.scores + row * p_.n + k0, p_.n, int64_t{1}, rows, count, room.weights);
-      T *out = direct_ ? block.result + (block.first_row + row) * p_.result_m : room.sums + row * wide;
+      format_.pack_rows(at(weights, row * p_.n + k0 * elements), p_.n, 1, rows, count, room.weights);
+      T *out = direct_ ? plain(block.result) + (block.first_row + row) * p_.result_m : room.sums + row * wide;
       for (int64_t panel = 0; panel < value_panels_; ++panel)
         p_.tile(rows, room.weights, values + panel * panel_size, reads_value_ ? p_.value_n : columns_,
-                out + panel * columns_, direct_ ? p_.result_m : wide, count, k0 != 0);
+                out + panel * columns_, direct_ ? p_.result_m : wide, format_.words(count), k0 != 0);
     }
   }
   if (!direct_)
     write_sums(block, room);
 }
 
-/// Rows [k0, k0 + count) of the value in panels; all rows are packed at once where they are held.
+/// Rows [k0, k0 + count) of the value, counted in words, in panels; all rows are packed at once where they are held.
 template <typename T>
 const T *Attention<T>::value_panels(const Block &block, int64_t k0, int64_t count, Room &room) const {
   if (reads_value_)
-    return block.value + k0 * p_.value_n;
-  int64_t first = holds_value_ ? 0 : k0, depth = holds_value_ ? p_.n : count;
+    return plain(block.value) + k0 * p_.value_n;
+  int64_t first = holds_value_ ? 0 : k0 * format_.elements, depth = holds_value_ ? n_ : count;
   if (!holds_value_ || room.held_value != block.value)
     for (int64_t panel = 0; panel < value_panels_; ++panel) {
-      int64_t column = panel * columns_;
-      pack_panel(block.value + first * p_.value_n + column * p_.value_w, p_.value_n, p_.value_w, depth,
-                 std::min(columns_, p_.w - column), columns_, room.value + panel * depth * columns_);
+      int64_t column = panel * columns_, rows = std::min(depth * format_.elements, p_.n - first);
+      format_.pack_panel(at(block.value, first * p_.value_n + column * p_.value_w), p_.value_n, p_.value_w, rows,
+                         std::min(columns_, p_.w - column), columns_, room.value + panel * depth * columns_);
     }
   if (holds_value_)
     room.held_value = block.value;
@@ -354,29 +380,38 @@ const T *Attention<T>::value_panels(const Block &block, int64_t k0, int64_t coun
 
 template <typename T> void Attention<T>::write_sums(const Block &block, const Room &room) const {
   int64_t wide = value_panels_ * columns_;
-  for (int64_t row = 0; row < block.rows; ++row) {
-    T *target = block.result + (block.first_row + row) * p_.result_m;
+  for (int64_t row = 0; row < block.rows; ++row)
     for (int64_t column = 0; column < p_.w; ++column)
-      target[column * p_.result_w] = room.sums[row * wide + column];
-  }
+      write(block, block.first_row + row, column, room.sums[row * wide + column]);
+}
+
+template <typename T> void Attention<T>::write(const Block &block, int64_t row, int64_t column, T sum) const {
+  int64_t place = row * p_.result_m + column * p_.result_w;
+  if (p_.rounds != 0)
+    reinterpret_cast<uint16_t *>(block.result)[place] = to_bf16(static_cast<float>(sum));
+  else
+    plain(block.result)[place] = sum;
 }
 
 /// Row by row, in the room that the program has for one of them; threads take turns.
 template <typename T> void Attention<T>::run_without_memory(const Block &block) const {
   static std::mutex mutex;
   std::lock_guard turn(mutex);
+  auto load = [&](const char *base, int64_t place) { return static_cast<T>(format_.load(base, place)); };
   T *scores = static_cast<T *>(p_.row);
+  char *narrow = reinterpret_cast<char *>(scores + p_.n);
+  const char *weights = format_.is_plain ? static_cast<const char *>(p_.row) : narrow;
   for (int64_t row = block.first_row; row < block.first_row + block.rows; ++row) {
     std::fill(scores, scores + p_.n, T{0});
     for (int64_t d = 0; d < p_.d; ++d)
       for (int64_t n = 0; n < p_.n; ++n)
-        scores[n] += block.query[row * p_.query_m + d * p_.query_d] * block.key[n * p_.key_n + d * p_.key_d];
-    run_rows(scores, block.number + row - block.first_row, 1, p_.n);
+        scores[n] += load(block.query, row * p_.query_m + d * p_.query_d) * load(block.key, n * p_.key_n + d * p_.key_d);
+    run_rows(scores, narrow, block.number + row - block.first_row, 1, p_.n);
     for (int64_t w = 0; w < p_.w; ++w) {
       T sum = 0;
       for (int64_t n = 0; n < p_.n; ++n)
-        sum += scores[n] * block.value[n * p_.value_n + w * p_.value_w];
-      block.result[row * p_.result_m + w * p_.result_w] = sum;
+        sum += load(weights, n) * load(block.value, n * p_.value_n + w * p_.value_w);
+      write(block, row, w, sum);
     }
   }
 }
@@ -389,7 +424,7 @@ void run_attention(ThreadPool &pool, const DiscAttention &attention) {
     empty |= attention.batch[i] <= 0;
   if (empty)
     return;
-  if (attention.format == 0)
+  if (format_of(attention.format).word_bytes == 4)
     Attention<float>(attention, pool.size()).run(pool);
   else
     Attention<double>(attention, pool.size()).run(pool);

@@ -18,6 +18,7 @@ struct Format {
   void (*pack_rows)(const void *a, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t depth, void *target);
   void (*pack_panel)(const void *b, int64_t k_stride, int64_t column_stride, int64_t depth, int64_t width,
                      int64_t columns, void *target);
+  double (*load)(const void *base, int64_t index);
 
   /// Words along k.
   int64_t words(int64_t k) const { return (k + elements - 1) / elements; }

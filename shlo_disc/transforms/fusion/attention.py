@@ -24,6 +24,7 @@ from shlo_disc.transforms.fusion.budget import Budget
 from shlo_disc.transforms.fusion.causal import CAUSAL, causal_columns
 from shlo_disc.transforms.fusion.generated import generator_of, with_generators
 from shlo_disc.transforms.fusion.slices import RowSlice
+from shlo_disc.transforms.simplify.dot import SUM_TYPES
 from shlo_disc.transforms.views import VIEWS, broadcast, root, view
 
 MOST_ROW_AXES = 5
@@ -31,6 +32,12 @@ MOST_ROW_AXES = 5
 
 MOST_OPERANDS = 16
 """Operands of a row kernel that joins."""
+
+FLOATS = frozenset({"f32", "f64", "bf16", "f16"})
+"""Element types of query, key and value; scores have that of their sums."""
+
+ROUNDED = frozenset({"bf16"})
+"""Element types of results to which the kernel rounds its sums."""
 
 Functions = Mapping[str, func.FuncOp]
 
@@ -53,8 +60,8 @@ class Product:
         arguments = list(function.entry_block.arguments)
         if dot.name != "stablehlo.dot_general" or any(v not in arguments for v in dot.operands):
             return None
-        types = {element_type_of(v) for v in (*dot.operands, *dot.results)}
-        if len(types) != 1 or not isinstance(types.pop(), ir.F32Type | ir.F64Type):
+        element, result = str(element_type_of(dot.operands[0])), str(element_type_of(dot.results[0]))
+        if element not in FLOATS or result != SUM_TYPES[element]:
             return None
         numbers = stablehlo.DotDimensionNumbers(dot.attributes["dot_dimension_numbers"])
         lhs_batch, rhs_batch = list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)
@@ -125,6 +132,9 @@ class Attention:
         )
         of_key = [axes[self.key] for axes in rows]
         of_query = [axes[1 - self.key] for axes in rows]
+        query = self.operand(self.scores, self.first, 1 - self.key)
+        if element_type_of(query) != element_type_of(self.operand(self.context, self.second, self.weights)):
+            return False
         if column[1 - self.key] is not None or None in of_query or scores != weights or len(rows) > MOST_ROW_AXES:
             return False
         free = [axes for axes in self.second.axes if axes[self.weights] is None]
@@ -159,7 +169,7 @@ def _keeps_rows(function: func.FuncOp, argument: int) -> bool:
     if "disc.collapsed" not in function.attributes or ir.IntegerAttr(function.attributes["disc.columns"]).value != 1:
         return False
     *_, last = function.entry_block.operations
-    return function.entry_block.arguments[argument].type == last.operands[0].type
+    return dims_of(function.entry_block.arguments[argument]) == dims_of(last.operands[0])
 
 
 def _is_weight(value: ir.Value, batch: list[int | None]) -> bool:
@@ -203,8 +213,10 @@ def outline_attentions(module: ir.Module, budget: Budget) -> None:
 def _outline(module: ir.Module, found: Attention, functions: Functions, name: str) -> dict[str, func.FuncOp]:
     inside = {found.scores.results[0], found.rows.results[0]}
     calls = (found.scores, found.rows, found.context)
-    result = found.context.results[0]
-    row, element = dims_of(found.scores.results[0])[-1:], element_type_of(result)
+    rounding = _rounding(found, functions)
+    last = found.context if rounding is None else rounding
+    result = last.results[0]
+    row, element = _room_for_a_row(found)
     with found.context.location:
         with ir.InsertionPoint(module.body):
             rows, kept = with_generators(found.rows, functions, f"{name}_rows")
@@ -227,16 +239,37 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
             for call, part, own in zip(calls, parts, operands, strict=True):
                 arguments = [values[v] if v in values else view(values[root(v)], dims_of(v)) for v in own]
                 values[call.results[0]] = func.CallOp(part, arguments).results[0]
+            if rounding is not None:
+                sums = [view(values[found.context.results[0]], dims_of(rounding.operands[0]))]
+                values[result] = func.CallOp(functions[_callee(rounding)], sums).results[0]
             func.ReturnOp([values[result], _zeros(row, element)])
-        with ir.InsertionPoint(found.context):
+        with ir.InsertionPoint(last):
             new = func.CallOp(function, inputs)
     generators = [g for v in found.rows.operands if (g := generator_of(v, functions)) is not None]
     result.replace_all_uses_with(new.results[0])
-    for call in reversed(calls):
+    for call in (*(() if rounding is None else (rounding,)), *reversed(calls)):
         _erase(call)
     for call in dict.fromkeys([*generators, *slices.values()]):
         _erase_unused(call)
     return {part.name.value: part for part in (function, rows)}
+
+
+def _room_for_a_row(found: Attention) -> tuple[Dims, ir.Type]:
+    """The type of room for a row of scores, and for one of weights where these are narrower."""
+    scores = found.scores.results[0]
+    (row,), element = dims_of(scores)[-1:], element_type_of(scores)
+    is_same = element_type_of(found.rows.results[0]) == element
+    return (row if is_same else row * 2,), element
+
+
+def _rounding(found: Attention, functions: Functions) -> ir.Operation | None:
+    """The call that alone reads the context, and does nothing but round it."""
+    readers = list(_readers(found.context.results[0]))
+    if len(readers) != 1 or _kind(readers[0], functions) != "loop" or readers[0].block != found.context.block:
+        return None
+    convert, *others = (op.operation for op in functions[_callee(readers[0])].entry_block.operations)
+    is_alone = convert.name == "stablehlo.convert" and len(others) == 1
+    return readers[0] if is_alone and str(element_type_of(convert.results[0])) in ROUNDED else None
 
 
 def _row_slice(value: ir.Value, functions: Functions) -> ir.Operation | None:
