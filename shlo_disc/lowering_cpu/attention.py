@@ -28,8 +28,8 @@ class AttentionProblem:
     """One call of the runtime's `attention`.
 
     `words` are the fields of `DiscAttention` from its batch up to its pointers; `query`, `key` and `value` are operand
-    numbers of the fusion, and so are `rows_operands` of the row kernel's operands, None for the scores. `causal` are the
-    last words.
+    numbers of the fusion, and so are `rows_operands` of the row kernel's operands, None for the scores. `causal` are
+    the last words.
     """
 
     element: str
