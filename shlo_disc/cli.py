@@ -142,7 +142,7 @@ def _add_ops(commands: Any) -> None:
 def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument("--target", default="cpu", help="what to compile for (default: cpu)")
     command.add_argument("--threads", type=int, default=0, help="threads of a call; 0: all processors")
-    command.add_argument("--opt-level", type=int, default=3, help="LLVM's optimisation level, 0 to 3")
+    command.add_argument("--opt-level", type=int, help="LLVM's optimisation level, 0 to 3")
     command.add_argument("--schedule", metavar="FILE", help="how kernels are written, by `shlo_disc tune`")
     command.add_argument("--max-fusions", type=int, metavar="N", help="make N fusions at most, to find a faulty one")
     command.add_argument("--symbolic", action="store_true", help="make the argument sizes of a static program symbols")

@@ -69,6 +69,12 @@ class Compilation:
         numbers = range(len(_made(self.lowered).segments))
         return {function_name(stem, number) for stem in ("disc_plan", "disc_run") for number in numbers}
 
+    @property
+    def opt_level(self) -> int:
+        """LLVM's optimisation level for the target."""
+        chosen = self.options.opt_level
+        return chosen if chosen is not None else 1 if cuda_architecture(self.target) is None else 3
+
     def run_stage(self, name: str, work: Callable[[Compilation], None]) -> None:
         """Run one stage: time it, verify what it made, keep a copy."""
         start = time.perf_counter()
@@ -161,7 +167,7 @@ def _codegen(c: Compilation) -> None:
     module = _made(c.lowered).module
     codegen.lower_to_llvm(module)
     c.llvm_ir = codegen.to_llvm_ir(module)
-    c.object = codegen.compile_to_object(c.llvm_ir, c.cpu, c.options.opt_level, c.exported)
+    c.object = codegen.compile_to_object(c.llvm_ir, c.cpu, c.opt_level, c.exported)
     c.compile_count += 1
 
 
@@ -177,7 +183,7 @@ def _codegen_gpu(c: Compilation) -> None:
 
     module = lower_to_nvvm(_made(c.gpu).module)
     c.llvm_ir = nvvm_to_llvm_ir(module)
-    c.ptx = codegen.compile_to_ptx(c.llvm_ir, _made(cuda_architecture(c.target)), c.options.opt_level)
+    c.ptx = codegen.compile_to_ptx(c.llvm_ir, _made(cuda_architecture(c.target)), c.opt_level)
     c.compile_count += 1
 
 

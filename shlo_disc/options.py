@@ -20,7 +20,8 @@ class Options:
     threads: size of the thread pool; 0 means the processors this process may use.
     hints: likely values of symbols, e.g. {"s": 128}; they steer cost estimates, never correctness.
     verify: check the IR after every stage.
-    opt_level: LLVM's optimisation level, 0 to 3.
+    opt_level: LLVM's optimisation level, 0 to 3. None is 1 for processors, whose kernels are written as the vector code
+        that they shall be, so that more costs time and wins none; and 3 for GPUs.
     output: "numpy", "jax" or "buffer" results; None gives jax.Arrays when an argument is one, else NumPy arrays.
     max_fusions: make no more decisions to fuse than these, in the order in which they come up (None: all): halving the
         number finds the fusion that a fault comes from. `Executable.fusion_count` tells how many there are.
@@ -37,7 +38,7 @@ class Options:
     threads: int = 0
     hints: Mapping[str, int] = field(default_factory=dict)
     verify: bool = True
-    opt_level: int = 3
+    opt_level: int | None = None
     output: str | None = None
     max_fusions: int | None = None
     schedule: Schedule = field(default_factory=Schedule)
@@ -51,7 +52,7 @@ class Options:
         """Raises OptionError on a value that no compilation can use."""
         if not _is_integer(self.threads) or self.threads < 0:
             raise OptionError(f"threads must be an integer of at least 0, not {self.threads!r}")
-        if not _is_integer(self.opt_level) or not 0 <= self.opt_level <= 3:
+        if self.opt_level is not None and not (_is_integer(self.opt_level) and 0 <= self.opt_level <= 3):
             raise OptionError(f"opt_level must be 0, 1, 2 or 3, not {self.opt_level!r}")
         if self.max_fusions is not None and (not _is_integer(self.max_fusions) or self.max_fusions < 0):
             raise OptionError(f"max_fusions must be an integer of at least 0 or None, not {self.max_fusions!r}")

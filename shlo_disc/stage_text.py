@@ -27,7 +27,7 @@ def stage_text(c: Compilation, stage: str) -> str:
     if stage == "llvm":
         return c.llvm_ir
     view = codegen.optimized_llvm_ir if stage == "optimized-llvm" else codegen.assembly
-    return view(c.llvm_ir, c.cpu, c.options.opt_level, c.exported)
+    return view(c.llvm_ir, c.cpu, c.opt_level, c.exported)
 
 
 def peak_memory_formula(c: Compilation) -> str:

@@ -57,13 +57,21 @@ _TOKEN = re.compile(
 )
 
 
+_LINE_OF_LITERALS = re.compile(r"^.*(?:f0x|[0-9]\.|[+-](?:inf|qnan|s?nan\()).*$", re.MULTILINE)
+"""A line that may hold a literal; most do not, and finding its tokens takes much longer."""
+
+
 def rewrite_float_literals(text: str) -> str:
     """Return `text` (LLVM IR) with every floating-point constant in the hexadecimal form, bit for bit the same value.
 
     The type of a constant is the last `half`, `bfloat`, `float` or `double` before it, as the grammar of LLVM IR puts
-    the type of an operand (or of all operands of an instruction) in front. Raises `CompilerError` when a constant has
-    no type before it or does not fit it.
+    the type of an operand (or of all operands of an instruction) in front, on the same line. Raises `CompilerError`
+    when a constant has no type before it or does not fit it.
     """
+    return _LINE_OF_LITERALS.sub(lambda line: _rewrite_line(line[0]), text)
+
+
+def _rewrite_line(text: str) -> str:
     kind = ""
 
     def replace(match: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ using rounding to odd"). Floats of a byte or less are integers in registers, too
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ..errors import CompilerError
 from ..mlir import arith, ir, math
@@ -26,9 +26,12 @@ _ARITHMETIC = frozenset(
 _NOT_INLINE_ON_F16 = frozenset(("arith.maxnumf", "arith.minnumf", "vector.reduction"))
 
 
-def legalize_narrow_floats(module: ir.Module) -> None:
-    """Rewrite, in place, the ops on 16-bit floats that have no inline form everywhere. Each op still rounds once."""
-    text = str(module)
+def legalize_narrow_floats(module: ir.Module, types: Iterable[ir.Type]) -> None:
+    """Rewrite, in place, the ops on 16-bit floats that have no inline form everywhere. Each op still rounds once.
+
+    `types`: those of the module's values.
+    """
+    text = " ".join(map(str, types))
     if "f16" not in text and not any(name in text for name in FORMATS):
         return
     for op in _collect(module, _needs_widening):

@@ -93,13 +93,14 @@ def _operations(module: ir.Module) -> list[ir.Operation]:
     return found[:-1]
 
 
-def check_input(module: ir.Module) -> None:
-    """Raise `CompilerError` naming the first op, or element type, that the CPU pipeline must not be given."""
+def check_input(module: ir.Module) -> set[ir.Type]:
+    """The types of all values. Raise `CompilerError` naming the first op, or type, that the pipeline must not be given."""
     faults: dict[ir.Type, str] = {}
     for op in _operations(module):
         reason = _fault(op, faults)
         if reason:
             raise CompilerError(f"codegen: {op.name} {reason} (at {op.location})")
+    return set(faults)
 
 
 def _fault(op: ir.Operation, faults: dict[ir.Type, str]) -> str:
@@ -165,11 +166,14 @@ def lower_to_llvm(module: ir.Module, pipeline: str = CPU_PIPELINE) -> ir.Module:
     floats by addition and multiplication are reassociated into trees. Raises `CompilerError` naming the op when the
     module holds something else, does not verify, or is not wholly lowered.
     """
-    check_input(module)
+    types = check_input(module)
     with module.context:
         try:
-            legalize_narrow_floats(module)
-            passmanager.PassManager.parse(pipeline).run(module.operation)
+            legalize_narrow_floats(module, types)
+            passes = passmanager.PassManager.parse(pipeline)
+            passes.enable_verifier(False)  # after each pass; the result is verified below
+            passes.run(module.operation)
+            module.operation.verify()
         except ir.MLIRError as error:
             raise CompilerError(f"codegen: lowering to the LLVM dialect failed: {error}") from error
     check_llvm_only(module)

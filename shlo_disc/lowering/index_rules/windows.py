@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from math import prod
 
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.elementwise import convert, element_of, round_to
@@ -13,8 +16,12 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.mlir import arith, ir
 from shlo_disc.shape_dialect.convolution import convolution_of, static_padding
+from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.windows import Window, window_of
+
+MOST_SPELLED_OUT = 9
+"""Elements of a window of static size that need no loop."""
 
 
 def conjunction(e: Elements, conditions: list[ir.Value]) -> ir.Value | None:
@@ -52,6 +59,22 @@ def window_position(
     return place, conditions
 
 
+def _each(
+    e: Elements,
+    sizes: Sequence[Expr],
+    start: list[ir.Value],
+    body: Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]],
+) -> list[ir.Value]:
+    """`nest` over the elements of a window, which are spelled out where they are few."""
+    counts = [s.constant for s in sizes if s.constant is not None]
+    if len(counts) < len(sizes) or prod(counts) > MOST_SPELLED_OUT:
+        return nest(e, [e.size_of(s) for s in sizes], start, body)
+    carried = start
+    for indices in itertools.product(*map(range, counts)):
+        carried = body([index_constant(i) for i in indices], carried)
+    return carried
+
+
 def _reduce_window(e: Elements, op: ir.OpView, value: ir.Value, positions: Positions) -> ir.Value:
     """Positions outside of the operand are passed over, as in XLA.
 
@@ -82,7 +105,7 @@ def _reduce_window(e: Elements, op: ir.OpView, value: ir.Value, positions: Posit
             return combined
         return [e.select(inside, new, old) for new, old in zip(combined, carried, strict=True)]
 
-    results = combiner.rounded(nest(e, [e.size_of(window.size[a]) for a in axes], start, body))
+    results = combiner.rounded(_each(e, [window.size[a] for a in axes], start, body))
     return results[list(op.results).index(value)]
 
 
