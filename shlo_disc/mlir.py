@@ -29,9 +29,10 @@ stablehlo.register_stablehlo_passes()
 
 # For every op they wrap, the bindings import the Python module of its dialect until they find one. That of the LLVM
 # dialect takes longer to import than all others together, and nobody needs its classes: its ops are parsed, or come of
-# conversions.
+# conversions. Our own dialect registers its classes itself, so that any module will do.
 sys.modules.setdefault("torch_mlir.dialects.stablehlo", stablehlo)
 sys.modules.setdefault("torch_mlir.dialects.llvm", llvm)
+sys.modules.setdefault("torch_mlir.dialects.disc", sys.modules[__name__])
 
 
 def __getattr__(name: str) -> Any:

@@ -94,7 +94,7 @@ def _operations(module: ir.Module) -> list[ir.Operation]:
 
 
 def check_input(module: ir.Module) -> set[ir.Type]:
-    """The types of all values. Raise `CompilerError` naming the first op, or type, that the pipeline must not be given."""
+    """The types of all values. Raise `CompilerError` naming the first op, or type, that the pipeline cannot take."""
     faults: dict[ir.Type, str] = {}
     for op in _operations(module):
         reason = _fault(op, faults)

@@ -91,16 +91,12 @@ def _operations(op: ir.Operation) -> Iterator[ir.OpView]:
 
 def _op_problems(op: ir.OpView) -> list[Unsupported]:
     name = op.operation.name
-    where = source_line(op.location)
-    label = operation_name(op.location)
-    shown = f"{name} ({label})" if label else name
     if name == "stablehlo.custom_call":
-        target = ir.StringAttr(op.attributes["call_target_name"]).value
-        name, shown = "@" + target, f"{shown} @{target}"
+        name = "@" + ir.StringAttr(op.attributes["call_target_name"]).value
         if name not in TABLE:
             reason = custom_call_problem(op)
             advice = REGISTER if reason == UNKNOWN else ""
-            return [Unsupported(shown, "", where, reason, advice)] if reason else []
+            return [_problem(op, reason, advice)] if reason else []
     if name in STRUCTURAL:
         lowered: Collection[str] = DTYPES
     elif name in TABLE and TABLE[name].lowering:
@@ -108,16 +104,26 @@ def _op_problems(op: ir.OpView) -> list[Unsupported]:
     else:
         row = TABLE.get(name)
         reason, instead = (row.reason, row.instead) if row else (_NO_LOWERING, SUGGESTIONS.get(name, ""))
-        return [Unsupported(shown, "", where, reason, instead)]
+        return [_problem(op, reason, instead)]
     problems = [
-        Unsupported(shown, dtype, where, "this dtype has no lowering", _CONVERT)
+        _problem(op, "this dtype has no lowering", _CONVERT, dtype)
         for dtype in sorted(_foreign_dtypes([*op.operands, *op.results], lowered, _takes_quantized(op, name)))
     ]
     if name in _EXTRA_CHECKS and not problems:
         reason = _EXTRA_CHECKS[name](op)
         if reason:
-            problems.append(Unsupported(shown, "", where, reason))
+            problems.append(_problem(op, reason))
     return problems
+
+
+def _problem(op: ir.OpView, reason: str, instead: str = "", dtype: str = "") -> Unsupported:
+    shown = op.operation.name
+    label = operation_name(op.location)
+    if label:
+        shown += f" ({label})"
+    if shown.startswith("stablehlo.custom_call"):
+        shown += f" @{ir.StringAttr(op.attributes['call_target_name']).value}"
+    return Unsupported(shown, dtype, source_line(op.location), reason, instead)
 
 
 def _takes_quantized(op: ir.OpView, name: str) -> bool:
@@ -134,9 +140,10 @@ def _foreign_dtypes(values: Sequence[ir.Value], lowered: Collection[str], quanti
             dtypes.add(str(value.type))
             continue
         element = value.type.element_type
-        is_quantized = storage_type(element) != element
-        known = quantized and str(storage_type(element)) in DTYPES if is_quantized else str(element) in lowered
-        if not known:
+        if str(element) in lowered:
+            continue
+        storage = storage_type(element)
+        if not (quantized and storage != element and str(storage) in DTYPES):
             dtypes.add(str(element))
     return dtypes
 

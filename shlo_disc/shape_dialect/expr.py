@@ -225,7 +225,7 @@ class Expr:
     `terms` is ordered as printed, the largest monomial first and the constant last; zero has no terms.
     """
 
-    __slots__ = ("terms", "_hash", "_key", "_symbols")
+    __slots__ = ("terms", "_hash", "_key", "_symbols", "_text")
 
     def __init__(self, terms: tuple[Term, ...]) -> None:
         """For terms already in normal form; use `const`, `symbol`, `parse`, `from_terms` and the operators."""
@@ -233,6 +233,7 @@ class Expr:
         self._hash: int | None = None
         self._key: tuple[Any, ...] | None = None
         self._symbols: frozenset[str] | None = None
+        self._text: str | None = None
 
     @staticmethod
     def const(value: int) -> Expr:
@@ -407,7 +408,9 @@ class Expr:
         return text.removeprefix("+ ")
 
     def __str__(self) -> str:
-        return self.text()
+        if self._text is None:
+            self._text = self.text()
+        return self._text
 
     def __repr__(self) -> str:
         return f"Expr({self.text()})"

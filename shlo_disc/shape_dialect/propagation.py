@@ -34,6 +34,8 @@ class Propagation:
 
     def equal(self, a: Expr, b: Expr, op: ir.OpView) -> None:
         """Record that a valid program has a == b here. Raises ProgramError when that can never hold."""
+        if a == b:
+            return
         self.require(Relation.eq(a, b), op, f"the sizes {a} and {b} must be equal and never are")
 
     def require(self, relation: Relation, op: ir.OpView, otherwise: str = "") -> None:
