@@ -18,6 +18,7 @@ from shlo_disc.lowering.kernels import Kernel, KernelCache, has_rows, kind_of, u
 from shlo_disc.lowering.launches import Guard, Launched
 from shlo_disc.lowering_cpu import vector_math
 from shlo_disc.lowering_cpu.attention import attention_problem
+from shlo_disc.lowering_cpu.block_kernels import CLEAR, COPY, clear_text, copy_text
 from shlo_disc.lowering_cpu.column_kernel import build_columns, has_columns
 from shlo_disc.lowering_cpu.constants import dense_bytes
 from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
@@ -26,25 +27,7 @@ from shlo_disc.lowering_cpu.entry import write_entry
 from shlo_disc.lowering_cpu.epilogue_kernel import build_epilogue
 from shlo_disc.lowering_cpu.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.gemm_kernel import SIGNATURE, Tile, micro_kernels
-from shlo_disc.lowering_cpu.host import (
-    CLEAR,
-    COPY,
-    AttentionCall,
-    Branch,
-    Clear,
-    ConvolutionCall,
-    Copy,
-    DotCall,
-    Launch,
-    Loop,
-    Place,
-    Segment,
-    Step,
-    clear_text,
-    copy_text,
-    count_steps,
-    write_run,
-)
+from shlo_disc.lowering_cpu.host import Segment, write_run
 from shlo_disc.lowering_cpu.host_plan import Check, write_plan
 from shlo_disc.lowering_cpu.kernel import STREAMED, CpuOptions, Frame
 from shlo_disc.lowering_cpu.library import LibraryCalls
@@ -58,6 +41,19 @@ from shlo_disc.lowering_cpu.scatter_kernel import CLEARED, build_scatter, starts
 from shlo_disc.lowering_cpu.segments import LoweredSegment, lowered_segments, read_sizes
 from shlo_disc.lowering_cpu.select_scatter_kernel import build_select_and_scatter
 from shlo_disc.lowering_cpu.sort_kernel import build_sort
+from shlo_disc.lowering_cpu.steps import (
+    AttentionCall,
+    Branch,
+    Clear,
+    ConvolutionCall,
+    Copy,
+    DotCall,
+    Launch,
+    Loop,
+    Place,
+    Step,
+    count_steps,
+)
 from shlo_disc.lowering_cpu.top_k_kernel import build_top_k
 from shlo_disc.lowering_cpu.update_kernel import build_update
 from shlo_disc.lowering_cpu.winograd_kernel import DECLARATIONS, transforms

@@ -12,9 +12,9 @@ from shlo_disc.lowering_cpu.convolution import convolution_words
 from shlo_disc.lowering_cpu.epilogue_kernel import TILE_SIZES
 from shlo_disc.lowering_cpu.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.gemm_kernel import Tile, tile_of
-from shlo_disc.lowering_cpu.host import ConvolutionCall, DotCall, Epilogue, Place, Product
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_cpu.packs import Packs
+from shlo_disc.lowering_cpu.steps import ConvolutionCall, DotCall, Epilogue, Place, Product
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.regions import terminator_of

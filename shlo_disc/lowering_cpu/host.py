@@ -13,170 +13,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from shlo_disc.lowering_cpu.block_kernels import BLOCK_BYTES, BLOCK_GRAIN, CLEAR, COPY
 from shlo_disc.lowering_cpu.gemm_kernel import Tile
 from shlo_disc.lowering_cpu.host_plan import Words, function_name
+from shlo_disc.lowering_cpu.steps import (
+    AttentionCall,
+    Branch,
+    Clear,
+    ConvolutionCall,
+    Copy,
+    DotCall,
+    Epilogue,
+    Launch,
+    LibraryCall,
+    Loop,
+    Place,
+    Product,
+    ReadSizes,
+    Step,
+)
 from shlo_disc.lowering_cpu.winograd_kernel import FUNCTIONS
 from shlo_disc.shape_dialect.expr import Expr, ceildiv
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a buffer is at run time: `space` is "buffer" with an index, or "arena" with an offset in bytes.
-
-    The index of an arena is its segment's number.
-    """
-
-    space: str
-    index: int = 0
-    offset: Expr = field(default_factory=lambda: Expr.const(0))
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One kernel launch: buffers, then sizes, over [0, total) in ranges of at least `grain`."""
-
-    kernel: str
-    buffers: tuple[Place, ...]
-    sizes: tuple[Expr, ...]
-    total: Expr
-    grain: Expr
-
-
-@dataclass(frozen=True)
-class Epilogue:
-    """The kernel that takes up a product's sums. Its buffers, of which the sums' own may have no place, then its sizes.
-
-    `sums` and `tile` are the words in which it is told where a tile of sums is and which one it is; they are None for
-    a kernel that takes whole rows from where the product has written them.
-    """
-
-    kernel: str
-    buffers: tuple[Place | None, ...]
-    sizes: tuple[Expr, ...]
-    grain: Expr
-    sums: int | None
-    tile: int | None
-
-
-@dataclass(frozen=True)
-class Product:
-    """One product of a call of the runtime's dot: the fields of DiscDot before the pointers, and its buffers.
-
-    `packed` is where the packed form of rhs may be. There is no result where only the epilogue sees it.
-    """
-
-    words: tuple[Expr, ...]
-    lhs: Place
-    rhs: Place
-    result: Place | None
-    packed: Place | None = None
-    epilogue: Epilogue | None = None
-
-
-@dataclass(frozen=True)
-class DotCall:
-    """One call of the runtime's dot: products of one left-hand side."""
-
-    products: tuple[Product, ...]
-    tile: Tile
-
-    @property
-    def name(self) -> str:
-        """The functions that it runs."""
-        epilogues = [p.epilogue.kernel for p in self.products if p.epilogue is not None]
-        return "+".join(dict.fromkeys([self.tile.name, *epilogues]))
-
-
-@dataclass(frozen=True)
-class ConvolutionCall:
-    """One call of the runtime's convolution: its product, whose lhs is the input, and the further sizes.
-
-    `may_transform`: Winograd's algorithm is allowed.
-    """
-
-    product: DotCall
-    words: tuple[Expr, ...]
-    may_transform: bool
-
-    @property
-    def name(self) -> str:
-        """The functions that it runs."""
-        return self.product.name
-
-
-@dataclass(frozen=True)
-class AttentionCall:
-    """One call of the runtime's attention: the fields of DiscAttention before the pointers, then those.
-
-    `buffers`: query, key, value, result and room for a row of scores. `rows` is the row kernel, with its buffers (None:
-    the scores) and sizes (None: how many columns count). `causal`: the offset and the magnitude of its mask.
-    """
-
-    words: tuple[Expr, ...]
-    buffers: tuple[Place, ...]
-    tile: Tile
-    rows: str
-    row_buffers: tuple[Place | None, ...]
-    row_sizes: tuple[Expr | None, ...]
-    causal: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class LibraryCall:
-    """One call of a library function: its index in the header, and each operand and result with its sizes."""
-
-    index: int
-    tensors: tuple[tuple[Place, tuple[Expr, ...]], ...]
-
-
-@dataclass(frozen=True)
-class Copy:
-    """The contents of one buffer to another."""
-
-    source: Place
-    target: Place
-    bytes: Expr
-
-
-@dataclass(frozen=True)
-class Clear:
-    """Zeros in all of a buffer."""
-
-    target: Place
-    bytes: Expr
-
-
-@dataclass(frozen=True)
-class Loop:
-    """Steps that compute the condition, a byte at `condition`; while it is not 0 the body's steps follow."""
-
-    before: tuple[Step, ...]
-    condition: Place
-    body: tuple[Step, ...]
-
-
-@dataclass(frozen=True)
-class Branch:
-    """The steps of one branch, chosen by an integer of `bits` at `index`; the last one for any other index."""
-
-    index: Place
-    bits: int
-    branches: tuple[tuple[Step, ...], ...]
-
-
-@dataclass(frozen=True)
-class ReadSizes:
-    """Reads the elements of an integer tensor, of `bits` each, as the values of the symbols at `positions`."""
-
-    source: Place
-    bits: int
-    is_unsigned: bool
-    positions: tuple[int, ...]
-
-
-Step = Launch | DotCall | ConvolutionCall | AttentionCall | LibraryCall | Copy | Clear | Loop | Branch | ReadSizes
 
 Value = tuple[str, str] | int
 """A word of an argument block: a value and its type, or the number of another word whose address it is."""
@@ -485,72 +344,11 @@ class RunWriter:
         return f"llvm.func @{name}({arguments}) {{\n{block}\n{body}\n  llvm.return\n}}"
 
 
-COPY = "copy_bytes"
-"""The kernel of a `Copy`: its words are the target, the number of bytes and the source."""
-
-CLEAR = "clear_bytes"
-"""The kernel of a `Clear`: its words are the target and the number of bytes."""
-
-BLOCK_BYTES = 1 << 16
-"""A work item of both."""
-BLOCK_GRAIN = 8
-
-
-def copy_text() -> str:
-    """The entry point of the copying kernel."""
-    return _block_text(
-        COPY,
-        """  %source_word = llvm.getelementptr %args[2] : (!llvm.ptr) -> !llvm.ptr, i64
-  %source = llvm.load %source_word : !llvm.ptr -> !llvm.ptr
-  %from = llvm.getelementptr %source[%first] : (!llvm.ptr, i64) -> !llvm.ptr, i8
-  "llvm.intr.memcpy"(%to, %from, %bytes) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()""",
-    )
-
-
-def clear_text() -> str:
-    """The entry point of the clearing kernel."""
-    return _block_text(
-        CLEAR,
-        """  %zero = llvm.mlir.constant(0 : i8) : i8
-  "llvm.intr.memset"(%to, %zero, %bytes) <{isVolatile = false}> : (!llvm.ptr, i8, i64) -> ()""",
-    )
-
-
-def _block_text(name: str, body: str) -> str:
-    """A kernel that does something to `%bytes` bytes from `%to`, `%first` bytes into the target."""
-    return f"""llvm.func @{name}_entry(%args: !llvm.ptr, %begin: i64, %end: i64) {{
-  %target = llvm.load %args : !llvm.ptr -> !llvm.ptr
-  %total_word = llvm.getelementptr %args[1] : (!llvm.ptr) -> !llvm.ptr, i64
-  %total = llvm.load %total_word : !llvm.ptr -> i64
-  %block = llvm.mlir.constant({BLOCK_BYTES} : i64) : i64
-  %first = llvm.mul %begin, %block : i64
-  %behind = llvm.mul %end, %block : i64
-  %last = "llvm.intr.smin"(%behind, %total) : (i64, i64) -> i64
-  %bytes = llvm.sub %last, %first : i64
-  %to = llvm.getelementptr %target[%first] : (!llvm.ptr, i64) -> !llvm.ptr, i8
-{body}
-  llvm.return
-}}"""
-
-
 def write_run(steps: Sequence[Step], words: Words, segment: Segment) -> str:
     """The text of `disc_run`."""
     writer = RunWriter(words, max(map(_block_words, steps), default=0), segment)
     writer.write(steps)
     return writer.text()
-
-
-def count_steps(steps: Sequence[Step]) -> int:
-    """How many of `steps`, and of those inside of loops and branches, have a number: all that do some work."""
-    count = 0
-    for step in steps:
-        if isinstance(step, Loop):
-            count += count_steps(step.before) + count_steps(step.body)
-        elif isinstance(step, Branch):
-            count += sum(map(count_steps, step.branches))
-        else:
-            count += not isinstance(step, ReadSizes)
-    return count
 
 
 def _block_words(step: Step) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shlo_disc.dtypes import BY_MLIR
-from shlo_disc.lowering_cpu.host import LibraryCall, Place
+from shlo_disc.lowering_cpu.steps import LibraryCall, Place
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.custom_attributes import attribute_values
 from shlo_disc.shape_dialect.rules.linear_algebra import entries

@@ -15,7 +15,7 @@ from typing import Any
 from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.lowering_cpu.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.gemm_kernel import Tile
-from shlo_disc.lowering_cpu.host import (
+from shlo_disc.lowering_cpu.steps import (
     AttentionCall,
     Branch,
     Clear,

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from shlo_disc.lowering_cpu.host import Place, ReadSizes
 from shlo_disc.lowering_cpu.host_plan import Check, Words
+from shlo_disc.lowering_cpu.steps import Place, ReadSizes
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.shape_dialect.data_sizes import bound_symbols
