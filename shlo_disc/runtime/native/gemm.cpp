@@ -74,6 +74,7 @@ private:
   const RowSource *source_;
   int64_t k_, columns_, entries_, tiles_;
   int64_t parts_ = 0, panels_ = 0, depth_ = 0, blocks_ = 1, groups_ = 1;
+  uint64_t call_ = next_call();
   bool stages_ = false; // whole groups of panels of sums may have to be kept
   Part part_[kMostProducts];
 };
@@ -128,10 +129,9 @@ template <typename T> void Gemm<T>::run(ThreadPool &pool) const {
       run_row_epilogue(pool, *part_[i].dot);
 }
 
-/// Items of one block follow each other, so that its rows are packed once.
+/// Items of one block follow each other, so that a thread packs its rows once.
 template <typename T> void Gemm<T>::run_items(int64_t begin, int64_t end) const {
-  Scratch scratch;
-  int64_t held = -1;
+  Scratch scratch(call_);
   for (int64_t item = begin; item < end; ++item) {
     int64_t number = item / groups_;
     Block block;
@@ -140,8 +140,8 @@ template <typename T> void Gemm<T>::run_items(int64_t begin, int64_t end) const 
     block.end_tile = share(tiles_, blocks_, number % blocks_ + 1);
     block.first_row = row_of(block.first_tile);
     block.rows = row_of(block.end_tile) - block.first_row;
-    run_item(block, item % groups_, held == number, scratch);
-    held = depth_ < k_ ? -1 : number;
+    run_item(block, item % groups_, scratch.held() == number, scratch);
+    scratch.hold(depth_ < k_ ? -1 : number);
     int64_t row = block.entry * a_.m + block.first_row;
     for (int64_t i = 0; groups_ == 1 && i < parts_; ++i)
       if (has_row_epilogue(*part_[i].dot))

@@ -5,6 +5,7 @@
 #include "strided_copy.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 
@@ -17,9 +18,21 @@ constexpr size_t kScratchBytes =
 
 } // namespace
 
-Scratch::Scratch() {
+uint64_t next_call() {
+  static std::atomic<uint64_t> calls = 0;
+  return ++calls;
+}
+
+Scratch::Contents &Scratch::contents() {
+  thread_local Contents contents;
+  return contents;
+}
+
+Scratch::Scratch(uint64_t call) {
   thread_local AlignedMemory own(kScratchBytes);
   base_ = own.address();
+  if (base_ == nullptr || contents().call != call)
+    contents() = {call, -1};
   if (base_ != nullptr)
     return;
   static std::mutex mutex;

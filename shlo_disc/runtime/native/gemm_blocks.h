@@ -26,11 +26,19 @@ inline int64_t share(int64_t total, int64_t parts, int64_t index) {
   return static_cast<int64_t>(static_cast<__int128>(total) * index / parts);
 }
 
+/// A number that no other call has.
+uint64_t next_call();
+
 /// A thread's room: a block of packed rows of A, a chunk of a panel of B, and a panel of sums; or transformed patches,
 /// their sums and a panel of transformed weights, in the same place. Kept for good; where memory ran out, threads take turns with one.
 class Scratch {
 public:
-  Scratch();
+  /// `call` is from `next_call`: what a thread has packed for one range of a call's items is still there for the next.
+  explicit Scratch(uint64_t call = 0);
+
+  /// The number of the block that is there, or -1.
+  int64_t held() const { return contents().block; }
+  void hold(int64_t block) const { contents().block = block; }
 
   template <typename T> T *block() const { return reinterpret_cast<T *>(base_); }
   template <typename T> T *panel() const { return reinterpret_cast<T *>(base_ + kBlockBytes); }
@@ -46,6 +54,12 @@ public:
   float *patch_sums() const { return reinterpret_cast<float *>(base_ + kPatchBytes); }
 
 private:
+  struct Contents {
+    uint64_t call = 0;
+    int64_t block = -1;
+  };
+  static Contents &contents();
+
   char *base_ = nullptr;
   std::unique_lock<std::mutex> turn_;
 };

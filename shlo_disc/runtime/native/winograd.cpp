@@ -75,6 +75,7 @@ private:
   const DiscDot &dot_;
   int64_t high_, wide_, patches_, tiles_, panels_, padded_;
   int64_t blocks_ = 1, groups_ = 1;
+  uint64_t call_ = next_call();
 };
 
 Winograd::Winograd(const DiscConvolution &convolution, int threads)
@@ -108,16 +109,15 @@ Winograd::Block Winograd::block_of(int64_t number) const {
   return block;
 }
 
-/// Items of one block follow each other, so that its patches are transformed once.
+/// Items of one block follow each other, so that a thread transforms its patches once.
 void Winograd::run_items(int64_t begin, int64_t end) const {
-  Scratch scratch;
-  int64_t held = -1;
+  Scratch scratch(call_);
   for (int64_t item = begin; item < end; ++item) {
     int64_t number = item / groups_, group = item % groups_;
     Block block = block_of(number);
-    if (held != number)
+    if (scratch.held() != number)
       transform(block, scratch.patches());
-    held = number;
+    scratch.hold(number);
     for (int64_t panel = share(panels_, groups_, group); panel < share(panels_, groups_, group + 1); ++panel) {
       multiply(block, panel, scratch);
       write(block, panel, scratch);
