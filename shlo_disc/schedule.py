@@ -18,17 +18,17 @@ _UNROLLS = (1, 2, 4, 8)
 
 @dataclass(frozen=True)
 class KernelSchedule:
-    """`unroll`: vector registers of elements worked on together. `serial_work`: simple vector operations below which a
-    launch is not divided among threads.
+    """`unroll`: vector registers of elements worked on together in long rows, two at most in short ones; None for what
+    is best as a rule. `serial_work`: simple vector operations below which a launch is not divided among threads.
 
     Raises OptionError on a value that no kernel can have.
     """
 
-    unroll: int = 2
+    unroll: int | None = None
     serial_work: int = 300_000
 
     def __post_init__(self) -> None:
-        if self.unroll not in _UNROLLS:
+        if self.unroll is not None and self.unroll not in _UNROLLS:
             raise OptionError(f"a schedule's unroll must be one of {_UNROLLS}, not {self.unroll!r}")
         if not isinstance(self.serial_work, int) or not 0 < self.serial_work < 1 << 40:
             raise OptionError(f"a schedule's serial_work must be an integer from 1 to 2**40, not {self.serial_work!r}")

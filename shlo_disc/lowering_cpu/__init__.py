@@ -14,7 +14,7 @@ from typing import Any
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.elements import MathLibrary
-from shlo_disc.lowering.kernels import Kernel, KernelCache, has_rows, kind_of, updates_of
+from shlo_disc.lowering.kernels import Kernel, KernelCache, has_rows, kind_of, op_cost, updates_of
 from shlo_disc.lowering.launches import Guard, Launched
 from shlo_disc.lowering_cpu import vector_math
 from shlo_disc.lowering_cpu.attention import attention_problem
@@ -89,6 +89,17 @@ OWN_KERNELS: dict[str, Builder] = {
 """Builders of the kinds of fusion that have a kernel of their own."""
 
 
+_COSTLY_UNROLL = 4
+"""Registers of a loop that computes more than it moves, so that its long chains of operations overlap."""
+
+_COSTLY = 12
+"""Its cost for an element, from which on a loop is such."""
+
+
+def _is_costly_loop(fusion: func.FuncOp) -> bool:
+    return kind_of(fusion) == "loop" and sum(op_cost(op) for op in fusion.entry_block.operations) >= _COSTLY
+
+
 def _bytes_of(value: ir.Value) -> Expr:
     return product(dims_of(value)) * bytes_of(element_type_of(value))
 
@@ -138,7 +149,9 @@ class Lowering:
     def build_kernel(self, fusion: func.FuncOp, facts: Facts, name: str) -> Kernel:
         """Emit the kernel of a fusion and the text of its entry point."""
         schedule = self.options.schedule.of(name)
-        frame = Frame(fusion, facts, replace(self.options, unroll=schedule.unroll), self.library)
+        unroll = schedule.unroll or (_COSTLY_UNROLL if _is_costly_loop(fusion) else self.options.unroll)
+        options = replace(self.options, unroll=min(self.options.unroll, unroll), long_unroll=unroll)
+        frame = Frame(fusion, facts, options, self.library)
         frame.open(self.target, name)
         with ir.InsertionPoint(frame.entry):
             total, cost = _builder_of(fusion)(frame)

@@ -31,17 +31,21 @@ STREAM_BYTES = 24 << 20
 
 _LINE = 64
 
+_LONG = 2
+"""A long row is at least so many times the lanes worked on together."""
+
 
 @dataclass(frozen=True)
 class CpuOptions:
-    """What kernels need to know of the target: `vector_bits` of a register, `unroll` registers worked on together.
+    """What kernels need to know of the target: `vector_bits` of a register.
 
-    schedule: what is chosen for each kernel. features: LLVM's names of what the processor has beyond its architecture's
-    base.
+    unroll, long_unroll: the registers worked on together, and those in long rows. schedule: what is chosen for each
+    kernel. features: LLVM's names of what the processor has beyond its architecture's base.
     """
 
     vector_bits: int = 512
     unroll: int = 2
+    long_unroll: int = 2
     features: frozenset[str] = frozenset()
     is_x86: bool = True
     schedule: Schedule = field(default_factory=Schedule)
@@ -144,6 +148,24 @@ class Frame:
         step = self.size_of(dims[-1]) if len(dims) > 1 else self.begin
         rest = arith.remui(step, index_constant(_LINE // size))
         return arith.andi(is_large, arith.cmpi(arith.CmpIPredicate.eq, rest, index_constant(0)))
+
+    def by_length(self, length: Expr, body: Callable[[int], None]) -> None:
+        """`body(lanes)`: more of them together where rows are long, which is known or decided at run time."""
+        few, many = self.width(), self.longest_width()
+        least, most = self.facts.range(length)
+        bound = _LONG * many
+        if self.facts.divides(many, length) or (least is not None and least >= bound):
+            body(many)
+        elif many == few or (most is not None and most < bound):
+            body(few)
+        else:
+            self.guard(f"{many} lanes", f"{few} lanes", Relation.ge(length, bound))
+            is_long = arith.cmpi(arith.CmpIPredicate.uge, self.size_of(length), index_constant(bound))
+            either(is_long, lambda long: body(many if long else few))
+
+    def longest_width(self) -> int:
+        """Lanes worked on together in long rows."""
+        return self.width() // self.options.unroll * self.options.long_unroll
 
     def width(self) -> int:
         """Lanes worked on together: `unroll` registers of the widest element type, a power of two."""

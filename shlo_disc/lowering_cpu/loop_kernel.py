@@ -24,16 +24,23 @@ def build_loop(frame: Frame) -> tuple[Expr, Expr]:
         elements = frame.elements(1)
         for_range(frame.begin, frame.end, lambda _: write_outputs(frame, elements, (), domain, False))
         return Expr.const(1), Expr.const(cost)
-    elements = frame.elements(frame.width())
     streams = frame.streams()
     if len(domain) == 1:
-
-        def all_vectors(streaming: bool) -> None:
-            with elements.scope():
-                _vectors(frame, elements, [], domain, frame.begin, frame.end, False, streaming)
-
-        either(streams, all_vectors)
+        frame.by_length(domain[0], lambda lanes: _one_row(frame, frame.elements(lanes), domain, streams))
         return domain[0], Expr.const(cost)
+    frame.by_length(domain[-1], lambda lanes: _rows(frame, frame.elements(lanes), domain, streams))
+    return product(domain[:-1]), cost * domain[-1]
+
+
+def _one_row(frame: Frame, elements: Elements, domain: Dims, streams: ir.Value | None) -> None:
+    def all_vectors(streaming: bool) -> None:
+        with elements.scope():
+            _vectors(frame, elements, [], domain, frame.begin, frame.end, False, streaming)
+
+    either(streams, all_vectors)
+
+
+def _rows(frame: Frame, elements: Elements, domain: Dims, streams: ir.Value | None) -> None:
     inner = domain[-1]
 
     def row(linear: ir.Value) -> None:
@@ -49,7 +56,6 @@ def build_loop(frame: Frame) -> tuple[Expr, Expr]:
             either(streams, row_vectors)
 
     for_range(frame.begin, frame.end, row)
-    return product(domain[:-1]), cost * inner
 
 
 def _vectors(

@@ -221,16 +221,19 @@ def build_rows(frame: Frame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of rows and the cost of one."""
     analysis = analyse_rows(frame.fusion)
     lanes = all(Combiner(op, None).monoid for ops in analysis.reduces.values() for op in ops)  # type: ignore[arg-type]
-    width = frame.width() if lanes else 1
-    buffers = _row_buffers(frame, analysis, width)
-    _versions(frame, analysis, width, buffers)
+    streams = frame.streams()
+    if lanes:
+        buffers = _row_buffers(frame, analysis, frame.longest_width())
+        frame.by_length(analysis.columns[-1], lambda width: _versions(frame, analysis, width, buffers, streams))
+    else:
+        _versions(frame, analysis, 1, {}, streams)
     cost = sum(op_cost(op) for op in frame.fusion.entry_block.operations)
     return product(analysis.rows), max(1, cost) * product(analysis.columns)
 
 
 def _row_buffers(frame: Frame, analysis: RowAnalysis, width: int) -> dict[ir.Value, ir.Value]:
     wide = [d for d in analysis.columns if d.constant != 1]
-    if width == 1 or len(wide) != 1 or wide[0] != analysis.columns[-1]:
+    if len(wide) != 1 or wide[0] != analysis.columns[-1]:
         return {}
     buffers = {}
     for value in _worth_keeping(frame, analysis):
@@ -239,9 +242,9 @@ def _row_buffers(frame: Frame, analysis: RowAnalysis, width: int) -> dict[ir.Val
     return buffers
 
 
-def _versions(frame: Frame, analysis: RowAnalysis, width: int, buffers: dict[ir.Value, ir.Value]) -> None:
-    streams = frame.streams()
-
+def _versions(
+    frame: Frame, analysis: RowAnalysis, width: int, buffers: dict[ir.Value, ir.Value], streams: ir.Value | None
+) -> None:
     def rows(with_buffers: bool) -> None:
         kernel = RowKernel(frame, analysis, frame.elements(width), buffers if with_buffers else {}, streams)
         for_range(frame.begin, frame.end, kernel.row)
@@ -251,15 +254,10 @@ def _versions(frame: Frame, analysis: RowAnalysis, width: int, buffers: dict[ir.
         return
     length = analysis.columns[-1]
     longest = frame.facts.range(length)[1]
-    if longest is not None and longest <= ROW_BUFFER:
+    is_short = width < frame.longest_width()
+    if is_short or (longest is not None and longest <= ROW_BUFFER):
         rows(with_buffers=True)
         return
     frame.guard("rows kept on the stack", "values of a row computed again", Relation.le(length, ROW_BUFFER))
     fits = arith.cmpi(arith.CmpIPredicate.ule, frame.size_of(length), index_constant(ROW_BUFFER))
-    guard = scf.IfOp(fits, [], has_else=True)
-    with ir.InsertionPoint(guard.then_block):
-        rows(with_buffers=True)
-        scf.yield_([])
-    with ir.InsertionPoint(guard.else_block):
-        rows(with_buffers=False)
-        scf.yield_([])
+    either(fits, rows)

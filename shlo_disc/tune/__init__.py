@@ -24,6 +24,7 @@ from shlo_disc.schedule import KernelSchedule, Schedule
 CANDIDATES = (
     KernelSchedule(),
     KernelSchedule(unroll=1),
+    KernelSchedule(unroll=2),
     KernelSchedule(unroll=4),
     KernelSchedule(serial_work=75_000),
     KernelSchedule(serial_work=1_200_000),
