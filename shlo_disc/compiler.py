@@ -157,10 +157,10 @@ def _lower(c: Compilation) -> None:
     )
 
 
-def cpu_options(cpu: codegen.CpuTarget, schedule: Schedule) -> CpuOptions:
+def cpu_options(cpu: codegen.CpuTarget, schedule: Schedule | None = None) -> CpuOptions:
     """What kernels need to know of a processor, and what is chosen for them."""
     is_x86 = cpu.triple.startswith("x86_64")
-    return CpuOptions(cpu.vector_bits, features=frozenset(cpu.features), is_x86=is_x86, schedule=schedule)
+    return CpuOptions(cpu.vector_bits, features=frozenset(cpu.features), is_x86=is_x86, schedule=schedule or Schedule())
 
 
 def _codegen(c: Compilation) -> None:
@@ -209,7 +209,7 @@ def import_stage(
     program: Any, target: str, options: Options, args: Any = None, kwargs: Any = None, constraints: Sequence[str] = ()
 ) -> Compilation:
     """The first stage: any program becomes a normalised module."""
-    c = Compilation(options, target, make_context())
+    c = Compilation(options, target, make_context(), cpu=codegen.CpuTarget.named(options.cpu))
 
     def work(c: Compilation) -> None:
         reader = importlib.import_module("shlo_disc.import.program")

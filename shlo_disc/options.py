@@ -11,6 +11,7 @@ from shlo_disc.errors import OptionError
 from shlo_disc.schedule import Schedule
 
 OUTPUTS = ("numpy", "jax", "buffer", None)
+CPUS = ("host", "x86-64-v3")
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Options:
     max_fusions: make no more decisions to fuse than these, in the order in which they come up (None: all): halving the
         number finds the fusion that a fault comes from. `Executable.fusion_count` tells how many there are.
     schedule: how kernels are written, e.g. `Schedule.load(path)` of what `shlo_disc tune` wrote.
+    cpu: the processors that the code is for: "host", that of this process, or "x86-64-v3", all with AVX2 and FMA.
     symbolic: make the argument sizes above 1 of a static StableHLO program symbols, as far as its ops leave them free.
     dump: a directory that receives every stage's text.
     cache_dir: a directory in which compiled programs are kept for later processes (docs/compile-cache.md); None means
@@ -42,6 +44,7 @@ class Options:
     output: str | None = None
     max_fusions: int | None = None
     schedule: Schedule = field(default_factory=Schedule)
+    cpu: str = "host"
     symbolic: bool = False
     dump: str | None = None
     cache_dir: str | os.PathLike[str] | None = None
@@ -58,6 +61,8 @@ class Options:
             raise OptionError(f"max_fusions must be an integer of at least 0 or None, not {self.max_fusions!r}")
         if not isinstance(self.schedule, Schedule):
             raise OptionError(f"schedule must be a shlo_disc.Schedule, not {self.schedule!r}")
+        if self.cpu not in CPUS:
+            raise OptionError(f"cpu must be 'host' or 'x86-64-v3', not {self.cpu!r}")
         if self.output not in OUTPUTS:
             raise OptionError(f"output must be 'numpy', 'jax', 'buffer' or None, not {self.output!r}")
         if not isinstance(self.cache_dir, str | os.PathLike | None):

@@ -30,6 +30,7 @@ def cache_key(program: Any, options: Options) -> str:
     parts = _program_parts(program)
     chosen = (
         options.opt_level,
+        options.cpu,
         options.symbolic,
         options.max_fusions,
         options.schedule.key(),

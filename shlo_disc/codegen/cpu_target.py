@@ -52,6 +52,11 @@ class CpuTarget:
         return CpuTarget(triple, features, vector_bits_of(features))
 
     @staticmethod
+    def named(name: str) -> CpuTarget:
+        """What `Options.cpu` names: "host" or "x86-64-v3"."""
+        return CpuTarget.host() if name == "host" else CpuTarget.baseline()
+
+    @staticmethod
     def baseline(triple: str = "x86_64-unknown-linux-gnu") -> CpuTarget:
         """The x86-64-v3 level (AVX2, FMA, F16C): every x86 server since 2015 has it."""
         features = ("avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse3", "sse4.1",

@@ -33,6 +33,9 @@ FEWEST_CHAINS = 8
 ROWS_AHEAD = 32
 """How far ahead rows of B are fetched: packed ones are a page of memory away, where processors stop fetching ahead."""
 
+_SPLIT = 8
+"""Registers for the parts of words where no instruction multiplies pairs."""
+
 _BYTES = {"f32": 4, "f64": 8, "i32": 4}
 
 
@@ -65,7 +68,8 @@ def tile_of(element: str, options: CpuOptions) -> Tile:
     """The tile of products of an element type."""
     format_ = format_of(element, options)
     multiplier = MULTIPLIERS[format_.multiplier]
-    sums = options.registers - 4 - multiplier.spare
+    split = 0 if options.is_x86 or multiplier.sums != "i32" else _SPLIT
+    sums = options.registers - 4 - multiplier.spare - split
     return Tile(format_, options.vector_bits // 8 // _BYTES[multiplier.word], sums // 2, options.is_x86)
 
 

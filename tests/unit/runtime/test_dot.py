@@ -38,9 +38,11 @@ def device(request: pytest.FixtureRequest) -> _native.Device:
 
 
 @functools.cache
-def tile_code(element: str, options: CpuOptions) -> tuple[_native.ObjectCode, Tile]:
+def tile_code(
+    element: str, vector_bits: int, features: frozenset[str], is_x86: bool
+) -> tuple[_native.ObjectCode, Tile]:
     """The micro-kernels for an element type."""
-    tile = tile_of(element, options)
+    tile = tile_of(element, CpuOptions(vector_bits, features=features, is_x86=is_x86))
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse("\n".join(text for _, text in micro_kernels(tile)))
         codegen.lower_to_llvm(module)
@@ -60,7 +62,7 @@ def words_of(a: np.ndarray, b: np.ndarray, c: np.ndarray, packed: int, options: 
 
     sa, sb, sc = strides(a), strides(b), strides(c)
     batch = list(c.shape[:-2])
-    code, tile = tile_code(BY_NUMPY[a.dtype.name].mlir, options)
+    code, tile = tile_code(BY_NUMPY[a.dtype.name].mlir, options.vector_bits, options.features, options.is_x86)
     words = [FORMATS.index(tile.format), len(batch), *padded(batch)]
     words += [*padded(sa[:-2]), *padded(sb[:-2]), *padded(sc[:-2])]
     words += [a.shape[-2], b.shape[-1], a.shape[-1]]
