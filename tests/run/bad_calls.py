@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -103,6 +104,13 @@ def exported(name: str) -> export.Exported:
     return export.export(jax.jit(program.function))(*jax.tree.map(spec, program.args, is_leaf=is_pair))
 
 
+def text_of(error: BaseException) -> str:
+    """An error's message, with links to JAX's documentation as they were when the tests were written."""
+    return re.sub(
+        r"https://docs\.jax\.dev/\S+?(?=#)", "https://docs.jax.dev/en/latest/export/shape_poly.html", str(error)
+    )
+
+
 # ---- calls -------------------------------------------------------------------------------------------------------
 
 TREE = (
@@ -110,6 +118,8 @@ TREE = (
     "but they have the following structural differences:\n"
 )
 ADVICE = "Please see https://docs.jax.dev/en/latest/export/shape_poly.html#shape-assertion-errors for more details."
+"""JAX moves its documentation between releases; `text_of` makes any link to it this one."""
+
 POLYMORPHIC = "Input shapes do not match the polymorphic shapes specification. "
 LAYER_SHAPES = "args[0]['w'].shape = (s, 8),args[1].shape = (b, s)"
 
