@@ -38,7 +38,7 @@ class KernelSchedule:
 class Schedule:
     """For each kernel by its name, as `Executable.kernels` gives it; `default` for all others."""
 
-    kernels: Mapping[str, KernelSchedule] = field(default_factory=dict)
+    kernels: Mapping[str, KernelSchedule] = field(default_factory=dict, hash=False)
     default: KernelSchedule = KernelSchedule()
 
     def of(self, kernel: str) -> KernelSchedule:

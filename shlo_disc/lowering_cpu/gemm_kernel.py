@@ -191,26 +191,40 @@ class _Kernel:
         if self.fetches:
             self.ahead = self._op(f"llvm.mul %b_step, {self._constant(ROWS_AHEAD)} : i64")
         places = self._places()
-        adds = self._op(f'llvm.icmp "ne" %accumulate, {self.zero} : i64')
-        start: list[str] = ["%a", "%b", "%k"]
         empty = [none] * len(self.sum_types)
-        self._branch(adds, "^read", self._target("outer", start, self._HERE, empty))
-        self.lines.append("^read:")
-        old = [self._load(p, self.vector) for p in places]
-        self.lines.append(f"  llvm.br {self._target('outer', start, self._HERE, [*old, *empty[len(old) :]])}")
+        self.lines.append(f"  llvm.br {self._target('outer', ['%a', '%b', '%k'], self._HERE, empty)}")
         self._outer()
         self._inner()
         _, sums = self._block("exit", [], [])
+        self._finish(places, sums)
+
+    def _finish(self, places: list[str], sums: list[str]) -> None:
+        """Write the sums, or add them to what is there: sums of sums round less than one long sum."""
         add, subtract = ("add", "sub") if self.multiplier.sums == "i32" else ("fadd", "fsub")
         totals = sums[: self.registers]
         for i in range(self.registers, len(sums)):
             first = i % self.registers
             totals[first] = self._op(f"llvm.{add} {totals[first]}, {sums[i]} : {self.vector}")
-        for i, place in enumerate(places):
-            total = totals[i]
-            if self.has_offset:
-                total = self._op(f"llvm.{subtract} {total}, {totals[len(places) + i % 2]} : {self.vector}")
-            self.lines.append(f"  llvm.store {total}, {place} {self.alignment} : {self.vector}, !llvm.ptr")
+        if self.has_offset:
+            offsets = totals[len(places) :]
+            totals = [
+                self._op(f"llvm.{subtract} {t}, {offsets[i % 2]} : {self.vector}")
+                for i, t in enumerate(totals[: len(places)])
+            ]
+        adds = self._op(f'llvm.icmp "ne" %accumulate, {self.zero} : i64')
+        self._branch(adds, "^add", "^write")
+        self.lines.append("^add:")
+        together = [
+            self._op(f"llvm.{add} {self._load(p, self.vector)}, {t} : {self.vector}")
+            for p, t in zip(places, totals, strict=True)
+        ]
+        self._store(together, places)
+        self.lines += ["  llvm.return", "^write:"]
+        self._store(totals, places)
+
+    def _store(self, values: list[str], places: list[str]) -> None:
+        for value, place in zip(values, places, strict=True):
+            self.lines.append(f"  llvm.store {value}, {place} {self.alignment} : {self.vector}, !llvm.ptr")
 
     def _places(self) -> list[str]:
         """The addresses of C's registers, row by row."""

@@ -15,8 +15,8 @@ using namespace gemm;
 namespace {
 
 constexpr int64_t kMostRows = 168;              // of a block
-constexpr int64_t kDeepest = 4096;              // elements of a row of A packed at once
-constexpr int64_t kRepackedDepth = 1024;        // the same where B is packed again for each block, which wants many rows
+constexpr int64_t kDeepest = 11 * kChunk;       // elements of a row of A packed at once
+constexpr int64_t kRepackedDepth = 3 * kChunk;  // the same where B is packed again for each block, which wants many rows
 constexpr int64_t kDeepPanels = 8;              // panels whose sums are kept while A is packed piece by piece
 constexpr int64_t kWorkToShare = 1 << 17;       // multiply-adds that pay for handing a range to another thread
 constexpr int64_t kTilesInPlace = 4;            // below as many, B is read where it lies

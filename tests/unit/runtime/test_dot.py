@@ -25,9 +25,10 @@ from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.mlir import ir
 from shlo_disc.runtime import Client, _native, native_module
 from shlo_disc.runtime.native_module import install_blas
+from shlo_disc.schedule import Schedule
 
 THREADS = (1, 2, 3)
-HOST = cpu_options(codegen.CpuTarget.host())
+HOST = cpu_options(codegen.CpuTarget.host(), Schedule())
 WIDTHS = [bits for bits in (128, 256, 512) if bits <= HOST.vector_bits]
 
 
