@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import time
@@ -19,6 +20,18 @@ from benchmarks.data import Folder, load
 
 class Passed(JaxContestant):
     """One executable for all shapes; weights are arguments."""
+
+    compiler: tuple[str, ...] = (
+        "shlo_disc.compiler",
+        "shlo_disc.import.import_program",
+        "shlo_disc.import.jax_signature",
+    )
+    """What is imported with the other libraries: by itself it is imported when the first program is compiled."""
+
+    def __init__(self, folder: Folder):
+        super().__init__(folder)
+        for module in self.compiler:
+            importlib.import_module(module)
 
     def prepare(self) -> dict[str, float]:
         """Traces and exports with JAX, then compiles."""
@@ -71,6 +84,8 @@ class Bound(Passed):
 
 class Cached(Passed):
     """The executable that an earlier process has left in the compile cache."""
+
+    compiler = ()
 
     def load(self) -> None:
         """Fills the cache in another process, as what compiling leaves in memory is not this contestant's."""
