@@ -13,6 +13,7 @@ import llvmlite.binding as llvm
 from ..errors import CompilerError
 from .cpu_target import CpuTarget
 from .elf_symbols import undefined_symbols
+from .finished import link_finished, names_of, split_finished
 from .power_scaling import with_inline_ldexp
 from .single_lane_stores import without_single_lane_stores
 
@@ -100,20 +101,24 @@ def _optimised(
 ) -> Iterator[tuple[llvm.ModuleRef, llvm.TargetMachine]]:
     """The optimised module with the target's attributes on every definition, and the machine to emit it for."""
     machine = _target_machine(target, opt_level)
-    with parsed_module(with_target_attributes(with_inline_ldexp(ir_text, target), target)) as (module, _):
+    text, finished = split_finished(with_inline_ldexp(ir_text, target))
+    finished = with_target_attributes(finished, target)
+    with parsed_module(with_target_attributes(text, target)) as (module, context):
         module.triple = target.triple
         module.data_layout = str(machine.target_data)
-        _check_declarations(module)
+        _check_declarations(module, names_of(finished))
         if exported is not None:
-            internalize(module, exported)
+            internalize(module, set(exported).difference(names_of(finished)))
             _leave_host_programs(module, exported)
         optimise(module, machine, opt_level)
-        text = without_single_lane_stores(module)
-        if text is None:
+        rewritten = without_single_lane_stores(module)
+        if rewritten is None:
+            link_finished(module, finished, context, exported)
             yield module, machine
             return
-        with parsed_module(text) as (rewritten, _):
-            yield rewritten, machine
+    with parsed_module(rewritten) as (module, context):
+        link_finished(module, finished, context, exported)
+        yield module, machine
 
 
 def with_target_attributes(ir_text: str, target: CpuTarget) -> str:
@@ -130,9 +135,10 @@ def with_target_attributes(ir_text: str, target: CpuTarget) -> str:
     return _DEFINITION.sub(rf"\1 {attributes}\2", ir_text)
 
 
-def _check_declarations(module: llvm.ModuleRef) -> None:
+def _check_declarations(module: llvm.ModuleRef, defined: Collection[str]) -> None:
     for function in module.functions:
-        if not function.is_declaration or function.name in ALLOWED_EXTERNALS or function.name.startswith("llvm."):
+        name = function.name
+        if not function.is_declaration or name in ALLOWED_EXTERNALS or name in defined or name.startswith("llvm."):
             continue
         raise CompilerError(f"codegen: the module calls {function.name}, which it does not define")
 

@@ -86,6 +86,10 @@ SIGNATURE = "!llvm.ptr, !llvm.ptr, i64, !llvm.ptr, i64, i64, i64"
 _ARGUMENTS = "%a: !llvm.ptr, %b: !llvm.ptr, %b_step: i64, %c: !llvm.ptr, %c_step: i64, %k: i64, %accumulate: i64"
 
 
+_FINISHED = 'attributes {passthrough = ["disc-finished"]}'
+"""LLVM need not optimise what is written instruction by instruction (`codegen/finished.py`)."""
+
+
 def _chooser(tile: Tile) -> str:
     cases = ", ".join(f"{rows}: ^rows{rows}" for rows in range(1, tile.rows))
     lines = [
@@ -105,7 +109,8 @@ def _kernel(tile: Tile, rows: int) -> str:
     writer = _Kernel(tile, rows)
     writer.write()
     body = "\n".join(writer.lines)
-    return f"llvm.func @{tile.name}_{rows}({_ARGUMENTS}) {{\n{body}\n  llvm.return\n}}"
+    head = f"llvm.func @{tile.name}_{rows}({_ARGUMENTS}) {_FINISHED}"
+    return f"{head} {{\n{body}\n  llvm.return\n}}"
 
 
 class _Kernel:
