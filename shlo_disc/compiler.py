@@ -19,7 +19,7 @@ from shlo_disc.lowering_cpu.host_plan import Check, function_name
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
-from shlo_disc.runtime import Artifact, TreeSpec
+from shlo_disc.runtime import Artifact, TreeSpec, cpu_features
 from shlo_disc.schedule import Schedule
 from shlo_disc.shape_dialect.annotate import Constraint, annotate, entry_block, read_facts
 from shlo_disc.shape_dialect.dialect import make_context
@@ -157,6 +157,13 @@ def _lower(c: Compilation) -> None:
     )
 
 
+def cpu_named(name: str) -> codegen.CpuTarget:
+    """The processor that `Options.cpu` names, without the tile registers that this process may not use."""
+    cpu = codegen.CpuTarget.named(name)
+    missing = [f for f in cpu_features.missing_features(cpu.features) if f.startswith("amx-")]
+    return replace(cpu, features=tuple(f for f in cpu.features if f not in missing))
+
+
 def cpu_options(cpu: codegen.CpuTarget, schedule: Schedule | None = None) -> CpuOptions:
     """What kernels need to know of a processor, and what is chosen for them."""
     is_x86 = cpu.triple.startswith("x86_64")
@@ -209,7 +216,7 @@ def import_stage(
     program: Any, target: str, options: Options, args: Any = None, kwargs: Any = None, constraints: Sequence[str] = ()
 ) -> Compilation:
     """The first stage: any program becomes a normalised module."""
-    c = Compilation(options, target, make_context(), cpu=codegen.CpuTarget.named(options.cpu))
+    c = Compilation(options, target, make_context(), cpu=cpu_named(options.cpu))
 
     def work(c: Compilation) -> None:
         reader = importlib.import_module("shlo_disc.import.program")

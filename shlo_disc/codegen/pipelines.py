@@ -74,7 +74,9 @@ _INTRINSICS = frozenset(
 # instructions: products of pairs or fours of neighbours, added to a wider sum.
 _CALLED_INTRINSICS = frozenset((
     "llvm.ldexp", "llvm.x86.avx512bf16.dpbf16ps.512", "llvm.x86.avx512.vpdpbusd.512", "llvm.x86.avx512.vpdpwssd.512",
-    "llvm.x86.avx512.pmaddw.d.512", "llvm.x86.avx2.pmadd.wd", "llvm.x86.sse2.pmadd.wd",
+    "llvm.x86.avx512.pmaddw.d.512", "llvm.x86.avx2.pmadd.wd", "llvm.x86.sse2.pmadd.wd", "llvm.x86.ldtilecfg",
+    "llvm.x86.tilerelease", "llvm.x86.tilezero", "llvm.x86.tileloadd64", "llvm.x86.tilestored64",
+    "llvm.x86.tdpbf16ps", "llvm.x86.tdpbssd", "llvm.x86.tdpbuud",
 ))  # fmt: skip
 
 _SCALARS = ("f16", "bf16", "f32", "f64")

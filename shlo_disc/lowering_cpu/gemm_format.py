@@ -40,24 +40,36 @@ MULTIPLIERS = {
         Multiplier("i16x2", "i32", "i32"),
         Multiplier("i8x4", "i32", "i32", spare=2),
         Multiplier("i32", "i32", "i32"),
+        Multiplier("bf16x2_amx", "i32", "f32"),
+        Multiplier("i8x4_amx", "i32", "i32"),
+        Multiplier("ui8x4_amx", "i32", "i32"),
     )
 }
 """i8x4: the left-hand side is given as unsigned numbers, 128 too large."""
 
+AMX = {"bf16x2_amx": "tdpbf16ps", "i8x4_amx": "tdpbssd", "ui8x4_amx": "tdpbuud"}
+"""Instructions that multiply whole tiles of words."""
+
 FORMATS = (
     Format("f32", "f32"),
     Format("f64", "f64"),
+    Format("bf16", "bf16x2_amx"),
     Format("bf16", "bf16x2"),
     Format("bf16", "f32"),
     Format("f16", "f32"),
+    Format("i8", "i8x4_amx"),
     Format("i8", "i8x4"),
     Format("i8", "i16x2"),
+    Format("ui8", "ui8x4_amx"),
     Format("ui8", "i16x2"),
     Format("i32", "i32"),
 )
-"""In the order of runtime/native/gemm_formats.cpp."""
+"""In the order of runtime/native/gemm_formats.cpp; of those of one element type, the fastest first."""
 
-_FEATURES = {"bf16x2": "avx512bf16", "i8x4": "avx512vnni"}
+_FEATURES = {
+    "bf16x2": "avx512bf16", "i8x4": "avx512vnni", "bf16x2_amx": "amx-bf16", "i8x4_amx": "amx-int8",
+    "ui8x4_amx": "amx-int8",
+}  # fmt: skip
 """What multipliers need, besides registers of 512 bits."""
 
 

@@ -21,7 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shlo_disc.lowering_cpu.gemm_format import MULTIPLIERS, Format, Multiplier, format_of
+from shlo_disc.lowering_cpu import amx_kernel
+from shlo_disc.lowering_cpu.gemm_format import AMX, MULTIPLIERS, Format, Multiplier, format_of
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 
 DEPTH = 64
@@ -69,12 +70,16 @@ def tile_of(element: str, options: CpuOptions) -> Tile:
     format_ = format_of(element, options)
     multiplier = MULTIPLIERS[format_.multiplier]
     split = 0 if options.is_x86 or multiplier.sums != "i32" else _SPLIT
+    if multiplier.name in AMX:
+        return Tile(format_, options.vector_bits // 32, amx_kernel.ROWS)
     sums = options.registers - 4 - multiplier.spare - split
     return Tile(format_, options.vector_bits // 8 // _BYTES[multiplier.word], sums // 2, options.is_x86)
 
 
 def micro_kernels(tile: Tile) -> list[tuple[str, str]]:
     """The functions' names and their text in the LLVM dialect; the last one, of the tile's name, chooses by `rows`."""
+    if tile.multiplier.name in AMX:
+        return [(tile.name, amx_kernel.amx_kernel(tile.name, tile.multiplier, _ARGUMENTS, DEPTH))]
     kernels = [(f"{tile.name}_{rows}", _kernel(tile, rows)) for rows in range(1, tile.rows + 1)]
     return [*kernels, (tile.name, _chooser(tile))]
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import platform
 from collections.abc import Iterable
@@ -78,7 +79,21 @@ def missing_features(features: Iterable[str]) -> list[str]:
 
 def _has(feature: str) -> bool:
     plain = feature.replace(".", "_").replace("-", "_")
-    return bool(host_flags() & {_LINUX_NAMES.get(feature, plain), plain})
+    is_there = bool(host_flags() & {_LINUX_NAMES.get(feature, plain), plain})
+    return is_there and (not feature.startswith("amx-") or may_use_tiles())
+
+
+@functools.cache
+def may_use_tiles() -> bool:
+    """Asks Linux, once, for room for the tile registers of AMX in this process; whether it is granted."""
+    if "amx_tile" not in host_flags():
+        return False
+    arch_prctl, request_permission, tile_data = (
+        158,
+        0x1023,
+        18,
+    )  # of x86-64: sys/syscall.h, asm/prctl.h, XFEATURE_XTILEDATA
+    return ctypes.CDLL(None).syscall(*map(ctypes.c_long, (arch_prctl, request_permission, tile_data))) == 0
 
 
 def host_architecture() -> str:

@@ -198,10 +198,13 @@ constexpr Format kTable[kFormats] = {
     {4, 4, 1, true, pack_plain_rows<float>, pack_plain_panel<float>, load<float>},
     {8, 8, 1, true, pack_plain_rows<double>, pack_plain_panel<double>, load<double>},
     {2, 4, 2, false, pack_neighbour_rows<uint16_t>, pack_neighbour_panel<uint16_t>, load<BF16>},
+    {2, 4, 2, false, pack_neighbour_rows<uint16_t>, pack_neighbour_panel<uint16_t>, load<BF16>},
     {2, 4, 1, false, pack_widened_rows<BF16, float>, pack_widened_panel<BF16, float>, load<BF16>},
     {2, 4, 1, false, pack_widened_rows<F16, float>, pack_widened_panel<F16, float>, load<F16>},
+    {1, 4, 4, false, pack_neighbour_rows<uint8_t>, pack_neighbour_panel<uint8_t>, load<int8_t>},
     {1, 4, 4, false, pack_neighbour_rows<uint8_t, kOffset>, pack_neighbour_panel<uint8_t>, load<int8_t>},
     {1, 4, 2, false, pack_widened_rows<int8_t, int16_t>, pack_widened_panel<int8_t, int16_t>, load<int8_t>},
+    {1, 4, 4, false, pack_neighbour_rows<uint8_t>, pack_neighbour_panel<uint8_t>, load<uint8_t>},
     {1, 4, 2, false, pack_widened_rows<uint8_t, int16_t>, pack_widened_panel<uint8_t, int16_t>, load<uint8_t>},
     {4, 4, 1, true, pack_plain_rows<float>, pack_plain_panel<float>, load<int32_t>},
 };

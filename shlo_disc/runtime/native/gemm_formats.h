@@ -25,7 +25,7 @@ struct Format {
 };
 
 /// The formats in the order of lowering_cpu/gemm_format.py.
-constexpr int64_t kFormats = 9;
+constexpr int64_t kFormats = 12;
 const Format &format_of(int64_t number);
 
 } // namespace disc::gemm

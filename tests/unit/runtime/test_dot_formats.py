@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.lowering_cpu.gemm_format import FORMATS, format_of
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.runtime import Client, _native
@@ -80,10 +81,7 @@ def test_special_values(device: _native.Device) -> None:
         c = np.empty(finite.shape, np.float32)
         run(device, finite, one, c, options)
         want = finite.astype(np.float32)
-        if (
-            format_of(np.dtype(dtype).name.replace("bfloat", "bf").replace("float", "f"), options).multiplier
-            == "bf16x2"
-        ):
+        if format_of(BY_NUMPY[np.dtype(dtype).name].mlir, options).multiplier.startswith("bf16x2"):
             want[np.abs(want) < np.finfo(np.float32).tiny] = 0  # the instruction takes subnormal numbers for zeros
         np.testing.assert_array_equal(c, want)
         for value in (np.inf, -np.inf, np.nan):
@@ -93,7 +91,8 @@ def test_special_values(device: _native.Device) -> None:
 
 
 def test_every_format_is_chosen_somewhere() -> None:
-    everything = CpuOptions(512, features=frozenset({"avx512bf16", "avx512vnni"}))
+    avx512 = CpuOptions(512, features=frozenset({"avx512bf16", "avx512vnni"}))
+    amx = CpuOptions(512, features=avx512.features | {"amx-tile", "amx-bf16", "amx-int8"})
     elements = {f.element for f in FORMATS}
-    assert {format_of(e, options) for e in elements for options in (CpuOptions(256), everything)} == set(FORMATS)
-    assert format_of("bf16", CpuOptions(256, features=everything.features)) == FORMATS[3]
+    assert {format_of(e, options) for e in elements for options in (CpuOptions(256), avx512, amx)} == set(FORMATS)
+    assert format_of("bf16", CpuOptions(256, features=amx.features)).multiplier == "f32"
