@@ -3,6 +3,7 @@
 
 Each start is a process of its own: without the compile cache, and with one that holds the program. Processor seconds
 stand beside the wall clock, for a machine that has other things to do. Weights are not counted, shapes are enough.
+Python keeps its bytecode, which an installed package has from the start; so the first start of all may take longer.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def start(model_name: str, layers: int) -> dict[str, Any]:
 def start_apart(model_name: str, layers: int, cache: str) -> dict[str, Any]:
     """`start` in a fresh process that uses this cache directory, none when it is ""."""
     command = [sys.executable, "-m", "benchmarks.cold", model_name, "--layers", str(layers), "--here"]
-    environment = {**os.environ, "SHLO_DISC_CACHE_DIR": cache, "JAX_PLATFORMS": "cpu"}
+    settings = {"SHLO_DISC_CACHE_DIR": cache, "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": ""}
+    environment = {**os.environ, **settings}
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result

@@ -99,10 +99,14 @@ class Process:
 
 
 def settings(scratch: Path) -> dict[str, str]:
-    """The environment of a contestant: its threads, and caches of its own that are empty."""
+    """The environment of a contestant: its threads, and caches of its own that are empty.
+
+    Packages that are installed have their bytecode, so that this one may keep its own.
+    """
     threads = {name: str(THREADS) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
     caches = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "XDG_CACHE_HOME": str(scratch)}
-    return {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", **threads, **caches}
+    python = {"PYTHONDONTWRITEBYTECODE": ""}
+    return {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", **python, **threads, **caches}
 
 
 def measure(work: Work, path: Path, names: Sequence[str], budget: float, log: Log) -> Result:
