@@ -69,6 +69,14 @@ def test_normalised_and_rectified(channels: int, features: int) -> None:
     assert kinds(executable) == ["convolution"]
 
 
+def test_vectors_of_eight() -> None:
+    """The transforms and tiles of processors without AVX-512."""
+    function = lambda x, w, bias: jax.nn.relu(convolve(x, w) + bias)  # noqa: E731
+    specs = [images(20), window(20, 29), vector(29)]
+    executable = shlo_disc.compile(function, args=tuple(specs), options=shlo_disc.Options(cpu="x86-64-v3"))
+    close(executable, function, specs)
+
+
 def test_a_residual_sum() -> None:
     function = lambda x, w, bias: jax.nn.relu(convolve(x, w) + bias + x)  # noqa: E731
     specs = [images(48), window(48, 48), vector(48)]
