@@ -338,14 +338,16 @@ def lower(
         lowering.symbols = [*symbols, *(name for segment in segments for name in segment.symbols)]
         known = list(symbols)
         host: list[str] = []
+        constant_images: list[str] = []
         own = [[op for op in entry_block(module).operations if segment_of(op) == n] for n in range(len(segments))]
         steps = [lowering.steps(ops, places) for ops in own]
         table = packs.first + len(packs.rows)
         for number, segment in enumerate(segments):
             known += segment.symbols
             done = sum(map(count_steps, steps[:number]))
-            run = write_run(steps[number], segment.words, Segment(number, table, done))
+            *images, run = write_run(steps[number], segment.words, Segment(number, table, done))
             host += [write_plan(known, segment.checks, segment.words, number), run]
+            constant_images += images
         for kernel, entry in lowering.entries.items():
             types = ", ".join(map(str, kernel.function.type.inputs))
             append_text(lowering.target, entry, [f"func.func private @{kernel.name}({types})"])
@@ -359,8 +361,10 @@ def lower(
         tiles = {tile.name: tile for tile in lowering.dots.tiles.values()}
         entries += [lowering.append_micro_kernels(tile) for tile in tiles.values()]
         entries += lowering.append_transforms()
+        for text in constant_images:
+            append_text(lowering.target, text, [])
         for text in host:
-            append_text(lowering.target, text, entries)
+            append_text(lowering.target, text, [*entries, *constant_images])
     if not lowering.target.operation.verify():
         raise CompilerError("lower: the lowered module does not verify")
     return LoweredProgram(
@@ -375,7 +379,7 @@ def lower(
 
 
 def append_text(module: ir.Module, text: str, declarations: Sequence[str]) -> None:
-    """Parse one function that refers to functions of `module`, declared for the parser, and append it."""
+    """Parse one function, or constant, that refers to others of `module`, declared for the parser, and append it."""
     holder = ir.Module.parse("\n".join([*declarations, text]))
     function = list(holder.body.operations)[-1].operation
     function.detach_from_parent()

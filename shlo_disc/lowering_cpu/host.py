@@ -43,6 +43,9 @@ Value = tuple[str, str] | int
 DOT_WORDS = 41
 """The words of `DiscDot`."""
 
+IMAGE_WORDS = 12
+"""So many numbers in a block are copied from a constant rather than stored one by one, which takes LLVM long."""
+
 TILE_WORDS = 3
 """The words in which an epilogue is told its tile."""
 
@@ -79,6 +82,8 @@ class RunWriter:
         self.step = segment.first_step
         self.block_words = shared
         self.known: dict[object, str] = {}
+        self.numbers: dict[str, int] = {}
+        self.images: dict[tuple[int, ...], str] = {}
         self.function = {name: self._function(i) for name, i in RUNTIME_FUNCTIONS.items()}
 
     def _op(self, text: str, lines: list[str] | None = None) -> str:
@@ -94,7 +99,9 @@ class RunWriter:
 
     def constant(self, number: int, bits: int = 64) -> str:
         """An integer constant."""
-        return self._once(("constant", number, bits), f"llvm.mlir.constant({number} : i{bits}) : i{bits}")
+        name = self._once(("constant", number, bits), f"llvm.mlir.constant({number} : i{bits}) : i{bits}")
+        self.numbers[name] = number
+        return name
 
     def _function(self, index: int) -> str:
         address = self._op(f"llvm.getelementptr %rt[{index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr")
@@ -142,9 +149,24 @@ class RunWriter:
         return self.known[key]
 
     def _fill(self, first: int, values: Sequence[Value]) -> None:
-        for word, entry in enumerate(values, first):
+        """Store the words; those that are numbers in one copy of a constant image, where they are many."""
+        numbers = [None if isinstance(entry, int) else self.numbers.get(entry[0]) for entry in values]
+        has_image = sum(n is not None for n in numbers) >= IMAGE_WORDS
+        if has_image:
+            self._copy_image(first, tuple(n or 0 for n in numbers))
+        for word, (entry, number) in enumerate(zip(values, numbers, strict=True), first):
+            if has_image and number is not None:
+                continue
             value, type_ = (self._address(first + entry), "!llvm.ptr") if isinstance(entry, int) else entry
             self.once.append(f"  llvm.store {value}, {self._address(word)} : {type_}, !llvm.ptr")
+
+    def _copy_image(self, first: int, words: tuple[int, ...]) -> None:
+        name = self.images.setdefault(words, f"block_{self.segment.number}_{len(self.images)}")
+        source, size = self._symbol(name), self.constant(8 * len(words))
+        self.once.append(
+            f'  "llvm.intr.memcpy"({self._address(first)}, {source}, {size}) '
+            "<{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()"
+        )
 
     def _address(self, word: int) -> str:
         return self._once(("block", word), f"llvm.getelementptr %block[{word}] : (!llvm.ptr) -> !llvm.ptr, i64")
@@ -216,7 +238,9 @@ class RunWriter:
         return self._once(("symbol", name), f"llvm.mlir.addressof @{name} : !llvm.ptr")
 
     def _null(self) -> str:
-        return self._once("null", "llvm.mlir.zero : !llvm.ptr")
+        name = self._once("null", "llvm.mlir.zero : !llvm.ptr")
+        self.numbers[name] = 0
+        return name
 
     def _runtime_call(self, function: str, values: Sequence[Value]) -> None:
         """Call a function of the runtime with a block of these words."""
@@ -332,6 +356,14 @@ class RunWriter:
         byte = self._op(f"llvm.load {self.pointer(place)} : !llvm.ptr -> i8")
         return self._op(f'llvm.icmp "ne" {byte}, {self.constant(0, 8)} : i8')
 
+    def globals(self) -> list[str]:
+        """The constant images that the function refers to."""
+        return [
+            f"llvm.mlir.global internal constant @{name}(dense<{list(words)}> : tensor<{len(words)}xi64>) "
+            f"{{alignment = 64 : i64}} : !llvm.array<{len(words)} x i64>"
+            for words, name in self.images.items()
+        ]
+
     def text(self) -> str:
         """The function."""
         body = "\n".join(self.once)
@@ -344,11 +376,11 @@ class RunWriter:
         return f"llvm.func @{name}({arguments}) {{\n{block}\n{body}\n  llvm.return\n}}"
 
 
-def write_run(steps: Sequence[Step], words: Words, segment: Segment) -> str:
-    """The text of `disc_run`."""
+def write_run(steps: Sequence[Step], words: Words, segment: Segment) -> list[str]:
+    """The texts of the constants that `disc_run` refers to, and of itself."""
     writer = RunWriter(words, max(map(_block_words, steps), default=0), segment)
     writer.write(steps)
-    return writer.text()
+    return [*writer.globals(), writer.text()]
 
 
 def _block_words(step: Step) -> int:
