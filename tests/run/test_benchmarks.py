@@ -49,3 +49,10 @@ def test_a_pytorch_model_gives_the_numbers_of_jax(name: str, tmp_path: Path) -> 
         got = eager.arrays(eager.call(eager.place(index)))
         assert jax.tree.structure(got) == jax.tree.structure(want)
         assert relative_error(got, want) < 1e-4
+
+
+def test_narrow_elements_from_the_command_line() -> None:
+    command = [sys.executable, "-m", "benchmarks.narrow", "--small"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "geometric means: jit bf16 " in done.stdout
