@@ -11,7 +11,7 @@ from shlo_disc.errors import CompilerError, ShapeError
 from shlo_disc.executable import client
 from shlo_disc.lowering.launches import Launched
 from shlo_disc.mlir import func, ir
-from shlo_disc.report.machine import Machine, machine
+from shlo_disc.report.machine import Machine, machine, product_rate
 from shlo_disc.report.made_up import load_flat, made_up_arguments
 from shlo_disc.report.work import Work, work_of
 from shlo_disc.shape_dialect.annotate import entry_block
@@ -97,9 +97,10 @@ class Explanation:
     def _title(self) -> str:
         sizes = ", ".join(f"{name}={value}" for name, value in self.dims.items())
         largest = self.machine.copies[-1][1]
+        rate = product_rate(self.machine.threads, "f32")
         return (
             f"{self.program} at {sizes or 'its one shape'}: {self.seconds * 1e6:.0f} us in {len(self.kernels)} steps; "
-            f"{self.machine.threads} threads, at most {self.machine.flops / 1e9:.0f} GFLOP/s (f32) and "
+            f"{self.machine.threads} threads, at most {rate / 1e9:.0f} GFLOP/s (f32) and "
             f"{largest / 1e9:.0f} GB/s from memory"
         )
 
@@ -167,7 +168,7 @@ def _report(
     if bytes_read is None or bytes_written is None or operations is None:
         estimated = None
     else:
-        estimated = limits.seconds(bytes_read + bytes_written, operations)
+        estimated = limits.seconds(bytes_read + bytes_written, operations, work.element if work else "f32")
     choices = [guard.choice(dims) for guard in launched.guards if _is_known(guard.conditions, dims)]
     way = [] if time is None or time.way is None else [time.way]
     return KernelReport(

@@ -11,7 +11,7 @@ import numpy as np
 
 from shlo_disc.executable import client
 from shlo_disc.options import Options
-from shlo_disc.report.made_up import load_flat
+from shlo_disc.report.made_up import load_flat, made_up_arguments
 
 _COPY = """
 func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
@@ -20,12 +20,15 @@ func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
 """
 
 _PRODUCT = """
-func.func @main(%w: tensor<1024x1024xf32>, %x: tensor<?x1024xf32>) -> tensor<?x1024xf32> {
+func.func @main(%w: tensor<1024x1024xELEMENT>, %x: tensor<?x1024xELEMENT>) -> tensor<?x1024xSUM> {
   %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
-    : (tensor<?x1024xf32>, tensor<1024x1024xf32>) -> tensor<?x1024xf32>
-  return %y : tensor<?x1024xf32>
+    : (tensor<?x1024xELEMENT>, tensor<1024x1024xELEMENT>) -> tensor<?x1024xSUM>
+  return %y : tensor<?x1024xSUM>
 }
 """
+
+_SUMS = {"f32": "f32", "f64": "f64", "bf16": "f32", "f16": "f32", "i8": "i32", "ui8": "ui32", "i32": "i32"}
+"""The elements of products whose speed is measured, and of their sums."""
 
 _SIZES = tuple(1 << n for n in range(14, 29, 2))
 """Bytes of a copied array."""
@@ -33,20 +36,32 @@ _SIZES = tuple(1 << n for n in range(14, 29, 2))
 
 @dataclass(frozen=True)
 class Machine:
-    """Bytes a second read and written by copies of arrays, and f32 arithmetic a second of a large product."""
+    """Bytes a second read and written by copies of arrays of some sizes."""
 
     threads: int
     copies: tuple[tuple[int, float], ...]
-    flops: float
 
     def bandwidth(self, size: float) -> float:
         """Bytes a second where `size` bytes are touched: what fits a cache is faster."""
         place = min(bisect_left(self.copies, (int(size), 0.0)), len(self.copies) - 1)
         return self.copies[place][1]
 
-    def seconds(self, size: float, flops: float) -> float:
-        """The least time for touching so many bytes and so much arithmetic."""
-        return max(size / self.bandwidth(size), flops / self.flops)
+    def seconds(self, size: float, flops: float, element: str) -> float:
+        """The least time for touching so many bytes, and for so much arithmetic at the rate of a type's products."""
+        return max(size / self.bandwidth(size), flops / product_rate(self.threads, element))
+
+
+@functools.cache
+def product_rate(threads: int, element: str) -> float:
+    """Operations a second, a multiply-add being two, of a large product; of f32 for a type that has none of its own."""
+    from shlo_disc.api import compile as build
+
+    element = element if element in _SUMS else "f32"
+    text = _PRODUCT.replace("ELEMENT", element).replace("SUM", _SUMS[element])
+    artifact = build(text, options=Options(threads=threads)).artifact
+    weights, rows = made_up_arguments(artifact.header, {s["name"]: 512 for s in artifact.header["symbols"]})
+    bound = load_flat(client(threads), artifact).bind(weights)
+    return 2 * 512 * 1024 * 1024 / min(bound.profile([rows])[0].seconds for _ in range(9))
 
 
 @functools.cache
@@ -60,11 +75,7 @@ def machine(threads: int) -> Machine:
     for size in _SIZES:
         array = np.ones(size // 4, np.float32)
         copies.append((2 * size, 2 * size / min(copy.profile([array])[0].seconds for _ in range(9))))
-    product = load_flat(pool, build(_PRODUCT, options=Options(threads=threads)).artifact)
-    bound = product.bind(np.ones((1024, 1024), np.float32))
-    rows = np.ones((512, 1024), np.float32)
-    seconds = min(bound.profile([rows])[0].seconds for _ in range(9))
-    return Machine(pool.devices()[0].threads, tuple(copies), 2 * 512 * 1024 * 1024 / seconds)
+    return Machine(pool.devices()[0].threads, tuple(copies))
 
 
-__all__ = ["Machine", "machine"]
+__all__ = ["Machine", "machine", "product_rate"]

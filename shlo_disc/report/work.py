@@ -23,6 +23,8 @@ _MOVES = frozenset(
 )  # fmt: skip
 """Ops that do no arithmetic on elements; what a loop does is counted with its body."""
 
+_PRODUCTS = frozenset({"convolution", "dot_general", "dynamic_conv"})
+
 _PLAIN = frozenset({"broadcast_in_dim", "constant", "dynamic_broadcast_in_dim", "dynamic_reshape", "reshape", "return"})
 """Ops that no report names."""
 
@@ -34,12 +36,16 @@ Functions = Mapping[str, func.FuncOp]
 
 @dataclass(frozen=True)
 class Work:
-    """`flops` counts a multiply-add as two and any other op on an element, a transcendental one too, as one."""
+    """`flops` counts a multiply-add as two and any other op on an element, a transcendental one too, as one.
+
+    `element`: the type that a product in it multiplies, or "f32".
+    """
 
     ops: str
     bytes_read: Expr
     bytes_written: Expr
     flops: Expr
+    element: str
 
 
 def work_of(fusion: func.FuncOp, functions: Functions) -> Work:
@@ -54,6 +60,7 @@ def work_of(fusion: func.FuncOp, functions: Functions) -> Work:
         _sum(_bytes_read(argument) for argument in block.arguments),
         _sum(_bytes(value) for value in results),
         _sum(times * _flops(op) for op, times in ops),
+        next((str(element_type_of(op.operands[0])) for op, _ in ops if _name(op) in _PRODUCTS), "f32"),
     )
 
 

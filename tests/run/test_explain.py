@@ -15,6 +15,8 @@ import pytest
 import shlo_disc
 from shlo_disc.cli import main
 from shlo_disc.errors import ShapeError
+from shlo_disc.mlir import func
+from shlo_disc.report.work import work_of
 from tests.run.op_check import compile_function
 
 
@@ -56,6 +58,18 @@ def test_ways_that_the_runtime_chooses() -> None:
     two = compile_function(lambda x, y: x @ y, [("b, 64", "float32"), ("64, b", "float32")])
     assert two.explain(b=2).kernels[0].variant == "thin"
     assert two.explain(b=40).kernels[0].variant.startswith("tiles")
+
+
+def test_the_type_that_a_product_multiplies_sets_its_ceiling() -> None:
+    def f(w: jax.Array, x: jax.Array) -> jax.Array:
+        return jnp.dot(x, w, preferred_element_type=jnp.float32)
+
+    executable = compile_function(f, [("64, 64", "bfloat16"), ("b, 64", "bfloat16")])
+    compilation = executable._at("plan")
+    functions = {op.name.value: op for op in compilation.module.body.operations if isinstance(op, func.FuncOp)}
+    callee = executable._at("lower").lowered.launches[0].fusion
+    assert work_of(functions[callee], functions).element == "bf16"
+    assert all(k.estimated_seconds > 0 for k in executable.explain(b=9).kernels)
 
 
 def test_steps_of_loops_and_branches() -> None:
