@@ -101,3 +101,15 @@ def test_a_million_calls_over_a_thousand_shapes() -> None:
         executable(arrays[i % 1000])
     gc.collect()
     assert resident_bytes() - before < 1_000_000
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
+def test_workers_leave_the_callers_processor_to_it() -> None:
+    executable = Client(threads=2).load(add_one())
+    mine, before = os.sched_getaffinity(0), set(os.listdir("/proc/self/task"))
+    rows = np.ones((4096, 8), np.float32)
+    for _ in range(3):
+        np.testing.assert_array_equal(executable(rows), rows + 1)
+    masks = [os.sched_getaffinity(int(task)) for task in set(os.listdir("/proc/self/task")) - before]
+    assert os.sched_getaffinity(0) == mine
+    assert any(len(mask) == len(mine) - 1 and mask < mine for mask in masks)

@@ -112,6 +112,9 @@ bool ThreadPool::start_threads() {
   if (started_)
     return !threads_.empty();
   started_ = true;
+  CPU_ZERO(&allowed_);
+  sched_getaffinity(0, sizeof allowed_, &allowed_);
+  avoided_ = -1;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kWorkerStack);
@@ -158,6 +161,22 @@ uint32_t ThreadPool::wait_for_epoch(uint32_t seen) {
     sleepers_.fetch_sub(1);
   }
   return epoch_.load(std::memory_order_acquire);
+}
+
+/// Keeps the workers off the caller's processor. Where processors share no cache, as in many virtual machines, Linux wakes
+/// a thread on the processor of the one that wakes it, where the two would take turns for milliseconds.
+void ThreadPool::step_aside() {
+  int processor = sched_getcpu();
+  if (processor < 0 || processor == avoided_)
+    return;
+  avoided_ = processor;
+  cpu_set_t others = allowed_;
+  if (processor < CPU_SETSIZE)
+    CPU_CLR(processor, &others);
+  if (CPU_COUNT(&others) == 0)
+    return;
+  for (pthread_t thread : threads_)
+    pthread_setaffinity_np(thread, sizeof others, &others);
 }
 
 /// Cuts the loop into equal ranges of at least `grain` iterations and opens the gate.
@@ -215,6 +234,7 @@ void ThreadPool::run(Body body, void *context, int64_t total, int64_t grain) {
     busy_.store(false, std::memory_order_release);
     return body(context, 0, total);
   }
+  step_aside();
   publish(body, context, total, grain);
   work(0);
   wait_until_idle();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <pthread.h>
+#include <sched.h>
 #include <vector>
 
 namespace disc {
@@ -59,6 +60,7 @@ private:
   void work_until_stopped(int index, uint32_t epoch);
   uint32_t wait_for_epoch(uint32_t seen);
   bool start_threads();
+  void step_aside();
   void publish(Body body, void *context, int64_t total, int64_t grain);
   void work(int index);
   int64_t begin_of(int64_t range) const;
@@ -68,6 +70,8 @@ private:
   int size_;
   bool started_ = false;
   std::vector<pthread_t> threads_;
+  cpu_set_t allowed_;  // the processors that the workers may use
+  int avoided_ = -1;   // the one that they leave to the caller
   std::unique_ptr<Share[]> shares_;
   Job job_;
   std::atomic<bool> busy_{false};
