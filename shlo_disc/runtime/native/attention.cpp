@@ -88,7 +88,9 @@ private:
   size_t place(Room &room, char *base) const;
   void run_items(int64_t begin, int64_t end) const;
   Block block_of(int64_t item) const;
-  int64_t offset(int64_t entry, const int64_t *strides) const;
+  int64_t offset(int64_t entry, const int64_t *strides) const {
+    return entry_offset(p_.batch_rank, p_.batch, strides, entry);
+  }
   void multiply_keys(const Block &block, Room &room) const;
   void multiply_key_rows(const Block &block, const Room &room) const;
   void pack_held(const Block &block, Room &room) const;
@@ -220,15 +222,6 @@ template <typename T> typename Attention<T>::Block Attention<T>::block_of(int64_
   block.result = static_cast<char *>(p_.result) + offset(entry, p_.result_batch) * result_bytes;
   block.number = entry * p_.m + block.first_row;
   return block;
-}
-
-template <typename T> int64_t Attention<T>::offset(int64_t entry, const int64_t *strides) const {
-  int64_t result = 0;
-  for (int64_t i = p_.batch_rank - 1; i >= 0; --i) {
-    result += entry % p_.batch[i] * strides[i];
-    entry /= p_.batch[i];
-  }
-  return result;
 }
 
 // ---- scores -----------------------------------------------------------------------------------------------------------

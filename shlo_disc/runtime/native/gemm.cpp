@@ -248,12 +248,7 @@ void Gemm<T>::write_sums(const Block &block, const Piece &piece, int64_t panel, 
 } // namespace
 
 int64_t batch_offset(const DiscDot &dot, int64_t entry, const int64_t *strides) {
-  int64_t result = 0;
-  for (int64_t i = dot.batch_rank - 1; i >= 0; --i) {
-    result += entry % dot.batch[i] * strides[i];
-    entry /= dot.batch[i];
-  }
-  return result;
+  return entry_offset(dot.batch_rank, dot.batch, strides, entry);
 }
 
 int64_t entries_of(const DiscDot &dot) {

@@ -13,8 +13,9 @@ namespace disc::gemm {
 
 namespace {
 
-constexpr size_t kScratchBytes =
-    std::max(kBlockBytes + (kChunk + kStagedRows) * kWidestPanelBytes, kPatchBytes + kPatchSumsBytes + kPatchWeightsBytes + kPatchResultsBytes);
+constexpr int64_t kProductBytes = kBlockBytes + (kChunk + kStagedRows) * kWidestPanelBytes;
+constexpr int64_t kPatchesBytes = kPatchBytes + kPatchSumsBytes + kPatchWeightsBytes + kPatchResultsBytes;
+constexpr size_t kScratchBytes = std::max(kProductBytes, kPatchesBytes);
 
 } // namespace
 

@@ -7,14 +7,14 @@
 
 namespace disc::gemm {
 
-constexpr int64_t kDepth = 64;                 // elements of a row of A that lie together, as in gemm_kernel.py
-constexpr int64_t kChunk = 6 * kDepth;          // rows of a panel of B used together: 48 KB of f32
-constexpr int64_t kBlockBytes = 512 << 10;      // packed rows of A: half of a core's L2
-constexpr int64_t kWidestPanelBytes = 128;      // two registers of 512 bits
-constexpr int64_t kStagedRows = 256;            // rows of a panel of sums
-constexpr int64_t kPatchBytes = 4160 << 10;      // transformed patches of a convolution
-constexpr int64_t kPatchSumsBytes = 520 << 10;  // their sums
-constexpr int64_t kPatchResultsBytes = 28 << 10; // results of some patches
+constexpr int64_t kDepth = 64;                    // elements of a row of A that lie together, as in gemm_kernel.py
+constexpr int64_t kChunk = 6 * kDepth;            // rows of a panel of B used together: 48 KB of f32
+constexpr int64_t kBlockBytes = 512 << 10;        // packed rows of A: half of a core's L2
+constexpr int64_t kWidestPanelBytes = 128;        // two registers of 512 bits
+constexpr int64_t kStagedRows = 256;              // rows of a panel of sums
+constexpr int64_t kPatchBytes = 4160 << 10;       // transformed patches of a convolution
+constexpr int64_t kPatchSumsBytes = 520 << 10;    // their sums
+constexpr int64_t kPatchResultsBytes = 28 << 10;  // results of some patches
 constexpr int64_t kPatchWeightsBytes = 320 << 10; // transformed weights of some channels of a panel
 
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -26,11 +26,22 @@ inline int64_t share(int64_t total, int64_t parts, int64_t index) {
   return static_cast<int64_t>(static_cast<__int128>(total) * index / parts);
 }
 
+/// How many elements entry `entry` of a batch of these sizes lies behind the first one.
+inline int64_t entry_offset(int64_t rank, const int64_t *sizes, const int64_t *strides, int64_t entry) {
+  int64_t result = 0;
+  for (int64_t i = rank - 1; i >= 0; --i) {
+    result += entry % sizes[i] * strides[i];
+    entry /= sizes[i];
+  }
+  return result;
+}
+
 /// A number that no other call has.
 uint64_t next_call();
 
 /// A thread's room: a block of packed rows of A, a chunk of a panel of B, and a panel of sums; or transformed patches,
-/// their sums and a panel of transformed weights, in the same place. Kept for good; where memory ran out, threads take turns with one.
+/// their sums and a panel of transformed weights, in the same place. Kept for good; where memory ran out, threads take
+/// turns with one.
 class Scratch {
 public:
   /// `call` is from `next_call`: what a thread has packed for one range of a call's items is still there for the next.
