@@ -24,20 +24,9 @@ import shlo_disc
 from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.errors import DiscError, OptionError, ProgramError, ShapeError, Unsupported, UnsupportedError
 from shlo_disc.options import Options
-from tests.run.bad_calls import (
-    CALLS,
-    POLYMORPHIC,
-    PROGRAMS,
-    compiled,
-    exported,
-    layer_sizes,
-    obtained,
-    sizes,
-    steps,
-    text_of,
-    zeros,
-)
+from tests.run.bad_calls import CALLS, POLYMORPHIC, layer_sizes, obtained, sizes, text_of
 from tests.run.bad_programs import ADD, HEAD, NO_DTYPE, TAIL, TEXTS, unsupported
+from tests.run.call_programs import PROGRAMS, compiled, exported, steps, zeros
 
 # ---- calls -------------------------------------------------------------------------------------------------------
 

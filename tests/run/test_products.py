@@ -41,7 +41,7 @@ def check(function: Callable[..., Any], k: int, n: int, dtype: str, launches: in
         for _ in range(2):
             for got, expected in zip(jax.tree.leaves(executable(*values)), want, strict=True):
                 assert got.dtype == expected.dtype
-                np.testing.assert_allclose(got, expected, rtol=0, atol=16 * eps * max(k, 8))
+                np.testing.assert_allclose(got, expected, rtol=0, atol=4 * eps * max(k, 8))
 
 
 def bias(x: Any, w: Any, c: Any) -> Any:
