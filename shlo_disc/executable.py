@@ -120,6 +120,11 @@ class Executable:
         return dict(self._timings)
 
     @property
+    def options(self) -> Options:
+        """What was chosen when the program was compiled."""
+        return self._options
+
+    @property
     def artifact(self) -> Artifact:
         """The artifact: header, native code, constants."""
         return self._artifact
@@ -161,7 +166,7 @@ class Executable:
         """
         from shlo_disc.report import explain
 
-        return explain(self, dims)
+        return explain(self, self._at("lower"), dims)
 
     # ---- what it needs --------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from shlo_disc.shape_dialect.locations import source_line
 from shlo_disc.shape_dialect.regions import all_blocks
 
 if TYPE_CHECKING:
+    from shlo_disc.compiler import Compilation
     from shlo_disc.executable import Executable
     from shlo_disc.runtime import StepTime
 
@@ -130,19 +131,21 @@ _HEADINGS = ["#", "kernel", "us", "least us", "%", "MB", "MFLOP", "variant", "mi
 _RIGHT = frozenset({0, 2, 3, 4, 5, 6})
 
 
-def explain(executable: Executable, dims: Mapping[str, int]) -> Explanation:
-    """Run a program at made-up arguments, step by step. Raises ShapeError when the values are not admissible."""
+def explain(executable: Executable, compilation: Compilation, dims: Mapping[str, int]) -> Explanation:
+    """Run a program, whose compilation has been lowered, at made-up arguments, step by step.
+
+    Raises ShapeError when the values are not admissible.
+    """
     symbols = [row["name"] for row in executable.artifact.header["symbols"]]
     if set(dims) != set(symbols):
         raise ShapeError(f"expected values for the dimension variables {symbols}, got {sorted(dims)}")
-    compilation = executable._at("lower")
     lowered, module = compilation.lowered, compilation.module
     if lowered is None or module is None:
         raise CompilerError("explain: the program has not been lowered")
     times = _measure(executable, dims)
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
     sources = _sources(module)
-    limits = machine(executable._options.threads)
+    limits = machine(executable.options.threads)
     works: dict[str, Work] = {}
     kernels = []
     for number, launched in enumerate(lowered.launches):
@@ -190,7 +193,7 @@ def _report(
 def _measure(executable: Executable, dims: Mapping[str, int]) -> list[StepTime]:
     """The fastest of several runs, step by step. Right-hand sides of products are packed ahead, as serving does."""
     artifact = executable.artifact
-    loaded = load_flat(client(executable._options.threads), artifact)
+    loaded = load_flat(client(executable.options.threads), artifact)
     arguments = made_up_arguments(artifact.header, dims)
     packed = [p["buffer"] for p in artifact.header.get("packs", ()) if p["buffer"] < len(arguments)]
     count = max(packed, default=-1) + 1

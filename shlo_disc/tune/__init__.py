@@ -101,7 +101,7 @@ def _measure(
     executables: Sequence[Executable], shapes: Sequence[Shape], rounds: int, say: Callable[[str], None]
 ) -> list[list[Times]]:
     """For each executable and shape, the least seconds of each step, by kernel."""
-    loaded = [load_flat(client(e._options.threads), e.artifact) for e in executables]
+    loaded = [load_flat(client(e.options.threads), e.artifact) for e in executables]
     names = [[launch.name for launch in e.kernels] for e in executables]
     found: list[list[Times]] = [[] for _ in executables]
     for shape in shapes:
