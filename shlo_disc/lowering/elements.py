@@ -17,10 +17,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.lowering.elementwise import (
+from shlo_disc.lowering.element_types import (
     Element,
-    Elementwise,
-    MathLibrary,
     constant_like,
     convert,
     element_of,
@@ -28,6 +26,7 @@ from shlo_disc.lowering.elementwise import (
     like,
     number_attribute,
 )
+from shlo_disc.lowering.elementwise import Elementwise, MathLibrary
 from shlo_disc.lowering.positions import Position, PositionMath, index_constant
 from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.expr import Expr

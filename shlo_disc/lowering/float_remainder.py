@@ -11,7 +11,7 @@ from shlo_disc.mlir import arith, ir, math, scf, vector
 
 
 def _number(like_value: ir.Value, number: float | int) -> ir.Value:
-    from shlo_disc.lowering.elementwise import constant_like
+    from shlo_disc.lowering.element_types import constant_like
 
     return constant_like(like_value, number)
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from shlo_disc.lowering.elementwise import Element, Elementwise, constant_like, element_of, number_attribute, round_to
+from shlo_disc.lowering.element_types import Element, constant_like, element_of, number_attribute, round_to
+from shlo_disc.lowering.elementwise import Elementwise
 from shlo_disc.mlir import arith, ir, vector
 
 Accumulators = list[ir.Value]

@@ -10,6 +10,7 @@ multiplied first, with a configuration of their own, and their sums go through C
 from __future__ import annotations
 
 from shlo_disc.lowering_cpu.gemm_format import AMX, Multiplier
+from shlo_disc.lowering_cpu.llvm_writer import LlvmWriter
 
 ROWS = 32
 """Rows of the largest tile of sums."""
@@ -30,38 +31,29 @@ def amx_kernel(name: str, multiplier: Multiplier, arguments: str, depth: int) ->
     return f"llvm.func @{name}(%rows: i64, {arguments}) {{\n{body}\n}}"
 
 
-class _Kernel:
+class _Kernel(LlvmWriter):
     """Writes one micro-kernel."""
 
     def __init__(self, product: str, depth: int):
+        super().__init__()
         self.product = product
         self.depth = depth
-        self.lines: list[str] = []
-        self.count = 0
 
     # ---- ops --------------------------------------------------------------------------------------------------------
 
-    def _op(self, text: str) -> str:
-        self.count += 1
-        self.lines.append(f"  %v{self.count} = {text}")
-        return f"%v{self.count}"
-
-    def _constant(self, number: int, bits: int = 64) -> str:
-        return self._op(f"llvm.mlir.constant({number} : i{bits}) : i{bits}")
-
     def _binary(self, name: str, a: str, b: str | int) -> str:
-        right = self._constant(b) if isinstance(b, int) else b
-        return self._op(f"llvm.{name} {a}, {right} : i64")
+        right = self.constant(b) if isinstance(b, int) else b
+        return self.op(f"llvm.{name} {a}, {right} : i64")
 
     def _compare(self, predicate: str, a: str, b: str | int) -> str:
-        right = self._constant(b) if isinstance(b, int) else b
-        return self._op(f'llvm.icmp "{predicate}" {a}, {right} : i64')
+        right = self.constant(b) if isinstance(b, int) else b
+        return self.op(f'llvm.icmp "{predicate}" {a}, {right} : i64')
 
     def _at(self, pointer: str, bytes_: str) -> str:
-        return self._op(f"llvm.getelementptr {pointer}[{bytes_}] : (!llvm.ptr, i64) -> !llvm.ptr, i8")
+        return self.op(f"llvm.getelementptr {pointer}[{bytes_}] : (!llvm.ptr, i64) -> !llvm.ptr, i8")
 
     def _instruction(self, name: str, tiles: tuple[int, ...], pointer: str | None = None, stride: str = "") -> None:
-        operands, types = [self._constant(tile, 8) for tile in tiles], ["i8"] * len(tiles)
+        operands, types = [self.constant(tile, 8) for tile in tiles], ["i8"] * len(tiles)
         if pointer is not None:
             operands, types = [*operands, pointer], [*types, "!llvm.ptr"]
         if stride:
@@ -80,18 +72,16 @@ class _Kernel:
 
     def write(self) -> None:
         """All blocks."""
-        self.config = self._op(f"llvm.alloca {self._constant(8)} x i64 : (i64) -> !llvm.ptr")
-        self.a_stride = self._constant(self.depth * _WORD)
+        self.config = self.op(f"llvm.alloca {self.constant(8)} x i64 : (i64) -> !llvm.ptr")
+        self.a_stride = self.constant(self.depth * _WORD)
         self.b_stride = self._binary("mul", "%b_step", _WORD)
         self.c_stride = self._binary("mul", "%c_step", _WORD)
-        self.top = self._op(f'"llvm.intr.smin"(%rows, {self._constant(_STEP)}) : (i64, i64) -> i64')
+        self.top = self.op(f'"llvm.intr.smin"(%rows, {self.constant(_STEP)}) : (i64, i64) -> i64')
         left = self._binary("sub", "%rows", self.top)
-        self.bottom = self._op(
-            f'"llvm.intr.smax"({left}, {self._constant(1)}) : (i64, i64) -> i64'
-        )  # if not used, valid
+        self.bottom = self.op(f'"llvm.intr.smax"({left}, {self.constant(1)}) : (i64, i64) -> i64')  # if not used, valid
         self.rest = self._binary("and", "%k", _STEP - 1)
         self.whole = self._binary("sub", "%k", self.rest)
-        self.zero, one = self._constant(0), self._constant(1)
+        self.zero, one = self.constant(0), self.constant(1)
         steps, some = self._binary("lshr", self.whole, 4), self._compare("ne", self.rest, 0)
         self._branch(self._compare("sgt", "%rows", _STEP), "two", "one")
         for name, rows in (("one", 1), ("two", 2)):
@@ -101,7 +91,7 @@ class _Kernel:
             self._phase(f"{name}_rest", rows, self.rest, self.whole, one, "%accumulate")
             self.lines.append(f"  llvm.br ^{name}_whole({one} : i64)")
             self._label(f"{name}_whole(%{name}_adds: i64)")
-            self._phase(f"{name}_whole", rows, self._constant(_STEP), self.zero, steps, f"%{name}_adds")
+            self._phase(f"{name}_whole", rows, self.constant(_STEP), self.zero, steps, f"%{name}_adds")
             self._instruction("tilerelease", ())
             self.lines.append("  llvm.return")
 
@@ -133,13 +123,13 @@ class _Kernel:
 
     def _configure(self, words: str) -> None:
         """Palette 1; 16 sizes of rows in bytes, of 16 bits each; 16 numbers of rows, of 8 bits each."""
-        wide = self._constant(_STEP * _WORD)
+        wide = self.constant(_STEP * _WORD)
         bytes_ = self._binary("mul", words, _WORD)
         widths = self._packed([wide] * 4, 16), self._packed([bytes_, bytes_, wide, wide], 16)
         heights = self._packed([self.top] * 2 + [self.bottom] * 2 + [self.top, self.bottom, words, words], 8)
-        values = [self._constant(1), self.zero, *widths, self.zero, self.zero, heights, self.zero]
+        values = [self.constant(1), self.zero, *widths, self.zero, self.zero, heights, self.zero]
         for number, value in enumerate(values):
-            place = self._op(f"llvm.getelementptr {self.config}[{number}] : (!llvm.ptr) -> !llvm.ptr, i64")
+            place = self.op(f"llvm.getelementptr {self.config}[{number}] : (!llvm.ptr) -> !llvm.ptr, i64")
             self.lines.append(f"  llvm.store {value}, {place} : i64, !llvm.ptr")
         self._instruction("ldtilecfg", (), self.config)
 
@@ -159,10 +149,10 @@ class _Kernel:
         b = self._at("%b", self._binary("mul", self.b_stride, word))
         for column in range(2):
             self._instruction(
-                "tileloadd64", (_B[column],), self._at(b, self._constant(column * _STEP * _WORD)), self.b_stride
+                "tileloadd64", (_B[column],), self._at(b, self.constant(column * _STEP * _WORD)), self.b_stride
             )
         for row in range(rows):
-            down = self._constant(row * _STEP * self.depth * _WORD)
+            down = self.constant(row * _STEP * self.depth * _WORD)
             self._instruction("tileloadd64", (_A[row],), self._at(a, down), self.a_stride)
             for column in range(2):
                 self._instruction(self.product, (2 * row + column, _A[row], _B[column]))

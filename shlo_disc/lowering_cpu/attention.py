@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shlo_disc.lowering.elementwise import element_of
+from shlo_disc.lowering.element_types import element_of
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import dims_of, element_type_of

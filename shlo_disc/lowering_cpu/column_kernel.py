@@ -7,8 +7,8 @@ that every row is read in runs of whole cache lines.
 
 from __future__ import annotations
 
+from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Elements
-from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.lowering.index_rules.folds import nest
 from shlo_disc.lowering.kernels import op_cost
 from shlo_disc.lowering.positions import Position, index_constant

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shlo_disc.lowering.element_types import Element, convert, element_of, from_memory, round_to, to_memory
 from shlo_disc.lowering.elements import splat_constant
-from shlo_disc.lowering.elementwise import Element, convert, element_of, from_memory, round_to, to_memory
 from shlo_disc.lowering.index_rules import nest
 from shlo_disc.lowering.index_rules.folds import accumulator_of, multiply_add, zero_of
 from shlo_disc.lowering_cpu.kernel import Frame, for_range

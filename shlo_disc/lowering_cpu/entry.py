@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shlo_disc.lowering_cpu.kernel import Frame, memref_type
+from shlo_disc.lowering_cpu.llvm_writer import LlvmWriter
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import Dims, dims_of
@@ -26,40 +27,28 @@ def write_entry(frame: Frame, name: str) -> str:
     return f"llvm.func @{name}_entry(%args: !llvm.ptr, %begin: i64, %end: i64) {{\n{body}\n  llvm.return\n}}"
 
 
-class _EntryWriter:
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.count = 0
-
-    def _op(self, text: str) -> str:
-        self.count += 1
-        self.lines.append(f"  %e{self.count} = {text}")
-        return f"%e{self.count}"
-
+class _EntryWriter(LlvmWriter):
     def word(self, index: int, type_: str) -> str:
-        address = self._op(f"llvm.getelementptr %args[{index}] : (!llvm.ptr) -> !llvm.ptr, i64")
-        return self._op(f"llvm.load {address} : !llvm.ptr -> {type_}")
+        address = self.op(f"llvm.getelementptr %args[{index}] : (!llvm.ptr) -> !llvm.ptr, i64")
+        return self.op(f"llvm.load {address} : !llvm.ptr -> {type_}")
 
     def cast(self, value: str, source: str, target: str) -> str:
-        return self._op(f"builtin.unrealized_conversion_cast {value} : {source} to {target}")
-
-    def constant(self, number: int) -> str:
-        return self._op(f"llvm.mlir.constant({number} : i64) : i64")
+        return self.op(f"builtin.unrealized_conversion_cast {value} : {source} to {target}")
 
     def descriptor(self, pointer: str, dims: Dims, type_: ir.MemRefType, sizes: Mapping[Expr, str]) -> str:
         """A memref over a raw pointer: contiguous, so strides are products of sizes."""
         rank = len(dims)
         arrays = f", array<{rank} x i64>, array<{rank} x i64>" if rank else ""
         struct = f"!llvm.struct<(ptr, ptr, i64{arrays})>"
-        value = self._op(f"llvm.mlir.undef : {struct}")
+        value = self.op(f"llvm.mlir.undef : {struct}")
         for field, source in (("0", pointer), ("1", pointer), ("2", self.constant(0))):
-            value = self._op(f"llvm.insertvalue {source}, {value}[{field}] : {struct}")
+            value = self.op(f"llvm.insertvalue {source}, {value}[{field}] : {struct}")
         stride = self.constant(1)
         for axis in reversed(range(rank)):
             constant = dims[axis].constant
             size = sizes[dims[axis]] if constant is None else self.constant(constant)
-            value = self._op(f"llvm.insertvalue {size}, {value}[3, {axis}] : {struct}")
-            value = self._op(f"llvm.insertvalue {stride}, {value}[4, {axis}] : {struct}")
+            value = self.op(f"llvm.insertvalue {size}, {value}[3, {axis}] : {struct}")
+            value = self.op(f"llvm.insertvalue {stride}, {value}[4, {axis}] : {struct}")
             if axis:
-                stride = self._op(f"llvm.mul {stride}, {size} : i64")
+                stride = self.op(f"llvm.mul {stride}, {size} : i64")
         return self.cast(value, struct, str(type_))

@@ -6,8 +6,8 @@ The work items are rows of the result; the runtime says where the sums are and w
 
 from __future__ import annotations
 
+from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Positions
-from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.positions import Position
 from shlo_disc.lowering_cpu.gemm_kernel import tile_of

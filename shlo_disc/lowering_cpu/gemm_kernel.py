@@ -24,6 +24,7 @@ from typing import ClassVar
 from shlo_disc.lowering_cpu import amx_kernel
 from shlo_disc.lowering_cpu.gemm_format import AMX, MULTIPLIERS, Format, Multiplier, format_of
 from shlo_disc.lowering_cpu.kernel import CpuOptions
+from shlo_disc.lowering_cpu.llvm_writer import LlvmWriter
 
 DEPTH = 64
 """Words of a row of A that lie together; the runtime packs in the same blocks."""
@@ -118,7 +119,7 @@ def _kernel(tile: Tile, rows: int) -> str:
     return f"{head} {{\n{body}\n  llvm.return\n}}"
 
 
-class _Kernel:
+class _Kernel(LlvmWriter):
     """Writes one micro-kernel: a loop over blocks of A, in it one over k.
 
     All sums travel as block arguments. Where rows are few, several words of k are worked on in turn, each with sums of
@@ -126,6 +127,7 @@ class _Kernel:
     """
 
     def __init__(self, tile: Tile, rows: int):
+        super().__init__()
         self.tile = tile
         self.rows = rows
         self.multiplier = tile.multiplier
@@ -137,31 +139,21 @@ class _Kernel:
         self.alignment = f"{{alignment = {_BYTES[self.multiplier.word]} : i64}}"
         self.sum_types = [self.vector] * (self.registers * self.chains)
         self.fetches = 2 * rows > tile.rows  # with fewer rows, B comes as fast without
-        self.lines: list[str] = []
-        self.count = 0
 
     # ---- ops --------------------------------------------------------------------------------------------------------
-
-    def _op(self, text: str) -> str:
-        self.count += 1
-        self.lines.append(f"  %v{self.count} = {text}")
-        return f"%v{self.count}"
-
-    def _constant(self, number: int) -> str:
-        return self._op(f"llvm.mlir.constant({number} : i64) : i64")
 
     def _element(self, pointer: str, index: str | int) -> str:
         """The address of a word."""
         index_type = "" if isinstance(index, int) else ", i64"
-        return self._op(
+        return self.op(
             f"llvm.getelementptr {pointer}[{index}] : (!llvm.ptr{index_type}) -> !llvm.ptr, {self.multiplier.word}"
         )
 
     def _load(self, pointer: str, type_: str) -> str:
-        return self._op(f"llvm.load {pointer} {self.alignment} : !llvm.ptr -> {type_}")
+        return self.op(f"llvm.load {pointer} {self.alignment} : !llvm.ptr -> {type_}")
 
     def _splat(self, value: int | float, type_: str) -> str:
-        return self._op(f"llvm.mlir.constant(dense<{value}> : {type_}) : {type_}")
+        return self.op(f"llvm.mlir.constant(dense<{value}> : {type_}) : {type_}")
 
     def _fetch(self, pointer: str) -> None:
         """Brings a cache line to the caches; it may lie outside of B."""
@@ -170,8 +162,8 @@ class _Kernel:
 
     def _repeated(self, pointer: str) -> str:
         """One word in every lane."""
-        value = self._op(f"llvm.load {pointer} : !llvm.ptr -> {self.multiplier.word}")
-        return self._op(f"vector.broadcast {value} : {self.multiplier.word} to {self.words}")
+        value = self.op(f"llvm.load {pointer} : !llvm.ptr -> {self.multiplier.word}")
+        return self.op(f"vector.broadcast {value} : {self.multiplier.word} to {self.words}")
 
     def _block(self, name: str, plain: list[str], types: list[str]) -> tuple[list[str], list[str]]:
         """Begin a block: its plain arguments and its sums."""
@@ -194,12 +186,12 @@ class _Kernel:
 
     def write(self) -> None:
         """All blocks."""
-        self.zero, self.depth = self._constant(0), self._constant(DEPTH)
+        self.zero, self.depth = self.constant(0), self.constant(DEPTH)
         none = self._splat(0 if self.multiplier.sums == "i32" else 0.0, self.vector)
         if self.has_offset:
             self.offset = self._splat(-0x7F7F7F80, self.words)  # 128 in each byte
         if self.fetches:
-            self.ahead = self._op(f"llvm.mul %b_step, {self._constant(ROWS_AHEAD)} : i64")
+            self.ahead = self.op(f"llvm.mul %b_step, {self.constant(ROWS_AHEAD)} : i64")
         places = self._places()
         empty = [none] * len(self.sum_types)
         self.lines.append(f"  llvm.br {self._target('outer', ['%a', '%b', '%k'], self._HERE, empty)}")
@@ -214,18 +206,18 @@ class _Kernel:
         totals = sums[: self.registers]
         for i in range(self.registers, len(sums)):
             first = i % self.registers
-            totals[first] = self._op(f"llvm.{add} {totals[first]}, {sums[i]} : {self.vector}")
+            totals[first] = self.op(f"llvm.{add} {totals[first]}, {sums[i]} : {self.vector}")
         if self.has_offset:
             offsets = totals[len(places) :]
             totals = [
-                self._op(f"llvm.{subtract} {t}, {offsets[i % 2]} : {self.vector}")
+                self.op(f"llvm.{subtract} {t}, {offsets[i % 2]} : {self.vector}")
                 for i, t in enumerate(totals[: len(places)])
             ]
-        adds = self._op(f'llvm.icmp "ne" %accumulate, {self.zero} : i64')
+        adds = self.op(f'llvm.icmp "ne" %accumulate, {self.zero} : i64')
         self._branch(adds, "^add", "^write")
         self.lines.append("^add:")
         together = [
-            self._op(f"llvm.{add} {self._load(p, self.vector)}, {t} : {self.vector}")
+            self.op(f"llvm.{add} {self._load(p, self.vector)}, {t} : {self.vector}")
             for p, t in zip(places, totals, strict=True)
         ]
         self._store(together, places)
@@ -248,12 +240,12 @@ class _Kernel:
     def _outer(self) -> None:
         """Over blocks of A."""
         (a, b, left), sums = self._block("outer", ["%outer_a", "%outer_b", "%left"], self._HERE)
-        some = self._op(f'llvm.icmp "sgt" {left}, {self.zero} : i64')
-        here = self._op(f'"llvm.intr.smin"({left}, {self.depth}) : (i64, i64) -> i64')
+        some = self.op(f'llvm.icmp "sgt" {left}, {self.zero} : i64')
+        here = self.op(f'"llvm.intr.smin"({left}, {self.depth}) : (i64, i64) -> i64')
         self._branch(some, self._target("inner", [a, b, here], self._HERE, sums), self._target("exit", [], [], sums))
         _, sums = self._block("next", ["%next_b"], ["!llvm.ptr"])
-        after = self._element("%outer_a", self._constant(self.rows * DEPTH))
-        rest = self._op(f"llvm.sub %left, {self.depth} : i64")
+        after = self._element("%outer_a", self.constant(self.rows * DEPTH))
+        rest = self.op(f"llvm.sub %left, {self.depth} : i64")
         self.lines.append(f"  llvm.br {self._target('outer', [after, '%next_b', rest], self._HERE, sums)}")
 
     def _inner(self) -> None:
@@ -262,7 +254,7 @@ class _Kernel:
         if self.chains == 1:
             self._advance("inner", here, sums, 1)
             return
-        many = self._op(f'llvm.icmp "sge" {here[2]}, {self._constant(self.chains)} : i64')
+        many = self.op(f'llvm.icmp "sge" {here[2]}, {self.constant(self.chains)} : i64')
         self._branch(many, "^several", self._target("single", here, self._HERE, sums))
         self.lines.append("^several:")
         self._advance("inner", here, sums, self.chains)
@@ -279,8 +271,8 @@ class _Kernel:
             b = self._element(b, "%b_step")
         after += sums[len(after) :]
         a = self._element(a, steps)
-        rest = self._op(f"llvm.sub {rest}, {self._constant(steps)} : i64")
-        more = self._op(f'llvm.icmp "sgt" {rest}, {self.zero} : i64')
+        rest = self.op(f"llvm.sub {rest}, {self.constant(steps)} : i64")
+        more = self.op(f'llvm.icmp "sgt" {rest}, {self.zero} : i64')
         again = self._target(loop, [a, b, rest], self._HERE, after)
         self._branch(more, again, self._target("next", [b], ["!llvm.ptr"], after))
 
@@ -307,7 +299,7 @@ class _Kernel:
         lanes = self.tile.lanes
         if self.multiplier.name in ("f32", "f64"):
             types = ", ".join([self.vector] * 3)
-            return self._op(f"llvm.intr.fmuladd({a}, {b}, {total}) : ({types}) -> {self.vector}")
+            return self.op(f"llvm.intr.fmuladd({a}, {b}, {total}) : ({types}) -> {self.vector}")
         if self.multiplier.name == "bf16x2":
             return self._instruction("avx512bf16.dpbf16ps.512", [a, b], f"vector<{2 * lanes}xbf16>", total)
         if self.multiplier.name == "i8x4":
@@ -326,14 +318,14 @@ class _Kernel:
         return self._binary("add", upper, self._binary("mul", *low))
 
     def _binary(self, name: str, a: str, b: str) -> str:
-        return self._op(f"llvm.{name} {a}, {b} : {self.words}")
+        return self.op(f"llvm.{name} {a}, {b} : {self.words}")
 
     def _instruction(self, name: str, words: list[str], type_: str, total: str | None = None) -> str:
         """An instruction of x86 on words seen as vectors of `type_`, with a sum before them if there is one."""
         operands = [] if total is None else [total]
         types = [] if total is None else [self.vector]
         for word in words:
-            operands.append(self._op(f"llvm.bitcast {word} : {self.words} to {type_}"))
+            operands.append(self.op(f"llvm.bitcast {word} : {self.words} to {type_}"))
             types.append(type_)
         call = f'llvm.call_intrinsic "llvm.x86.{name}"({", ".join(operands)})'
-        return self._op(f"{call} : ({', '.join(types)}) -> {self.vector}")
+        return self.op(f"{call} : ({', '.join(types)}) -> {self.vector}")

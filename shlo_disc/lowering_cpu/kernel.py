@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from shlo_disc.lowering.element_types import Element, element_of, to_memory
 from shlo_disc.lowering.elements import Elements, MathLibrary, Positions
-from shlo_disc.lowering.elementwise import Element, element_of, to_memory
 from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.launches import Guard
 from shlo_disc.lowering.positions import Position, index_constant

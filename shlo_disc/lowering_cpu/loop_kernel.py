@@ -6,8 +6,8 @@ Work is divided over the elements of a one-dimensional space, else over the rows
 
 from __future__ import annotations
 
+from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Elements, Positions
-from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.lowering.kernels import delinearize, op_cost, output_positions
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.kernel import Frame, either, for_range, over_lanes, store

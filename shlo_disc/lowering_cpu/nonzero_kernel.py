@@ -7,7 +7,7 @@ there are was counted before, so that the result has its true size; nothing is s
 
 from __future__ import annotations
 
-from shlo_disc.lowering.elementwise import element_of
+from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.kernel import Frame, over_lanes
 from shlo_disc.mlir import arith, ir, math, scf, vector

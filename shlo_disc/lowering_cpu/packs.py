@@ -40,7 +40,7 @@ FEWEST_ELEMENTS = 1024
 class Packs:
     """The packed forms of one program: `first` is the index of the first in the table of buffers.
 
-    `arguments` buffers come first in the table; `temporary` are the indices of results, which are never packed.
+    `temporary` are the indices of results, which are never packed.
     """
 
     first: int

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
+from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Positions
-from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.lowering.index_rules.movement import scalar_starts
 from shlo_disc.lowering.kernels import op_cost
 from shlo_disc.lowering.positions import Position, index_constant

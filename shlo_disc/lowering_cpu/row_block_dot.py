@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Elements
-from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.kernel import Frame, for_range
 from shlo_disc.mlir import arith, ir, math, scf, vector

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Positions
-from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner

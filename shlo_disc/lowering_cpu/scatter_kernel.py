@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shlo_disc.dense import array_of
+from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Elements, Positions
-from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.lowering.index_rules import nest
 from shlo_disc.lowering.kernels import updates_of
 from shlo_disc.lowering.positions import Position, index_constant

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from shlo_disc.lowering.element_types import constant_like, element_of, from_memory, to_memory
 from shlo_disc.lowering.elements import Positions, constant_of, splat_constant
-from shlo_disc.lowering.elementwise import constant_like, element_of, from_memory, to_memory
 from shlo_disc.lowering.index_rules import nest
 from shlo_disc.lowering.index_rules.windows import conjunction, window_position
 from shlo_disc.lowering.kernels import delinearize

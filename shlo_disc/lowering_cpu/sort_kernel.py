@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
 from shlo_disc.lowering.elements import Elements
-from shlo_disc.lowering.elementwise import element_of, from_memory, to_memory
 from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner

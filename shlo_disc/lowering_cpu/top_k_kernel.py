@@ -7,7 +7,7 @@ where some lane belongs before it are the vector's elements inserted one by one:
 
 from __future__ import annotations
 
-from shlo_disc.lowering.elementwise import element_of, from_memory, to_memory
+from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
 from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner

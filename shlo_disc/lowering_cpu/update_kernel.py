@@ -6,8 +6,8 @@ The host program sees to it that the operand is there: it is the operand's own b
 
 from __future__ import annotations
 
+from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Elements, Positions
-from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.lowering.index_rules.movement import scalar_starts
 from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.positions import Position, index_constant

@@ -16,6 +16,8 @@ The runtime (`winograd.cpp`) runs the products.
 
 from __future__ import annotations
 
+from shlo_disc.lowering_cpu.llvm_writer import LlvmWriter
+
 PATCH = "winograd_patch_f32"
 WEIGHTS = "winograd_weights_f32"
 SUMS = "winograd_sums_f32"
@@ -44,25 +46,14 @@ def transforms(lanes: int) -> list[tuple[str, str]]:
     return [(PATCH, _patch(lanes)), (WEIGHTS, _weights(lanes)), (SUMS, _sums(lanes))]
 
 
-class _Writer:
+class _Writer(LlvmWriter):
     """Writes a function whose loop takes `lanes` channels or features at a time, the last of them masked."""
 
     def __init__(self, lanes: int):
+        super().__init__()
         self.vector = f"vector<{lanes}xf32>"
         self.mask_type = f"vector<{lanes}xi1>"
         self.lanes = lanes
-        self.lines: list[str] = []
-        self.count = 0
-
-    def op(self, text: str) -> str:
-        """An op with a result."""
-        self.count += 1
-        self.lines.append(f"  %v{self.count} = {text}")
-        return f"%v{self.count}"
-
-    def constant(self, number: int) -> str:
-        """A 64-bit integer."""
-        return self.op(f"llvm.mlir.constant({number} : i64) : i64")
 
     def element(self, pointer: str, index: str) -> str:
         """The address of an element."""

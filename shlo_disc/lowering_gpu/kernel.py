@@ -14,8 +14,8 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Elements
-from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import device_math

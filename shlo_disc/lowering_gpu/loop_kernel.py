@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from shlo_disc.lowering.element_types import element_of, to_memory
 from shlo_disc.lowering.elements import uniform
-from shlo_disc.lowering.elementwise import element_of, to_memory
 from shlo_disc.lowering.kernels import delinearize, output_positions
 from shlo_disc.lowering_gpu.kernel import Frame, each_thread
 from shlo_disc.mlir import ir, memref

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from shlo_disc.lowering.element_types import element_of, to_memory
 from shlo_disc.lowering.elements import Elements, Positions, uniform
-from shlo_disc.lowering.elementwise import element_of, to_memory
 from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering.reduction import Combiner, start_values

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from shlo_disc.lowering.element_types import Element, convert, element_of, round_to
 from shlo_disc.lowering.elements import Elements, Positions
-from shlo_disc.lowering.elementwise import Element, convert, element_of, round_to
 from shlo_disc.lowering.index_rules.rule import Rule
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Elements, Positions
-from shlo_disc.lowering.elementwise import element_of
 from shlo_disc.lowering.index_rules.rule import Rule
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import scalar_of

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from math import prod
 
+from shlo_disc.lowering.element_types import convert, element_of, round_to
 from shlo_disc.lowering.elements import Elements, Positions
-from shlo_disc.lowering.elementwise import convert, element_of, round_to
 from shlo_disc.lowering.index_rules.folds import accumulator_of, multiply_add, nest, widen, zero_of
 from shlo_disc.lowering.index_rules.rule import Rule
 from shlo_disc.lowering.positions import Position, index_constant
