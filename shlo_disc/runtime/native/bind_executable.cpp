@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Executables, their headers and their device, as Python sees them.
 #include "error.h"
-#include "executable.h"
+#include "python_executable.h"
+#include "without_gil.h"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -234,8 +235,36 @@ void bind_device(nb::module_ &module) {
       .def("buffer_from_host", &buffer_from_host);
 }
 
-nb::tuple plan_tuple(const Executable &self, const std::vector<int64_t> &symbols) {
-  CallPlan plan = self.plan_for(symbols);
+/// The bytes of any object with a buffer. They are given back with the GIL, which the last owner need not hold; not at
+/// all once the interpreter has ended.
+ConstantBlock constants_of(const nb::object &constants) {
+  auto view = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(constants.ptr(), view.get(), PyBUF_SIMPLE) != 0)
+    throw nb::python_error();
+  auto release = [](const Py_buffer *held) {
+    if (!Py_IsInitialized())
+      return;
+    nb::gil_scoped_acquire gil;
+    PyBuffer_Release(const_cast<Py_buffer *>(held));
+    delete held;
+  };
+  std::shared_ptr<const Py_buffer> owner(view.release(), release);
+  return {static_cast<const char *>(owner->buf), owner->len, owner};
+}
+
+std::shared_ptr<Executable> load(std::shared_ptr<Device> device, const nb::dict &header, const nb::bytes &object,
+                                 const nb::object &constants, int64_t memo_bytes, bool perf_map) {
+  Program program = parse_program(header);
+  ConstantBlock block = constants_of(constants);
+  std::string_view code(object.c_str(), object.size());
+  return without_gil([&] {
+    return std::make_shared<Executable>(std::move(device), std::move(program), code, std::move(block), memo_bytes,
+                                        perf_map);
+  });
+}
+
+nb::tuple plan_tuple(const PythonExecutable &self, const std::vector<int64_t> &symbols) {
+  CallPlan plan = self.core()->plan_for(symbols);
   int64_t arena_bytes = 0;
   for (const auto &part : plan.parts)
     arena_bytes += part->arena_bytes;
@@ -261,29 +290,34 @@ void bind_executable(nb::module_ &module) {
       .def_ro("calls", &StepTime::calls)
       .def_ro("nanoseconds", &StepTime::nanoseconds)
       .def_ro("way", &StepTime::way);
-  nb::class_<Executable>(module, "Executable")
+  nb::class_<PythonExecutable>(module, "Executable")
       .def("__init__",
-           [](Executable *self, std::shared_ptr<Device> device, const nb::dict &header, const nb::bytes &object,
-              nb::object constants, std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree,
+           [](PythonExecutable *self, std::shared_ptr<Device> device, const nb::dict &header, const nb::bytes &object,
+              const nb::object &constants, std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree,
               nb::object explain_structure, nb::object jax_converter, int64_t memo_bytes, bool perf_map) {
-             std::string code(object.c_str(), object.size());
-             new (self) Executable(std::move(device), parse_program(header), code, std::move(constants),
-                                   std::move(in_tree), std::move(out_tree),
-                                   {std::move(explain_structure), std::move(jax_converter)}, memo_bytes, perf_map);
+             auto core = load(std::move(device), header, object, constants, memo_bytes, perf_map);
+             new (self) PythonExecutable(std::move(core), std::move(in_tree), std::move(out_tree),
+                                         {std::move(explain_structure), std::move(jax_converter)});
            },
            nb::arg("device"), nb::arg("header"), nb::arg("object"), nb::arg("constants"), nb::arg("in_tree"),
            nb::arg("out_tree"), nb::arg("explain_structure"), nb::arg("jax_converter"), nb::arg("memo_bytes"),
            nb::arg("perf_map"))
-      .def("__call__", [](Executable &self, const nb::args &args,
+      .def("__call__", [](PythonExecutable &self, const nb::args &args,
                           const nb::kwargs &kwargs) { return self.call(args, kwargs, Output::automatic); })
-      .def("execute", &Executable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))
-      .def("profile", &Executable::profile, nb::arg("args"), nb::arg("kwargs"), "What each step of a call took.")
+      .def("execute", &PythonExecutable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))
+      .def("profile", &PythonExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "What each step of a call took.")
       .def("plan", &plan_tuple, nb::arg("symbols"), "(arena bytes, result shapes, result bytes) at symbol values.")
-      .def("prepare", &Executable::prepare, nb::arg("symbols"), "Gives memory to what a call at symbol values allocates.")
-      .def("memo_symbols", &Executable::memo_symbols, "Values of the symbols that are remembered, most recent first.")
-      .def_prop_ro("memo_size", &Executable::memo_size)
-      .def_prop_ro("memo_bytes", &Executable::memo_bytes)
-      .def_prop_ro("function_names", &Executable::function_names);
+      .def(
+          "prepare",
+          [](const PythonExecutable &self, const std::vector<int64_t> &symbols) {
+            without_gil([&] { self.core()->prepare(symbols); });
+          },
+          nb::arg("symbols"), "Gives memory to what a call at symbol values allocates.")
+      .def("memo_symbols", [](const PythonExecutable &self) { return self.core()->memo_symbols(); },
+           "Values of the symbols that are remembered, most recent first.")
+      .def_prop_ro("memo_size", [](const PythonExecutable &self) { return self.core()->memo_size(); })
+      .def_prop_ro("memo_bytes", [](const PythonExecutable &self) { return self.core()->memo_bytes(); })
+      .def_prop_ro("function_names", [](const PythonExecutable &self) { return self.core()->function_names(); });
 }
 
 } // namespace disc

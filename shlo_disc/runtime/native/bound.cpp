@@ -64,11 +64,11 @@ private:
 
 } // namespace
 
-BoundExecutable::BoundExecutable(std::shared_ptr<Executable> executable, const nb::tuple &args, const Tree &bound_tree,
+BoundExecutable::BoundExecutable(std::shared_ptr<PythonExecutable> executable, const nb::tuple &args, const Tree &bound_tree,
                                  std::shared_ptr<Tree> rest_tree, const nb::object &explain_bound,
                                  nb::object explain_structure, bool donate)
     : executable_(std::move(executable)), rest_tree_(std::move(rest_tree)),
-      explain_structure_(std::move(explain_structure)), forms_(executable_->constant_forms()) {
+      explain_structure_(std::move(explain_structure)), forms_(executable_->core()->constant_forms()) {
   std::vector<PyObject *> leaves;
   std::vector<nb::object> owners;
   nb::dict none;
@@ -103,11 +103,11 @@ void BoundExecutable::take(size_t index, PyObject *leaf, bool packed_only) {
 }
 
 nb::object BoundExecutable::call(const nb::tuple &args, const nb::dict &kwargs, Output output) const {
-  return call_with(args, kwargs, output, executable_->runtime());
+  return call_with(args, kwargs, output, executable_->core()->runtime());
 }
 
 std::vector<StepTime> BoundExecutable::profile(const nb::tuple &args, const nb::dict &kwargs) const {
-  StepClock clock(executable_->runtime());
+  StepClock clock(executable_->core()->runtime());
   call_with(args, kwargs, Output::buffer, clock.runtime());
   return clock.times();
 }
@@ -125,7 +125,7 @@ nb::object BoundExecutable::call_with(const nb::tuple &args, const nb::dict &kwa
 
 void bind_bound_executable(nb::module_ &module) {
   nb::class_<BoundExecutable>(module, "BoundExecutable", "An executable whose first arguments are fixed.")
-      .def(nb::init<std::shared_ptr<Executable>, const nb::tuple &, const Tree &, std::shared_ptr<Tree>,
+      .def(nb::init<std::shared_ptr<PythonExecutable>, const nb::tuple &, const Tree &, std::shared_ptr<Tree>,
                     const nb::object &, nb::object, bool>(),
            nb::arg("executable"), nb::arg("args"), nb::arg("bound_tree"), nb::arg("rest_tree"),
            nb::arg("explain_bound"), nb::arg("explain_structure"), nb::arg("donate"))

@@ -2,7 +2,7 @@
 // An executable whose first arguments are fixed.
 #pragma once
 
-#include "executable.h"
+#include "python_executable.h"
 
 namespace disc {
 
@@ -11,20 +11,20 @@ class BoundExecutable {
 public:
   /// `args` are the program's first arguments. `bound_tree` is the structure of (args, {}), `rest_tree` that of a
   /// call's (args, kwargs). Throws Error(type), Error(shape), AllocationFailure.
-  BoundExecutable(std::shared_ptr<Executable> executable, const nb::tuple &args, const Tree &bound_tree,
+  BoundExecutable(std::shared_ptr<PythonExecutable> executable, const nb::tuple &args, const Tree &bound_tree,
                   std::shared_ptr<Tree> rest_tree, const nb::object &explain_bound, nb::object explain_structure,
                   bool donate);
 
   nb::object call(const nb::tuple &args, const nb::dict &kwargs, Output output) const;
 
-  /// As `Executable::profile`.
+  /// As `PythonExecutable::profile`.
   std::vector<StepTime> profile(const nb::tuple &args, const nb::dict &kwargs) const;
 
 private:
   void take(size_t index, PyObject *leaf, bool packed_only);
   nb::object call_with(const nb::tuple &args, const nb::dict &kwargs, Output output, const DiscRuntime &runtime) const;
 
-  std::shared_ptr<Executable> executable_;
+  std::shared_ptr<PythonExecutable> executable_;
   std::shared_ptr<Tree> rest_tree_;
   nb::object explain_structure_;
   PackedForms forms_;

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A loaded program and what it runs on.
+// A loaded program and what it runs on. Knows no Python: addresses and sizes go in, blocks of memory come out.
 #pragma once
 
 #include "abi.h"
-#include "arguments.h"
-#include "buffer.h"
 #include "library_call.h"
 #include "memory.h"
 #include "object_code.h"
 #include "plan.h"
-#include "repeats.h"
 #include "program.h"
-#include "step_clock.h"
 #include "thread_pool.h"
-#include "tree.h"
-
-#include <nanobind/nanobind.h>
 
 #include <memory>
 #include <string>
@@ -38,13 +31,14 @@ struct RunContext {
   std::vector<BoundCall> calls;
 };
 
-enum class Output { automatic, numpy, jax, buffer };
-
-/// Python objects that calls need; set once by the Python face.
-struct ExecutableHooks {
-  nb::object explain_structure; // (args, kwargs) -> message
-  nb::object jax_converter;     // () -> (ndarray -> jax.Array, collect or None); called once, for the first such result
+/// A program's block of constants, alive as long as `owner` is.
+struct ConstantBlock {
+  const char *data = nullptr;
+  int64_t bytes = 0;
+  std::shared_ptr<const void> owner;
 };
+
+using PackedForms = std::vector<std::shared_ptr<Block>>; // one a PackSpec; null where there is none
 
 /// Where the sizes of all results are. The parts keep them alive.
 struct CallPlan {
@@ -56,26 +50,41 @@ struct CallPlan {
   std::vector<Result> results;                    // one a leaf
 };
 
+/// The results of one call. The plans keep the shapes alive.
+struct Results {
+  struct Leaf {
+    std::shared_ptr<Block> block;
+    const int64_t *shape = nullptr;
+  };
+  std::vector<Leaf> leaves;
+  std::shared_ptr<const Plan> plan;                // of the first segment
+  std::vector<std::shared_ptr<const Plan>> others; // of those after it
+};
+
+/// Thread-safe. Throws Error, with kinds as in error.h.
 class Executable {
 public:
-  /// `constants` is any object with a buffer; it is used in place when it is 64-byte aligned, else copied once.
-  Executable(std::shared_ptr<Device> device, Program program, const std::string &object, nb::object constants,
-             std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree, ExecutableHooks hooks, int64_t memo_bytes,
-             bool perf_map);
-  ~Executable();
+  /// The constants are used in place when they are 64-byte aligned, else copied once.
+  Executable(std::shared_ptr<Device> device, Program program, std::string_view object, ConstantBlock constants,
+             int64_t memo_bytes, bool perf_map);
+  Executable(const Executable &) = delete;
+  Executable &operator=(const Executable &) = delete;
 
-  nb::object call(const nb::tuple &args, const nb::dict &kwargs, Output output);
+  /// The plan of the first segment for a call with arguments of these sizes. Throws Error(shape).
+  std::shared_ptr<const Plan> plan(Dims dims) const { return code_->planners.front()->plan(dims); }
 
-  /// A call whose results are dropped: what each step of the program took.
-  std::vector<StepTime> profile(const nb::tuple &args, const nb::dict &kwargs);
+  /// Runs the program. `buffers` has the addresses of the arguments' elements, in C order, and is used up; `plan` is the
+  /// plan for their sizes; `packed` has the packed forms at hand; `runtime` is this executable's or a clock's.
+  Results run(std::shared_ptr<const Plan> plan, std::vector<void *> buffers, const PackedForms &packed,
+              const DiscRuntime &runtime) const;
 
-  /// The rest of a call whose arguments have been described, over this executable's runtime or a clock's.
-  nb::object run(Arguments &arguments, Output output, const PackedForms &packed, const DiscRuntime &runtime);
+  /// How many addresses a run puts into `buffers`: reserve as many.
+  size_t buffer_count() const { return buffer_count_; }
 
   const DiscRuntime &runtime() const { return runtime_; }
 
-  /// Fills in the packed forms whose source is one of `arguments`.
-  void pack_argument(size_t index, Arguments &arguments, PackedForms &forms) const;
+  /// The packed form of an array.
+  std::shared_ptr<Block> pack(const PackSpec &spec, const void *source) const;
 
   /// The packed forms of constants, and room for those of arguments.
   const PackedForms &constant_forms() const { return constant_forms_; }
@@ -87,7 +96,10 @@ public:
   void prepare(const std::vector<int64_t> &symbols) const;
 
   const Program &program() const { return code_->program; }
-  const Device &device() const { return *device_; }
+  const std::shared_ptr<Device> &device() const { return device_; }
+  const std::shared_ptr<Allocator> &allocator() const { return device_->allocator; }
+  int64_t constant_bytes() const { return constant_bytes_; }
+  int64_t code_bytes() const { return static_cast<int64_t>(code_->object.mapped_bytes()); }
   int64_t memo_size() const;
   std::vector<std::vector<int64_t>> memo_symbols() const { return code_->planners.front()->memo().symbols(); }
   int64_t memo_bytes() const;
@@ -96,7 +108,7 @@ public:
 private:
   /// At a fixed address: the planner refers to the program.
   struct Code {
-    Code(Program given, const std::string &object, int64_t memo_bytes);
+    Code(Program given, std::string_view object, int64_t memo_bytes);
 
     Program program;
     ObjectCode object;
@@ -104,42 +116,23 @@ private:
     std::vector<DiscRun> runs;
   };
 
-  /// A leaf of the results of one call; `shape` lies in a plan.
-  struct Result {
-    std::shared_ptr<Block> block;
-    const int64_t *shape = nullptr;
-  };
-
-  void hold_constants(nb::object constants);
-  void collect_dropped_results() const;
-  std::shared_ptr<Block> pack(const PackSpec &spec, const void *source) const;
-  std::vector<PyObject *> flatten(const nb::tuple &args, const nb::dict &kwargs, std::vector<nb::object> &owners);
-  void allocate_results(size_t segment, const Plan &plan, std::vector<Result> &results,
+  void hold_constants(ConstantBlock constants);
+  void allocate_results(size_t segment, const Plan &plan, std::vector<Results::Leaf> &results,
                         std::vector<void *> &buffers) const;
   void run_segment(size_t segment, void *const *buffers, const Plan &plan, void *arena,
                    const DiscRuntime &runtime) const;
-  void run_segments(std::vector<std::shared_ptr<const Plan>> &plans, std::vector<Result> &results,
-                    std::vector<void *> &buffers, const DiscRuntime &runtime) const;
-  nb::object call_with(const nb::tuple &args, const nb::dict &kwargs, Output output, const DiscRuntime &runtime);
-  nb::object make_results(std::vector<Result> results, Output output);
-  nb::object make_result(DType dtype, const int64_t *shape, size_t rank, std::shared_ptr<Block> block, Output output);
+  void run_segments(Results &results, std::vector<void *> &buffers, const DiscRuntime &runtime) const;
 
   std::shared_ptr<Device> device_;
   RunContext context_;
   DiscRuntime runtime_;
   std::unique_ptr<Code> code_;
-  nb::object constants_owner_;
-  Py_buffer constants_view_{};
+  std::shared_ptr<const void> constants_owner_; // or
   std::shared_ptr<Block> constants_copy_;
+  int64_t constant_bytes_ = 0;
   std::vector<void *> constant_addresses_;
   PackedForms constant_forms_; // those of constants
-  Repeats repeats_;
-  std::shared_ptr<Tree> in_tree_;
-  std::shared_ptr<Tree> out_tree_;
-  ExecutableHooks hooks_;
-  nb::object to_jax_, collect_jax_; // what the hook returned
+  size_t buffer_count_ = 0;
 };
-
-void bind_executable(nb::module_ &module);
 
 } // namespace disc

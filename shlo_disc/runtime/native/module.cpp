@@ -12,6 +12,7 @@
 #include "gemm_formats.h"
 #include "lapack.h"
 #include "object_code.h"
+#include "python_executable.h"
 #include "tree.h"
 #include "without_gil.h"
 

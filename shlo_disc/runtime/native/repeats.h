@@ -2,8 +2,7 @@
 // Immutable arguments that come again, and their packed forms.
 #pragma once
 
-#include "memory.h"
-#include "program.h"
+#include "executable.h"
 
 #include <nanobind/nanobind.h>
 
@@ -14,8 +13,6 @@
 namespace disc {
 
 namespace nb = nanobind;
-
-using PackedForms = std::vector<std::shared_ptr<Block>>; // one a PackSpec; null where there is none
 
 /// Remembers, for each packed form that a program can use, which jax.Array the last call had for it. An array that
 /// comes a second time is packed, and the packed form serves until another array takes its place. The arrays are not

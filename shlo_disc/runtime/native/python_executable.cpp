@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "python_executable.h"
+
+#include "error.h"
+#include "without_gil.h"
+
+#include <nanobind/stl/string.h>
+
+namespace disc {
+
+PythonExecutable::PythonExecutable(std::shared_ptr<Executable> core, std::shared_ptr<Tree> in_tree,
+                                   std::shared_ptr<Tree> out_tree, ExecutableHooks hooks)
+    : core_(std::move(core)), in_tree_(std::move(in_tree)), out_tree_(std::move(out_tree)), hooks_(std::move(hooks)) {
+  if (in_tree_->leaves() != program().arguments.size() || out_tree_->leaves() != program().results.size())
+    bad_artifact("header: the trees do not have as many leaves as there are arguments and results");
+}
+
+std::vector<PyObject *> PythonExecutable::flatten(const nb::tuple &args, const nb::dict &kwargs,
+                                                  std::vector<nb::object> &owners) {
+  std::vector<PyObject *> leaves;
+  leaves.reserve(program().arguments.size());
+  PyObject *both[] = {args.ptr(), kwargs.ptr()};
+  if (!in_tree_->flatten_items(both, 2, leaves, owners))
+    throw Error(ErrorKind::type, nb::cast<std::string>(hooks_.explain_structure(args, kwargs)));
+  return leaves;
+}
+
+nb::object PythonExecutable::call(const nb::tuple &args, const nb::dict &kwargs, Output output) {
+  return call_with(args, kwargs, output, core_->runtime());
+}
+
+std::vector<StepTime> PythonExecutable::profile(const nb::tuple &args, const nb::dict &kwargs) {
+  StepClock clock(core_->runtime());
+  call_with(args, kwargs, Output::buffer, clock.runtime());
+  return clock.times();
+}
+
+nb::object PythonExecutable::call_with(const nb::tuple &args, const nb::dict &kwargs, Output output,
+                                       const DiscRuntime &runtime) {
+  std::vector<nb::object> owners;
+  std::vector<PyObject *> leaves = flatten(args, kwargs, owners);
+  Arguments arguments(program(), leaves);
+  if (program().packs.empty())
+    return run(arguments, output, {}, runtime);
+  auto pack_argument = [&](size_t i) -> std::shared_ptr<Block> {
+    const PackSpec &spec = program().packs[i];
+    const ArrayView &view = arguments.view(spec.buffer);
+    try {
+      return view.usable_in_place() ? pack(spec, view.data) : nullptr;
+    } catch (const AllocationFailure &) {
+      return nullptr; // the call can do without
+    }
+  };
+  return run(arguments, output, repeats_.forms(program(), leaves, core_->constant_forms(), pack_argument), runtime);
+}
+
+/// Results that the caller has dropped give their memory to this call, not to the one after it.
+void PythonExecutable::collect_dropped_results() const {
+  if (collect_jax_.is_valid() && !collect_jax_.is_none())
+    collect_jax_();
+}
+
+nb::object PythonExecutable::run(Arguments &arguments, Output output, const PackedForms &packed,
+                                 const DiscRuntime &runtime) {
+  std::shared_ptr<const Plan> plan = core_->plan(arguments.dims());
+  if (output == Output::automatic)
+    output = arguments.any_jax() ? Output::jax : Output::numpy;
+  if (output == Output::jax)
+    collect_dropped_results();
+  std::vector<void *> buffers;
+  buffers.reserve(core_->buffer_count());
+  buffers.resize(program().arguments.size());
+  arguments.addresses(core_->allocator(), buffers.data());
+  return make_results(
+      without_gil([&] { return core_->run(std::move(plan), std::move(buffers), packed, runtime); }), output);
+}
+
+std::shared_ptr<Block> PythonExecutable::pack(const PackSpec &spec, const void *source) const {
+  return without_gil([&] { return core_->pack(spec, source); });
+}
+
+void PythonExecutable::pack_argument(size_t index, Arguments &arguments, PackedForms &forms) const {
+  for (size_t i = 0; i < forms.size(); ++i)
+    if (program().packs[i].buffer == index)
+      forms[i] = pack(program().packs[i], arguments.elements(index, core_->allocator()));
+}
+
+nb::object PythonExecutable::make_results(Results results, Output output) {
+  std::vector<nb::object> leaves;
+  leaves.reserve(results.leaves.size());
+  for (size_t i = 0; i < results.leaves.size(); ++i) {
+    const ArraySpec &spec = program().results[i];
+    Results::Leaf &leaf = results.leaves[i];
+    leaves.push_back(make_result(spec.dtype, leaf.shape, spec.shape.size(), std::move(leaf.block), output));
+  }
+  nb::object *next = leaves.data();
+  return out_tree_->unflatten(next);
+}
+
+nb::object PythonExecutable::make_result(DType dtype, const int64_t *shape, size_t rank, std::shared_ptr<Block> block,
+                                         Output output) {
+  if (output == Output::buffer)
+    return nb::cast(Buffer(std::move(block), dtype, std::vector<int64_t>(shape, shape + rank)));
+  nb::object array = numpy_array(std::move(block), dtype, shape, rank);
+  if (output != Output::jax)
+    return array;
+  if (!to_jax_.is_valid()) {
+    nb::tuple both = nb::cast<nb::tuple>(hooks_.jax_converter());
+    collect_jax_ = both[1];
+    to_jax_ = both[0];
+  }
+  return to_jax_(array);
+}
+
+} // namespace disc
