@@ -33,6 +33,8 @@ def client(threads: int, guard_pages: bool = False) -> Client:
 
 @functools.cache
 def _client(threads: int, guard_pages: bool) -> Client:
+    if threads == 0 and not guard_pages:
+        return Client.of_process()
     return Client(threads=threads, guard_pages=guard_pages)
 
 

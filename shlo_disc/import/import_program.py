@@ -15,7 +15,7 @@ from shlo_disc.shape_dialect.types import Dims, dims_of, has_dims
 
 from .data_sizes import open_data_sizes
 from .normalise import entry_function, global_constant_names, normalise
-from .parse import parse_program, parse_trusted
+from .parse import BYTECODE_MAGIC, parse_program, parse_trusted
 from .program import JaxProgram, TextProgram
 from .signature import Signature, TensorSpec, dtype_of
 from .support import check_signature_supported, check_supported
@@ -47,9 +47,15 @@ def import_program(program: JaxProgram | TextProgram, context: ir.Context, symbo
         if symbolic:
             raise OptionError("the option symbolic is for StableHLO; a JAX function or Exported has symbols")
         return _import_exported(program, context)
-    module = parse_program(program.data, context, program.source)
+    module = _parse(program, context)
     with context, ir.Location.unknown():
         return _finish(module, None, symbolic)
+
+
+def _parse(program: TextProgram, context: ir.Context) -> ir.Module:
+    if program.trusted and isinstance(program.data, bytes) and program.data[:4] == BYTECODE_MAGIC:
+        return parse_trusted(program.data, context)
+    return parse_program(program.data, context, program.source)
 
 
 _NONE: Mapping[int, str] = {}

@@ -28,10 +28,14 @@ class JaxProgram(NamedTuple):
 
 
 class TextProgram(NamedTuple):
-    """StableHLO as text or bytes, and the path it came from ("" when it was given directly)."""
+    """StableHLO as text or bytes, and the path it came from ("" when it was given directly).
+
+    trusted: bytecode was made in this process, and is read here without the precautions for that of others.
+    """
 
     data: str | bytes
     source: str = ""
+    trusted: bool = False
 
     def trees(self) -> tuple[Any, Any]:
         """There are none: arguments and results are flat."""

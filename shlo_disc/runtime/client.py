@@ -42,7 +42,8 @@ class Client:
 
     `threads`: 0 means one a processor that this process may run on. `memory_limit`: most bytes for arenas, results and
     copies at a time, 0 for none. `cache_limit`: most bytes of freed memory kept for later calls. `guard_pages`: a test
-    mode in which the arena, every result and a copy of every argument end at an inaccessible page.
+    mode in which the arena, every result and a copy of every argument end at an inaccessible page. `native_device`:
+    the native core's, with threads and memory of its own, in place of all of these.
     """
 
     platform = "cpu"
@@ -54,11 +55,17 @@ class Client:
         memory_limit: int = 0,
         cache_limit: int = DEFAULT_CACHE_BYTES,
         guard_pages: bool = False,
+        native_device: Any = None,
     ):
         if min(threads, memory_limit, cache_limit) < 0:
             raise ValueError("threads, memory_limit and cache_limit must not be negative")
-        self.native_device: Any = _native.Device(threads, memory_limit, cache_limit, guard_pages)
+        self.native_device = native_device or _native.Device(threads, memory_limit, cache_limit, guard_pages)
         self._device = Device(self.native_device)
+
+    @classmethod
+    def of_process(cls) -> Client:
+        """The client whose threads and memory are the process's: those of the PJRT plugin, too."""
+        return cls(native_device=_native.default_device())
 
     def devices(self) -> list[Device]:
         """The one device."""

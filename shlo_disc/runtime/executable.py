@@ -130,6 +130,11 @@ class LoadedExecutable:
         return _step_times(self._alive().profile(tuple(args), dict(kwargs or {})))
 
     @property
+    def native(self) -> Any:
+        """The executable of the native core."""
+        return self._alive()
+
+    @property
     def artifact(self) -> Artifact:
         """The artifact that this was loaded from."""
         return self._artifact

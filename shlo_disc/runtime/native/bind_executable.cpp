@@ -233,6 +233,7 @@ void bind_device(nb::module_ &module) {
       .def("fail_allocation", [](const Device &self, int64_t k) { self.allocator->fail_allocation(k); },
            "Test hook: the k-th next allocation fails once; 0 switches it off.")
       .def("buffer_from_host", &buffer_from_host);
+  module.def("default_device", [] { return default_device(); });
 }
 
 /// The bytes of any object with a buffer. They are given back with the GIL, which the last owner need not hold; not at

@@ -50,6 +50,12 @@ constexpr uintptr_t kConstantAlignment = 64;
 
 } // namespace
 
+const std::shared_ptr<Device> &default_device() {
+  constexpr int64_t cache_limit = int64_t{1} << 30;
+  static const auto *device = new std::shared_ptr<Device>(std::make_shared<Device>(0, 0, cache_limit, false));
+  return *device;
+}
+
 Executable::Code::Code(Program given, std::string_view bytes, int64_t memo_bytes)
     : program(std::move(given)), object(bytes) {
   auto share = memo_bytes / static_cast<int64_t>(program.segments.size());

@@ -25,6 +25,9 @@ struct Device {
   std::shared_ptr<Allocator> allocator;
 };
 
+/// The process's own: all processors, no limit but the machine's. Lives as long as the process.
+const std::shared_ptr<Device> &default_device();
+
 /// What generated code reaches through DiscRuntime::opaque.
 struct RunContext {
   Device *device;
@@ -72,6 +75,9 @@ public:
 
   /// The plan of the first segment for a call with arguments of these sizes. Throws Error(shape).
   std::shared_ptr<const Plan> plan(Dims dims) const { return code_->planners.front()->plan(dims); }
+
+  /// The same for values of the symbols that the arguments determine.
+  std::shared_ptr<const Plan> first_plan(Values symbols) const { return code_->planners.front()->plan_for(symbols); }
 
   /// Runs the program. `buffers` has the addresses of the arguments' elements, in C order, and is used up; `plan` is the
   /// plan for their sizes; `packed` has the packed forms at hand; `runtime` is this executable's or a clock's.

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the C API asks of Python: to compile a program, and to write an executable down and read it again."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+from shlo_disc import api
+from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, ProgramError, ShapeError, UnsupportedError
+from shlo_disc.executable import client
+from shlo_disc.registry.custom_calls import register_custom_call
+from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
+
+_INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNIMPLEMENTED, _INTERNAL = 3, 8, 12, 13
+_CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (UnsupportedError, _UNIMPLEMENTED),
+    (ProgramError, _INVALID_ARGUMENT),
+    (ShapeError, _INVALID_ARGUMENT),
+    (ArgumentTypeError, _INVALID_ARGUMENT),
+    (OptionError, _INVALID_ARGUMENT),
+    (ArtifactError, _INVALID_ARGUMENT),
+    (AllocationError, _RESOURCE_EXHAUSTED),
+    (MemoryError, _RESOURCE_EXHAUSTED),
+)
+_HEADER_KEY = "pjrt"
+
+
+@dataclass(frozen=True)
+class Serialized:
+    """An executable as it was written down: loaded again, with the program and the options that it came from."""
+
+    loaded: LoadedExecutable
+    program: bytes
+    options: bytes
+    symbols: list[int]
+    hidden: list[bytes]
+
+
+def compile_program(program: bytes) -> LoadedExecutable:
+    """Compile StableHLO: text, or a portable artifact that a framework in this process made.
+
+    Raises ProgramError and UnsupportedError.
+    """
+    reader: Any = importlib.import_module("shlo_disc.import.program")
+    return api.compile(reader.TextProgram(program, trusted=True)).loaded
+
+
+def serialize(artifact: Artifact, program: bytes, options: bytes, symbols: list[int], hidden: list[bytes]) -> bytes:
+    """The bytes of an executable; see `Serialized`."""
+    encoded = [base64.b64encode(data).decode() for data in (options, *hidden)]
+    ours = {"options": encoded[0], "symbols": symbols, "hidden": encoded[1:]}
+    return replace(artifact, header={**artifact.header, _HEADER_KEY: ours}, portable=program).serialize()
+
+
+def deserialize(data: bytes) -> Serialized:
+    """Read what `serialize` wrote, which is native code and trusted as such. Raises ArtifactError."""
+    artifact = Artifact.deserialize(data, trust=True)
+    try:
+        ours = artifact.header[_HEADER_KEY]
+        options, *hidden = (base64.b64decode(text, validate=True) for text in (ours["options"], *ours["hidden"]))
+        symbols = [int(value) for value in ours["symbols"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"the artifact is not one of the plugin: {error!r}") from None
+    header = {key: value for key, value in artifact.header.items() if key != _HEADER_KEY}
+    loaded = client(threads=0).load(Artifact(header, artifact.object, artifact.constants))
+    return Serialized(loaded, bytes(artifact.portable), options, symbols, hidden)
+
+
+def register_function(name: str, address: int) -> None:
+    """Let programs call a handler of XLA's FFI by name."""
+    register_custom_call(name, address, convention="ffi")
+
+
+def describe_error(error: BaseException) -> tuple[int, str]:
+    """The code that the C API has for an exception, and its message."""
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return code, str(error)
+    return _INTERNAL, f"{type(error).__name__}: {error}"

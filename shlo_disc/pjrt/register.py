@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Makes the platform `shlo_disc` known to JAX. Imports no compiler: that happens with the first program."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from typing import Any
+
+PLATFORM = "shlo_disc"
+_PRIORITY = -100  # below the CPU's 0: the platform is used when JAX_PLATFORMS names it first, or on request
+_FORCED_DEVICES = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
+
+
+def initialize() -> None:
+    """Register the plugin with JAX, which calls this when it looks for plugins."""
+    from jax._src import xla_bridge
+
+    library = importlib.util.find_spec("shlo_disc.runtime._native")
+    if library is None or library.origin is None:
+        raise ImportError("shlo_disc is installed without its native library")
+    _declare_stable(xla_bridge)
+    xla_bridge.register_plugin(PLATFORM, priority=_PRIORITY, library_path=library.origin, options=client_options)
+    _share_lowerings_of_cpu()
+
+
+def client_options() -> dict[str, int]:
+    """The options of the client: as many devices as JAX users ask for with the settings for CPU devices.
+
+    These are the JAX option `jax_num_cpu_devices`, and XLA's flag `--xla_force_host_platform_device_count`.
+    """
+    import jax
+
+    count = getattr(jax.config, "jax_num_cpu_devices", -1)
+    if count is None or count < 1:
+        forced = _FORCED_DEVICES.search(os.environ.get("XLA_FLAGS", ""))
+        count = int(forced[1]) if forced else 1
+    return {"device_count": count}
+
+
+def _declare_stable(xla_bridge: Any) -> None:
+    """JAX warns of every plugin that it does not know itself, also where the plugin is installed but not used."""
+    known = getattr(xla_bridge, "_nonexperimental_plugins", None)
+    if isinstance(known, set):
+        known.add(PLATFORM)
+
+
+def _share_lowerings_of_cpu() -> None:
+    """Lower programs for this platform as for the CPU: linear algebra becomes the calls of LAPACK that we have."""
+    from jax._src.interpreters import mlir
+
+    lowerings = mlir._platform_specific_lowerings
+    lowerings[PLATFORM] = _SharedRules(lowerings["cpu"], lowerings.get(PLATFORM, {}))
+    if PLATFORM not in mlir._platforms_with_donation:
+        mlir._platforms_with_donation.append(PLATFORM)
+
+
+class _SharedRules(dict[Any, Any]):
+    """A platform's own rules, and behind them those of another, also the ones that come later."""
+
+    def __init__(self, shared: dict[Any, Any], own: dict[Any, Any]):
+        super().__init__(own)
+        self._shared = shared
+
+    def __contains__(self, primitive: object) -> bool:
+        return super().__contains__(primitive) or primitive in self._shared
+
+    def __missing__(self, primitive: Any) -> Any:
+        return self._shared[primitive]

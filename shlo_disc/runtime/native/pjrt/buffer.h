@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Arrays of a framework: memory with a type, sizes and a place.
+#pragma once
+
+#include "../dtype.h"
+#include "../memory.h"
+#include "device.h"
+#include "event.h"
+#include "layout.h"
+
+#include <memory>
+#include <vector>
+
+namespace disc::pjrt {
+
+/// Elements in C order, alive as long as somebody has a share: a block of the runtime's or memory of somebody else.
+using Storage = std::shared_ptr<void>;
+
+inline Storage storage_of(std::shared_ptr<Block> block) {
+  void *address = block->address();
+  return {std::move(block), address};
+}
+
+/// The bytes of an array; throws INVALID_ARGUMENT when a size is negative or they do not fit 64 bits.
+int64_t checked_bytes(Sizes dims, DType dtype);
+
+/// Dims from the arguments of a function.
+inline Sizes sizes_of(const int64_t *dims, size_t count) {
+  return count == 0 ? Sizes() : Sizes(&given(dims, "dims"), count);
+}
+
+/// The memory that a caller means by a memory, or by a device.
+PJRT_Memory &chosen_memory(PJRT_Memory *memory, PJRT_Device *device);
+
+void add_buffer_functions(PJRT_Api &api);
+void add_host_buffer_functions(PJRT_Api &api);
+void add_transfer_manager_functions(PJRT_Api &api);
+
+} // namespace disc::pjrt
+
+struct PJRT_Buffer {
+  PJRT_Buffer(disc::pjrt::Storage storage, disc::DType dtype, std::vector<int64_t> dims, PJRT_Memory *memory,
+              std::shared_ptr<disc::pjrt::Signal> ready = nullptr)
+      : dtype(dtype), dims(std::move(dims)), memory(memory), ready(std::move(ready)), storage_(std::move(storage)) {}
+
+  /// The elements, once they are there. Throws after deletion and donation, and when they will never be.
+  disc::pjrt::Storage elements() const;
+
+  /// A share of the elements, which may not be there yet.
+  disc::pjrt::Storage share() const;
+
+  /// Lets go of the elements, unless an external reference still needs them.
+  void remove();
+  bool is_deleted() const;
+  void add_external_reference();
+  void drop_external_reference();
+
+  int64_t bytes() const { return disc::pjrt::checked_bytes(dims, dtype); }
+
+  const disc::DType dtype;
+  const std::vector<int64_t> dims;
+  PJRT_Memory *const memory;
+  const std::shared_ptr<disc::pjrt::Signal> ready; // null: the elements are there
+
+private:
+  mutable std::mutex mutex_;
+  disc::pjrt::Storage storage_;
+  bool is_deleted_ = false;
+  int64_t external_references_ = 0;
+};

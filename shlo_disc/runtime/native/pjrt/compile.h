@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// From a program's bytes to an executable. The compiler itself is Python's: this asks it.
+#pragma once
+
+#include "../executable.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace disc::pjrt {
+
+/// An artifact in Python, whose last owner needs not hold the GIL.
+using PythonObject = std::shared_ptr<void>;
+
+/// What a program became. Programs that differ in their sizes only may share an executable.
+struct Compiled {
+  std::shared_ptr<const Executable> executable;
+  std::vector<int64_t> symbols;               // the sizes of this program, in the order of the executable's symbols
+  std::vector<std::shared_ptr<Block>> hidden; // arguments that follow the caller's, the same in every call
+  PythonObject artifact;
+};
+
+/// Compiles a program of format "mlir": text, bytecode or a portable artifact. Throws Failure with what the compiler says.
+Compiled compile(std::string_view program, std::string_view format);
+
+/// Lets programs that are compiled from then on call a handler of XLA's FFI by name.
+void register_function(const std::string &name, void *handler);
+
+/// The bytes that `deserialize` takes.
+std::string serialize(const Compiled &compiled, std::string_view program, std::string_view options);
+
+/// What was serialized.
+struct Deserialized {
+  Compiled compiled;
+  std::string program;
+  std::string options;
+};
+Deserialized deserialize(std::string_view bytes);
+
+} // namespace disc::pjrt

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Devices, their memories and their descriptions. All devices of a process are its processors: they share the runtime's
+// threads and its allocator, and differ by number.
+#pragma once
+
+#include "error.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace disc::pjrt {
+
+inline constexpr char kPlatformName[] = "shlo_disc";
+
+/// Every device has these, as XLA's CPU devices have; the first is the default. All are the machine's memory.
+inline constexpr const char *kMemoryKinds[] = {"device", "pinned_host", "unpinned_host"};
+
+/// Lends a text to an argument structure.
+inline void lend(const std::string &text, const char *&data, size_t &size) {
+  data = text.data();
+  size = text.size();
+}
+
+void add_device_functions(PJRT_Api &api);
+void add_memory_functions(PJRT_Api &api);
+void add_topology_functions(PJRT_Api &api);
+
+} // namespace disc::pjrt
+
+struct PJRT_DeviceDescription {
+  explicit PJRT_DeviceDescription(int id);
+
+  int id;
+  std::string kind, text;
+};
+
+/// What is known of the devices without a client.
+struct PJRT_TopologyDescription {
+  explicit PJRT_TopologyDescription(int device_count, bool belongs_to_client);
+
+  std::vector<std::unique_ptr<PJRT_DeviceDescription>> devices;
+  std::vector<PJRT_DeviceDescription *> device_list;
+  bool belongs_to_client;
+};
+
+struct PJRT_Memory {
+  PJRT_Memory(PJRT_Device *device, int id, int kind_id);
+  ~PJRT_Memory();
+
+  const PJRT_Memory_FunctionTable *table; // first, by the interface
+  PJRT_Device *device;
+  int id, kind_id;
+  std::string kind, text;
+
+  /// What frameworks attach.
+  struct UserData {
+    void *data;
+    void (*deleter)(void *);
+  };
+  std::mutex mutex;
+  std::map<const void *, UserData> user_data;
+};
+
+struct PJRT_Device {
+  PJRT_Device(PJRT_Client *client, PJRT_DeviceDescription *description);
+
+  PJRT_Memory *default_memory() const { return memory_list.front(); }
+
+  PJRT_Client *client;
+  PJRT_DeviceDescription *description;
+  std::vector<std::unique_ptr<PJRT_Memory>> memories;
+  std::vector<PJRT_Memory *> memory_list;
+  PJRT_Device *itself = this; // a list of one, for the memories' lists of devices
+};

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "executable.h"
+
+#include "../array_view.h"
+#include "bytes.h"
+#include "types.h"
+
+#include <cstring>
+
+namespace disc::pjrt {
+
+namespace {
+
+constexpr std::string_view kFormat = "mlir";
+
+/// Two lanes of FNV-1a over words: tells programs apart, not attackers.
+std::string fingerprint_of(std::string_view program, std::string_view options) {
+  uint64_t lanes[] = {0xcbf29ce484222325u, 0x84222325cbf29ce4u};
+  for (std::string_view text : {program, options}) {
+    for (size_t i = 0; i < text.size(); i += sizeof(uint64_t)) {
+      uint64_t word = 0;
+      std::memcpy(&word, text.data() + i, std::min(sizeof word, text.size() - i));
+      lanes[0] = (lanes[0] ^ word) * 0x100000001b3u;
+      lanes[1] = (lanes[1] + (word ^ lanes[0] >> 29)) * 0x9e3779b97f4a7c15u;
+    }
+    lanes[0] ^= text.size();
+  }
+  return {reinterpret_cast<const char *>(lanes), sizeof lanes};
+}
+
+/// The plan of a program whose sizes are known; null when they come with the arguments, or out of data.
+std::shared_ptr<const Plan> plan_of(const Compiled &compiled) {
+  const Program &program = compiled.executable->program();
+  if (compiled.symbols.size() != program.symbols.size())
+    return nullptr;
+  return compiled.executable->first_plan(compiled.symbols);
+}
+
+PJRT_NamedValue number(const char *name, float value) {
+  PJRT_NamedValue result{};
+  result.struct_size = sizeof result;
+  result.name = name;
+  result.name_size = std::strlen(name);
+  result.type = PJRT_NamedValue_kFloat;
+  result.float_value = value;
+  result.value_size = 1;
+  return result;
+}
+
+/// The bytes of arrays whose dims follow each other in a plan.
+int64_t bytes_of(const std::vector<ArraySpec> &arrays, size_t count, const int64_t *dim) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < count; ++i) {
+    size_t rank = arrays[i].shape.size();
+    bytes += byte_count(dim, rank, info(arrays[i].dtype).size);
+    dim += rank;
+  }
+  return bytes;
+}
+
+} // namespace
+
+Code::Code(Compiled given_compiled, std::string program_text, std::string options_text)
+    : compiled(std::move(given_compiled)), source(std::move(program_text)), options(std::move(options_text)),
+      parsed_options(options), fingerprint(fingerprint_of(source, options)), plan(plan_of(compiled)) {
+  if (parsed_options.replicas * parsed_options.partitions != 1)
+    fail_unimplemented("a program of several replicas or partitions");
+  describe_outputs();
+  if (plan)
+    describe_cost();
+}
+
+const Plan &Code::known_plan() const {
+  if (!plan || program().segments.size() > 1)
+    fail_unimplemented("the sizes of results that depend on a call's arguments");
+  return *plan;
+}
+
+void Code::describe_outputs() {
+  bool are_known = plan && program().segments.size() == 1;
+  const int64_t *dim = are_known ? plan->words.data() + program().segments.front().result_word : nullptr;
+  for (const ArraySpec &result : program().results) {
+    output_types.push_back(buffer_type_of(result.dtype));
+    output_ranks.push_back(result.shape.size());
+    if (are_known)
+      output_dims.insert(output_dims.end(), dim, dim + result.shape.size());
+    dim += are_known ? result.shape.size() : 0;
+  }
+  output_layouts = layouts_of(program().results, program().results.size());
+  argument_layouts = layouts_of(program().arguments, argument_count());
+  output_memory_kinds.assign(program().results.size(), kMemoryKinds[0]);
+  output_memory_kind_sizes.assign(program().results.size(), std::strlen(kMemoryKinds[0]));
+  argument_memory_kinds.assign(argument_count(), kMemoryKinds[0]);
+  argument_memory_kind_sizes.assign(argument_count(), std::strlen(kMemoryKinds[0]));
+}
+
+/// What a run must read and write at least.
+void Code::describe_cost() {
+  int64_t bytes = bytes_of(program().arguments, argument_count(), plan->words.data() + 1);
+  for (int64_t result : plan->result_bytes)
+    bytes += result;
+  cost.push_back(number("bytes accessed", static_cast<float>(bytes)));
+}
+
+namespace {
+
+const Code &code_of(PJRT_Executable *executable) { return *given(executable, "executable").code; }
+
+void executable_destroy(PJRT_Executable_Destroy_Args &args) { delete args.executable; }
+
+void executable_name(PJRT_Executable_Name_Args &args) {
+  lend(code_of(args.executable).program().name, args.executable_name, args.executable_name_size);
+}
+
+void executable_replicas(PJRT_Executable_NumReplicas_Args &args) {
+  args.num_replicas = static_cast<size_t>(code_of(args.executable).parsed_options.replicas);
+}
+
+void executable_partitions(PJRT_Executable_NumPartitions_Args &args) {
+  args.num_partitions = static_cast<size_t>(code_of(args.executable).parsed_options.partitions);
+}
+
+void executable_outputs(PJRT_Executable_NumOutputs_Args &args) {
+  args.num_outputs = code_of(args.executable).output_types.size();
+}
+
+void executable_code_size(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args &args) {
+  args.size_in_bytes = code_of(args.executable).compiled.executable->code_bytes();
+}
+
+void executable_cost(PJRT_Executable_GetCostAnalysis_Args &args) {
+  args.properties = code_of(args.executable).cost.data();
+  args.num_properties = code_of(args.executable).cost.size();
+}
+
+void executable_output_memory_kinds(PJRT_Executable_OutputMemoryKinds_Args &args) {
+  const Code &code = code_of(args.executable);
+  args.num_outputs = code.output_memory_kinds.size();
+  args.memory_kinds = code.output_memory_kinds.data();
+  args.memory_kind_sizes = code.output_memory_kind_sizes.data();
+}
+
+void executable_parameter_memory_kinds(PJRT_Executable_ParameterMemoryKinds_Args &args) {
+  const Code &code = code_of(args.executable);
+  args.num_parameters = code.argument_memory_kinds.size();
+  args.memory_kinds = code.argument_memory_kinds.data();
+  args.memory_kind_sizes = code.argument_memory_kind_sizes.data();
+}
+
+void executable_output_types(PJRT_Executable_OutputElementTypes_Args &args) {
+  args.output_types = code_of(args.executable).output_types.data();
+  args.num_output_types = args.executable->code->output_types.size();
+}
+
+void executable_output_dimensions(PJRT_Executable_OutputDimensions_Args &args) {
+  const Code &code = code_of(args.executable);
+  code.known_plan();
+  args.num_outputs = code.output_ranks.size();
+  args.dims = code.output_dims.data();
+  args.dim_sizes = code.output_ranks.data();
+}
+
+/// The first call asks for the size, the second one brings the place.
+void executable_optimized_program(PJRT_Executable_OptimizedProgram_Args &args) {
+  const Code &code = code_of(args.executable);
+  PJRT_Program &program = given(args.program, "program");
+  program.format = kFormat.data();
+  program.format_size = kFormat.size();
+  if (program.code) {
+    if (program.code_size < code.source.size())
+      fail_argument("the place for the program is too small");
+    std::memcpy(program.code, code.source.data(), code.source.size());
+  }
+  program.code_size = code.source.size();
+}
+
+void executable_serialize(PJRT_Executable_Serialize_Args &args) {
+  const Code &code = code_of(args.executable);
+  args.serialized_executable = new PJRT_Bytes{serialize(code.compiled, code.source, code.options)};
+  args.serialized_executable_deleter = delete_bytes;
+  lend(args.serialized_executable->contents, args.serialized_bytes, args.serialized_bytes_size);
+}
+
+void executable_compile_options(PJRT_Executable_GetCompileOptions_Args &args) {
+  args.serialized_compile_options = new PJRT_Bytes{code_of(args.executable).options};
+  args.serialized_compile_options_deleter = delete_bytes;
+  lend(args.serialized_compile_options->contents, args.serialized_bytes, args.serialized_bytes_size);
+}
+
+void executable_fingerprint(PJRT_Executable_Fingerprint_Args &args) {
+  lend(code_of(args.executable).fingerprint, args.executable_fingerprint, args.executable_fingerprint_size);
+}
+
+void executable_memory_stats(PJRT_Executable_GetCompiledMemoryStats_Args &args) {
+  const Code &code = code_of(args.executable);
+  const Plan &plan = code.known_plan();
+  int64_t outputs = 0;
+  for (int64_t result : plan.result_bytes)
+    outputs += result;
+  args.generated_code_size_in_bytes = code.compiled.executable->code_bytes();
+  args.argument_size_in_bytes = bytes_of(code.program().arguments, code.argument_count(), plan.words.data() + 1);
+  args.output_size_in_bytes = outputs;
+  args.alias_size_in_bytes = 0;
+  args.temp_size_in_bytes = plan.arena_bytes;
+  args.host_generated_code_size_in_bytes = args.host_argument_size_in_bytes = args.host_output_size_in_bytes = 0;
+  args.host_alias_size_in_bytes = args.host_temp_size_in_bytes = 0;
+  if (has_field(args, args.peak_memory_in_bytes))
+    args.peak_memory_in_bytes = args.argument_size_in_bytes + outputs + plan.arena_bytes;
+  if (has_field(args, args.total_size_in_bytes))
+    args.total_size_in_bytes = args.argument_size_in_bytes + outputs + plan.arena_bytes;
+  if (has_field(args, args.total_allocation_bytes))
+    args.total_allocation_bytes = outputs + plan.arena_bytes;
+  if (has_field(args, args.indefinite_allocations))
+    args.indefinite_allocations = 0;
+  if (has_field(args, args.peak_unpadded_heap_bytes))
+    args.peak_unpadded_heap_bytes = plan.arena_bytes;
+}
+
+} // namespace
+
+void add_executable_functions(PJRT_Api &api) {
+  api.PJRT_Executable_Destroy = entry<executable_destroy>;
+  api.PJRT_Executable_Name = entry<executable_name>;
+  api.PJRT_Executable_NumReplicas = entry<executable_replicas>;
+  api.PJRT_Executable_NumPartitions = entry<executable_partitions>;
+  api.PJRT_Executable_NumOutputs = entry<executable_outputs>;
+  api.PJRT_Executable_SizeOfGeneratedCodeInBytes = entry<executable_code_size>;
+  api.PJRT_Executable_GetCostAnalysis = entry<executable_cost>;
+  api.PJRT_Executable_OutputMemoryKinds = entry<executable_output_memory_kinds>;
+  api.PJRT_Executable_ParameterMemoryKinds = entry<executable_parameter_memory_kinds>;
+  api.PJRT_Executable_OutputElementTypes = entry<executable_output_types>;
+  api.PJRT_Executable_OutputDimensions = entry<executable_output_dimensions>;
+  api.PJRT_Executable_OptimizedProgram = entry<executable_optimized_program>;
+  api.PJRT_Executable_Serialize = entry<executable_serialize>;
+  api.PJRT_Executable_GetCompileOptions = entry<executable_compile_options>;
+  api.PJRT_Executable_Fingerprint = entry<executable_fingerprint>;
+  api.PJRT_Executable_GetCompiledMemoryStats =
+      entry_up_to<executable_memory_stats, &PJRT_Executable_GetCompiledMemoryStats_Args::host_temp_size_in_bytes>;
+}
+
+} // namespace disc::pjrt

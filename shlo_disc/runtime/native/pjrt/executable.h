@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Executables of the C API: what a program became, and that loaded onto devices.
+#pragma once
+
+#include "buffer.h"
+#include "client.h"
+#include "compile.h"
+#include "compile_options.h"
+#include "extensions.h"
+#include "packed_arguments.h"
+
+namespace disc::pjrt {
+
+/// A compiled program with what frameworks ask about it. Immutable.
+class Code {
+public:
+  Code(Compiled compiled, std::string program, std::string options);
+
+  const Program &program() const { return compiled.executable->program(); }
+
+  /// The arguments that callers give; the hidden ones follow them.
+  size_t argument_count() const { return program().arguments.size() - compiled.hidden.size(); }
+
+  /// Throws UNIMPLEMENTED when the sizes of results are not known before a call.
+  const Plan &known_plan() const;
+
+  const Compiled compiled;
+  const std::string source;  // the program as it came
+  const std::string options; // a CompileOptionsProto
+  const CompileOptions parsed_options;
+  const std::string fingerprint;
+  const std::shared_ptr<const Plan> plan; // null when sizes are not known before a call
+  std::vector<PJRT_Buffer_Type> output_types;
+  std::vector<const char *> output_memory_kinds, argument_memory_kinds;
+  std::vector<size_t> output_memory_kind_sizes, argument_memory_kind_sizes;
+  std::vector<int64_t> output_dims; // of all outputs
+  std::vector<size_t> output_ranks;
+  std::vector<PJRT_Layouts_MemoryLayout *> output_layouts, argument_layouts;
+  std::vector<PJRT_NamedValue> cost;
+
+private:
+  void describe_outputs();
+  void describe_cost();
+};
+
+void add_executable_functions(PJRT_Api &api);
+void add_loaded_executable_functions(PJRT_Api &api);
+void add_execute_function(PJRT_Api &api);
+
+} // namespace disc::pjrt
+
+struct PJRT_Executable {
+  std::shared_ptr<const disc::pjrt::Code> code;
+};
+
+struct PJRT_LoadedExecutable {
+  PJRT_LoadedExecutable(PJRT_Client &client, std::shared_ptr<const disc::pjrt::Code> code);
+
+  /// Throws after deletion.
+  std::shared_ptr<const disc::pjrt::Code> loaded() const;
+  void remove();
+  bool is_deleted() const;
+
+  PJRT_Client &client;
+  const std::vector<int64_t> device_ids;
+  std::vector<PJRT_Device *> devices;
+  std::vector<PJRT_LogicalDeviceIds> logical_ids;
+  disc::pjrt::PackedArguments packed;
+
+private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const disc::pjrt::Code> code_; // null after deletion
+};

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Arrays of the host made into buffers, and buffers made into arrays of the host.
+#include "../array_view.h"
+#include "buffer.h"
+#include "client.h"
+#include "types.h"
+
+#include <cstring>
+
+namespace disc::pjrt {
+
+namespace {
+
+constexpr uintptr_t kSharedAlignment = 64; // what kernels read fastest, and what XLA asks for as well
+
+/// Where a caller's array lies. Its elements may be in any order, and each other apart.
+ArrayView view_of(const PJRT_Client_BufferFromHostBuffer_Args &args, DType dtype, Sizes dims) {
+  ArrayView view;
+  view.data = static_cast<const char *>(args.data);
+  view.dtype = dtype;
+  if (args.num_byte_strides == 0)
+    return view;
+  if (args.num_byte_strides != dims.size())
+    fail_argument("a host array has not as many strides as dimensions");
+  view.contiguous = is_contiguous(dims.data(), args.byte_strides, dims.size(), info(dtype).size);
+  if (!view.contiguous)
+    view.strides.assign(args.byte_strides, args.byte_strides + args.num_byte_strides);
+  return view;
+}
+
+bool can_share(const PJRT_Client_BufferFromHostBuffer_Args &args, const ArrayView &view) {
+  bool may = args.host_buffer_semantics == PJRT_HostBufferSemantics_kImmutableZeroCopy ||
+             args.host_buffer_semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
+  return may && view.contiguous && reinterpret_cast<uintptr_t>(view.data) % kSharedAlignment == 0;
+}
+
+void buffer_from_host(PJRT_Client_BufferFromHostBuffer_Args &args) {
+  const PJRT_Client &client = given(args.client, "client");
+  PJRT_Memory &memory = chosen_memory(args.memory, args.device);
+  DType dtype = dtype_of(args.type);
+  Sizes dims = sizes_of(args.dims, args.num_dims);
+  int64_t bytes = checked_bytes(dims, dtype);
+  require_row_major(args.device_layout, dims, info(dtype).size);
+  ArrayView view = view_of(args, dtype, dims);
+  if (bytes > 0)
+    given(view.data, "data");
+  std::vector<int64_t> sizes(dims.begin(), dims.end());
+  if (bytes > 0 && can_share(args, view)) {
+    auto done = std::make_shared<Signal>();
+    Storage storage(const_cast<char *>(view.data), [done](void *) { done->set(); });
+    args.buffer = new PJRT_Buffer(std::move(storage), dtype, std::move(sizes), &memory);
+    args.done_with_host_buffer = event_of(std::move(done));
+    return;
+  }
+  auto block = std::make_shared<Block>(client.runtime->allocator, bytes, BlockKind::result);
+  copy_contiguous(view, dims.data(), dims.size(), static_cast<char *>(block->address()));
+  args.buffer = new PJRT_Buffer(storage_of(std::move(block)), dtype, std::move(sizes), &memory);
+  args.done_with_host_buffer = ready_event();
+}
+
+/// Writes the elements densely in the order that the host asks for.
+void buffer_to_host(PJRT_Buffer_ToHostBuffer_Args &args) {
+  const PJRT_Buffer &buffer = given(args.src, "src");
+  int64_t element_bytes = info(buffer.dtype).size;
+  auto bytes = static_cast<size_t>(buffer.bytes());
+  std::vector<size_t> order = major_to_minor(args.host_layout, buffer.dims, element_bytes);
+  if (!args.dst) {
+    args.dst_size = bytes;
+    return;
+  }
+  if (args.dst_size < bytes)
+    fail_argument("the host array has " + std::to_string(args.dst_size) + " bytes, the buffer " +
+                  std::to_string(bytes));
+  Storage elements = buffer.elements();
+  std::vector<int64_t> strides = row_major_strides(buffer.dims, element_bytes);
+  std::vector<int64_t> sizes(order.size());
+  ArrayView view;
+  view.data = static_cast<const char *>(elements.get());
+  view.dtype = buffer.dtype;
+  view.strides.resize(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    sizes[i] = buffer.dims[order[i]];
+    view.strides[i] = strides[order[i]];
+  }
+  view.contiguous = is_contiguous(sizes.data(), view.strides.data(), sizes.size(), element_bytes);
+  copy_contiguous(view, sizes.data(), sizes.size(), static_cast<char *>(args.dst));
+  args.event = ready_event();
+}
+
+void buffer_copy_raw_to_host(PJRT_Buffer_CopyRawToHost_Args &args) {
+  const PJRT_Buffer &buffer = given(args.buffer, "buffer");
+  int64_t bytes = buffer.bytes();
+  if (args.offset < 0 || args.transfer_size < 0 || args.offset > bytes || args.transfer_size > bytes - args.offset)
+    fail_argument("the part to copy lies outside of the buffer");
+  Storage elements = buffer.elements();
+  if (args.transfer_size > 0)
+    std::memcpy(&given(static_cast<char *>(args.dst), "dst"), static_cast<const char *>(elements.get()) + args.offset,
+                static_cast<size_t>(args.transfer_size));
+  args.event = ready_event();
+}
+
+/// Memory of somebody else, used where it is until the last share of it is gone.
+void view_of_device_buffer(PJRT_Client_CreateViewOfDeviceBuffer_Args &args) {
+  given(args.client, "client");
+  PJRT_Memory *given_memory = has_field(args, args.memory) ? args.memory : nullptr;
+  PJRT_Memory &memory = chosen_memory(given_memory, args.device);
+  DType dtype = dtype_of(args.element_type);
+  Sizes dims = sizes_of(args.dims, args.num_dims);
+  int64_t bytes = checked_bytes(dims, dtype);
+  require_row_major(args.layout, dims, info(dtype).size);
+  if (bytes > 0)
+    given(static_cast<char *>(args.device_buffer_ptr), "device_buffer_ptr");
+  if (reinterpret_cast<uintptr_t>(args.device_buffer_ptr) % static_cast<uintptr_t>(info(dtype).alignment()) != 0)
+    fail_argument("the array is not aligned as its elements are");
+  auto release = [callback = args.on_delete_callback, argument = args.on_delete_callback_arg](void *address) {
+    if (callback)
+      callback(address, argument);
+  };
+  args.buffer = new PJRT_Buffer(Storage(args.device_buffer_ptr, release), dtype, {dims.begin(), dims.end()}, &memory);
+}
+
+void uninitialized_buffer(PJRT_Client_CreateUninitializedBuffer_Args &args) {
+  const PJRT_Client &client = given(args.client, "client");
+  DType dtype = dtype_of(args.shape_element_type);
+  Sizes dims = sizes_of(args.shape_dims, args.shape_num_dims);
+  require_row_major(args.shape_layout, dims, info(dtype).size);
+  auto block = std::make_shared<Block>(client.runtime->allocator, checked_bytes(dims, dtype), BlockKind::result);
+  args.buffer = new PJRT_Buffer(storage_of(std::move(block)), dtype, {dims.begin(), dims.end()},
+                                &chosen_memory(args.memory, args.device));
+}
+
+} // namespace
+
+void add_host_buffer_functions(PJRT_Api &api) {
+  api.PJRT_Client_BufferFromHostBuffer = entry<buffer_from_host>;
+  api.PJRT_Buffer_ToHostBuffer = entry<buffer_to_host>;
+  api.PJRT_Buffer_CopyRawToHost = entry<buffer_copy_raw_to_host>;
+  api.PJRT_Client_CreateViewOfDeviceBuffer =
+      entry_up_to<view_of_device_buffer, &PJRT_Client_CreateViewOfDeviceBuffer_Args::buffer>;
+  api.PJRT_Client_CreateUninitializedBuffer = entry<uninitialized_buffer>;
+}
+
+} // namespace disc::pjrt

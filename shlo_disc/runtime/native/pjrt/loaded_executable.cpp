@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Programs compiled onto devices, and brought there from bytes.
+#include "bytes.h"
+#include "executable.h"
+
+namespace disc::pjrt {
+
+namespace {
+
+std::vector<int64_t> devices_of(const Code &code) {
+  return code.parsed_options.devices.empty() ? std::vector<int64_t>{0} : code.parsed_options.devices;
+}
+
+} // namespace
+
+} // namespace disc::pjrt
+
+PJRT_LoadedExecutable::PJRT_LoadedExecutable(PJRT_Client &client, std::shared_ptr<const disc::pjrt::Code> code)
+    : client(client), device_ids(disc::pjrt::devices_of(*code)), code_(std::move(code)) {
+  auto partitions = static_cast<int32_t>(code_->parsed_options.partitions);
+  for (int64_t id : device_ids) {
+    auto position = static_cast<int32_t>(devices.size());
+    devices.push_back(&client.device(id));
+    logical_ids.push_back({position / partitions, position % partitions});
+  }
+}
+
+std::shared_ptr<const disc::pjrt::Code> PJRT_LoadedExecutable::loaded() const {
+  std::lock_guard lock(mutex_);
+  if (!code_)
+    disc::pjrt::fail_argument("the executable has been deleted");
+  return code_;
+}
+
+void PJRT_LoadedExecutable::remove() {
+  std::shared_ptr<const disc::pjrt::Code> released; // without the lock: it may wait for Python's
+  std::lock_guard lock(mutex_);
+  released.swap(code_);
+}
+
+bool PJRT_LoadedExecutable::is_deleted() const {
+  std::lock_guard lock(mutex_);
+  return !code_;
+}
+
+namespace disc::pjrt {
+
+namespace {
+
+std::string text_of(const char *data, size_t size) { return size == 0 ? std::string() : std::string(data, size); }
+
+void client_compile(PJRT_Client_Compile_Args &args) {
+  PJRT_Client &client = given(args.client, "client");
+  const PJRT_Program &program = given(args.program, "program");
+  std::string source = text_of(program.code, program.code_size);
+  std::string options = text_of(args.compile_options, args.compile_options_size);
+  CompileOptions parsed(options);
+  if (parsed.replicas * parsed.partitions != 1)
+    fail_unimplemented("a program of " + std::to_string(parsed.replicas) + " replicas and " +
+                       std::to_string(parsed.partitions) + " partitions");
+  Compiled compiled = compile(source, text_of(program.format, program.format_size));
+  auto code = std::make_shared<const Code>(std::move(compiled), std::move(source), std::move(options));
+  args.executable = new PJRT_LoadedExecutable(client, std::move(code));
+}
+
+void client_load(PJRT_Client_Load_Args &args) {
+  args.loaded_executable =
+      new PJRT_LoadedExecutable(given(args.client, "client"), given(args.executable, "executable").code);
+}
+
+void deserialize_and_load(PJRT_Executable_DeserializeAndLoad_Args &args) {
+  PJRT_Client &client = given(args.client, "client");
+  Deserialized parts = deserialize({&given(args.serialized_executable, "serialized_executable"),
+                                    args.serialized_executable_size});
+  if (has_field(args, args.overridden_serialized_compile_options_size) &&
+      args.overridden_serialized_compile_options_size > 0)
+    parts.options = text_of(args.overridden_serialized_compile_options,
+                            args.overridden_serialized_compile_options_size);
+  args.loaded_executable = new PJRT_LoadedExecutable(
+      client, std::make_shared<const Code>(std::move(parts.compiled), std::move(parts.program),
+                                           std::move(parts.options)));
+}
+
+PJRT_LoadedExecutable &executable_of(PJRT_LoadedExecutable *executable) { return given(executable, "executable"); }
+
+void loaded_destroy(PJRT_LoadedExecutable_Destroy_Args &args) { delete args.executable; }
+
+void loaded_get_executable(PJRT_LoadedExecutable_GetExecutable_Args &args) {
+  args.executable = new PJRT_Executable{given(args.loaded_executable, "loaded_executable").loaded()};
+}
+
+void loaded_devices(PJRT_LoadedExecutable_AddressableDevices_Args &args) {
+  args.addressable_devices = executable_of(args.executable).devices.data();
+  args.num_addressable_devices = args.executable->devices.size();
+}
+
+void loaded_logical_ids(PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args &args) {
+  args.addressable_device_logical_ids = executable_of(args.executable).logical_ids.data();
+  args.num_addressable_device_logical_ids = args.executable->logical_ids.size();
+}
+
+void loaded_delete(PJRT_LoadedExecutable_Delete_Args &args) { executable_of(args.executable).remove(); }
+
+void loaded_is_deleted(PJRT_LoadedExecutable_IsDeleted_Args &args) {
+  args.is_deleted = executable_of(args.executable).is_deleted();
+}
+
+/// Of the code, which the executable keeps unless it is deleted.
+void loaded_fingerprint(PJRT_LoadedExecutable_Fingerprint_Args &args) {
+  lend(executable_of(args.executable).loaded()->fingerprint, args.executable_fingerprint,
+       args.executable_fingerprint_size);
+}
+
+void loaded_device_assignment(PJRT_LoadedExecutable_GetDeviceAssignment_Args &args) {
+  const PJRT_LoadedExecutable &executable = executable_of(args.executable);
+  args.serialized_device_assignment =
+      new PJRT_Bytes{device_assignment_message(executable.loaded()->parsed_options, executable.device_ids)};
+  args.serialized_device_assignment_deleter = delete_bytes;
+  lend(args.serialized_device_assignment->contents, args.serialized_bytes, args.serialized_bytes_size);
+}
+
+} // namespace
+
+void add_loaded_executable_functions(PJRT_Api &api) {
+  api.PJRT_Client_Compile = entry<client_compile>;
+  api.PJRT_Client_Load = entry<client_load>;
+  api.PJRT_Executable_DeserializeAndLoad =
+      entry_up_to<deserialize_and_load, &PJRT_Executable_DeserializeAndLoad_Args::loaded_executable>;
+  api.PJRT_LoadedExecutable_Destroy = entry<loaded_destroy>;
+  api.PJRT_LoadedExecutable_GetExecutable = entry<loaded_get_executable>;
+  api.PJRT_LoadedExecutable_AddressableDevices = entry<loaded_devices>;
+  api.PJRT_LoadedExecutable_AddressableDeviceLogicalIds = entry<loaded_logical_ids>;
+  api.PJRT_LoadedExecutable_Delete = entry<loaded_delete>;
+  api.PJRT_LoadedExecutable_IsDeleted = entry<loaded_is_deleted>;
+  api.PJRT_LoadedExecutable_Fingerprint = entry<loaded_fingerprint>;
+  api.PJRT_LoadedExecutable_GetDeviceAssignment = entry<loaded_device_assignment>;
+}
+
+} // namespace disc::pjrt
