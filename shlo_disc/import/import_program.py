@@ -114,11 +114,23 @@ def _named_shape(argument: ir.Value, position: int, names: dict[tuple[int, int],
     )
 
 
+_DONATED = ("tf.aliasing_output", "jax.buffer_donor")
+
+
+def _donated(function: ir.OpView) -> set[int]:
+    """The arguments that the caller gives away: JAX says so with an attribute."""
+    if "arg_attrs" not in function.attributes:
+        return set()
+    attributes = [ir.DictAttr(entry) for entry in ir.ArrayAttr(function.attributes["arg_attrs"])]
+    return {i for i, names in enumerate(attributes) if any(name in names for name in _DONATED)}
+
+
 def _plain_signature(module: ir.Module) -> Signature:
     function = entry_function(module)
     block = function.regions[0].blocks[0]
     terminator = block.operations[len(block.operations) - 1]
-    arguments = tuple(TensorSpec(f"args[{i}]", dtype_of(a), ()) for i, a in enumerate(block.arguments))
+    given = _donated(function)
+    arguments = tuple(TensorSpec(f"args[{i}]", dtype_of(a), (), i in given) for i, a in enumerate(block.arguments))
     many = len(terminator.operands) != 1
     results = tuple(
         TensorSpec(f"result[{i}]" if many else "result", dtype_of(v), ()) for i, v in enumerate(terminator.operands)

@@ -14,6 +14,8 @@ from shlo_disc.executable import client
 from shlo_disc.registry.custom_calls import register_custom_call
 from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
 
+from .shardy import mentions_shardy, without_shardy
+
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNIMPLEMENTED, _INTERNAL = 3, 8, 12, 13
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (UnsupportedError, _UNIMPLEMENTED),
@@ -44,6 +46,8 @@ def compile_program(program: bytes) -> LoadedExecutable:
 
     Raises ProgramError and UnsupportedError.
     """
+    if mentions_shardy(program):
+        program = without_shardy(program)
     reader: Any = importlib.import_module("shlo_disc.import.program")
     return api.compile(reader.TextProgram(program, trusted=True)).loaded
 

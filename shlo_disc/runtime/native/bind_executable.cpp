@@ -33,6 +33,7 @@ ArraySpec array_spec(const nb::dict &dict) {
   if (!known)
     bad_artifact("header: unknown dtype '" + dtype + "'");
   spec.dtype = known->dtype;
+  spec.donated = dict.contains("donated") && field<bool>(dict, "donated");
   for (nb::handle dim : field<nb::list>(dict, "shape")) {
     DimSpec entry;
     entry.text = nb::str(dim).c_str();

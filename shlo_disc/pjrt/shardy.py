@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs without Shardy, the dialect in which JAX says how arrays lie on several devices.
+
+The compiler's bindings do not know that dialect; JAX's own do. On one device a sharding says nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shlo_disc.errors import ProgramError, Unsupported, UnsupportedError
+
+_DIALECT = "sdy."
+_SAME = ("sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier")
+_DROPPED = ("sdy.mesh", "sdy.sharding_group")
+
+
+def mentions_shardy(program: bytes) -> bool:
+    """Whether a portable artifact may have ops or attributes of Shardy."""
+    return b"sdy" in program
+
+
+def without_shardy(program: bytes) -> bytes:
+    """The same portable artifact for one device. Raises ProgramError, and UnsupportedError naming an op that stays."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy, stablehlo
+
+    with ir.Context() as context:
+        sdy.register_dialect(context)  # type: ignore[attr-defined, unused-ignore]
+        stablehlo.register_dialect(context)  # type: ignore[attr-defined, unused-ignore]
+        try:
+            module = stablehlo.deserialize_portable_artifact(context, program)  # type: ignore[attr-defined, unused-ignore]
+        except ValueError as error:
+            raise ProgramError(f"the program cannot be read: {error}") from None
+        _clean(module.operation)
+        return stablehlo.serialize_portable_artifact(module, stablehlo.get_current_version())  # type: ignore
+
+
+def _clean(op: Any) -> None:
+    """Take Shardy out of `op` and all that it holds."""
+    for name in [named for named in op.attributes if _is_shardy(named)]:
+        del op.attributes[name]
+    for listed in ("arg_attrs", "res_attrs"):
+        if listed in op.attributes:
+            op.attributes[listed] = _without_shardings(op.attributes[listed])
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in list(block.operations):
+                _clean(inner.operation)
+                _replace(inner.operation)
+
+
+def _is_shardy(name: Any) -> bool:
+    return str(getattr(name, "name", name)).startswith(_DIALECT)
+
+
+def _without_shardings(attributes: Any) -> Any:
+    from jaxlib.mlir import ir
+
+    kept = [{a.name: a.attr for a in ir.DictAttr(entry) if not _is_shardy(a)} for entry in attributes]
+    return ir.ArrayAttr.get([ir.DictAttr.get(entry) for entry in kept])
+
+
+def _replace(op: Any) -> None:
+    """What an op of Shardy is on one device: nothing, its operand, or the ops that it holds."""
+    if not op.name.startswith(_DIALECT) or op.name == "sdy.return":
+        return
+    if op.name in _SAME:
+        op.result.replace_all_uses_with(op.operands[0])
+    elif op.name == "sdy.manual_computation":
+        _inline(op)
+    elif op.name not in _DROPPED:
+        reason = "shardings over several devices are not supported"
+        raise UnsupportedError([Unsupported(op.name, "", str(op.location), reason)])
+    op.erase()
+
+
+def _inline(op: Any) -> None:
+    block = op.regions[0].blocks[0]
+    for argument, operand in zip(block.arguments, op.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    *inner, terminator = list(block.operations)
+    for moved in inner:
+        moved.operation.move_before(op)
+    for result, value in zip(op.results, terminator.operands, strict=True):
+        result.replace_all_uses_with(value)
