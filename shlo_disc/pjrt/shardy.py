@@ -6,7 +6,7 @@ The compiler's bindings do not know that dialect; JAX's own do. On one device a 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from shlo_disc.errors import ProgramError, Unsupported, UnsupportedError
 
@@ -23,17 +23,20 @@ def mentions_shardy(program: bytes) -> bool:
 def without_shardy(program: bytes) -> bytes:
     """The same portable artifact for one device. Raises ProgramError, and UnsupportedError naming an op that stays."""
     from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import sdy, stablehlo
+    from jaxlib.mlir.dialects import sdy as shardy_dialect
+    from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
 
+    sdy, stablehlo = cast(Any, shardy_dialect), cast(Any, stablehlo_dialect)
     with ir.Context() as context:
-        sdy.register_dialect(context)  # type: ignore[attr-defined, unused-ignore]
-        stablehlo.register_dialect(context)  # type: ignore[attr-defined, unused-ignore]
+        sdy.register_dialect(context)
+        stablehlo.register_dialect(context)
         try:
-            module = stablehlo.deserialize_portable_artifact(context, program)  # type: ignore[attr-defined, unused-ignore]
+            module = stablehlo.deserialize_portable_artifact(context, program)
         except ValueError as error:
             raise ProgramError(f"the program cannot be read: {error}") from None
         _clean(module.operation)
-        return stablehlo.serialize_portable_artifact(module, stablehlo.get_current_version())  # type: ignore
+        serialized: bytes = stablehlo.serialize_portable_artifact(module, stablehlo.get_current_version())
+        return serialized
 
 
 def _clean(op: Any) -> None:
@@ -57,7 +60,7 @@ def _is_shardy(name: Any) -> bool:
 def _without_shardings(attributes: Any) -> Any:
     from jaxlib.mlir import ir
 
-    kept = [{a.name: a.attr for a in ir.DictAttr(entry) if not _is_shardy(a)} for entry in attributes]
+    kept = [{a.name: a.attr for a in cast(Any, ir.DictAttr(entry)) if not _is_shardy(a)} for entry in attributes]
     return ir.ArrayAttr.get([ir.DictAttr.get(entry) for entry in kept])
 
 

@@ -67,6 +67,8 @@ class Device:
 
     def buffer_from_host(self, arg: object, /) -> Buffer: ...
 
+def default_device() -> Device: ...
+
 class Output(enum.Enum):
     automatic = 0
 

@@ -105,9 +105,9 @@ void client_topology_description(PJRT_Client_TopologyDescription_Args &args) {
 
 /// Replicas, and in each its partitions, take the devices in order.
 void client_default_device_assignment(PJRT_Client_DefaultDeviceAssignment_Args &args) {
+  const PJRT_Client &client = client_of(args.client);
   int64_t count = int64_t{args.num_replicas} * args.num_partitions;
-  if (args.num_replicas < 1 || args.num_partitions < 1 ||
-      count > static_cast<int64_t>(client_of(args.client).devices.size()))
+  if (args.num_replicas < 1 || args.num_partitions < 1 || count > static_cast<int64_t>(client.devices.size()))
     fail_argument("there are not as many devices as replicas times partitions");
   if (args.default_assignment_size < static_cast<size_t>(count))
     fail_argument("the list for the assignment is too short");

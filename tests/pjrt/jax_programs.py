@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs that `test_jax.py` runs in a process of their own, on the plugin's platform and on XLA's CPU.
+
+A case is a function without arguments whose arrays are compared. `python -m tests.pjrt.jax_programs` prints, as JSON,
+"ok" or what is wrong for each.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType
+
+PLATFORM = "shlo_disc"
+CASES: dict[str, Callable[[], Any]] = {}
+CHECKS: dict[str, Callable[[], None]] = {}
+
+
+def case(function: Callable[[], Any]) -> Callable[[], Any]:
+    """A program whose results are compared with those of XLA's CPU."""
+    CASES[function.__name__] = function
+    return function
+
+
+def check(function: Callable[[], None]) -> Callable[[], None]:
+    """Something about the platform, with assertions of its own."""
+    CHECKS[function.__name__] = function
+    return function
+
+
+def ramp(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    """Different elements of the shape."""
+    return (np.arange(np.prod(shape)).reshape(shape) / 7 - 1).astype(dtype)
+
+
+@case
+def eager_arithmetic() -> Any:
+    x = jnp.asarray(ramp(8))
+    return x + 1, x * x - 2, x > 0, jnp.where(x > 0, x, -x)
+
+
+@case
+def jitted_layers() -> Any:
+    @jax.jit
+    def model(x: Any, w: Any, b: Any) -> Any:
+        return jax.nn.softmax(jnp.tanh(x @ w + b))
+
+    return model(ramp(5, 7), ramp(7, 3), ramp(3))
+
+
+@case
+def gradients() -> Any:
+    def loss(w: Any, x: Any) -> Any:
+        return jnp.mean(jnp.sin(x @ w) ** 2)
+
+    return jax.jit(jax.value_and_grad(loss))(ramp(4, 3), ramp(6, 4))
+
+
+@case
+def a_scan() -> Any:
+    def step(carry: Any, x: Any) -> Any:
+        return jnp.tanh(carry + x), carry * x
+
+    return jax.lax.scan(step, jnp.zeros(4), ramp(6, 4))
+
+
+@case
+def control_flow() -> Any:
+    counted = jax.lax.while_loop(lambda c: c < 100, lambda c: 2 * c + 1, 1)
+    return counted, jax.lax.cond(counted > 50, lambda: 1.5, lambda: 2.5)
+
+
+@case
+def random_numbers() -> Any:
+    key, other = jax.random.split(jax.random.key(3))
+    return jax.random.normal(key, (5,)), jax.random.randint(other, (4,), 0, 100)
+
+
+@case
+def linear_algebra() -> Any:
+    a = ramp(4, 4) + 3 * np.eye(4, dtype=np.float32)
+    return jnp.linalg.solve(a, ramp(4)), jnp.linalg.eigvalsh(a + a.T), jnp.linalg.det(a)
+
+
+@case
+def indexing() -> Any:
+    x = jnp.asarray(ramp(6, 5))
+    return x[2:5, ::2], x.at[1, 2].set(9), x[jnp.array([3, 0, 3])], jnp.sort(x[:, ::-1], axis=0)
+
+
+@case
+def element_types() -> Any:
+    names = ("bfloat16", "float16", "int8", "uint16", "int4", "float8_e4m3fn", "complex64", "bool")
+    arrays = [jnp.asarray(np.array([0, 1, 2, 3]), dtype=name) for name in names]
+    return [a.astype(jnp.complex64) for a in arrays], arrays[0] + 1, arrays[6] * (1 + 2j)
+
+
+@case
+def an_exported_program() -> Any:
+    specs = jax.export.symbolic_args_specs((jax.ShapeDtypeStruct((1, 4), jnp.float32),), "b, 4")
+    exported = jax.export.export(jax.jit(jnp.cumsum), platforms=["cpu", PLATFORM])(*specs)
+    return jax.jit(exported.call)(ramp(3, 4))
+
+
+@case
+def one_shard() -> Any:
+    mesh = jax.sharding.Mesh([jax.config.jax_default_device], ("i",), axis_types=(AxisType.Auto,))
+    spec = jax.sharding.PartitionSpec("i")
+    return jax.jit(jax.shard_map(lambda a: jax.lax.psum(2 * a, "i"), mesh=mesh, in_specs=spec, out_specs=spec))(ramp(4))
+
+
+@case
+def host_arrays_in_any_order() -> Any:
+    x = ramp(3, 4, 5)
+    return [jax.device_put(a) for a in (x.T, x[:, ::2], x[::-1], np.asfortranarray(x), x[1:1], np.float32(3))]
+
+
+@check
+def donated_arguments_are_deleted() -> None:
+    x = jnp.arange(5.0)
+    y = jax.jit(lambda a: a + 1, donate_argnums=0)(x)
+    assert x.is_deleted()
+    assert y.tolist() == [1, 2, 3, 4, 5]
+
+
+@check
+def arrays_of_numpy_are_safe() -> None:
+    """A view keeps the memory that its array gives up."""
+    x = jnp.arange(1000.0) + 1
+    view = np.asarray(x)
+    x.delete()
+    again = [jnp.arange(1000.0) * k for k in range(5)]
+    assert view[:3].tolist() == [1, 2, 3]
+    assert len(again) == 5
+
+
+@check
+def transfers_between_platforms() -> None:
+    x = jax.device_put(ramp(3), jax.devices("cpu")[0])
+    y = jax.device_put(x, jax.devices(PLATFORM)[0])
+    assert next(iter(y.devices())).platform == PLATFORM
+    assert np.array_equal(jax.device_put(y + 0, jax.devices("cpu")[0]), ramp(3))
+
+
+@check
+def two_devices() -> None:
+    first, second = jax.devices(PLATFORM)
+    y = jax.jit(lambda a: a * 2)(jax.device_put(ramp(3), second))
+    assert y.devices() == {second}
+    assert jax.device_put(y, first).devices() == {first}
+
+
+@check
+def what_a_compilation_tells() -> None:
+    compiled = jax.jit(lambda a: a + 1).lower(jnp.zeros((4, 2))).compile()
+    assert compiled.cost_analysis() == {"bytes accessed": 64.0}
+    assert compiled.memory_analysis().output_size_in_bytes == 32
+    assert "add" in compiled.as_text()
+
+
+@check
+def serialized_executables() -> None:
+    from jax.experimental import serialize_executable
+
+    compiled = jax.jit(lambda a: a * 3).lower(jnp.zeros(4)).compile()
+    parts = serialize_executable.serialize(compiled)
+    again = serialize_executable.deserialize_and_load(*parts, execution_devices=jax.devices(PLATFORM)[:1])
+    assert again(jnp.ones(4)).tolist() == [3, 3, 3, 3]
+
+
+@check
+def errors_have_codes() -> None:
+    try:
+        jax.jit(jax.ffi.ffi_call("no_such_function", jax.ShapeDtypeStruct((3,), jnp.float32)))(jnp.ones(3))
+    except jax.errors.JaxRuntimeError as error:
+        assert str(error).startswith("UNIMPLEMENTED"), str(error)
+        assert "no_such_function" in str(error)
+    else:
+        raise AssertionError("the program was compiled")
+
+
+@check
+def weights_that_come_again() -> None:
+    """The right-hand sides of products are packed when they come a second time; others may take their place."""
+    product = jax.jit(lambda x, w: x @ w)
+    x = jnp.asarray(ramp(8, 64))
+    weights = [jnp.asarray(ramp(64, 64) + k) for k in range(2)]
+    for k in (0, 0, 0, 1, 1, 0):
+        np.testing.assert_allclose(product(x, weights[k]), ramp(8, 64) @ (ramp(64, 64) + k), rtol=1e-4)
+
+
+def compared(function: Callable[[], Any]) -> None:
+    """Run a case on both platforms. Raises AssertionError when they differ."""
+    results = []
+    for platform in (PLATFORM, "cpu"):
+        jax.config.update("jax_default_device", jax.devices(platform)[0])
+        results.append([np.asarray(leaf) for leaf in jax.tree.leaves(function())])
+    jax.config.update("jax_default_device", None)
+    ours, theirs = results
+    assert len(ours) == len(theirs) > 0
+    for a, b in zip(ours, theirs, strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        np.testing.assert_allclose(a.astype(np.complex128), b.astype(np.complex128), rtol=2e-5, atol=2e-5)
+
+
+def main() -> None:
+    """Run everything and print what came of it."""
+    outcomes = {}
+    runs = {**{name: lambda f=f: compared(f) for name, f in CASES.items()}, **CHECKS}
+    for name, run in runs.items():
+        try:
+            run()
+            outcomes[name] = "ok"
+        except Exception:
+            outcomes[name] = traceback.format_exc()
+    print(json.dumps(outcomes))
+
+
+if __name__ == "__main__":
+    main()
