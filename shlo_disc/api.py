@@ -68,19 +68,31 @@ def compile(
     if not isinstance(options, Options):
         raise OptionError(f"options must be a shlo_disc.Options, not {options!r}")
     start = time.perf_counter()
-    is_gpu = cuda_architecture(target) is not None
     reader: Any = importlib.import_module("shlo_disc.import.program")
     read = reader.read(program, args, kwargs, constraints)
-    reading = time.perf_counter() - start
-    cache = None if is_gpu else open_cache(options)
-    key = cache_key(read, options) if cache else ""
-    executable = _cached(cache, key, read, options, start) if cache else None
-    if executable is None:
-        executable = _compiled(read, target, options, reading)
-        if cache:
-            cache.store(key, executable.artifact)
+    executable = compile_read(read, options, target, start=start)
     if options.dump:
         executable.dump(options.dump)
+    return executable
+
+
+def compile_read(
+    read: Any, options: Options, target: str = "cpu", *, start: float | None = None, context: Any = None
+) -> Any:
+    """`compile` for a program that `shlo_disc.import.program` has read.
+
+    start: when its reading began, by `time.perf_counter`. context: an MLIR context of `make_context` to work in, in
+    place of a new one; what a program leaves in it stays there.
+    """
+    started = time.perf_counter() if start is None else start
+    reading = time.perf_counter() - started
+    cache = None if cuda_architecture(target) else open_cache(options)
+    key = cache_key(read, options) if cache else ""
+    executable = _cached(cache, key, read, options, started) if cache else None
+    if executable is None:
+        executable = _compiled(read, target, options, reading, context)
+        if cache:
+            cache.store(key, executable.artifact)
     return executable
 
 
@@ -105,11 +117,11 @@ def _cached(cache: CompileCache, key: str, read: Any, options: Options, start: f
     return executable
 
 
-def _compiled(read: Any, target: str, options: Options, reading: float) -> Any:
+def _compiled(read: Any, target: str, options: Options, reading: float, context: Any = None) -> Any:
     """The program compiled. The seconds of `reading` it count as those of its import."""
     from shlo_disc.compiler import artifact_of, import_stage, run_pipeline
 
-    compilation = import_stage(read, target, options)
+    compilation = import_stage(read, target, options, context=context)
     compilation.timings["import"] += reading
     run_pipeline(compilation)
     if compilation.gpu is not None:

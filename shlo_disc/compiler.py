@@ -213,10 +213,16 @@ GPU_WORK: dict[str, Work] = {
 
 
 def import_stage(
-    program: Any, target: str, options: Options, args: Any = None, kwargs: Any = None, constraints: Sequence[str] = ()
+    program: Any,
+    target: str,
+    options: Options,
+    args: Any = None,
+    kwargs: Any = None,
+    constraints: Sequence[str] = (),
+    context: ir.Context | None = None,
 ) -> Compilation:
     """The first stage: any program becomes a normalised module."""
-    c = Compilation(options, target, make_context(), cpu=cpu_named(options.cpu))
+    c = Compilation(options, target, context or make_context(), cpu=cpu_named(options.cpu))
 
     def work(c: Compilation) -> None:
         reader = importlib.import_module("shlo_disc.import.program")

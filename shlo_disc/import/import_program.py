@@ -20,6 +20,7 @@ from .program import JaxProgram, TextProgram
 from .signature import Signature, TensorSpec, dtype_of
 from .support import check_signature_supported, check_supported
 from .symbolic import make_symbolic
+from .tokens import tokens_as_arrays
 
 
 @dataclass
@@ -54,7 +55,9 @@ def import_program(program: JaxProgram | TextProgram, context: ir.Context, symbo
 
 def _parse(program: TextProgram, context: ir.Context) -> ir.Module:
     if program.trusted and isinstance(program.data, bytes) and program.data[:4] == BYTECODE_MAGIC:
-        return parse_trusted(program.data, context)
+        module = parse_trusted(program.data, context)
+        tokens_as_arrays(entry_function(module))
+        return module
     return parse_program(program.data, context, program.source)
 
 

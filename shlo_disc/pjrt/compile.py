@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import base64
 import importlib
+import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
 from shlo_disc import api
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, ProgramError, ShapeError, UnsupportedError
 from shlo_disc.executable import client
+from shlo_disc.options import Options
 from shlo_disc.registry.custom_calls import register_custom_call
 from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
 
+from .contexts import Contexts
 from .shardy import mentions_shardy, without_shardy
 
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNIMPLEMENTED, _INTERNAL = 3, 8, 12, 13
@@ -28,6 +31,8 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (MemoryError, _RESOURCE_EXHAUSTED),
 )
 _HEADER_KEY = "pjrt"
+_CONTEXTS = Contexts()
+_COMPILING = threading.Lock()  # MLIR's bindings are not made for several threads at a time
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,9 @@ def compile_program(program: bytes) -> LoadedExecutable:
     if mentions_shardy(program):
         program = without_shardy(program)
     reader: Any = importlib.import_module("shlo_disc.import.program")
-    return api.compile(reader.TextProgram(program, trusted=True)).loaded
+    read = reader.TextProgram(program, trusted=True)
+    with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
+        return api.compile_read(read, Options(), context=context).loaded
 
 
 def serialize(artifact: Artifact, program: bytes, options: bytes, symbols: list[int], hidden: list[bytes]) -> bytes:

@@ -8,6 +8,10 @@ import os
 import re
 from typing import Any
 
+from shlo_disc.registry.custom_calls import register_custom_call
+
+from . import callbacks
+
 PLATFORM = "shlo_disc"
 _PRIORITY = -100  # below the CPU's 0: the platform is used when JAX_PLATFORMS names it first, or on request
 _FORCED_DEVICES = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
@@ -16,6 +20,7 @@ _FORCED_DEVICES = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 def initialize() -> None:
     """Register the plugin with JAX, which calls this when it looks for plugins."""
     from jax._src import xla_bridge
+    from jaxlib import xla_client
 
     library = importlib.util.find_spec("shlo_disc.runtime._native")
     if library is None or library.origin is None:
@@ -23,6 +28,8 @@ def initialize() -> None:
     _declare_stable(xla_bridge)
     xla_bridge.register_plugin(PLATFORM, priority=_PRIORITY, library_path=library.origin, options=client_options)
     _share_lowerings_of_cpu()
+    callbacks.install(PLATFORM)
+    xla_client.register_custom_call_handler(PLATFORM, _register_ffi_target)
 
 
 def client_options() -> dict[str, int]:
@@ -37,6 +44,16 @@ def client_options() -> dict[str, int]:
         forced = _FORCED_DEVICES.search(os.environ.get("XLA_FLAGS", ""))
         count = int(forced[1]) if forced else 1
     return {"device_count": count}
+
+
+def _register_ffi_target(name: str, function: Any, platform: str, /, api_version: int = 1, traits: Any = None) -> None:
+    """What `jax.ffi.register_ffi_target(name, function, platform="shlo_disc")` comes to."""
+    if api_version != 1:
+        raise NotImplementedError(f"the function {name!r} is no typed FFI handler, and others are not supported")
+    stages = function if isinstance(function, dict) else {"execute": function}
+    if set(stages) != {"execute"}:
+        raise NotImplementedError(f"the function {name!r} has stages other than execution, which are not supported")
+    register_custom_call(name, stages["execute"], convention="ffi")
 
 
 def _declare_stable(xla_bridge: Any) -> None:

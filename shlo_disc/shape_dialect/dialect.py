@@ -16,6 +16,7 @@ of a variadic operand group one type, so an op of ours could not take the inputs
 Dynamic tensor types carry their sizes in the encoding: `tensor<?x?x768xf32, [@b, @s, 768]>`.
 """
 
+import threading
 from typing import Any
 
 from shlo_disc.mlir import ext, ir, stablehlo
@@ -65,12 +66,16 @@ class NonzeroOp(Disc.Operation, name="nonzero", traits=[ext.Pure]):
 
 
 def make_context() -> ir.Context:
-    """A fresh MLIR context with StableHLO and `disc` loaded."""
-    context = ir.Context()
-    stablehlo.register_dialect(context)
-    with context, ir.Location.unknown():
-        Disc.load()
+    """A fresh MLIR context with StableHLO and `disc` loaded. Thread-safe, which the loading of `disc` itself is not."""
+    with _loading:
+        context = ir.Context()
+        stablehlo.register_dialect(context)
+        with context, ir.Location.unknown():
+            Disc.load()
     return context
+
+
+_loading = threading.Lock()
 
 
 def integer_attr(value: int) -> ir.IntegerAttr:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import io_callback
 from jax.sharding import AxisType
 
 PLATFORM = "shlo_disc"
@@ -193,6 +195,72 @@ def weights_that_come_again() -> None:
     weights = [jnp.asarray(ramp(64, 64) + k) for k in range(2)]
     for k in (0, 0, 0, 1, 1, 0):
         np.testing.assert_allclose(product(x, weights[k]), ramp(8, 64) @ (ramp(64, 64) + k), rtol=1e-4)
+
+
+@check
+def callbacks_to_python() -> None:
+    seen: list[float] = []
+
+    @jax.jit
+    def program(xs: Any) -> Any:
+        def step(carry: Any, x: Any) -> Any:
+            io_callback(lambda a: seen.append(float(a)), None, x, ordered=True)
+            return carry + x, None
+
+        total, _ = jax.lax.scan(step, 0.0, xs)
+        jax.debug.callback(lambda a: seen.append(-float(a)), total, ordered=True)
+        return jax.pure_callback(np.sin, jax.ShapeDtypeStruct(xs.shape, xs.dtype), xs, vmap_method="sequential")
+
+    for _ in range(2):
+        seen.clear()
+        np.testing.assert_allclose(program(jnp.arange(4.0)), np.sin(np.arange(4.0)), rtol=1e-6)
+        jax.effects_barrier()
+        assert seen == [0, 1, 2, 3, -6], seen
+
+
+@check
+def a_callback_that_fails() -> None:
+    def refuse(_: Any) -> Any:
+        raise ValueError("not this one")
+
+    program = jax.jit(lambda x: jax.pure_callback(refuse, x, x))
+    try:
+        program(jnp.ones(3)).block_until_ready()
+    except jax.errors.JaxRuntimeError as error:
+        assert "ValueError: not this one" in str(error)
+    else:
+        raise AssertionError("the error is lost")
+    wrong_shape = jax.jit(lambda x: jax.pure_callback(lambda a: a[1:], x, x))
+    try:
+        wrong_shape(jnp.ones(3)).block_until_ready()
+    except jax.errors.JaxRuntimeError as error:
+        assert "Incorrect output shape" in str(error)
+    else:
+        raise AssertionError("the error is lost")
+
+
+@check
+def functions_of_the_user() -> None:
+    """A handler of XLA's FFI that is registered for the platform: here one that comes with jaxlib."""
+    from jaxlib import lapack
+
+    handlers = {name: function for name, function, *_ in lapack.registrations()["cpu"]}
+    jax.ffi.register_ffi_target("own_potrf", handlers["lapack_spotrf_ffi"], platform=PLATFORM)
+    shapes = (jax.ShapeDtypeStruct((3, 3), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32))
+    call = jax.ffi.ffi_call("own_potrf", shapes, input_output_aliases={0: 0})
+    factor, _ = jax.jit(lambda a: call(a, uplo=np.uint8(ord("L"))))(jnp.diag(jnp.array([1.0, 4.0, 9.0])))
+    assert np.diag(factor).tolist() == [1, 2, 3]
+
+
+@check
+def several_threads() -> None:
+    def work(k: int) -> Any:
+        return jax.jit(lambda x: jnp.tanh(x * k) + k)(jnp.arange(8.0))
+
+    with ThreadPoolExecutor(6) as pool:
+        results = list(pool.map(work, range(12)))
+    for k, result in enumerate(results):
+        np.testing.assert_allclose(result, np.tanh(np.arange(8.0) * k) + k, rtol=1e-5)
 
 
 def compared(function: Callable[[], Any]) -> None:
