@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import importlib
+import math
 import threading
 from dataclasses import dataclass, replace
 from typing import Any
@@ -56,7 +57,30 @@ def compile_program(program: bytes) -> LoadedExecutable:
     reader: Any = importlib.import_module("shlo_disc.import.program")
     read = reader.TextProgram(program, trusted=True)
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
-        return api.compile_read(read, Options(), context=context).loaded
+        options = Options(opt_level=0) if _is_tiny(program, context) else Options()
+        return api.compile_read(read, options, context=context).loaded
+
+
+_TINY_PROGRAM = 4096  # bytes of a portable artifact
+_TINY_ARRAYS = 4096  # elements of all arguments and results
+
+
+def _is_tiny(program: bytes, context: Any) -> bool:
+    """Whether LLVM's optimisations take longer than they can save: JAX compiles each op that it runs eagerly."""
+    if len(program) > _TINY_PROGRAM:
+        return False
+    parse: Any = importlib.import_module("shlo_disc.import.parse")
+    normalise: Any = importlib.import_module("shlo_disc.import.normalise")
+    if program[:4] != parse.BYTECODE_MAGIC:
+        return False
+    entry = normalise.entry_function(parse.parse_trusted(program, context))
+    signature = entry.attributes["function_type"].value
+    elements = 0
+    for kind in (*signature.inputs, *signature.results):
+        if not hasattr(kind, "shape") or not kind.has_static_shape:
+            return False
+        elements += math.prod(kind.shape)
+    return elements <= _TINY_ARRAYS
 
 
 def serialize(artifact: Artifact, program: bytes, options: bytes, symbols: list[int], hidden: list[bytes]) -> bytes:
