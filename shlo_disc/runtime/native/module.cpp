@@ -12,6 +12,7 @@
 #include "gemm_formats.h"
 #include "lapack.h"
 #include "object_code.h"
+#include "pjrt/python_compiler.h"
 #include "python_executable.h"
 #include "tree.h"
 #include "without_gil.h"
@@ -54,6 +55,8 @@ void translate(const std::exception_ptr &pointer, void *) {
     std::rethrow_exception(pointer);
   } catch (const AllocationFailure &failure) {
     raise_allocation(failure);
+  } catch (const pjrt::Unreadable &error) {
+    PyErr_SetString(PyExc_ValueError, error.what());
   } catch (const Error &error) {
     const char *name = class_name(error.kind);
     nb::object type = name ? nb::module_::import_("shlo_disc.errors").attr(name) : nb::borrow(PyExc_RuntimeError);
@@ -149,6 +152,7 @@ NB_MODULE(_native, module) {
   bind_executable(module);
   bind_bound_executable(module);
   bind_code(module);
+  bind_programs(module);
   module.def("install_blas", &install_blas);
   module.def("install_lapack", &install_lapack);
   module.def("register_custom_call", [](const std::string &target, uintptr_t function, bool is_ffi) {

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "program_reader.h"
+
+#include "fingerprint.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <unordered_map>
+
+namespace disc::pjrt {
+
+namespace {
+
+constexpr size_t most_tokens = 64 << 20;
+constexpr size_t most_numbers = 16 << 20;
+constexpr int most_regions = 64; // in each other
+
+enum OpPart : uint8_t {
+  has_attributes = 1,
+  has_results = 2,
+  has_operands = 4,
+  has_successors = 8,
+  has_regions = 16,
+  has_use_orders = 32,
+  has_properties = 64,
+};
+
+/// The ops with attributes that state sizes, and the names of all their attributes, in the order in which they are
+/// written. All other ops have attributes that do not depend on sizes.
+const std::unordered_map<std::string_view, std::vector<std::string_view>> &sized_ops() {
+  static const std::unordered_map<std::string_view, std::vector<std::string_view>> table = {
+      {"constant_v1", {"value"}},
+      {"convolution_v1",
+       {"batch_group_count", "feature_group_count", "input_batch_dimension", "input_feature_dimension",
+        "input_spatial_dimensions", "kernel_input_feature_dimension", "kernel_output_feature_dimension",
+        "kernel_spatial_dimensions", "lhs_dilation", "output_batch_dimension", "output_feature_dimension",
+        "output_spatial_dimensions", "padding", "precision_config", "rhs_dilation", "window_reversal",
+        "window_strides"}},
+      {"dynamic_slice_v1", {"slice_sizes"}},
+      {"fft_v1", {"fft_length", "fft_type"}},
+      {"func_v1", {"arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"}},
+      {"gather_v1",
+       {"collapsed_slice_dims", "index_vector_dim", "indices_are_sorted", "offset_dims", "slice_sizes",
+        "start_index_map"}},
+      {"gather_v2",
+       {"collapsed_slice_dims", "index_vector_dim", "indices_are_sorted", "offset_dims", "operand_batching_dims",
+        "slice_sizes", "start_index_map", "start_indices_batching_dims"}},
+      {"pad_v1", {"edge_padding_high", "edge_padding_low", "interior_padding"}},
+      {"reduce_window_v1",
+       {"base_dilations", "padding", "window_dilations", "window_dimensions", "window_strides"}},
+      {"select_and_scatter_v1", {"padding", "window_dimensions", "window_strides"}},
+      {"slice_v1", {"limit_indices", "start_indices", "strides"}},
+  };
+  return table;
+}
+
+/// The attributes of those ops whose integers follow from sizes.
+bool is_sized(std::string_view name) {
+  static constexpr std::string_view names[] = {
+      "base_dilations", "edge_padding_high", "edge_padding_low",  "fft_length",    "interior_padding",
+      "lhs_dilation",   "limit_indices",     "padding",           "rhs_dilation",  "slice_sizes",
+      "start_indices",  "strides",           "window_dilations",  "window_dimensions", "window_strides",
+  };
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+/// The part of an op that its attributes give, which many ops share.
+struct OpAttributes {
+  Tokens tokens;
+  std::vector<int64_t> numbers;
+  std::vector<std::pair<std::string_view, uint32_t>> places; // the attribute and the position in it of each number
+};
+
+class Reader {
+public:
+  Reader(const Bytecode &bytecode, bool with_places)
+      : bytecode_(bytecode), elements_(bytecode), with_places_(with_places) {}
+
+  Program read() {
+    Cursor cursor(bytecode_.body);
+    block(cursor, 0, 0, 0);
+    program_.skeleton = tokens_.take();
+    return std::move(program_);
+  }
+
+private:
+  void block(Cursor &cursor, uint32_t owner, uint32_t region, int depth);
+  void op(Cursor &cursor, int depth);
+  void properties(uint64_t name, uint64_t index, uint32_t op);
+  void properties(std::string_view op_name, std::string_view bytes, OpAttributes &out);
+  void dictionary(uint64_t index);
+  void attribute(std::string_view name, uint64_t value, OpAttributes &out);
+  void constant_value(uint64_t attribute, uint32_t op);
+  void results(Cursor &cursor, uint32_t op);
+  void block_arguments(Cursor &cursor, uint32_t owner, uint32_t region);
+  void regions(Cursor &cursor, uint32_t op, int depth);
+  void type(uint64_t index, NumberPlace place);
+
+  void number(int64_t value, const NumberPlace &place) {
+    if (program_.numbers.size() == most_numbers || tokens_.size() > most_tokens)
+      throw Unreadable("the program is too large");
+    program_.numbers.push_back(value);
+    if (with_places_)
+      program_.places.push_back(place);
+  }
+
+  const Bytecode &bytecode_;
+  Elements elements_;
+  bool with_places_;
+  Program program_;
+  Tokens tokens_;
+  std::map<std::pair<uint64_t, uint64_t>, OpAttributes> properties_; // of an op's name and a place in the table
+  uint32_t op_count_ = 0;
+};
+
+/// Orders in which a value's uses are listed in memory, which say nothing of the program.
+void skip_use_orders(Cursor &cursor, uint64_t value_count) {
+  uint64_t values = value_count > 1 ? cursor.varint() : 1;
+  for (; values > 0; --values) {
+    if (value_count > 1)
+      cursor.varint();
+    for (uint64_t left = cursor.varint() >> 1; left > 0; --left)
+      cursor.varint();
+  }
+}
+
+void Reader::type(uint64_t index, NumberPlace place) {
+  const Expansion &expansion = elements_.type(index);
+  tokens_.append(expansion.tokens);
+  for (int64_t value : expansion.numbers) {
+    number(value, place);
+    ++place.axis;
+  }
+}
+
+void Reader::block(Cursor &cursor, uint32_t owner, uint32_t region, int depth) {
+  uint64_t header = cursor.varint();
+  tokens_.number(header);
+  if (header & 1)
+    block_arguments(cursor, owner, region);
+  for (uint64_t left = header >> 1; left > 0; --left)
+    op(cursor, depth);
+}
+
+void Reader::block_arguments(Cursor &cursor, uint32_t owner, uint32_t region) {
+  uint64_t count = cursor.count();
+  tokens_.number(count);
+  for (uint64_t i = 0; i < count; ++i) {
+    uint64_t index = cursor.varint();
+    if (index & 1)
+      cursor.varint(); // the location
+    type(index >> 1, {NumberPlace::block_argument, owner, static_cast<uint32_t>(i), 0, region, {}});
+  }
+  if (cursor.byte())
+    skip_use_orders(cursor, count);
+}
+
+void Reader::op(Cursor &cursor, int depth) {
+  uint32_t op = op_count_++;
+  uint64_t name_index = cursor.varint();
+  const OpName &name = at(bytecode_.ops, name_index);
+  std::string_view dialect = bytecode_.dialects[name.dialect];
+  bool is_module = dialect == "builtin" && name.name == "module";
+  if (!is_module && dialect != "vhlo")
+    throw Unreadable("an op is not of VHLO");
+  if (with_places_)
+    program_.ops.emplace_back(name.name);
+  uint8_t parts = cursor.byte();
+  cursor.varint(); // the location
+  tokens_.text(name.name);
+  tokens_.number(parts & ~has_use_orders);
+  if (tokens_.size() > most_tokens)
+    throw Unreadable("the program is too large");
+  if (parts & has_attributes)
+    dictionary(cursor.varint());
+  if (parts & has_properties) {
+    uint64_t index = cursor.varint();
+    if (!is_module) // of a module they are its name and its visibility
+      properties(name_index, index, op);
+  }
+  uint64_t result_count = 0;
+  if (parts & has_results) {
+    Cursor ahead = cursor;
+    result_count = ahead.varint();
+    results(cursor, op);
+  }
+  if (parts & has_operands) {
+    uint64_t count = cursor.count();
+    tokens_.number(count);
+    for (; count > 0; --count)
+      tokens_.number(cursor.varint());
+  }
+  if (parts & has_successors)
+    throw Unreadable("an op has successors");
+  if (parts & has_use_orders)
+    skip_use_orders(cursor, result_count);
+  if (parts & has_regions)
+    regions(cursor, op, depth + 1);
+}
+
+void Reader::results(Cursor &cursor, uint32_t op) {
+  uint64_t count = cursor.count();
+  tokens_.number(count);
+  for (uint64_t i = 0; i < count; ++i)
+    type(cursor.varint(), {NumberPlace::result, op, static_cast<uint32_t>(i), 0, 0, {}});
+}
+
+void Reader::regions(Cursor &cursor, uint32_t op, int depth) {
+  if (depth > most_regions)
+    throw Unreadable("regions lie too deep in each other");
+  uint64_t header = cursor.varint();
+  tokens_.number(header);
+  for (uint64_t i = 0; i < header >> 1; ++i) {
+    std::string_view isolated;
+    if (header & 1) {
+      auto [kind, contents] = cursor.section();
+      isolated = contents;
+    }
+    Cursor inner(isolated);
+    Cursor &from = header & 1 ? inner : cursor;
+    uint64_t blocks = from.varint();
+    tokens_.number(blocks);
+    if (blocks > 1)
+      throw Unreadable("a region has several blocks");
+    if (blocks == 1) {
+      from.varint(); // how many values it defines
+      block(from, op, static_cast<uint32_t>(i), depth);
+    }
+  }
+}
+
+/// The attributes that are not the op's own. What they state is fixed.
+void Reader::dictionary(uint64_t index) {
+  auto named = elements_.dictionary(index);
+  tokens_.number(named.size());
+  OpAttributes fixed;
+  for (auto [name, value] : named) {
+    fixed.tokens.text(name);
+    attribute({}, value, fixed);
+  }
+  tokens_.append(fixed.tokens);
+}
+
+void Reader::properties(uint64_t name, uint64_t index, uint32_t op) {
+  std::string_view bytes = at(bytecode_.properties, index), op_name = bytecode_.ops[name].name;
+  if (op_name == "constant_v1") {
+    Cursor cursor(bytes);
+    constant_value(cursor.varint(), op);
+    if (!cursor.empty())
+      throw Unreadable("a constant has more than its value");
+    return;
+  }
+  auto [known, is_new] = properties_.try_emplace({name, index});
+  OpAttributes &found = known->second;
+  if (is_new)
+    properties(op_name, bytes, found);
+  tokens_.append(found.tokens);
+  for (size_t i = 0; i < found.numbers.size(); ++i)
+    number(found.numbers[i], {NumberPlace::attribute, op, 0, found.places[i].second, 0, found.places[i].first});
+}
+
+void Reader::properties(std::string_view op_name, std::string_view bytes, OpAttributes &out) {
+  std::vector<uint64_t> values;
+  for (Cursor cursor(bytes); !cursor.empty();)
+    values.push_back(cursor.varint());
+  auto sized = sized_ops().find(op_name);
+  if (sized != sized_ops().end() && sized->second.size() != values.size())
+    throw Unreadable("an op has more or fewer attributes than are known");
+  out.tokens.number(values.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    attribute(sized == sized_ops().end() ? std::string_view() : sized->second[i], values[i], out);
+}
+
+void Reader::attribute(std::string_view name, uint64_t value, OpAttributes &out) {
+  std::optional<std::vector<int64_t>> integers = is_sized(name) ? elements_.integers(value) : std::nullopt;
+  const Expansion *stated = name == "function_type" ? elements_.type_of(value) : nullptr;
+  out.tokens.number(integers ? 1 : stated ? 2 : 0);
+  if (integers || stated) {
+    if (stated)
+      out.tokens.append(stated->tokens);
+    const std::vector<int64_t> &numbers = integers ? *integers : stated->numbers;
+    out.tokens.number(numbers.size());
+    for (uint32_t i = 0; i < numbers.size(); ++i) {
+      out.numbers.push_back(numbers[i]);
+      out.places.emplace_back(name, i);
+    }
+    return;
+  }
+  const Expansion &whole = elements_.attribute(value);
+  out.tokens.append(whole.tokens);
+  for (int64_t size : whole.numbers)
+    out.tokens.number(static_cast<uint64_t>(size));
+}
+
+/// The bits of a splat in words, or the fingerprint of all elements.
+std::vector<int64_t> words_of(const ConstantData &constant) {
+  std::vector<int64_t> words;
+  if (!constant.is_splat) {
+    Fingerprint found = fingerprint(constant.bytes);
+    return {static_cast<int64_t>(found.low), static_cast<int64_t>(found.high)};
+  }
+  if (constant.element_bits == 1)
+    return {constant.bytes[0] & 1};
+  for (size_t place = 0; place < constant.bytes.size(); place += sizeof(int64_t)) {
+    int64_t word = 0;
+    std::memcpy(&word, constant.bytes.data() + place, std::min(constant.bytes.size() - place, sizeof word));
+    words.push_back(word);
+  }
+  return words;
+}
+
+void Reader::constant_value(uint64_t attribute, uint32_t op) {
+  ConstantData constant = elements_.constant(attribute);
+  tokens_.append(constant.type.tokens);
+  tokens_.number(constant.is_splat);
+  NumberPlace place{NumberPlace::attribute, op, 0, 0, 0, "value"};
+  for (int64_t size : constant.type.numbers) { // equal to those of the result's type, which the program is checked for
+    number(size, place);
+    ++place.axis;
+  }
+  std::vector<int64_t> words = words_of(constant);
+  program_.constants.push_back({program_.numbers.size(), words.size(), constant.bytes, constant.element_bits,
+                                constant.is_splat, std::move(constant.type.numbers)});
+  place = {NumberPlace::element, op, 0, 0, 0, {}};
+  for (int64_t word : words) {
+    number(word, place);
+    ++place.axis;
+  }
+}
+
+} // namespace
+
+Program read_program(std::string_view bytes, bool with_places) {
+  Bytecode bytecode = read_bytecode(bytes);
+  return Reader(bytecode, with_places).read();
+}
+
+} // namespace disc::pjrt

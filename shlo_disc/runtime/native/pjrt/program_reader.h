@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A program without its sizes, and its sizes. Two programs of one skeleton differ in nothing but their numbers.
+#pragma once
+
+#include "program_elements.h"
+
+namespace disc::pjrt {
+
+/// A constant of a program: its first number, and a view of its elements in the bytes that were read.
+struct ProgramConstant {
+  size_t number;
+  size_t number_count;
+  std::string_view bytes;
+  int element_bits;
+  bool is_splat;
+  std::vector<int64_t> sizes;
+};
+
+/// What a number is, for whoever looks at the program with MLIR. Ops are counted in pre-order.
+struct NumberPlace {
+  enum Kind : uint8_t { result, block_argument, attribute, element };
+  Kind kind;
+  uint32_t op;
+  uint32_t index;       // of the result, or of the block argument
+  uint32_t axis;        // of the type, or the position in the attribute
+  uint32_t region;      // of a block argument
+  std::string_view name; // of an attribute
+};
+
+/// `skeleton` is everything that must be equal; locations and the module's name do not count. `numbers` are the sizes
+/// in types, the integers of attributes that state sizes, and the elements of constants: of a splat their bits, of
+/// others 128 bits that depend on all of them.
+struct Program {
+  std::string skeleton;
+  std::vector<int64_t> numbers;
+  std::vector<ProgramConstant> constants;
+  std::vector<NumberPlace> places; // filled on request
+  std::vector<std::string> ops;    // likewise
+};
+
+/// Reads a portable artifact; the result refers to its bytes. Throws Unreadable for what it does not know, which is no
+/// error: such a program is compiled as it is.
+Program read_program(std::string_view bytes, bool with_places = false);
+
+} // namespace disc::pjrt

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "program_table.h"
+
+#include <algorithm>
+
+namespace disc::pjrt {
+
+namespace {
+
+constexpr size_t most_samples = 8;        // of one skeleton, to generalise from
+constexpr size_t most_symbolic = 4;       // programs of one skeleton
+constexpr size_t most_failures = 3;       // to generalise one skeleton
+constexpr size_t sample_bytes = 64 << 20; // of a program that is kept to generalise from
+
+} // namespace
+
+/// A program that was compiled as it is.
+struct ProgramTable::Sample {
+  std::vector<int64_t> numbers;
+  std::string program;
+  std::shared_ptr<void> executable;
+};
+
+/// All programs of one skeleton.
+struct ProgramTable::Entry {
+  std::string skeleton, options;
+  uint64_t key;
+  std::mutex compiling; // held by the one who compiles
+  std::mutex mutex;     // of what follows
+  std::vector<Sample> samples;
+  std::vector<SymbolicProgram> symbolic;
+  size_t failures = 0;
+  size_t bytes = 0; // under the table's mutex
+};
+
+bool SymbolicProgram::has_instance(const Program &program) const {
+  if (program.numbers.size() != expected.size())
+    return false;
+  std::vector<int64_t> sizes, values;
+  for (uint32_t position : symbols) {
+    if (position >= program.numbers.size())
+      return false;
+    sizes.push_back(program.numbers[position]);
+  }
+  if (!evaluate(steps, sizes, values))
+    return false;
+  for (size_t i = 0; i < expected.size(); ++i)
+    if (expected[i] != any && (expected[i] >= values.size() || values[expected[i]] != program.numbers[i]))
+      return false;
+  return std::all_of(hidden.begin(), hidden.end(), [&](uint32_t i) { return i < program.constants.size(); });
+}
+
+namespace {
+
+HiddenArgument hidden_argument(const ProgramConstant &constant) {
+  HiddenArgument out{std::string(constant.bytes), constant.is_splat ? std::vector<int64_t>{} : constant.sizes};
+  if (constant.element_bits != 1)
+    return out;
+  size_t count = 1;
+  for (int64_t size : out.sizes)
+    count *= static_cast<size_t>(size);
+  out.bytes.resize(count);
+  for (size_t i = 0; i < count; ++i)
+    out.bytes[i] = static_cast<char>((static_cast<uint8_t>(constant.bytes[i / 8]) >> (i % 8)) & 1);
+  return out;
+}
+
+Served instance_of(const SymbolicProgram &symbolic, const Program &program, Served::How how) {
+  Served out{symbolic.compiled.executable, {}, how};
+  for (uint32_t i : symbolic.hidden)
+    out.hidden.push_back(hidden_argument(program.constants[i]));
+  return out;
+}
+
+} // namespace
+
+Served ProgramTable::compile(std::string_view bytes, std::string_view options, const ProgramCompiler &compiler) {
+  Program program;
+  try {
+    program = read_program(bytes);
+  } catch (const Unreadable &) {
+    ++counts_.unreadable;
+    return {compiler.compile(bytes, options).executable, {}, Served::compiled};
+  }
+  std::shared_ptr<Entry> entry = entry_of(program, options);
+  if (std::optional<Served> served = serve(*entry, program))
+    return *served;
+  std::lock_guard<std::mutex> compiling(entry->compiling);
+  if (std::optional<Served> served = serve(*entry, program)) // compiled while this thread waited
+    return *served;
+  if (std::optional<Served> served = generalize(entry, program, bytes, compiler))
+    return *served;
+  return compile_static(entry, program, bytes, compiler);
+}
+
+std::shared_ptr<ProgramTable::Entry> ProgramTable::entry_of(const Program &program, std::string_view options) {
+  uint64_t key = fingerprint(program.skeleton).low;
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto [first, last] = entries_.equal_range(key);
+  for (auto found = first; found != last; ++found) {
+    auto place = found->second;
+    if ((*place)->skeleton == program.skeleton && (*place)->options == options) {
+      order_.splice(order_.begin(), order_, place);
+      return *place;
+    }
+  }
+  auto entry = std::make_shared<Entry>();
+  entry->skeleton = program.skeleton;
+  entry->options = options;
+  entry->key = key;
+  entry->bytes = program.skeleton.size();
+  bytes_ += entry->bytes;
+  order_.push_front(entry);
+  entries_.emplace(key, order_.begin());
+  return entry;
+}
+
+/// Accounts for what an entry has come to hold, and forgets others where that is too much.
+void ProgramTable::note_bytes(const std::shared_ptr<Entry> &entry, size_t more) {
+  std::list<std::shared_ptr<Entry>> forgotten; // destroyed without the lock
+  std::lock_guard<std::mutex> lock(mutex_);
+  bool is_kept = std::find(order_.begin(), order_.end(), entry) != order_.end();
+  if (!is_kept)
+    return;
+  entry->bytes += more;
+  bytes_ += more;
+  while (bytes_ > limit_ && !order_.empty()) {
+    auto place = std::prev(order_.end());
+    auto [first, last] = entries_.equal_range((*place)->key);
+    entries_.erase(std::find_if(first, last, [&](const auto &known) { return known.second == place; }));
+    bytes_ -= (*place)->bytes;
+    forgotten.splice(forgotten.end(), order_, place);
+  }
+}
+
+std::optional<Served> ProgramTable::serve(Entry &entry, const Program &program) {
+  std::lock_guard<std::mutex> lock(entry.mutex);
+  for (const Sample &sample : entry.samples)
+    if (sample.executable && sample.numbers == program.numbers) {
+      ++counts_.known;
+      return Served{sample.executable, {}, Served::known};
+    }
+  for (const SymbolicProgram &symbolic : entry.symbolic)
+    if (symbolic.has_instance(program)) {
+      ++counts_.instances;
+      return instance_of(symbolic, program, Served::instance);
+    }
+  return std::nullopt;
+}
+
+/// Keeps a program for later; the one kept longest goes where there are too many. The bytes that it takes.
+size_t ProgramTable::add_sample(std::vector<Sample> &samples, Sample sample) {
+  if (samples.size() == most_samples)
+    samples.erase(samples.begin());
+  samples.push_back(std::move(sample));
+  return samples.back().program.size() + samples.back().numbers.size() * sizeof(int64_t);
+}
+
+std::optional<Served> ProgramTable::generalize(const std::shared_ptr<Entry> &entry, const Program &program,
+                                               std::string_view bytes, const ProgramCompiler &compiler) {
+  std::vector<std::string_view> samples;
+  {
+    std::lock_guard<std::mutex> lock(entry->mutex);
+    if (entry->symbolic.size() == most_symbolic || entry->failures == most_failures)
+      return std::nullopt;
+    for (const Sample &sample : entry->samples) // only the one who compiles changes them
+      samples.push_back(sample.program);
+  }
+  if (samples.empty() || bytes.size() > sample_bytes)
+    return std::nullopt;
+  samples.push_back(bytes);
+  std::optional<SymbolicProgram> found = compiler.generalize(samples, entry->options);
+  bool is_general = found && found->has_instance(program);
+  if (!is_general) {
+    std::lock_guard<std::mutex> lock(entry->mutex);
+    ++entry->failures;
+    ++counts_.not_general;
+    return std::nullopt;
+  }
+  ++counts_.compiled_symbolic;
+  Served served = instance_of(*found, program, Served::compiled_symbolic);
+  size_t more = found->compiled.bytes + found->expected.size() * sizeof(uint32_t);
+  {
+    std::lock_guard<std::mutex> lock(entry->mutex);
+    entry->symbolic.push_back(std::move(*found));
+    more += add_sample(entry->samples, {program.numbers, std::string(bytes), nullptr});
+  }
+  note_bytes(entry, more);
+  return served;
+}
+
+Served ProgramTable::compile_static(const std::shared_ptr<Entry> &entry, const Program &program,
+                                    std::string_view bytes, const ProgramCompiler &compiler) {
+  Compiled made = compiler.compile(bytes, entry->options);
+  ++counts_.compiled;
+  size_t more = made.bytes;
+  if (bytes.size() <= sample_bytes) {
+    std::lock_guard<std::mutex> lock(entry->mutex);
+    more += add_sample(entry->samples, {program.numbers, std::string(bytes), made.executable});
+  }
+  note_bytes(entry, more);
+  return {made.executable, {}, Served::compiled};
+}
+
+size_t ProgramTable::bytes() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return bytes_;
+}
+
+void ProgramTable::clear() {
+  std::list<std::shared_ptr<Entry>> forgotten; // destroyed without the lock
+  std::lock_guard<std::mutex> lock(mutex_);
+  entries_.clear();
+  forgotten.swap(order_);
+  bytes_ = 0;
+}
+
+} // namespace disc::pjrt

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The programs that were compiled, found again at other sizes.
+//
+// The first program of a skeleton is compiled as it is. When one with other sizes arrives, the compiler is asked for a
+// symbolic program that both are instances of. From then on a program is served by it if every one of its numbers is
+// what the symbolic program has there at these sizes: then the two are one program, and nothing was guessed.
+#pragma once
+
+#include "fingerprint.h"
+#include "program_reader.h"
+#include "size_expressions.h"
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+namespace disc::pjrt {
+
+/// An executable of whoever uses the table, and the memory that it takes.
+struct Compiled {
+  std::shared_ptr<void> executable;
+  size_t bytes = 0;
+};
+
+/// A program whose sizes are symbols. It takes the arguments of its instances, then the constants in `hidden`.
+struct SymbolicProgram {
+  static constexpr uint32_t any = UINT32_MAX;
+
+  Compiled compiled;
+  std::vector<uint32_t> symbols;  // the number that each symbol is
+  std::vector<SizeStep> steps;
+  std::vector<uint32_t> expected; // for each number the step that gives it; `any` in hidden constants
+  std::vector<uint32_t> hidden;   // constants of the instance
+
+  /// Whether the program is this one at some sizes.
+  bool has_instance(const Program &program) const;
+};
+
+/// A constant of an instance, for its symbolic program: one element of a splat, or all; a boolean is a byte.
+struct HiddenArgument {
+  std::string bytes;
+  std::vector<int64_t> sizes;
+};
+
+struct Served {
+  enum How { compiled, compiled_symbolic, known, instance };
+  std::shared_ptr<void> executable;
+  std::vector<HiddenArgument> hidden;
+  How how;
+};
+
+/// What compiles. Both are called without locks of the table's users, for one program of a skeleton at a time.
+struct ProgramCompiler {
+  std::function<Compiled(std::string_view program, std::string_view options)> compile;
+  /// A program that has all of these as instances; nothing when there is none to be had.
+  std::function<std::optional<SymbolicProgram>(const std::vector<std::string_view> &programs, std::string_view options)>
+      generalize;
+};
+
+struct TableCounts {
+  std::atomic<size_t> unreadable = 0, compiled = 0, compiled_symbolic = 0, known = 0, instances = 0, not_general = 0;
+};
+
+/// Any number of threads may call it.
+class ProgramTable {
+public:
+  /// limit: the bytes of programs and executables to keep; what was used longest ago goes first.
+  explicit ProgramTable(size_t limit) : limit_(limit) {}
+  /// Throws what the compiler throws.
+  Served compile(std::string_view program, std::string_view options, const ProgramCompiler &compiler);
+  size_t bytes() const;
+  const TableCounts &counts() const { return counts_; }
+  void clear();
+
+private:
+  struct Sample;
+  struct Entry;
+
+  std::shared_ptr<Entry> entry_of(const Program &program, std::string_view options);
+  void note_bytes(const std::shared_ptr<Entry> &entry, size_t more);
+  static size_t add_sample(std::vector<Sample> &samples, Sample sample);
+  std::optional<Served> serve(Entry &entry, const Program &program);
+  std::optional<Served> generalize(const std::shared_ptr<Entry> &entry, const Program &program, std::string_view bytes,
+                                   const ProgramCompiler &compiler);
+  Served compile_static(const std::shared_ptr<Entry> &entry, const Program &program, std::string_view bytes,
+                        const ProgramCompiler &compiler);
+
+  size_t limit_, bytes_ = 0;
+  mutable std::mutex mutex_;                // of the two below and of `bytes_`
+  std::list<std::shared_ptr<Entry>> order_; // the one used last in front
+  std::unordered_multimap<uint64_t, std::list<std::shared_ptr<Entry>>::iterator> entries_;
+  TableCounts counts_;
+};
+
+} // namespace disc::pjrt

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "python_compiler.h"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+namespace disc {
+
+namespace nb = nanobind;
+using namespace pjrt;
+
+namespace {
+
+nb::bytes bytes_of(std::string_view bytes) { return nb::bytes(bytes.data(), bytes.size()); }
+
+std::string_view view_of(const nb::bytes &bytes) { return {bytes.c_str(), bytes.size()}; }
+
+/// An object of Python's that any thread may let go of.
+std::shared_ptr<void> shared(nb::object object) {
+  return {new nb::object(std::move(object)), [](nb::object *held) {
+            if (!Py_IsInitialized())
+              return;
+            nb::gil_scoped_acquire lock;
+            delete held;
+          }};
+}
+
+using StepRow = std::tuple<int64_t, int64_t, int64_t>;
+
+SymbolicProgram symbolic_program(const nb::tuple &parts, const std::function<Compiled(nb::object)> &adopt) {
+  SymbolicProgram out;
+  out.compiled = adopt(parts[0]);
+  out.symbols = nb::cast<std::vector<uint32_t>>(parts[1]);
+  for (auto [kind, a, b] : nb::cast<std::vector<StepRow>>(parts[2]))
+    out.steps.push_back({kind, a, b});
+  for (int64_t step : nb::cast<std::vector<int64_t>>(parts[3]))
+    out.expected.push_back(step < 0 ? SymbolicProgram::any : static_cast<uint32_t>(step));
+  out.hidden = nb::cast<std::vector<uint32_t>>(parts[4]);
+  return out;
+}
+
+/// For tests: what `read_program` found.
+nb::dict describe(const nb::bytes &bytes, bool with_places) {
+  static constexpr const char *kinds[] = {"result", "argument", "attribute", "element"};
+  Program program = read_program(view_of(bytes), with_places);
+  nb::dict out;
+  out["skeleton"] = bytes_of(program.skeleton);
+  out["numbers"] = nb::cast(program.numbers);
+  nb::list places, constants;
+  for (const NumberPlace &place : program.places) {
+    nb::object index = place.kind == NumberPlace::attribute ? nb::cast(std::string(place.name)) : nb::cast(place.index);
+    places.append(nb::make_tuple(kinds[place.kind], place.op, index, place.axis, place.region));
+  }
+  for (const ProgramConstant &constant : program.constants)
+    constants.append(nb::make_tuple(constant.number, constant.number_count, constant.is_splat));
+  out["places"] = places;
+  out["constants"] = constants;
+  out["ops"] = nb::cast(program.ops);
+  return out;
+}
+
+nb::tuple compile_in_table(ProgramTable &table, const nb::bytes &program, const nb::bytes &options, nb::object compile,
+                           nb::object generalize) {
+  static constexpr const char *hows[] = {"compiled", "compiled_symbolic", "known", "instance"};
+  auto adopt = [](nb::object executable) { return Compiled{shared(std::move(executable)), 1}; };
+  ProgramCompiler compiler = python_compiler(std::move(compile), std::move(generalize), adopt);
+  Served served;
+  {
+    nb::gil_scoped_release unlocked;
+    served = table.compile(view_of(program), view_of(options), compiler);
+  }
+  nb::list hidden;
+  for (const HiddenArgument &argument : served.hidden)
+    hidden.append(nb::make_tuple(bytes_of(argument.bytes), nb::cast(argument.sizes)));
+  return nb::make_tuple(*static_cast<nb::object *>(served.executable.get()), hidden, hows[served.how]);
+}
+
+nb::dict counts_of(const ProgramTable &table) {
+  const TableCounts &counts = table.counts();
+  nb::dict out;
+  out["unreadable"] = counts.unreadable.load();
+  out["compiled"] = counts.compiled.load();
+  out["compiled_symbolic"] = counts.compiled_symbolic.load();
+  out["known"] = counts.known.load();
+  out["instances"] = counts.instances.load();
+  out["not_general"] = counts.not_general.load();
+  return out;
+}
+
+} // namespace
+
+ProgramCompiler python_compiler(nb::object compile, nb::object generalize, std::function<Compiled(nb::object)> adopt) {
+  std::shared_ptr<void> compile_held = shared(std::move(compile)), generalize_held = shared(std::move(generalize));
+  ProgramCompiler out;
+  out.compile = [compile_held, adopt](std::string_view program, std::string_view options) {
+    nb::gil_scoped_acquire lock;
+    nb::object &function = *static_cast<nb::object *>(compile_held.get());
+    return adopt(function(bytes_of(program), bytes_of(options)));
+  };
+  out.generalize = [generalize_held, adopt](const std::vector<std::string_view> &programs,
+                                            std::string_view options) -> std::optional<SymbolicProgram> {
+    nb::gil_scoped_acquire lock;
+    nb::object &function = *static_cast<nb::object *>(generalize_held.get());
+    nb::list list;
+    for (std::string_view program : programs)
+      list.append(bytes_of(program));
+    nb::object found = function(list, bytes_of(options));
+    if (found.is_none())
+      return std::nullopt;
+    return symbolic_program(nb::cast<nb::tuple>(found), adopt);
+  };
+  return out;
+}
+
+void bind_programs(nb::module_ &module) {
+  module.def("read_program", &describe, nb::arg("program"), nb::arg("with_places") = true);
+  module.def(
+      "time_reading",
+      [](const nb::bytes &program) { return read_program(view_of(program)).numbers.size(); }, nb::arg("program"));
+  nb::class_<ProgramTable>(module, "ProgramTable")
+      .def(nb::init<size_t>(), nb::arg("limit"))
+      .def("compile", &compile_in_table, nb::arg("program"), nb::arg("options"), nb::arg("compile"),
+           nb::arg("generalize"))
+      .def("clear", &ProgramTable::clear, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("bytes", &ProgramTable::bytes)
+      .def_prop_ro("counts", &counts_of);
+}
+
+} // namespace disc
