@@ -91,7 +91,7 @@ def _finish(
     block = entry_function(module).regions[0].blocks[0]
     if signature is None:
         shapes = [_named_shape(a, i, names) for i, a in enumerate(block.arguments)]
-        signature = _plain_signature(module)
+        signature = plain_signature(module)
     else:
         shapes = [signature.arguments[leaf].dims for leaf in signature.kept]
     declared = [d for spec in signature.arguments for d in spec.dims] or [d for s in shapes if s for d in s]
@@ -128,7 +128,8 @@ def _donated(function: ir.OpView) -> set[int]:
     return {i for i, names in enumerate(attributes) if any(name in names for name in _DONATED)}
 
 
-def _plain_signature(module: ir.Module) -> Signature:
+def plain_signature(module: ir.Module) -> Signature:
+    """The calling convention of StableHLO: flat arguments and results, with no names of their own."""
     function = entry_function(module)
     block = function.regions[0].blocks[0]
     terminator = block.operations[len(block.operations) - 1]

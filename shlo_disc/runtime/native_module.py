@@ -18,6 +18,8 @@ from . import _native
 from .adapt import adapt_argument
 
 Buffer = _native.Buffer
+ProgramTable = _native.ProgramTable
+read_program = _native.read_program
 
 _native.set_adapt(adapt_argument)
 

@@ -38,7 +38,7 @@ bool SymbolicProgram::has_instance(const Program &program) const {
     return false;
   std::vector<int64_t> sizes, values;
   for (uint32_t position : symbols) {
-    if (position >= program.numbers.size())
+    if (position >= program.numbers.size() || program.numbers[position] < 1)
       return false;
     sizes.push_back(program.numbers[position]);
   }

@@ -31,7 +31,7 @@ struct SymbolicProgram {
   static constexpr uint32_t any = UINT32_MAX;
 
   Compiled compiled;
-  std::vector<uint32_t> symbols;  // the number that each symbol is
+  std::vector<uint32_t> symbols;  // the number that each symbol is, at least 1
   std::vector<SizeStep> steps;
   std::vector<uint32_t> expected; // for each number the step that gives it; `any` in hidden constants
   std::vector<uint32_t> hidden;   // constants of the instance

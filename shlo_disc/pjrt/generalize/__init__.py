@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""One symbolic program for programs that differ in sizes only.
+
+JAX sends a program without symbols for each shape. The native table of programs (`runtime/native/pjrt/program_table.h`)
+tells which of them have one skeleton: all but their numbers, which are the sizes in types, the integers of attributes
+that state sizes, and the elements of constants. From two or more of them this package makes a program whose sizes are
+symbols, and an expression of the symbols for every number:
+
+| module | what it does |
+|--|--|
+| `samples` | reads the programs and finds the place of each number in the module of one of them |
+| `relations` | which numbers are the same at all sizes, as far as the ops tell |
+| `formulas`, `expressions` | an expression for each number, exact where an op has a formula, else the simplest that fits |
+| `emit` | rewrites the module: `?` for sizes, dynamic twins of ops that state them, hidden arguments |
+| `steps` | the expressions as the table computes them |
+
+The expressions may be guesses. The table serves another program by the symbolic one only if each of its numbers is what
+the expression gives at its sizes; then both are the same program. A constant that changes and is no size becomes an
+argument, which the table fills with the elements that the program at hand has.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shlo_disc.compiler import Compilation, artifact_of, cpu_named, run_pipeline
+from shlo_disc.errors import DiscError
+from shlo_disc.executable import Executable
+from shlo_disc.mlir import ir
+from shlo_disc.options import Options
+from shlo_disc.shape_dialect.dialect import make_context
+from shlo_disc.shape_dialect.facts import Facts
+
+from .emit import Emission, finish
+from .expressions import Expressions
+from .relations import Relations
+from .samples import NotGeneralError, Samples
+from .steps import Step, Steps
+
+EXPLAIN_VARIABLE = "JAX_SHLO_DISC_EXPLAIN"
+
+_log = logging.getLogger(__name__)
+_importer: Any = importlib.import_module("shlo_disc.import.import_program")
+_normaliser: Any = importlib.import_module("shlo_disc.import.normalise")
+_support: Any = importlib.import_module("shlo_disc.import.support")
+
+
+@dataclass(frozen=True)
+class SymbolicProgram:
+    """A compiled program that all of some programs are instances of.
+
+    symbols: for each symbol the number that it is.
+    steps: expressions of the symbols.
+    expected: for each number the step that gives it, -1 where it may be anything.
+    hidden: the constants, counted in the order of the program, that are the last arguments.
+    """
+
+    executable: Executable
+    symbols: tuple[int, ...]
+    steps: tuple[Step, ...]
+    expected: tuple[int, ...]
+    hidden: tuple[int, ...]
+
+    def for_table(self) -> tuple[Executable, list[int], list[Step], list[int], list[int]]:
+        """What the native table takes."""
+        return self.executable, list(self.symbols), list(self.steps), list(self.expected), list(self.hidden)
+
+
+def generalize(programs: Sequence[bytes], options: Options | None = None) -> SymbolicProgram:
+    """Compile a program that has all these portable artifacts as instances.
+
+    Raises NotGeneralError when there is none to be found, and what the compiler raises.
+    """
+    compilation = Compilation(
+        options or Options(), "cpu", make_context(), cpu=cpu_named((options or Options()).cpu)
+    )
+    found: list[Expressions] = []
+
+    def work(c: Compilation) -> None:
+        samples = Samples(programs, c.context)
+        found.append(Expressions(samples, Relations(samples)))
+        _import(c, found[0])
+
+    with compilation.context, ir.Location.unknown():
+        compilation.run_stage("import", work)
+    run_pipeline(compilation)
+    executable = Executable(
+        artifact_of(compilation),
+        compilation.options,
+        (None, None),
+        lambda: compilation,
+        compilation.timings,
+        compilation.compile_count,
+    )
+    return _program(executable, found[0])
+
+
+def generalize_or_explain(programs: Sequence[bytes], options: Options | None = None) -> SymbolicProgram | None:
+    """As `generalize`; None when it does not succeed. Why is logged when JAX_SHLO_DISC_EXPLAIN is set."""
+    try:
+        return generalize(programs, options)
+    except (NotGeneralError, DiscError) as error:
+        level = logging.WARNING if os.environ.get(EXPLAIN_VARIABLE) else logging.DEBUG
+        _log.log(level, "compiled for one shape only: %s", error)
+        return None
+
+
+def _import(c: Compilation, expressions: Expressions) -> None:
+    """The `import` stage: from the samples' module to one function with symbols."""
+    module = expressions.samples.module
+    arguments = [expressions.dims(a) for a in expressions.main.regions[0].blocks[0].arguments]
+    Emission(expressions).run()
+    _normaliser.normalise(module)
+    entry = _normaliser.entry_function(module)
+    c.shapes = [*arguments, *finish(entry)]
+    _support.check_supported(module, entry)
+    c.module, c.signature = module, _importer.plain_signature(module)
+    c.facts = Facts()
+    for name in expressions.symbols:
+        c.facts.declare(name, min=1)
+
+
+def _program(executable: Executable, expressions: Expressions) -> SymbolicProgram:
+    steps = Steps(list(expressions.symbols))
+    samples = expressions.samples
+    free = {number for position in expressions.hidden for number in samples.elements[position]}
+    expected = tuple(-1 if n in free else steps.of(expressions.of(n)) for n in range(len(samples.values)))
+    hidden = tuple(samples.constants[position] for position in expressions.hidden)
+    return SymbolicProgram(executable, tuple(expressions.symbols.values()), tuple(steps.rows), expected, hidden)
+
+
+__all__ = [
+    "EXPLAIN_VARIABLE", "NotGeneralError", "SymbolicProgram", "generalize", "generalize_or_explain",
+]  # fmt: skip

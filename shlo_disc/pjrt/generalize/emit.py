@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The symbolic program: one of the samples, with `?` for its sizes and with the dynamic twins of ops that state them.
+
+Sizes and hidden arguments are custom calls at first, which functions can be inlined with; `finish` replaces them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect import ShapeOp, integer_attr
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.regions import all_blocks
+from shlo_disc.shape_dialect.types import DYNAMIC, Dims, dims_attr, dims_of_attr
+
+from .expressions import Expressions
+from .relations import terminator
+from .samples import NotGeneralError
+
+_SIZES, _HIDDEN = "shlo_disc.sizes", "shlo_disc.hidden"
+
+splat_text: Any = importlib.import_module("shlo_disc.import.symbolic_rules").splat_text
+
+
+class Emission:
+    """Rewrites the samples' module in place."""
+
+    def __init__(self, expressions: Expressions):
+        self.expressions = expressions
+        self.samples = expressions.samples
+        self._hidden = {position: i for i, position in enumerate(expressions.hidden)}
+
+    def run(self) -> None:
+        """Give every value its sizes, replace the ops that state them, and say what the functions take and return."""
+        functions = [op for op in self.samples.operations if op.operation.name == "func.func"]
+        for value in self.samples.dims:
+            self._set_type(value)
+        for position, op in enumerate(self.samples.operations):
+            name = op.operation.name
+            if name == "stablehlo.constant" and position in self._hidden:
+                self._replace(op, self._hidden_constant(op, position))
+            elif self._states_sizes(position, op):
+                if name not in _TWINS:
+                    raise NotGeneralError(f"{name} states sizes that change")
+                with ir.InsertionPoint(op), op.location:
+                    twin = _TWINS[name](self, op, position)
+                self._replace(op, twin)
+        for function in functions:
+            _set_function_type(function)
+
+    def dims(self, value: ir.Value) -> Dims:
+        """The sizes of a value of the samples."""
+        return self.expressions.dims(value)
+
+    def attribute(self, position: int, name: str) -> Dims:
+        """The numbers of an attribute."""
+        return self.expressions.attribute(position, name)
+
+    def sizes(self, dims: Sequence[Expr], type_: ir.Type | None = None) -> ir.Value:
+        """A tensor of these sizes, by default of rank 1 and of i64."""
+        kind = type_ or ir.RankedTensorType.get([len(dims)], ir.IntegerType.get_signless(64))
+        return _placeholder(_SIZES, kind, {"sizes": dims_attr(dims)})
+
+    def _set_type(self, value: ir.Value) -> None:
+        tensor = ir.RankedTensorType(value.type)
+        sizes = [DYNAMIC if d.constant is None else d.constant for d in self.dims(value)]
+        value.set_type(ir.RankedTensorType.get(sizes, tensor.element_type, tensor.encoding))
+
+    def _states_sizes(self, position: int, op: ir.OpView) -> bool:
+        name = op.operation.name
+        if name == "func.func":
+            return False
+        names = self.samples.attribute_names.get(position, [])
+        numbers = [n for name in names for n in self.samples.attributes[position, name]]
+        numbers += self.samples.elements.get(position, [])
+        if name in _STATED_BY_TYPE:
+            numbers += self.samples.dims.get(op.results[0], [])
+        return any(self.expressions.of(n).constant is None for n in numbers)
+
+    def _hidden_constant(self, op: ir.OpView, position: int) -> ir.Value:
+        """The argument; one element of a splat is spread to all."""
+        tensor = ir.RankedTensorType(op.results[0].type)
+        is_splat = position in self.samples.splats
+        kind = ir.RankedTensorType.get([], tensor.element_type) if is_splat else tensor
+        with ir.InsertionPoint(op), op.location:
+            dims = () if is_splat else self.dims(op.results[0])
+            attributes = {"number": integer_attr(self._hidden[position]), "sizes": dims_attr(dims)}
+            argument = _placeholder(_HIDDEN, kind, attributes)
+            return self.spread(argument, op) if is_splat else argument
+
+    def spread(self, scalar: ir.Value, op: ir.OpView) -> ir.Value:
+        """A scalar as the shape of an op's result."""
+        result = op.results[0]
+        if not self.samples.dims.get(result):
+            return scalar
+        none = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
+        return create("dynamic_broadcast_in_dim", result.type, [scalar, self.sizes(self.dims(result))], none)
+
+    def _replace(self, op: ir.OpView, twin: ir.Value) -> None:
+        result = op.results[0]
+        self.samples.dims[twin] = self.samples.dims.get(result, [])
+        result.replace_all_uses_with(twin)
+        op.operation.erase()
+
+
+def create(name: str, type_: ir.Type, operands: Sequence[ir.Value], attributes: dict[str, Any] | None = None) -> Any:
+    """The result of a StableHLO op."""
+    return ir.Operation.create(f"stablehlo.{name}", [type_], operands, attributes or {}).result
+
+
+def _placeholder(target: str, type_: ir.Type, attributes: dict[str, ir.Attribute]) -> Any:
+    return create("custom_call", type_, [], {"call_target_name": ir.StringAttr.get(target), **attributes})
+
+
+def _set_function_type(function: ir.OpView) -> None:
+    block = function.regions[0].blocks[0]
+    kind = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in terminator(block).operands])
+    function.attributes["function_type"] = ir.TypeAttr.get(kind)
+
+
+def _constant(e: Emission, op: ir.OpView, position: int) -> ir.Value:
+    tensor = ir.RankedTensorType(op.results[0].type)
+    kind = ir.RankedTensorType.get([], tensor.element_type)
+    if position not in e.samples.splats:
+        raise NotGeneralError("the shape of a constant changes, and its elements do not")
+    value = e.expressions.of(e.samples.elements[position][0])
+    if value.constant is None:
+        return e.spread(e.sizes([value], kind), op)
+    scalar = ir.Operation.parse(f"stablehlo.constant dense<{splat_text(op)}> : {kind}")
+    ir.InsertionPoint(op).insert(scalar)
+    return e.spread(scalar.result, op)
+
+
+def _iota(e: Emission, op: ir.OpView, position: int) -> ir.Value:
+    result = op.results[0]
+    kept = {"iota_dimension": op.attributes["iota_dimension"]}
+    return create("dynamic_iota", result.type, [e.sizes(e.dims(result))], kept)
+
+
+def _broadcast(e: Emission, op: ir.OpView, position: int) -> ir.Value:
+    result = op.results[0]
+    kept = {"broadcast_dimensions": op.attributes["broadcast_dimensions"]}
+    return create("dynamic_broadcast_in_dim", result.type, [op.operands[0], e.sizes(e.dims(result))], kept)
+
+
+def _reshape(e: Emission, op: ir.OpView, position: int) -> ir.Value:
+    result = op.results[0]
+    return create("dynamic_reshape", result.type, [op.operands[0], e.sizes(e.dims(result))])
+
+
+def _slice(e: Emission, op: ir.OpView, position: int) -> ir.Value:
+    bounds = [e.sizes(e.attribute(position, name)) for name in ("start_indices", "limit_indices", "strides")]
+    return create("real_dynamic_slice", op.results[0].type, [op.operands[0], *bounds])
+
+
+def _pad(e: Emission, op: ir.OpView, position: int) -> ir.Value:
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    amounts = [e.sizes(e.attribute(position, name)) for name in names]
+    return create("dynamic_pad", op.results[0].type, [*op.operands, *amounts])
+
+
+def _dynamic_slice(e: Emission, op: ir.OpView, position: int) -> ir.Value:
+    """The start is clamped such that the slice fits, as `dynamic_slice` does."""
+    operand, starts = op.operands[0], list(op.operands)[1:]
+    sizes = e.attribute(position, "slice_sizes")
+    kind = ir.RankedTensorType(starts[0].type)
+    one = ir.RankedTensorType.get([1], kind.element_type)
+    vector = ir.RankedTensorType.get([len(starts)], kind.element_type)
+    parts = [create("reshape", one, [start]) for start in starts]
+    start = parts[0] if len(parts) == 1 else create("concatenate", vector, parts, {"dimension": integer_attr(0)})
+    extents = e.sizes(sizes, vector)
+    room = e.sizes([whole - size for whole, size in zip(e.dims(operand), sizes, strict=True)], vector)
+    zero = e.sizes([Expr.const(0)] * len(starts), vector)
+    start = create("clamp", vector, [zero, start, room])
+    limit = create("add", vector, [start, extents])
+    strides = e.sizes([Expr.const(1)] * len(starts), vector)
+    return create("real_dynamic_slice", op.results[0].type, [operand, start, limit, strides])
+
+
+def _gather(e: Emission, op: ir.OpView, position: int) -> ir.Value:
+    names = ("dimension_numbers", "indices_are_sorted")
+    kept = {name: op.attributes[name] for name in names if name in op.attributes}
+    operands = [*op.operands, e.sizes(e.attribute(position, "slice_sizes"))]
+    return create("dynamic_gather", op.results[0].type, operands, kept)
+
+
+_TWINS: dict[str, Callable[[Emission, ir.OpView, int], ir.Value]] = {
+    "stablehlo.broadcast_in_dim": _broadcast,
+    "stablehlo.constant": _constant,
+    "stablehlo.dynamic_slice": _dynamic_slice,
+    "stablehlo.gather": _gather,
+    "stablehlo.iota": _iota,
+    "stablehlo.pad": _pad,
+    "stablehlo.reshape": _reshape,
+    "stablehlo.slice": _slice,
+}
+"""What replaces an op that states a size which is no number any more."""
+
+_STATED_BY_TYPE = ("stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.iota", "stablehlo.reshape")
+
+
+def finish(function: ir.OpView) -> list[Dims]:
+    """Replace what stands for sizes and for hidden arguments, once all is in one function.
+
+    The sizes of the hidden arguments, which are the last ones.
+    """
+    block = function.regions[0].blocks[0]
+    calls = [op for inner in list(all_blocks(block)) for op in inner.operations if _target(op) in (_SIZES, _HIDDEN)]
+    hidden: dict[int, tuple[ir.Type, Dims]] = {}
+    for op in calls:
+        if _target(op) == _HIDDEN:
+            hidden[op.attributes["number"].value] = op.results[0].type, dims_of_attr(op.attributes["sizes"])
+    if hidden and "arg_attrs" in function.attributes:
+        del function.attributes["arg_attrs"]
+    with function.location:
+        arguments = {number: block.add_argument(hidden[number][0], function.location) for number in sorted(hidden)}
+    for op in calls:
+        if _target(op) == _HIDDEN:
+            twin: ir.Value = arguments[op.attributes["number"].value]
+        else:
+            with ir.InsertionPoint(op), op.location:
+                twin = ShapeOp(op.attributes["sizes"], result=op.results[0].type).results[0]
+        op.results[0].replace_all_uses_with(twin)
+        op.operation.erase()
+    _set_function_type(function)
+    return [hidden[number][1] for number in sorted(hidden)]
+
+
+def _target(op: ir.OpView) -> str:
+    is_call = op.operation.name == "stablehlo.custom_call"
+    return str(ir.StringAttr(op.attributes["call_target_name"]).value) if is_call else ""
+
+
+__all__ = ["Emission", "finish"]

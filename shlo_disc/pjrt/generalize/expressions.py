@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""An expression of a few symbols for every number of a program, such that it gives all samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations_with_replacement
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.types import Dims
+
+from .formulas import FORMULAS
+from .relations import Relations
+from .samples import NotGeneralError, Samples
+
+_MOST_BASES = 24  # expressions that a number is compared with
+_LARGEST_OFFSET = 8  # of an integer constant from a size
+
+
+class Expressions:
+    """The symbols are sizes of the arguments that change, and those before them in the same argument."""
+
+    def __init__(self, samples: Samples, relations: Relations):
+        self.samples = samples
+        self.relations = relations
+        self.symbols: dict[str, int] = {}
+        """The number that each symbol is."""
+        self.hidden: list[int] = []
+        """The positions of the constants that are arguments."""
+        self._known: dict[int, Expr] = {}
+        self._bases: list[Expr] = []
+        self._environments: list[dict[str, int]] = []
+        self._visited: set[str] = set()
+        self.main = relations.callee("main")
+        self._declare()
+        self._stretch()
+        self._function("main")
+        for position in samples.elements:
+            self._constant(position)
+
+    def of(self, number: int) -> Expr:
+        """The expression of a number."""
+        return self._known[self.relations.root(number)]
+
+    def dims(self, value: ir.Value) -> Dims:
+        """The sizes of a value."""
+        return tuple(self.of(number) for number in self.samples.dims.get(value, []))
+
+    def attribute(self, position: int, name: str) -> Dims:
+        """The numbers of an attribute."""
+        return tuple(self.of(number) for number in self.samples.attributes[position, name])
+
+    def _declare(self) -> None:
+        arguments = [self.samples.dims.get(a, []) for a in self.main.regions[0].blocks[0].arguments]
+        moving = [[axis for axis, n in enumerate(dims) if not self.samples.is_fixed(n)] for dims in arguments]
+        still = {self.relations.root(n) for dims, axes in zip(arguments, moving, strict=True) if not axes for n in dims}
+        for dims, axes in zip(arguments, moving, strict=True):
+            for axis, number in enumerate(dims):
+                root = self.relations.root(number)
+                if root in self._known or not axes or axis > axes[-1]:
+                    continue
+                if axis in axes or root not in still:
+                    name = f"s{len(self.symbols)}"
+                    self.symbols[name] = number
+                    self._known[root] = Expr.symbol(name)
+        count = len(self.samples.values[0]) if self.samples.values else 0
+        self._environments = [{s: self.samples.values[n][i] for s, n in self.symbols.items()} for i in range(count)]
+        self._bases = [Expr.symbol(name) for name in self.symbols]
+
+    def _stretch(self) -> None:
+        """A broadcast of a size of 1 that is a symbol is none: the result has the symbol, too."""
+        broadcasts = [op for op in self.samples.operations if op.operation.name == "stablehlo.broadcast_in_dim"]
+        joined = True
+        while joined:
+            joined = False
+            for op in broadcasts:
+                source, result = (self.samples.dims.get(v, []) for v in (op.operands[0], op.results[0]))
+                for axis, target in enumerate(ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"])):
+                    root, other = self.relations.root(source[axis]), self.relations.root(result[target])
+                    if root == other or root not in self._known or other in self._known:
+                        continue
+                    if self.samples.values[root] == self.samples.values[other]:
+                        symbol = self._known[root]
+                        self.relations.join(root, other)
+                        self._known[self.relations.root(root)] = symbol
+                        joined = True
+
+    def _function(self, name: str) -> None:
+        """A function's body, those of what it calls where it calls them."""
+        if name in self._visited:
+            return
+        self._visited.add(name)
+        function = self.relations.callee(name)
+        self._block(function.regions[0].blocks[0])
+        for number in self.samples.attributes.get((self.samples.position[function.operation], "function_type"), []):
+            self._choose(number)
+
+    def _block(self, block: ir.Block) -> None:
+        for argument in block.arguments:
+            for number in self.samples.dims.get(argument, []):
+                self._choose(number)
+        for op in block.operations:
+            for name in ("callee", "decomposition"):
+                if name in op.attributes:
+                    self._function(ir.FlatSymbolRefAttr(op.attributes[name]).value)
+            for region in op.regions:
+                for inner in region.blocks:
+                    self._block(inner)
+            self._operation(op)
+
+    def _operation(self, op: ir.OpView) -> None:
+        operands = [self.dims(v) for v in op.operands]
+        near = [d for dims in operands for d in dims if d.constant is None]
+        position = self.samples.position[op.operation]
+        for name in self.samples.attribute_names.get(position, []):
+            for number in self.samples.attributes[position, name]:
+                self._choose(number, near)
+        formula = FORMULAS.get(op.operation.name)
+        sizes = formula(op, operands, lambda name: self.attribute(position, name)) if formula else {}
+        for result in op.results:
+            for axis, number in enumerate(self.samples.dims.get(result, [])):
+                self._choose(number, [sizes[axis], *near] if axis in sizes else near, first=axis in sizes)
+
+    def _choose(self, number: int, near: Sequence[Expr] = (), first: bool = False) -> None:
+        """Find an expression for a number's class. `first`: the first that is near is right if it fits."""
+        root = self.relations.root(number)
+        if root in self._known:
+            return
+        values = self.samples.values[number]
+        if first and self._fits(near[0], values):
+            found: Expr | None = near[0]
+        elif self.samples.is_fixed(number):
+            found = Expr.const(values[0])
+        else:
+            found = self._find(values, [*near, *self._bases])
+        if found is None:
+            raise NotGeneralError(f"no expression of the sizes gives {', '.join(map(str, values))}")
+        self._known[root] = found
+        if found.constant is None and found not in self._bases and len(self._bases) < _MOST_BASES:
+            self._bases.append(found)
+
+    def _fits(self, expression: Expr, values: Sequence[int]) -> bool:
+        try:
+            return all(expression.evaluate(e) == v for e, v in zip(self._environments, values, strict=True))
+        except ZeroDivisionError:
+            return False
+
+    def _find(self, values: Sequence[int], bases: Sequence[Expr]) -> Expr | None:
+        for candidate in bases:
+            if self._fits(candidate, values):
+                return candidate
+        return next((e for e in self._candidates(values, bases) if self._fits(e, values)), None)
+
+    def _candidates(self, values: Sequence[int], bases: Sequence[Expr]) -> Iterable[Expr]:
+        """Simple ones first: a*e + c, e*f, a*e*f, (e + c) // k."""
+        for e in bases:
+            if (line := self._line(e, values)) is not None:
+                yield line
+        for e, f in combinations_with_replacement(bases, 2):
+            yield e * f
+        for e, f in combinations_with_replacement(bases, 2):
+            if (line := self._line(e * f, values)) is not None:
+                yield line
+        for e in bases:
+            for divisor in (2, 3, 4, 5, 6, 7, 8, 16, 32, 64):
+                for offset in (0, divisor - 1, -1, -2, 1):
+                    yield (e + offset) // divisor
+                    yield (e + offset) // divisor + 1
+
+    def _line(self, e: Expr, values: Sequence[int]) -> Expr | None:
+        """a*e + c through the first two samples in which e differs."""
+        known = [e.evaluate(environment) for environment in self._environments]
+        other = next((i for i in range(1, len(known)) if known[i] != known[0]), None)
+        if other is None or (values[other] - values[0]) % (known[other] - known[0]):
+            return None
+        slope = (values[other] - values[0]) // (known[other] - known[0])
+        return slope * e + (values[0] - slope * known[0])
+
+    def _constant(self, position: int) -> None:
+        """A constant's elements: the same in all programs, a size, or else an argument."""
+        numbers = self.samples.elements[position]
+        if all(self.samples.is_fixed(n) for n in numbers):
+            for number in numbers:
+                self._known[self.relations.root(number)] = Expr.const(self.samples.values[number][0])
+            return
+        element = ir.RankedTensorType(self.samples.operations[position].results[0].type).element_type
+        if position in self.samples.splats and str(element) in ("i32", "i64"):
+            found = self._integer(self.samples.values[numbers[0]])
+            if found is not None:
+                self._known[self.relations.root(numbers[0])] = found
+                return
+        if isinstance(element, ir.IntegerType) and element.width in (2, 4):
+            raise NotGeneralError("a constant of 2 or 4 bits changes")
+        self.hidden.append(position)
+
+    def _integer(self, values: Sequence[int]) -> Expr | None:
+        """A size, a size and a little, or a product of two."""
+        nearby = (e + c for e in self._bases for c in range(-_LARGEST_OFFSET, _LARGEST_OFFSET + 1))
+        products = (e * f for e, f in combinations_with_replacement(self._bases, 2))
+        candidates = [*self._bases, *nearby, *products]
+        return next((e for e in candidates if self._fits(e, values)), None)
+
+
+__all__ = ["Expressions"]

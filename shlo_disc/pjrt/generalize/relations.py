@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which numbers of a program are the same at all sizes, as far as its ops tell.
+
+What is found need not hold: a program is served by a symbolic one only where all its numbers agree. But the more is
+found, the more programs that is.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from shlo_disc.mlir import ir, stablehlo
+
+from .samples import Samples
+
+_rules: Any = importlib.import_module("shlo_disc.import.symbolic_rules")
+rank = _rules.rank
+window_axes = _rules.window_axes
+
+
+class Relations:
+    """Classes of equal numbers, with the face that the rules of `import/symbolic_rules.py` expect."""
+
+    def __init__(self, samples: Samples):
+        self.samples = samples
+        self._parents = list(range(len(samples.values)))
+        self._functions = {
+            ir.StringAttr(op.attributes["sym_name"]).value: op
+            for op in samples.operations
+            if op.operation.name == "func.func"
+        }
+        for position, op in enumerate(samples.operations):
+            name = op.operation.name
+            if name in _rules.RULES:
+                _rules.RULES[name](self, op)
+            if name in _MORE:
+                _MORE[name](self, op, position)
+
+    def root(self, number: int) -> int:
+        """The representative of a number's class."""
+        path = []
+        while (parent := self._parents[number]) != number:
+            path.append(number)
+            number = parent
+        for passed in path:
+            self._parents[passed] = number
+        return number
+
+    def join(self, a: int, b: int) -> None:
+        """The two are one class, if they are equal in all programs. The first number of a class represents it."""
+        if self.samples.values[a] == self.samples.values[b]:
+            first, second = sorted((self.root(a), self.root(b)))
+            self._parents[second] = first
+
+    def join_all(self, left: Iterable[int], right: Iterable[int]) -> None:
+        """The pairs of two lists of one length are equal."""
+        for a, b in zip(left, right, strict=True):
+            self.join(a, b)
+
+    def callee(self, name: str) -> ir.OpView:
+        """The function of a name."""
+        return self._functions[name]
+
+    # What the rules call.
+
+    def same(self, a: Any, b: Any) -> None:
+        """Two sizes of values are equal."""
+        self.join(self.samples.dims[a.value][a.axis], self.samples.dims[b.value][b.axis])
+
+    def same_shape(self, values: Sequence[ir.Value]) -> None:
+        """All values have one shape."""
+        for other in values[1:]:
+            self.join_all(self._dims(values[0]), self._dims(other))
+
+    def same_axes(self, a: ir.Value, a_axes: Iterable[int], b: ir.Value, b_axes: Iterable[int]) -> None:
+        """The sizes of `a` along `a_axes` are those of `b` along `b_axes`."""
+        left, right = self._dims(a), self._dims(b)
+        self.join_all([left[i] for i in a_axes], [right[j] for j in b_axes])
+
+    def computed(self, result: Any, sources: Iterable[Any]) -> None:
+        """The sizes that are computed have formulas (`formulas.py`)."""
+
+    def fix(self, value: ir.Value, axes: Iterable[int] | None = None) -> None:
+        """A size that nothing else is equal to is in a class of its own."""
+
+    def _dims(self, value: ir.Value) -> list[int]:
+        return self.samples.dims.get(value, [])
+
+
+def terminator(block: ir.Block) -> ir.OpView:
+    """The last operation of a block."""
+    return block.operations[len(block.operations) - 1]
+
+
+def _function(r: Relations, op: ir.OpView, position: int) -> None:
+    block = op.regions[0].blocks[0]
+    values = [*block.arguments, *terminator(block).operands]
+    stated = r.samples.attributes.get((position, "function_type"), [])
+    written = [number for value in values for number in r.samples.dims.get(value, [])]
+    if len(stated) == len(written):
+        r.join_all(stated, written)
+
+
+def _call(attribute: str) -> Callable[[Relations, ir.OpView, int], None]:
+    def rule(r: Relations, op: ir.OpView, position: int) -> None:
+        block = r.callee(ir.FlatSymbolRefAttr(op.attributes[attribute]).value).regions[0].blocks[0]
+        pairs = [*zip(op.operands, block.arguments, strict=True)]
+        pairs += zip(op.results, terminator(block).operands, strict=True)
+        for a, b in pairs:
+            r.same_shape([a, b])
+
+    return rule
+
+
+def _constant(r: Relations, op: ir.OpView, position: int) -> None:
+    r.join_all(r.samples.attributes.get((position, "value"), []), r.samples.dims.get(op.results[0], []))
+
+
+def _whole(r: Relations, stated: Iterable[int], value: ir.Value) -> None:
+    """The numbers that an attribute states for each axis are a value's sizes where they look so."""
+    r.join_all(stated, r.samples.dims.get(value, []))
+
+
+def _slice(r: Relations, op: ir.OpView, position: int) -> None:
+    _whole(r, r.samples.attributes[position, "limit_indices"], op.operands[0])
+
+
+def _dynamic_slice(r: Relations, op: ir.OpView, position: int) -> None:
+    _whole(r, r.samples.attributes[position, "slice_sizes"], op.results[0])
+    _whole(r, r.samples.attributes[position, "slice_sizes"], op.operands[0])
+
+
+def _gather(r: Relations, op: ir.OpView, position: int) -> None:
+    numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
+    stated = r.samples.attributes[position, "slice_sizes"]
+    _whole(r, stated, op.operands[0])
+    result = r.samples.dims.get(op.results[0], [])
+    kept = window_axes(numbers, rank(op.operands[0]))
+    r.join_all([stated[axis] for axis in kept], [result[offset] for offset in numbers.offset_dims])
+
+
+def _reshape(r: Relations, op: ir.OpView, position: int) -> None:
+    """The leading sizes that are equal are the same, those of 1 among them."""
+    for a, b in zip(*(r.samples.dims.get(v, []) for v in (op.operands[0], op.results[0])), strict=False):
+        if r.samples.values[a] != r.samples.values[b]:
+            break
+        r.join(a, b)
+
+
+_MORE: dict[str, Callable[[Relations, ir.OpView, int], None]] = {
+    "func.call": _call("callee"),
+    "func.func": _function,
+    "stablehlo.composite": _call("decomposition"),
+    "stablehlo.constant": _constant,
+    "stablehlo.dynamic_slice": _dynamic_slice,
+    "stablehlo.gather": _gather,
+    "stablehlo.reshape": _reshape,
+    "stablehlo.slice": _slice,
+}
+
+__all__ = ["Relations", "rank", "terminator", "window_axes"]

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Several programs of one skeleton side by side: every number of them, and where MLIR has it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from shlo_disc.mlir import ir
+from shlo_disc.runtime.native_module import read_program
+
+
+class NotGeneralError(Exception):
+    """Why there is no symbolic program for some programs; it is compiled for each of their sizes then."""
+
+
+class Samples:
+    """Programs that differ in numbers only, and one of them as a module.
+
+    values: for each number what it is in each program.
+    operations: those of the module, in pre-order; `position` is the inverse.
+    dims: the numbers of a value's sizes.
+    attributes, attribute_names: the numbers of an attribute of the operation at a position, and which there are.
+    elements, constants: the numbers of a constant's elements, and which of the constants it is.
+    """
+
+    def __init__(self, programs: Sequence[bytes], context: ir.Context):
+        found = [read_program(program) for program in programs]
+        if len({sample["skeleton"] for sample in found}) != 1:
+            raise NotGeneralError("the programs differ in more than numbers")
+        self.values: list[tuple[int, ...]] = list(zip(*(sample["numbers"] for sample in found), strict=True))
+        self.lead = max(range(len(found)), key=lambda i: _typical_size(found[i]))
+        self.module: ir.Module = importlib.import_module("shlo_disc.import.parse").parse_trusted(
+            programs[self.lead], context
+        )
+        self.operations = [self.module.operation, *_operations(self.module.operation)]
+        self.position = {op.operation: i for i, op in enumerate(self.operations)}
+        self.dims: dict[ir.Value, list[int]] = {}
+        self.attributes: dict[tuple[int, str], list[int]] = {}
+        self.attribute_names: dict[int, list[str]] = {}
+        self.elements: dict[int, list[int]] = {}
+        self._check_operations(found[0]["ops"])
+        self._place(found[0]["places"])
+        positions = sorted(self.elements)
+        self.constants = {position: i for i, position in enumerate(positions)}
+        self.splats = {position for position, row in zip(positions, found[0]["constants"], strict=True) if row[2]}
+
+    def is_fixed(self, number: int) -> bool:
+        """Whether the number is the same in all programs."""
+        return len(set(self.values[number])) == 1
+
+    def _check_operations(self, names: Sequence[str]) -> None:
+        """Each operation of the artifact has become one of the module."""
+        plain = [name.rsplit("_v", 1)[0] for name in names]
+        if plain != [str(op.operation.name).rsplit(".", 1)[-1] for op in self.operations]:
+            raise NotGeneralError("the module has other operations than the program")
+
+    def _place(self, places: Sequence[tuple[str, int, Any, int, int]]) -> None:
+        for number, (kind, position, index, _, region) in enumerate(places):
+            op = self.operations[position]
+            if kind == "result":
+                self.dims.setdefault(op.results[index], []).append(number)
+            elif kind == "argument":
+                self.dims.setdefault(op.regions[region].blocks[0].arguments[index], []).append(number)
+            elif kind == "attribute":
+                self.attributes.setdefault((position, index), []).append(number)
+                if index not in (names := self.attribute_names.setdefault(position, [])):
+                    names.append(index)
+            else:
+                self.elements.setdefault(position, []).append(number)
+
+
+def _typical_size(sample: dict[str, Any]) -> int:
+    """The larger, the fewer sizes of 1 and the fewer that are equal by chance: the sizes in types, summed."""
+    places = zip(sample["numbers"], sample["places"], strict=True)
+    return sum(number for number, place in places if place[0] in ("result", "argument"))
+
+
+def _operations(op: Any) -> Iterator[Any]:
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner
+                yield from _operations(inner)
+
+
+__all__ = ["NotGeneralError", "Samples"]
