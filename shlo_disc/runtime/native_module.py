@@ -19,6 +19,7 @@ from .adapt import adapt_argument
 
 Buffer = _native.Buffer
 ProgramTable = _native.ProgramTable
+evaluate_steps = _native.evaluate_steps
 read_program = _native.read_program
 
 _native.set_adapt(adapt_argument)

@@ -10,7 +10,7 @@ symbols, and an expression of the symbols for every number:
 |--|--|
 | `samples` | reads the programs and finds the place of each number in the module of one of them |
 | `relations` | which numbers are the same at all sizes, as far as the ops tell |
-| `formulas`, `expressions` | an expression for each number, exact where an op has a formula, else the simplest that fits |
+| `formulas`, `expressions` | an expression for each number: the op's formula, else the simplest that fits |
 | `emit` | rewrites the module: `?` for sizes, dynamic twins of ops that state them, hidden arguments |
 | `steps` | the expressions as the table computes them |
 
@@ -76,9 +76,7 @@ def generalize(programs: Sequence[bytes], options: Options | None = None) -> Sym
 
     Raises NotGeneralError when there is none to be found, and what the compiler raises.
     """
-    compilation = Compilation(
-        options or Options(), "cpu", make_context(), cpu=cpu_named((options or Options()).cpu)
-    )
+    compilation = Compilation(options or Options(), "cpu", make_context(), cpu=cpu_named((options or Options()).cpu))
     found: list[Expressions] = []
 
     def work(c: Compilation) -> None:
@@ -101,13 +99,18 @@ def generalize(programs: Sequence[bytes], options: Options | None = None) -> Sym
 
 
 def generalize_or_explain(programs: Sequence[bytes], options: Options | None = None) -> SymbolicProgram | None:
-    """As `generalize`; None when it does not succeed. Why is logged when JAX_SHLO_DISC_EXPLAIN is set."""
+    """As `generalize`; None when it does not succeed, for whatever reason: each program can be compiled as it is.
+
+    The reason is logged, as a warning if JAX_SHLO_DISC_EXPLAIN is set or it is a fault of ours.
+    """
     try:
         return generalize(programs, options)
     except (NotGeneralError, DiscError) as error:
         level = logging.WARNING if os.environ.get(EXPLAIN_VARIABLE) else logging.DEBUG
         _log.log(level, "compiled for one shape only: %s", error)
-        return None
+    except Exception:  # a program that compiles as it is must not fail because of its other shapes
+        _log.warning("compiled for one shape only, after an unexpected error", exc_info=True)
+    return None
 
 
 def _import(c: Compilation, expressions: Expressions) -> None:

@@ -15,9 +15,10 @@ from shlo_disc.shape_dialect.dialect import ShapeOp, integer_attr
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.regions import all_blocks
 from shlo_disc.shape_dialect.types import DYNAMIC, Dims, dims_attr, dims_of_attr
+from shlo_disc.transforms.expand.windows import copy_body
 
 from .expressions import Expressions
-from .relations import terminator
+from .relations import rank, terminator
 from .samples import NotGeneralError
 
 _SIZES, _HIDDEN = "shlo_disc.sizes", "shlo_disc.hidden"
@@ -187,6 +188,37 @@ def _gather(e: Emission, op: ir.OpView, position: int) -> ir.Value:
     return create("dynamic_gather", op.results[0].type, operands, kept)
 
 
+def _reduce_window(e: Emission, op: ir.OpView, position: int) -> ir.Value:
+    """A custom call, whose computation is a function: StableHLO has no op with windows that are operands."""
+    if len(op.results) != 1:
+        raise NotGeneralError("windows of several operands change")
+    names = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+    parameters = [e.sizes(e.attribute(position, name)) for name in names]
+    padding = e.sizes(e.attribute(position, "padding"))
+    pairs = ir.RankedTensorType.get([rank(op.operands[0]), 2], ir.IntegerType.get_signless(64))
+    name = f"shlo_disc.window{position}"
+    _make_function(e.samples.module, name, op.regions[0].blocks[0])
+    attributes = {
+        "call_target_name": ir.StringAttr.get("stablehlo.dynamic_reduce_window"),
+        "called_computations": ir.ArrayAttr.get([ir.FlatSymbolRefAttr.get(name)]),
+    }
+    operands = [*op.operands, *parameters, create("reshape", pairs, [padding])]
+    return create("custom_call", op.results[0].type, operands, attributes)
+
+
+def _make_function(module: ir.Module, name: str, body: ir.Block) -> None:
+    """A private function with the body of an op."""
+    kind = ir.FunctionType.get([a.type for a in body.arguments], [v.type for v in terminator(body).operands])
+    attributes = {
+        "sym_name": ir.StringAttr.get(name),
+        "sym_visibility": ir.StringAttr.get("private"),
+        "function_type": ir.TypeAttr.get(kind),
+    }
+    with ir.InsertionPoint(module.body):
+        function = ir.Operation.create("func.func", attributes=attributes, regions=1)
+    copy_body(body, function.regions[0], "func.return")
+
+
 _TWINS: dict[str, Callable[[Emission, ir.OpView, int], ir.Value]] = {
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.constant": _constant,
@@ -194,6 +226,7 @@ _TWINS: dict[str, Callable[[Emission, ir.OpView, int], ir.Value]] = {
     "stablehlo.gather": _gather,
     "stablehlo.iota": _iota,
     "stablehlo.pad": _pad,
+    "stablehlo.reduce_window": _reduce_window,
     "stablehlo.reshape": _reshape,
     "stablehlo.slice": _slice,
 }

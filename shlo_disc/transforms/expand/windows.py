@@ -28,18 +28,18 @@ def dynamic_reduce_window(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> b
     return None
 
 
-def copy_body(source: ir.Block, region: ir.Region) -> None:
-    """Make the body of a function that of an op."""
+def copy_body(source: ir.Block, region: ir.Region, terminator: str = "stablehlo.return") -> None:
+    """Make a body, of a function or an op, that of another, which ends with the op `terminator`."""
     body = ir.Block.create_at_start(region, [a.type for a in source.arguments])
     mapping = dict(zip(source.arguments, body.arguments, strict=True))
-    *ops, terminator = source.operations
+    *ops, last = source.operations
     with ir.InsertionPoint(body):
         for op in ops:
             clone = op.operation.clone()
             for position, value in enumerate(op.operands):
                 clone.operands[position] = mapping[value]
             mapping.update(zip(op.results, clone.results, strict=True))
-        ir.Operation.create("stablehlo.return", operands=[mapping[v] for v in terminator.operands])
+        ir.Operation.create(terminator, operands=[mapping[v] for v in last.operands])
 
 
 PATTERNS: list[tuple[str, Pattern]] = [("stablehlo.custom_call", dynamic_reduce_window)]

@@ -79,6 +79,7 @@ public:
 
   Program read() {
     Cursor cursor(bytecode_.body);
+    tokens_.number(bytecode_.version);
     block(cursor, 0, 0, 0);
     program_.skeleton = tokens_.take();
     return std::move(program_);
@@ -224,7 +225,7 @@ void Reader::regions(Cursor &cursor, uint32_t op, int depth) {
     if (blocks > 1)
       throw Unreadable("a region has several blocks");
     if (blocks == 1) {
-      from.varint(); // how many values it defines
+      tokens_.number(from.varint()); // how many values it defines: by them operands are counted
       block(from, op, static_cast<uint32_t>(i), depth);
     }
   }

@@ -29,19 +29,31 @@ std::shared_ptr<void> shared(nb::object object) {
 
 using StepRow = std::tuple<int64_t, int64_t, int64_t>;
 
+std::vector<SizeStep> steps_of(nb::handle rows) {
+  std::vector<SizeStep> steps;
+  for (auto [kind, a, b] : nb::cast<std::vector<StepRow>>(rows))
+    steps.push_back({kind, a, b});
+  return steps;
+}
+
+/// The results of all steps; None where they cannot be computed.
+nb::object evaluate_steps(nb::handle rows, const std::vector<int64_t> &symbols) {
+  std::vector<int64_t> values;
+  return evaluate(steps_of(rows), symbols, values) ? nb::cast(values) : nb::none();
+}
+
 SymbolicProgram symbolic_program(const nb::tuple &parts, const std::function<Compiled(nb::object)> &adopt) {
   SymbolicProgram out;
   out.compiled = adopt(parts[0]);
   out.symbols = nb::cast<std::vector<uint32_t>>(parts[1]);
-  for (auto [kind, a, b] : nb::cast<std::vector<StepRow>>(parts[2]))
-    out.steps.push_back({kind, a, b});
+  out.steps = steps_of(parts[2]);
   for (int64_t step : nb::cast<std::vector<int64_t>>(parts[3]))
     out.expected.push_back(step < 0 ? SymbolicProgram::any : static_cast<uint32_t>(step));
   out.hidden = nb::cast<std::vector<uint32_t>>(parts[4]);
   return out;
 }
 
-/// For tests: what `read_program` found.
+/// What `read_program` found.
 nb::dict describe(const nb::bytes &bytes, bool with_places) {
   static constexpr const char *kinds[] = {"result", "argument", "attribute", "element"};
   Program program = read_program(view_of(bytes), with_places);
@@ -116,9 +128,7 @@ ProgramCompiler python_compiler(nb::object compile, nb::object generalize, std::
 
 void bind_programs(nb::module_ &module) {
   module.def("read_program", &describe, nb::arg("program"), nb::arg("with_places") = true);
-  module.def(
-      "time_reading",
-      [](const nb::bytes &program) { return read_program(view_of(program)).numbers.size(); }, nb::arg("program"));
+  module.def("evaluate_steps", &evaluate_steps, nb::arg("steps"), nb::arg("symbols"));
   nb::class_<ProgramTable>(module, "ProgramTable")
       .def(nb::init<size_t>(), nb::arg("limit"))
       .def("compile", &compile_in_table, nb::arg("program"), nb::arg("options"), nb::arg("compile"),

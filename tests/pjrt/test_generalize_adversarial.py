@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs whose first shapes suggest something wrong. They may be compiled again, but never served wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from tests.pjrt.streams import Stream
+
+
+def draw(*shape: int) -> np.ndarray:
+    """Numbers that are told apart easily."""
+    return np.random.default_rng(sum(shape)).standard_normal(shape, dtype=np.float32)
+
+
+def squares(x: Any) -> Any:
+    return x.sum() + jnp.arange(x.shape[0] ** 2)
+
+
+def parity(x: Any) -> Any:
+    return x * (2 if x.shape[0] % 2 else 3) + (x.shape[0] % 3)
+
+
+def windows(x: Any) -> Any:
+    return lax.reduce_window(x, 0.0, lax.add, (max(x.shape[0] // 2, 1),), (1,), "VALID")
+
+
+def rows_or_columns(x: Any) -> Any:
+    return x + jnp.arange(x.shape[0])[:, None] + 100 * jnp.arange(x.shape[1])
+
+
+def baked_length(x: Any) -> Any:
+    return x[: max(4, x.shape[0] // 2)] * x.shape[0]
+
+
+def regrouped(x: Any) -> Any:
+    """(n, 6) as rows of 4, of n, and of the size that makes 3 rows."""
+    return x.reshape(-1, 4), x.reshape(-1, x.shape[0]), x.reshape(3, -1)
+
+
+def algorithm(x: Any) -> Any:
+    """Another one for many rows."""
+    return jnp.sort(x, 0) if x.shape[0] > 6 else -jnp.sort(-x, 0)
+
+
+def literal(x: Any) -> Any:
+    """The literal 4 is no size, though a size is 4."""
+    return x.astype(jnp.int32) * 4 + x.shape[0]
+
+
+def stretched(x: Any, y: Any) -> Any:
+    """Either may have one row, which is stretched."""
+    return x + y
+
+
+def first_rows(x: Any, y: Any) -> Any:
+    return x[: y.shape[0]] * y + jnp.arange(y.shape[0])[:, None] * x.shape[0]
+
+
+def rounded(x: Any) -> Any:
+    """Padded to a multiple of 4."""
+    return jnp.pad(x, (0, -x.shape[0] % 4)).reshape(-1, 4).sum(1)
+
+
+def strided(x: Any) -> Any:
+    return x[:: x.shape[1]], x[x.shape[1] - 1 :]
+
+
+def powers(x: Any) -> Any:
+    return x * float(2 ** x.shape[0]) + np.float32(1 / x.shape[0])
+
+
+def by_hand(x: Any) -> Any:
+    """A loop that Python unrolls: another program for each length."""
+    total = x[0]
+    for i in range(1, x.shape[0]):
+        total = total * 0.5 + x[i]
+    return total
+
+
+def wide(x: Any) -> Any:
+    return jnp.broadcast_to(x[:, None], (x.shape[0], 4)).reshape(-1)
+
+
+def one(*shapes: tuple[int, ...]) -> list[tuple[np.ndarray, ...]]:
+    """Calls with one argument."""
+    return [(draw(*shape),) for shape in shapes]
+
+
+def two(*shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> list[tuple[np.ndarray, ...]]:
+    """Calls with two arguments."""
+    return [(draw(*a), draw(*b)) for a, b in shapes]
+
+
+CASES: dict[str, tuple[Callable[..., Any], Sequence[tuple[Any, ...]]]] = {
+    "equal sizes": (rows_or_columns, one((4, 4), (8, 8), (3, 5), (5, 3), (1, 7))),
+    "one size changes": (rows_or_columns, one((4, 4), (4, 8), (8, 4), (1, 1), (2, 9))),
+    "square lengths": (squares, one((1,), (2,), (3,), (5,))),
+    "square lengths, no line": (squares, one((2,), (3,), (4,), (7,))),
+    "constants by parity": (parity, one((4,), (6,), (7,), (9,), (12,), (5,))),
+    "windows": (windows, one((4,), (6,), (7,), (9,), (3,))),
+    "a length with a floor": (baked_length, one((4, 2), (6, 2), (8, 2), (10, 2), (16, 2))),
+    "reshapes": (regrouped, one((2, 6), (4, 6), (6, 6), (8, 6), (12, 6))),
+    "another algorithm": (algorithm, one((4, 3), (6, 3), (7, 3), (9, 3), (5, 3))),
+    "a literal": (literal, one((4, 8), (4, 16), (5, 8), (7, 4))),
+    "stretched rows": (stretched, two(((1, 4), (1, 4)), ((3, 4), (3, 4)), ((1, 4), (3, 4)), ((5, 4), (1, 4)))),
+    "stretched later": (stretched, two(((2, 4), (2, 4)), ((2, 6), (2, 6)), ((1, 6), (2, 6)), ((3, 6), (3, 6)))),
+    "two arguments": (first_rows, two(((4, 2), (4, 2)), ((8, 2), (8, 2)), ((8, 2), (4, 2)), ((9, 2), (5, 2)))),
+    "rounded up": (rounded, one((4,), (8,), (6,), (7,), (9,), (1,))),
+    "strides": (strided, one((4, 2), (8, 2), (8, 3), (9, 4), (6, 6))),
+    "float constants": (powers, one((2,), (3,), (4,), (10,))),
+    "unrolled": (by_hand, one((3, 2), (4, 2), (3, 5), (4, 5))),
+    "a fixed factor": (wide, one((4,), (8,), (3,), (1,))),
+    "empty": (rows_or_columns, one((3, 4), (0, 4), (5, 4), (0, 0), (2, 2))),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_right(name: str) -> None:
+    """Whatever is guessed from the first shapes, the results are XLA's, and again when all shapes come back."""
+    function, calls = CASES[name]
+    stream = Stream(function)
+    for args in [*calls, *calls]:
+        stream.check(*args)
+    assert set(stream.how[len(calls) :]) <= {"known", "instance", "compiled", "compiled_symbolic"}
+
+
+def test_a_wrong_guess_is_compiled_anew() -> None:
+    """From 1 -> 1 and 2 -> 4 a line is guessed; 3 -> 9 is not on it, and with three samples it is a square."""
+    stream = Stream(squares)
+    how = [stream.check(draw(n)) for n in (1, 2, 3, 5, 7)]
+    assert how == ["compiled", "compiled_symbolic", "compiled_symbolic", "instance", "instance"]
+
+
+def test_a_constant_that_stops_being_the_same() -> None:
+    """It becomes an argument with the next symbolic program."""
+    stream = Stream(parity)
+    how = [stream.check(draw(n)) for n in (6, 12, 15, 9, 4, 7)]
+    assert how == ["compiled", "compiled_symbolic", "compiled_symbolic", "instance", "compiled_symbolic", "instance"]
