@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
 import importlib
 import math
@@ -16,6 +17,7 @@ from shlo_disc.executable import client
 from shlo_disc.options import Options
 from shlo_disc.registry.custom_calls import register_custom_call
 from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
+from shlo_disc.runtime.native_module import plugin_programs
 
 from .contexts import Contexts
 from .shardy import mentions_shardy, without_shardy
@@ -34,6 +36,8 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
 _HEADER_KEY = "pjrt"
 _CONTEXTS = Contexts()
 _COMPILING = threading.Lock()  # MLIR's bindings are not made for several threads at a time
+
+atexit.register(lambda: plugin_programs().clear())  # what it holds of Python's goes before Python does
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,19 @@ def _is_tiny(program: bytes, context: Any) -> bool:
             return False
         elements += math.prod(kind.shape)
     return elements <= _TINY_ARRAYS
+
+
+def generalize_programs(programs: list[bytes]) -> tuple[Any, ...] | None:
+    """One executable for programs that differ in sizes only, with what the table of programs needs to know of it.
+
+    None when there is none; the programs are compiled as they are then.
+    """
+    generalizer: Any = importlib.import_module("shlo_disc.pjrt.generalize")
+    found = generalizer.generalize_or_explain(programs)
+    if found is None:
+        return None
+    executable, *parts = found.for_table()
+    return (executable.loaded, *parts)
 
 
 def serialize(artifact: Artifact, program: bytes, options: bytes, symbols: list[int], hidden: list[bytes]) -> bytes:

@@ -20,6 +20,7 @@ from .adapt import adapt_argument
 Buffer = _native.Buffer
 ProgramTable = _native.ProgramTable
 evaluate_steps = _native.evaluate_steps
+plugin_programs = _native.plugin_programs
 read_program = _native.read_program
 
 _native.set_adapt(adapt_argument)

@@ -54,7 +54,7 @@ _support: Any = importlib.import_module("shlo_disc.import.support")
 class SymbolicProgram:
     """A compiled program that all of some programs are instances of.
 
-    symbols: for each symbol the number that it is.
+    symbols: for each symbol the number that it is; those that the executable solves come first, in its order.
     steps: expressions of the symbols.
     expected: for each number the step that gives it, -1 where it may be anything.
     hidden: the constants, counted in the order of the program, that are the last arguments.
@@ -129,12 +129,15 @@ def _import(c: Compilation, expressions: Expressions) -> None:
 
 
 def _program(executable: Executable, expressions: Expressions) -> SymbolicProgram:
-    steps = Steps(list(expressions.symbols))
+    solved = [row["name"] for row in executable.artifact.header["symbols"]]
+    names = [*solved, *(name for name in expressions.symbols if name not in solved)]
+    steps = Steps(names)
     samples = expressions.samples
     free = {number for position in expressions.hidden for number in samples.elements[position]}
     expected = tuple(-1 if n in free else steps.of(expressions.of(n)) for n in range(len(samples.values)))
     hidden = tuple(samples.constants[position] for position in expressions.hidden)
-    return SymbolicProgram(executable, tuple(expressions.symbols.values()), tuple(steps.rows), expected, hidden)
+    symbols = tuple(expressions.symbols[name] for name in names)
+    return SymbolicProgram(executable, symbols, tuple(steps.rows), expected, hidden)
 
 
 __all__ = [

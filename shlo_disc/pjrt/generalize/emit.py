@@ -246,8 +246,9 @@ def finish(function: ir.OpView) -> list[Dims]:
     for op in calls:
         if _target(op) == _HIDDEN:
             hidden[op.attributes["number"].value] = op.results[0].type, dims_of_attr(op.attributes["sizes"])
-    if hidden and "arg_attrs" in function.attributes:
-        del function.attributes["arg_attrs"]
+    if "arg_attrs" in function.attributes:
+        known = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get([*known, *[ir.DictAttr.get({})] * len(hidden)])
     with function.location:
         arguments = {number: block.add_argument(hidden[number][0], function.location) for number in sorted(hidden)}
     for op in calls:

@@ -3,6 +3,7 @@
 
 #include "../python_executable.h"
 #include "error.h"
+#include "python_compiler.h"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -10,11 +11,15 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace disc::pjrt {
 
 namespace {
+
+constexpr size_t kTableBytes = size_t{1} << 30;
 
 nb::object compiler() { return nb::module_::import_("shlo_disc.pjrt.compile"); }
 
@@ -59,13 +64,53 @@ Compiled compiled_of(const nb::object &loaded) {
   return compiled;
 }
 
+std::shared_ptr<Block> block_of(const Executable &executable, std::string_view bytes) {
+  auto block =
+      std::make_shared<Block>(executable.allocator(), static_cast<int64_t>(bytes.size()), BlockKind::constant);
+  std::memcpy(block->address(), bytes.data(), bytes.size());
+  return block;
+}
+
+/// For the table: a Compiled without the parts that one program has for itself.
+TableExecutable adopt(const nb::object &loaded) {
+  auto compiled = std::make_shared<Compiled>(compiled_of(loaded));
+  const Executable &executable = *compiled->executable;
+  return {compiled, static_cast<size_t>(2 * executable.code_bytes() + executable.constant_bytes())};
+}
+
+ProgramCompiler python_compiler() {
+  ProgramCompiler out;
+  out.compile = [](std::string_view program, std::string_view) {
+    return with_python("compiling", [&] { return adopt(compiler().attr("compile_program")(bytes_of(program))); });
+  };
+  out.generalize = [](const std::vector<std::string_view> &programs, std::string_view) {
+    return with_python("compiling", [&] {
+      return symbolic_program(compiler().attr("generalize_programs")(list_of(programs)), adopt);
+    });
+  };
+  return out;
+}
+
 } // namespace
+
+ProgramTable &program_table() {
+  static auto *table = new ProgramTable(kTableBytes); // never destroyed: it refers to Python objects
+  return *table;
+}
 
 Compiled compile(std::string_view program, std::string_view format) {
   if (format != "mlir")
     throw Failure(PJRT_Error_Code_UNIMPLEMENTED,
                   "programs come in the format 'mlir', not '" + std::string(format) + "'");
-  return with_python("compiling", [&] { return compiled_of(compiler().attr("compile_program")(bytes_of(program))); });
+  Served served = program_table().compile(program, {}, python_compiler());
+  if (!served.unreadable.empty() && std::getenv("JAX_SHLO_DISC_EXPLAIN"))
+    std::fprintf(stderr, "shlo_disc: compiled for one shape only: %s\n", served.unreadable.c_str());
+  Compiled compiled = *static_cast<Compiled *>(served.executable.get());
+  served.symbols.resize(compiled.executable->program().symbols.size());
+  compiled.symbols = std::move(served.symbols);
+  for (const HiddenArgument &argument : served.hidden)
+    compiled.hidden.push_back(block_of(*compiled.executable, argument.bytes));
+  return compiled;
 }
 
 void register_function(const std::string &name, void *handler) {
@@ -92,10 +137,7 @@ Deserialized deserialize(std::string_view bytes) {
                         text_of(nb::cast<nb::bytes>(parts.attr("options")))};
     result.compiled.symbols = nb::cast<std::vector<int64_t>>(parts.attr("symbols"));
     for (const nb::bytes &argument : nb::cast<std::vector<nb::bytes>>(parts.attr("hidden"))) {
-      auto block = std::make_shared<Block>(result.compiled.executable->allocator(),
-                                           static_cast<int64_t>(argument.size()), BlockKind::constant);
-      std::memcpy(block->address(), argument.c_str(), argument.size());
-      result.compiled.hidden.push_back(std::move(block));
+      result.compiled.hidden.push_back(block_of(*result.compiled.executable, {argument.c_str(), argument.size()}));
     }
     return result;
   });

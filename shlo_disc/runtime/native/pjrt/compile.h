@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../executable.h"
+#include "program_table.h"
 
 #include <memory>
 #include <string>
@@ -22,8 +23,13 @@ struct Compiled {
   PythonObject artifact;
 };
 
-/// Compiles a program of format "mlir": text, bytecode or a portable artifact. Throws Failure with what the compiler says.
+/// Compiles a program of format "mlir": text, bytecode or a portable artifact. One that was compiled before at other
+/// sizes is found again (program_table.h). Code does not depend on the compile options. Throws Failure with what the
+/// compiler says.
 Compiled compile(std::string_view program, std::string_view format);
+
+/// The programs that were compiled. Lives as long as the process.
+ProgramTable &program_table();
 
 /// Lets programs that are compiled from then on call a handler of XLA's FFI by name.
 void register_function(const std::string &name, void *handler);

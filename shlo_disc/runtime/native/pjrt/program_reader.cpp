@@ -77,7 +77,7 @@ public:
   Reader(const Bytecode &bytecode, bool with_places)
       : bytecode_(bytecode), elements_(bytecode), with_places_(with_places) {}
 
-  Program read() {
+  StaticProgram read() {
     Cursor cursor(bytecode_.body);
     tokens_.number(bytecode_.version);
     block(cursor, 0, 0, 0);
@@ -109,7 +109,7 @@ private:
   const Bytecode &bytecode_;
   Elements elements_;
   bool with_places_;
-  Program program_;
+  StaticProgram program_;
   Tokens tokens_;
   std::map<std::pair<uint64_t, uint64_t>, OpAttributes> properties_; // of an op's name and a place in the table
   uint32_t op_count_ = 0;
@@ -332,7 +332,7 @@ void Reader::constant_value(uint64_t attribute, uint32_t op) {
 
 } // namespace
 
-Program read_program(std::string_view bytes, bool with_places) {
+StaticProgram read_program(std::string_view bytes, bool with_places) {
   Bytecode bytecode = read_bytecode(bytes);
   return Reader(bytecode, with_places).read();
 }

@@ -30,7 +30,7 @@ struct NumberPlace {
 /// `skeleton` is everything that must be equal; locations and the module's name do not count. `numbers` are the sizes
 /// in types, the integers of attributes that state sizes, and the elements of constants: of a splat their bits, of
 /// others 128 bits that depend on all of them.
-struct Program {
+struct StaticProgram {
   std::string skeleton;
   std::vector<int64_t> numbers;
   std::vector<ProgramConstant> constants;
@@ -40,6 +40,6 @@ struct Program {
 
 /// Reads a portable artifact; the result refers to its bytes. Throws Unreadable for what it does not know, which is no
 /// error: such a program is compiled as it is.
-Program read_program(std::string_view bytes, bool with_places = false);
+StaticProgram read_program(std::string_view bytes, bool with_places = false);
 
 } // namespace disc::pjrt

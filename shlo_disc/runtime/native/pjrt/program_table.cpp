@@ -33,21 +33,24 @@ struct ProgramTable::Entry {
   size_t bytes = 0; // under the table's mutex
 };
 
-bool SymbolicProgram::has_instance(const Program &program) const {
+std::optional<std::vector<int64_t>> SymbolicProgram::sizes_of(const StaticProgram &program) const {
   if (program.numbers.size() != expected.size())
-    return false;
+    return std::nullopt;
   std::vector<int64_t> sizes, values;
   for (uint32_t position : symbols) {
     if (position >= program.numbers.size() || program.numbers[position] < 1)
-      return false;
+      return std::nullopt;
     sizes.push_back(program.numbers[position]);
   }
   if (!evaluate(steps, sizes, values))
-    return false;
+    return std::nullopt;
   for (size_t i = 0; i < expected.size(); ++i)
     if (expected[i] != any && (expected[i] >= values.size() || values[expected[i]] != program.numbers[i]))
-      return false;
-  return std::all_of(hidden.begin(), hidden.end(), [&](uint32_t i) { return i < program.constants.size(); });
+      return std::nullopt;
+  for (uint32_t constant : hidden)
+    if (constant >= program.constants.size())
+      return std::nullopt;
+  return sizes;
 }
 
 namespace {
@@ -65,8 +68,11 @@ HiddenArgument hidden_argument(const ProgramConstant &constant) {
   return out;
 }
 
-Served instance_of(const SymbolicProgram &symbolic, const Program &program, Served::How how) {
-  Served out{symbolic.compiled.executable, {}, how};
+std::optional<Served> instance_of(const SymbolicProgram &symbolic, const StaticProgram &program, Served::How how) {
+  std::optional<std::vector<int64_t>> sizes = symbolic.sizes_of(program);
+  if (!sizes)
+    return std::nullopt;
+  Served out{symbolic.compiled.executable, how, std::move(*sizes), {}, {}};
   for (uint32_t i : symbolic.hidden)
     out.hidden.push_back(hidden_argument(program.constants[i]));
   return out;
@@ -75,12 +81,12 @@ Served instance_of(const SymbolicProgram &symbolic, const Program &program, Serv
 } // namespace
 
 Served ProgramTable::compile(std::string_view bytes, std::string_view options, const ProgramCompiler &compiler) {
-  Program program;
+  StaticProgram program;
   try {
     program = read_program(bytes);
-  } catch (const Unreadable &) {
+  } catch (const Unreadable &reason) {
     ++counts_.unreadable;
-    return {compiler.compile(bytes, options).executable, {}, Served::compiled};
+    return {compiler.compile(bytes, options).executable, Served::compiled, {}, {}, reason.what()};
   }
   std::shared_ptr<Entry> entry = entry_of(program, options);
   if (std::optional<Served> served = serve(*entry, program))
@@ -93,7 +99,7 @@ Served ProgramTable::compile(std::string_view bytes, std::string_view options, c
   return compile_static(entry, program, bytes, compiler);
 }
 
-std::shared_ptr<ProgramTable::Entry> ProgramTable::entry_of(const Program &program, std::string_view options) {
+std::shared_ptr<ProgramTable::Entry> ProgramTable::entry_of(const StaticProgram &program, std::string_view options) {
   uint64_t key = fingerprint(program.skeleton).low;
   std::lock_guard<std::mutex> lock(mutex_);
   auto [first, last] = entries_.equal_range(key);
@@ -133,17 +139,17 @@ void ProgramTable::note_bytes(const std::shared_ptr<Entry> &entry, size_t more) 
   }
 }
 
-std::optional<Served> ProgramTable::serve(Entry &entry, const Program &program) {
+std::optional<Served> ProgramTable::serve(Entry &entry, const StaticProgram &program) {
   std::lock_guard<std::mutex> lock(entry.mutex);
   for (const Sample &sample : entry.samples)
     if (sample.executable && sample.numbers == program.numbers) {
       ++counts_.known;
-      return Served{sample.executable, {}, Served::known};
+      return Served{sample.executable, Served::known, {}, {}, {}};
     }
   for (const SymbolicProgram &symbolic : entry.symbolic)
-    if (symbolic.has_instance(program)) {
+    if (std::optional<Served> served = instance_of(symbolic, program, Served::instance)) {
       ++counts_.instances;
-      return instance_of(symbolic, program, Served::instance);
+      return served;
     }
   return std::nullopt;
 }
@@ -156,7 +162,7 @@ size_t ProgramTable::add_sample(std::vector<Sample> &samples, Sample sample) {
   return samples.back().program.size() + samples.back().numbers.size() * sizeof(int64_t);
 }
 
-std::optional<Served> ProgramTable::generalize(const std::shared_ptr<Entry> &entry, const Program &program,
+std::optional<Served> ProgramTable::generalize(const std::shared_ptr<Entry> &entry, const StaticProgram &program,
                                                std::string_view bytes, const ProgramCompiler &compiler) {
   std::vector<std::string_view> samples;
   {
@@ -170,15 +176,16 @@ std::optional<Served> ProgramTable::generalize(const std::shared_ptr<Entry> &ent
     return std::nullopt;
   samples.push_back(bytes);
   std::optional<SymbolicProgram> found = compiler.generalize(samples, entry->options);
-  bool is_general = found && found->has_instance(program);
-  if (!is_general) {
+  std::optional<Served> served;
+  if (found)
+    served = instance_of(*found, program, Served::compiled_symbolic);
+  if (!served) {
     std::lock_guard<std::mutex> lock(entry->mutex);
     ++entry->failures;
     ++counts_.not_general;
     return std::nullopt;
   }
   ++counts_.compiled_symbolic;
-  Served served = instance_of(*found, program, Served::compiled_symbolic);
   size_t more = found->compiled.bytes + found->expected.size() * sizeof(uint32_t);
   {
     std::lock_guard<std::mutex> lock(entry->mutex);
@@ -189,9 +196,9 @@ std::optional<Served> ProgramTable::generalize(const std::shared_ptr<Entry> &ent
   return served;
 }
 
-Served ProgramTable::compile_static(const std::shared_ptr<Entry> &entry, const Program &program,
+Served ProgramTable::compile_static(const std::shared_ptr<Entry> &entry, const StaticProgram &program,
                                     std::string_view bytes, const ProgramCompiler &compiler) {
-  Compiled made = compiler.compile(bytes, entry->options);
+  TableExecutable made = compiler.compile(bytes, entry->options);
   ++counts_.compiled;
   size_t more = made.bytes;
   if (bytes.size() <= sample_bytes) {
@@ -199,7 +206,7 @@ Served ProgramTable::compile_static(const std::shared_ptr<Entry> &entry, const P
     more += add_sample(entry->samples, {program.numbers, std::string(bytes), made.executable});
   }
   note_bytes(entry, more);
-  return {made.executable, {}, Served::compiled};
+  return {made.executable, Served::compiled, {}, {}, {}};
 }
 
 size_t ProgramTable::bytes() const {

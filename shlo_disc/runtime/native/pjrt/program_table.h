@@ -21,7 +21,7 @@
 namespace disc::pjrt {
 
 /// An executable of whoever uses the table, and the memory that it takes.
-struct Compiled {
+struct TableExecutable {
   std::shared_ptr<void> executable;
   size_t bytes = 0;
 };
@@ -30,14 +30,14 @@ struct Compiled {
 struct SymbolicProgram {
   static constexpr uint32_t any = UINT32_MAX;
 
-  Compiled compiled;
+  TableExecutable compiled;
   std::vector<uint32_t> symbols;  // the number that each symbol is, at least 1
   std::vector<SizeStep> steps;
   std::vector<uint32_t> expected; // for each number the step that gives it; `any` in hidden constants
   std::vector<uint32_t> hidden;   // constants of the instance
 
-  /// Whether the program is this one at some sizes.
-  bool has_instance(const Program &program) const;
+  /// The symbols' values if the program is this one at some sizes.
+  std::optional<std::vector<int64_t>> sizes_of(const StaticProgram &program) const;
 };
 
 /// A constant of an instance, for its symbolic program: one element of a splat, or all; a boolean is a byte.
@@ -49,13 +49,15 @@ struct HiddenArgument {
 struct Served {
   enum How { compiled, compiled_symbolic, known, instance };
   std::shared_ptr<void> executable;
-  std::vector<HiddenArgument> hidden;
   How how;
+  std::vector<int64_t> symbols; // their values, of a symbolic program
+  std::vector<HiddenArgument> hidden;
+  std::string unreadable; // why the program could not be read, if it could not
 };
 
 /// What compiles. Both are called without locks of the table's users, for one program of a skeleton at a time.
 struct ProgramCompiler {
-  std::function<Compiled(std::string_view program, std::string_view options)> compile;
+  std::function<TableExecutable(std::string_view program, std::string_view options)> compile;
   /// A program that has all of these as instances; nothing when there is none to be had.
   std::function<std::optional<SymbolicProgram>(const std::vector<std::string_view> &programs, std::string_view options)>
       generalize;
@@ -80,13 +82,13 @@ private:
   struct Sample;
   struct Entry;
 
-  std::shared_ptr<Entry> entry_of(const Program &program, std::string_view options);
+  std::shared_ptr<Entry> entry_of(const StaticProgram &program, std::string_view options);
   void note_bytes(const std::shared_ptr<Entry> &entry, size_t more);
   static size_t add_sample(std::vector<Sample> &samples, Sample sample);
-  std::optional<Served> serve(Entry &entry, const Program &program);
-  std::optional<Served> generalize(const std::shared_ptr<Entry> &entry, const Program &program, std::string_view bytes,
+  std::optional<Served> serve(Entry &entry, const StaticProgram &program);
+  std::optional<Served> generalize(const std::shared_ptr<Entry> &entry, const StaticProgram &program, std::string_view bytes,
                                    const ProgramCompiler &compiler);
-  Served compile_static(const std::shared_ptr<Entry> &entry, const Program &program, std::string_view bytes,
+  Served compile_static(const std::shared_ptr<Entry> &entry, const StaticProgram &program, std::string_view bytes,
                         const ProgramCompiler &compiler);
 
   size_t limit_, bytes_ = 0;

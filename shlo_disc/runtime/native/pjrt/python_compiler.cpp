@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "python_compiler.h"
 
+#include "compile.h"
+
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -42,21 +44,10 @@ nb::object evaluate_steps(nb::handle rows, const std::vector<int64_t> &symbols) 
   return evaluate(steps_of(rows), symbols, values) ? nb::cast(values) : nb::none();
 }
 
-SymbolicProgram symbolic_program(const nb::tuple &parts, const std::function<Compiled(nb::object)> &adopt) {
-  SymbolicProgram out;
-  out.compiled = adopt(parts[0]);
-  out.symbols = nb::cast<std::vector<uint32_t>>(parts[1]);
-  out.steps = steps_of(parts[2]);
-  for (int64_t step : nb::cast<std::vector<int64_t>>(parts[3]))
-    out.expected.push_back(step < 0 ? SymbolicProgram::any : static_cast<uint32_t>(step));
-  out.hidden = nb::cast<std::vector<uint32_t>>(parts[4]);
-  return out;
-}
-
 /// What `read_program` found.
 nb::dict describe(const nb::bytes &bytes, bool with_places) {
   static constexpr const char *kinds[] = {"result", "argument", "attribute", "element"};
-  Program program = read_program(view_of(bytes), with_places);
+  StaticProgram program = read_program(view_of(bytes), with_places);
   nb::dict out;
   out["skeleton"] = bytes_of(program.skeleton);
   out["numbers"] = nb::cast(program.numbers);
@@ -73,11 +64,19 @@ nb::dict describe(const nb::bytes &bytes, bool with_places) {
   return out;
 }
 
-nb::tuple compile_in_table(ProgramTable &table, const nb::bytes &program, const nb::bytes &options, nb::object compile,
-                           nb::object generalize) {
+nb::tuple compile_in_table(ProgramTable &table, const nb::bytes &program, const nb::bytes &options,
+                           const nb::object &compile, const nb::object &generalize) {
   static constexpr const char *hows[] = {"compiled", "compiled_symbolic", "known", "instance"};
-  auto adopt = [](nb::object executable) { return Compiled{shared(std::move(executable)), 1}; };
-  ProgramCompiler compiler = python_compiler(std::move(compile), std::move(generalize), adopt);
+  auto adopt = [](nb::object executable) { return TableExecutable{shared(std::move(executable)), 1}; };
+  ProgramCompiler compiler;
+  compiler.compile = [&](std::string_view one, std::string_view with) {
+    nb::gil_scoped_acquire lock;
+    return adopt(compile(bytes_of(one), bytes_of(with)));
+  };
+  compiler.generalize = [&](const std::vector<std::string_view> &programs, std::string_view with) {
+    nb::gil_scoped_acquire lock;
+    return symbolic_program(generalize(list_of(programs), bytes_of(with)), adopt);
+  };
   Served served;
   {
     nb::gil_scoped_release unlocked;
@@ -87,6 +86,29 @@ nb::tuple compile_in_table(ProgramTable &table, const nb::bytes &program, const 
   for (const HiddenArgument &argument : served.hidden)
     hidden.append(nb::make_tuple(bytes_of(argument.bytes), nb::cast(argument.sizes)));
   return nb::make_tuple(*static_cast<nb::object *>(served.executable.get()), hidden, hows[served.how]);
+}
+
+} // namespace
+
+std::optional<SymbolicProgram> symbolic_program(const nb::object &found, const AdoptExecutable &adopt) {
+  if (found.is_none())
+    return std::nullopt;
+  nb::tuple parts = nb::cast<nb::tuple>(found);
+  SymbolicProgram out;
+  out.compiled = adopt(parts[0]);
+  out.symbols = nb::cast<std::vector<uint32_t>>(parts[1]);
+  out.steps = steps_of(parts[2]);
+  for (int64_t step : nb::cast<std::vector<int64_t>>(parts[3]))
+    out.expected.push_back(step < 0 ? SymbolicProgram::any : static_cast<uint32_t>(step));
+  out.hidden = nb::cast<std::vector<uint32_t>>(parts[4]);
+  return out;
+}
+
+nb::list list_of(const std::vector<std::string_view> &programs) {
+  nb::list list;
+  for (std::string_view program : programs)
+    list.append(bytes_of(program));
+  return list;
 }
 
 nb::dict counts_of(const ProgramTable &table) {
@@ -101,33 +123,9 @@ nb::dict counts_of(const ProgramTable &table) {
   return out;
 }
 
-} // namespace
-
-ProgramCompiler python_compiler(nb::object compile, nb::object generalize, std::function<Compiled(nb::object)> adopt) {
-  std::shared_ptr<void> compile_held = shared(std::move(compile)), generalize_held = shared(std::move(generalize));
-  ProgramCompiler out;
-  out.compile = [compile_held, adopt](std::string_view program, std::string_view options) {
-    nb::gil_scoped_acquire lock;
-    nb::object &function = *static_cast<nb::object *>(compile_held.get());
-    return adopt(function(bytes_of(program), bytes_of(options)));
-  };
-  out.generalize = [generalize_held, adopt](const std::vector<std::string_view> &programs,
-                                            std::string_view options) -> std::optional<SymbolicProgram> {
-    nb::gil_scoped_acquire lock;
-    nb::object &function = *static_cast<nb::object *>(generalize_held.get());
-    nb::list list;
-    for (std::string_view program : programs)
-      list.append(bytes_of(program));
-    nb::object found = function(list, bytes_of(options));
-    if (found.is_none())
-      return std::nullopt;
-    return symbolic_program(nb::cast<nb::tuple>(found), adopt);
-  };
-  return out;
-}
-
 void bind_programs(nb::module_ &module) {
   module.def("read_program", &describe, nb::arg("program"), nb::arg("with_places") = true);
+  module.def("plugin_programs", &program_table, nb::rv_policy::reference, "The programs that the plugin has compiled.");
   module.def("evaluate_steps", &evaluate_steps, nb::arg("steps"), nb::arg("symbols"));
   nb::class_<ProgramTable>(module, "ProgramTable")
       .def(nb::init<size_t>(), nb::arg("limit"))

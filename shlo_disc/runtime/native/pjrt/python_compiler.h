@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The compiler behind a table of programs, when it is written in Python.
+// What a table of programs takes from a compiler that is written in Python.
 #pragma once
 
 #include "program_table.h"
@@ -8,13 +8,17 @@
 
 namespace disc {
 
-/// Callables that take Python's lock themselves:
-///   compile(program: bytes, options: bytes) -> executable
-///   generalize(programs: list[bytes], options: bytes) -> None or
-///     (executable, symbols, steps, expected, hidden), the fields of SymbolicProgram; -1 stands for `any`
-/// `adopt` makes what the table keeps out of an executable.
-pjrt::ProgramCompiler python_compiler(nanobind::object compile, nanobind::object generalize,
-                                      std::function<pjrt::Compiled(nanobind::object)> adopt);
+/// Makes what the table keeps out of an executable.
+using AdoptExecutable = std::function<pjrt::TableExecutable(nanobind::object)>;
+
+/// From (executable, symbols, steps, expected, hidden), the fields of SymbolicProgram, -1 standing for `any`; nothing
+/// from None.
+std::optional<pjrt::SymbolicProgram> symbolic_program(const nanobind::object &found, const AdoptExecutable &adopt);
+
+/// Programs as a list of bytes.
+nanobind::list list_of(const std::vector<std::string_view> &programs);
+
+nanobind::dict counts_of(const pjrt::ProgramTable &table);
 
 void bind_programs(nanobind::module_ &module);
 

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`jax.jit` on the plugin at many shapes compiles a function twice: for the first shape, and for all others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.pjrt.plugin import run_python
+
+_PROGRAM = Path(__file__).with_name("shape_streams.py")
+
+
+def test_two_compiles_serve_all_shapes() -> None:
+    """With the results of XLA."""
+    done = run_python(str(_PROGRAM), JAX_PLATFORMS="shlo_disc,cpu")
+    assert done.returncode == 0, done.stderr
+    assert "leaked" not in done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert len(found) == 4
+    for name, (error, counts) in found.items():
+        assert error < 1e-5, name
+        assert counts["compiled"] + counts["compiled_symbolic"] <= 5, (name, counts)
+        assert counts["compiled"] + counts["compiled_symbolic"] + counts["instances"] == 16, (name, counts)
+    assert found["train step"][1]["instances"] == found["softmax"][1]["instances"] == 14
