@@ -109,6 +109,9 @@ CONTESTANTS: dict[str, Entry] = {
     "ours_bound": Entry("shlo_disc, bound", "ours", "Bound", ("shlo_disc",), freezes=True, ours=True),
     "ours_static": Entry("shlo_disc, one shape", "ours", "Static", ("shlo_disc",), ours=True, shapes=3),
     "ours_cached": Entry("shlo_disc, cached", "ours", "Cached", ("shlo_disc",), ours=True, cold=True),
+    "ours_cached_bound": Entry(
+        "shlo_disc, cached, bound", "ours", "CachedBound", ("shlo_disc",), freezes=True, ours=True, cold=True
+    ),
     "jit": Entry("jax.jit", "jax_jit", "Jit", ("jax",)),
     "jit_buckets": Entry("jax.jit, powers of two", "jax_jit", "Buckets", ("jax",)),
     "torch_eager": Entry("torch eager", "pytorch", "Eager", ("torch",)),

@@ -82,7 +82,7 @@ class Bound(Passed):
         return self.bound(*inputs)
 
 
-class Cached(Passed):
+class FromCache(Passed):
     """The executable that an earlier process has left in the compile cache."""
 
     compiler = ()
@@ -90,22 +90,33 @@ class Cached(Passed):
     def load(self) -> None:
         """Fills the cache in another process, as what compiling leaves in memory is not this contestant's."""
         super().load()
-        self.cache = self.folder.path / "scratch-ours_cached" / "compiled"
+        self.cache = self.folder.path / f"scratch-{type(self).__name__}" / "compiled"
         program = "import sys, benchmarks.contestants.ours as ours; ours.fill(*sys.argv[1:])"
-        subprocess.run([sys.executable, "-c", program, str(self.folder.path), str(self.cache)], check=True)
+        arguments = [type(self).__name__, str(self.folder.path), str(self.cache)]
+        subprocess.run([sys.executable, "-c", program, *arguments], check=True)
 
     def options(self) -> shlo_disc.Options:
         """Compiles by way of the cache."""
-        return shlo_disc.Options(cache_dir=self.cache)
+        return replace(super().options(), cache_dir=self.cache)
 
     def kernels(self, index: int) -> Kernels:
         """Not asked for, as that would compile."""
         return {}
 
 
-def fill(folder: str, cache: str) -> None:
-    """Compiles a folder's work into a cache."""
-    shlo_disc.compile(Cached(Folder.read(Path(folder))).work.export(), options=shlo_disc.Options(cache_dir=cache))
+class Cached(FromCache):
+    """From the cache, weights passed."""
+
+
+class CachedBound(FromCache, Bound):
+    """From the cache, weights bound: a server that starts again."""
+
+
+def fill(contestant: str, folder: str, cache: str) -> None:
+    """Compiles a folder's work into a cache with a contestant's options."""
+    owner = {"Cached": Cached, "CachedBound": CachedBound}[contestant](Folder.read(Path(folder)))
+    owner.cache = Path(cache)
+    shlo_disc.compile(owner.work.export(), options=owner.options())
 
 
 class Static(Passed):
