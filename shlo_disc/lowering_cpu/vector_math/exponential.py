@@ -31,10 +31,19 @@ def _reduce(x: Lanes) -> tuple[Lanes, Lanes]:
     return shifted.bits() - form.round_magic_bits, r
 
 
+def _quotient(r: Lanes) -> tuple[float, ...]:
+    """q's coefficients."""
+    return _Q_F64 if r.is_double else _Q_F32
+
+
 def _expm1_reduced(r: Lanes) -> Lanes:
     """e**r - 1 for |r| <= ln 2 / 2."""
-    q = horner(r, _Q_F64 if r.is_double else _Q_F32)
-    return q.fma(r * r, r)
+    return horner(r, _quotient(r)).fma(r * r, r)
+
+
+def _exp_reduced(r: Lanes) -> Lanes:
+    """e**r for |r| <= ln 2 / 2."""
+    return horner(r, (1.0, 1.0, *_quotient(r)))
 
 
 def exp_lanes(x: Lanes, low: Lanes | None = None, scale: int = 0) -> Lanes:
@@ -48,13 +57,13 @@ def exp_lanes(x: Lanes, low: Lanes | None = None, scale: int = 0) -> Lanes:
         r = r + low
     if scale:
         n = n + scale
-    return (_expm1_reduced(r) + 1.0).scaled(n)
+    return _exp_reduced(r).scaled(n)
 
 
 def exp_between(x: Lanes) -> Lanes:
     """e**x for results in the range of normal numbers."""
     n, r = _reduce(x)
-    return (_expm1_reduced(r) + 1.0).scaled(n)
+    return _exp_reduced(r).scaled(n)
 
 
 def expm1_below(x: Lanes) -> Lanes:

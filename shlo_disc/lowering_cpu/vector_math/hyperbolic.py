@@ -8,25 +8,14 @@ from .exponential import exp_between, exp_lanes, expm1_below
 from .lanes import Lanes, horner, where
 from .logarithm import log1p_lanes, log_lanes
 
-_TANH_F32 = (-0.33333316445350647, 0.13332544267177582, -0.0538475476205349, 0.0210507120937109, -0.006242845673114061)
-_TANH_F64 = (-0.333333333333333, 0.13333333333326622, -0.05396825396376094, 0.021869488385860548, -0.008863232601472608,
-             0.003592092030473104, -0.001455542844926936, 0.0005884444803844665, -0.0002333815475364523,
-             8.331642084644833e-05, -1.9494671659631267e-05)  # fmt: skip
-
 # From here on tanh rounds to 1, and e**-x is below half an ulp of e**x.
 _SATURATION = {False: 10.0, True: 20.0}
 
 
 def tanh_lanes(x: Lanes) -> Lanes:
-    """x + x**3 p(x**2) up to 0.55, 1 - 2 / (e**2x + 1) above.
-
-    p by Remez: degree 4 and 2**-29.7 for f32, degree 10 and 2**-59.3 for f64.
-    """
-    size = x.abs()
-    square = x * x
-    near = (x * square).fma(horner(square, _TANH_F64 if x.is_double else _TANH_F32), x)
-    far = 1.0 - x.const(2.0) / (exp_between((size * 2.0).at_most(2 * _SATURATION[x.is_double])) + 1.0)
-    return where(size.lt(0.55), near, far).copysign(x)
+    """t / (t + 2) with t = e**2|x| - 1."""
+    t = expm1_below(x.abs().at_most(_SATURATION[x.is_double]) * 2.0)
+    return (t / (t + 2.0)).copysign(x)
 
 
 def sinh_lanes(x: Lanes) -> Lanes:
