@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs JAX's own test files on a platform, and compares what passes there with what passes on another.
+
+    git clone --depth 1 --branch jax-v0.10.2 https://github.com/jax-ml/jax jax-source
+    python scripts/jax_tests.py run --source jax-source --output ours.json
+    python scripts/jax_tests.py run --source jax-source --output xla.json --library xla=PLUGIN.so
+    python scripts/jax_tests.py compare ours.json xla.json
+
+The source has to be that of the installed JAX. Each file runs in a process of its own; when that dies, the test that
+was running counts as a failure ("died") and a new process goes on behind it. `--library NAME=PATH` runs on a PJRT
+plugin that JAX is only told the path of.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+FILES = (
+    "lax_test", "lax_numpy_test", "lax_numpy_operators_test", "lax_numpy_indexing_test", "lax_numpy_reducers_test",
+    "lax_control_flow_test", "lax_autodiff_test", "api_test", "array_test", "nn_test", "random_test", "random_lax_test",
+    "linalg_test", "export_test", "aot_test", "layout_test", "dtypes_test",
+)  # fmt: skip
+HERE = Path(__file__).parent
+Outcomes = dict[str, dict[str, Any]]
+
+
+def environment(platform: str, library: str | None, record: Path, done: Path) -> dict[str, str]:
+    """What the tests see: few generated cases, our recorder, and the platform before the processor."""
+    changed = {
+        "JAX_PLATFORMS": f"{platform},cpu",
+        "JAX_NUM_GENERATED_CASES": "10",
+        "JAX_SKIP_SLOW_TESTS": "true",
+        "PYTHONPATH": str(HERE),
+        "RECORD_FILE": str(record),
+        "RECORD_SKIP": str(done),
+    }
+    if library:
+        changed["PJRT_NAMES_AND_LIBRARY_PATHS"] = f"{platform}:{library}"
+    return os.environ | changed
+
+
+def read(record: Path) -> tuple[Outcomes, str | None]:
+    """What has ended, and the test that began last when it has not."""
+    outcomes: Outcomes = {}
+    running = None
+    for line in record.read_text().splitlines():
+        row = json.loads(line)
+        if "outcome" in row:
+            outcomes[row["test"]] = {key: row[key] for key in ("outcome", "reason", "seconds")}
+            running = None
+        else:
+            running = row["test"]
+    return outcomes, running
+
+
+def run_file(source: Path, name: str, platform: str, library: str | None, idle: float) -> Outcomes:
+    """Every test of one file; starts again behind a test that ends the process, or that takes `idle` seconds."""
+    found: Outcomes = {}
+    with tempfile.TemporaryDirectory() as folder:
+        record, done = Path(folder) / "record", Path(folder) / "done"
+        while True:
+            record.write_text("")
+            done.write_text("\n".join(found))
+            command = [sys.executable, "-m", "pytest", f"tests/{name}.py", "-q", "--tb=short", "-p", "record_outcomes"]
+            command += ["-p", "no:cacheprovider", "-W", f"ignore:Platform '{platform}':UserWarning"]
+            with open(Path(folder) / "log", "w") as log:
+                process = subprocess.Popen(  # noqa: S603 - this interpreter, and names from the command line
+                    command, cwd=source, env=environment(platform, library, record, done), stdout=log, stderr=log
+                )
+                hung = wait(process, record, idle)
+            outcomes, running = read(record)
+            found |= outcomes
+            if running is None:
+                if not found:
+                    raise SystemExit(f"{name}: no test ran\n" + (Path(folder) / "log").read_text()[-3000:])
+                return found
+            why = f"no end after {idle:.0f} s" if hung else f"the process died (exit status {process.returncode})"
+            found[running] = {"outcome": "died", "reason": why, "seconds": 0.0}
+
+
+def wait(process: subprocess.Popen[bytes], record: Path, idle: float) -> bool:
+    """Waits for the end; ends the process itself when nothing was recorded for `idle` seconds, and says so."""
+    while process.poll() is None:
+        time.sleep(0.2)
+        if time.time() - record.stat().st_mtime > idle:
+            process.kill()
+            process.wait()
+            return True
+    return False
+
+
+def count(outcomes: Outcomes) -> str:
+    """`3 passed, 1 failed`."""
+    counts = collections.Counter(row["outcome"] for row in outcomes.values())
+    return ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.items()))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs files, and adds them to the output file one by one."""
+    platform, _, library = (options.library or "shlo_disc=").partition("=")
+    results: dict[str, Outcomes] = json.loads(options.output.read_text()) if options.output.exists() else {}
+    for name in options.files or FILES:
+        start = time.time()
+        results[name] = run_file(options.source.absolute(), name, platform, library, options.idle)
+        options.output.write_text(json.dumps(results, indent=1) + "\n")
+        print(f"{name}: {count(results[name])} in {time.time() - start:.0f} s", flush=True)
+    return 0
+
+
+def reason(text: str) -> str:
+    """The line of a report that says most, without numbers and addresses, so that equal reasons read equal."""
+    lines = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")] or text.splitlines()[-1:]
+    return re.sub(r"0x[0-9a-f]+|\d+(\.\d+)?(e[-+]\d+)?", "#", lines[0] if lines else "")[:160]
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Of the tests that pass on the second platform, how many pass on the first; and why the others do not."""
+    ours, theirs = (json.loads(path.read_text()) for path in (options.ours, options.theirs))
+    print("| file | pass there | of these pass here | share | died |\n|--|--|--|--|--|")
+    reasons: collections.Counter[tuple[str, str]] = collections.Counter()
+    for name in (file for file in theirs if file in ours):
+        passed = [test for test, row in theirs[name].items() if row["outcome"] == "passed"]
+        lost = {test: ours[name].get(test, {"outcome": "absent", "reason": "absent"}) for test in passed}
+        lost = {test: row for test, row in lost.items() if row["outcome"] != "passed"}
+        died = sum(row["outcome"] == "died" for row in ours[name].values())
+        share = 1 - len(lost) / max(len(passed), 1)
+        print(f"| {name} | {len(passed)} | {len(passed) - len(lost)} | {share:.1%} | {died} |")
+        reasons.update((name, reason(row["reason"])) for row in lost.values())
+        if options.verbose:
+            for test, row in lost.items():
+                print(f"    {test}: {row['outcome']}: {reason(row['reason'])}")
+    for (name, text), number in reasons.most_common(options.reasons):
+        print(f"{number:5d}  {name}: {text}")
+    return 0
+
+
+def main() -> int:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    runs = commands.add_parser("run", help="run test files, write their outcomes")
+    runs.add_argument("--source", type=Path, required=True, help="a checkout of JAX's source")
+    runs.add_argument("--output", type=Path, required=True, help="the JSON file to write, or to add files to")
+    runs.add_argument("--library", help="NAME=PATH of another PJRT plugin")
+    runs.add_argument("--idle", type=float, default=300.0, help="seconds after which a test is given up")
+    runs.add_argument("files", nargs="*", help=f"default: {' '.join(FILES)}")
+    runs.set_defaults(do=run)
+    compares = commands.add_parser("compare", help="rates and reasons, from two files of outcomes")
+    compares.add_argument("ours", type=Path)
+    compares.add_argument("theirs", type=Path)
+    compares.add_argument("--verbose", action="store_true", help="name each test that is lost")
+    compares.add_argument("--reasons", type=int, default=40, help="how many kinds of failure to print")
+    compares.set_defaults(do=compare)
+    options = parser.parse_args()
+    return int(options.do(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

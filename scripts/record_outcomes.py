@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A pytest plugin that writes a line of JSON when a test begins and when it has ended: a death can then be placed."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+_SKIP = "RECORD_SKIP"
+_FILE = "RECORD_FILE"
+
+
+def _write(row: dict[str, Any]) -> None:
+    with open(os.environ[_FILE], "a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the tests that have run already, those that a file names."""
+    path = os.environ.get(_SKIP)
+    if not path:
+        return
+    with open(path) as file:
+        done = set(file.read().splitlines())
+    left = [item for item in items if item.nodeid not in done]
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in done])
+    items[:] = left
+
+
+def pytest_runtest_logstart(nodeid: str, location: tuple[str, int | None, str]) -> None:
+    """A test begins."""
+    _write({"test": nodeid})
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """A phase of a test has ended: its call, or whatever kept it from being called."""
+    if report.when == "call" or report.outcome != "passed":
+        reason = ""
+        if report.outcome != "passed":
+            text = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "longreprtext", "")
+            reason = text.strip()[-1500:]
+        _write({"test": report.nodeid, "outcome": report.outcome, "reason": reason, "seconds": report.duration})
