@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from .constants import INFINITY, LN2, NAN, format_of
-from .exponential import exp_between, exp_lanes, expm1_below
-from .lanes import Lanes, horner, where
+from .exponential import exp_lanes, expm1_below
+from .lanes import Lanes, where
 from .logarithm import log1p_lanes, log_lanes
 
 # From here on tanh rounds to 1, and e**-x is below half an ulp of e**x.
