@@ -167,6 +167,15 @@ def what_a_compilation_tells() -> None:
 
 
 @check
+def memory_statistics() -> None:
+    device = jax.devices(PLATFORM)[0]
+    before = device.memory_stats()["bytes_in_use"]
+    x = jnp.ones(1 << 20) + 1
+    assert device.memory_stats()["bytes_in_use"] >= before + x.nbytes
+    x.delete()
+
+
+@check
 def serialized_executables() -> None:
     from jax.experimental import serialize_executable
 

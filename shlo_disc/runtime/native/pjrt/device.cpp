@@ -72,18 +72,20 @@ void device_default_memory(PJRT_Device_DefaultMemory_Args &args) {
   args.memory = device_of(args.device).default_memory();
 }
 
+/// What is not known is said not to be. The structure has grown at its end.
 void device_memory_stats(PJRT_Device_MemoryStats_Args &args) {
   MemoryStats stats = device_of(args.device).client->runtime->allocator->stats();
-  PJRT_Head head = args;
-  PJRT_Device *device = args.device;
-  args = {};
-  static_cast<PJRT_Head &>(args) = head;
-  args.device = device;
   args.bytes_in_use = stats.live_bytes;
   args.peak_bytes_in_use = stats.peak_bytes;
   args.num_allocs = stats.arena_allocations + stats.result_allocations + stats.argument_copies;
   args.pool_bytes = stats.cached_bytes + stats.live_bytes;
   args.peak_bytes_in_use_is_set = args.num_allocs_is_set = args.pool_bytes_is_set = true;
+  args.largest_alloc_size_is_set = args.bytes_limit_is_set = args.bytes_reserved_is_set = false;
+  args.peak_bytes_reserved_is_set = args.bytes_reservable_limit_is_set = args.largest_free_block_bytes_is_set = false;
+  if (has_field(args, args.peak_pool_bytes_is_set))
+    args.peak_pool_bytes_is_set = false;
+  if (has_field(args, args.peak_allocated_bytes_is_set))
+    args.peak_allocated_bytes_is_set = false;
 }
 
 void device_clear_memory_stats(PJRT_Device_ClearMemoryStats_Args &args) {
@@ -112,7 +114,8 @@ void add_device_functions(PJRT_Api &api) {
   api.PJRT_Device_LocalHardwareId = entry<device_local_hardware_id>;
   api.PJRT_Device_AddressableMemories = entry<device_addressable_memories>;
   api.PJRT_Device_DefaultMemory = entry<device_default_memory>;
-  api.PJRT_Device_MemoryStats = entry<device_memory_stats>;
+  api.PJRT_Device_MemoryStats =
+      entry_up_to<device_memory_stats, &PJRT_Device_MemoryStats_Args::pool_bytes_is_set>;
   api.PJRT_Device_ClearMemoryStats = entry<device_clear_memory_stats>;
   api.PJRT_Device_GetAttributes = entry<device_get_attributes>;
 }
