@@ -155,7 +155,8 @@ class Elements:
             entered.add(current)
             stack.append((current, True))
             for operand in current.owner.operation.operands:  # type: ignore[union-attr]
-                if dims_of(operand) and self._is_pending(operand, positions):
+                is_same_place = bool(dims_of(operand)) or not positions
+                if is_same_place and self._is_pending(operand, positions):
                     stack.append((operand, False))
         return order[:-1]
 

@@ -207,6 +207,17 @@ def weights_that_come_again() -> None:
 
 
 @check
+def options_of_the_compiler() -> None:
+    jax.jit(jnp.sin, compiler_options={"xla_embed_ir_in_executable": True})(1.0)
+    try:
+        jax.jit(jnp.sin, compiler_options={"no_such_option": 1})(1.0)
+    except jax.errors.JaxRuntimeError as error:
+        assert "No such compile option: 'no_such_option'" in str(error)
+    else:
+        raise AssertionError("the option was accepted")
+
+
+@check
 def callbacks_to_python() -> None:
     seen: list[float] = []
 

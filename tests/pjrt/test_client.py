@@ -134,6 +134,15 @@ def test_a_donated_argument_can_be_kept(client: Any) -> None:
     assert np.array_equal(get(a), np.ones(4, np.float32))
 
 
+def test_a_buffer_cannot_be_donated_twice(client: Any) -> None:
+    executable = client.compile(DONATED)
+    a = put(client, np.ones(4, np.float32))
+    with pytest.raises(errors.InvalidArgument, match="is donated"):
+        executable(a, a)
+    assert np.array_equal(get(a), np.ones(4, np.float32))
+    executable(a, a, non_donatable=[0])
+
+
 def test_copies_to_devices_and_memories(client: Any) -> None:
     buffer = put(client, matrix(2))
     with client.devices() as devices:

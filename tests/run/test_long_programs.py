@@ -23,6 +23,11 @@ def test_a_chain_of_two_thousand_elementwise_ops() -> None:
     assert len(executable.kernels) < 20
 
 
+def test_a_chain_of_five_hundred_scalars() -> None:
+    executable = shlo_disc.compile(lambda *numbers: sum(numbers), args=[((), "int32")] * 500)
+    assert executable(*range(500)) == sum(range(500))
+
+
 def test_a_hundred_arguments_of_their_own_sizes() -> None:
     def f(*arrays: jax.Array) -> jax.Array:
         return jnp.stack([a.sum() for a in arrays]).sum()

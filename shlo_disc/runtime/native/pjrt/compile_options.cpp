@@ -120,11 +120,29 @@ void append_field(std::string &out, uint64_t number, const std::string &bytes) {
   out += bytes;
 }
 
+/// An entry of a map: its key.
+std::string key_of(std::string_view entry) {
+  Reader reader(entry);
+  for (Field field; reader.next(field);)
+    if (field.number == 1 && field.kind == kBytes)
+      return std::string(field.bytes);
+  return {};
+}
+
+/// XLA's names of options that have no prefix.
+constexpr std::string_view kPlainOptions[] = {
+    "allow_spmd_sharding_propagation_to_output", "exec_time_optimization_effort", "memory_fitting_effort",
+    "memory_fitting_level", "num_partitions", "num_replicas", "optimization_level", "use_auto_spmd_partitioning",
+    "use_shardy_partitioner", "use_spmd_partitioning",
+};
+
 } // namespace
 
 CompileOptions::CompileOptions(std::string_view message) {
   Reader reader(message);
   for (Field field; reader.next(field);) {
+    if (field.number == 7 && field.kind == kBytes) // env_option_overrides
+      overrides.push_back(key_of(field.bytes));
     if (field.number != 3 || field.kind != kBytes) // executable_build_options
       continue;
     Reader build(field.bytes);
@@ -139,6 +157,12 @@ CompileOptions::CompileOptions(std::string_view message) {
   }
   if (!devices.empty() && static_cast<int64_t>(devices.size()) != replicas * partitions)
     fail_argument("the device assignment has not as many devices as replicas times partitions");
+}
+
+void check_overrides(const CompileOptions &options) {
+  for (const std::string &name : options.overrides)
+    if (!name.starts_with("xla_") && std::ranges::find(kPlainOptions, name) == std::end(kPlainOptions))
+      fail_argument("No such compile option: '" + name + "'");
 }
 
 std::string device_assignment_message(const CompileOptions &options, const std::vector<int64_t> &devices) {

@@ -17,7 +17,11 @@ struct CompileOptions {
   int64_t replicas = 1;
   int64_t partitions = 1;
   std::vector<int64_t> devices;
+  std::vector<std::string> overrides; // the names of options that the user chose
 };
+
+/// Refuses names that are no options. Those of XLA are accepted, so that programs need not be changed; they do nothing.
+void check_overrides(const CompileOptions &options);
 
 /// A DeviceAssignmentProto.
 std::string device_assignment_message(const CompileOptions &options, const std::vector<int64_t> &devices);

@@ -36,6 +36,14 @@ std::shared_ptr<const Plan> plan_of(const Compiled &compiled) {
   return compiled.executable->first_plan(compiled.symbols);
 }
 
+std::vector<size_t> donated_of(const Program &program, size_t count) {
+  std::vector<size_t> donated;
+  for (size_t i = 0; i < count; ++i)
+    if (program.arguments[i].donated)
+      donated.push_back(i);
+  return donated;
+}
+
 PJRT_NamedValue number(const char *name, float value) {
   PJRT_NamedValue result{};
   result.struct_size = sizeof result;
@@ -62,7 +70,8 @@ int64_t bytes_of(const std::vector<ArraySpec> &arrays, size_t count, const int64
 
 Code::Code(Compiled given_compiled, std::string program_text, std::string options_text)
     : compiled(std::move(given_compiled)), source(std::move(program_text)), options(std::move(options_text)),
-      parsed_options(options), fingerprint(fingerprint_of(source, options)), plan(plan_of(compiled)) {
+      parsed_options(options), fingerprint(fingerprint_of(source, options)), plan(plan_of(compiled)),
+      donated(donated_of(program(), argument_count())) {
   if (parsed_options.replicas * parsed_options.partitions != 1)
     fail_unimplemented("a program of several replicas or partitions");
   describe_outputs();

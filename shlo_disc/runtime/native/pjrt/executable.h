@@ -30,6 +30,7 @@ public:
   const CompileOptions parsed_options;
   const std::string fingerprint;
   const std::shared_ptr<const Plan> plan; // null when sizes are not known before a call
+  const std::vector<size_t> donated; // the arguments that callers give away
   std::vector<PJRT_Buffer_Type> output_types;
   std::vector<const char *> output_memory_kinds, argument_memory_kinds;
   std::vector<size_t> output_memory_kind_sizes, argument_memory_kind_sizes;

@@ -58,13 +58,23 @@ std::shared_ptr<const Plan> plan_of(const Code &code, const CallArguments &argum
   return code.compiled.executable->plan(arguments.dims);
 }
 
-/// Gives up the arguments that the caller donates.
-void donate(const Code &code, const PJRT_ExecuteOptions *options, PJRT_Buffer *const *buffers, size_t count) {
+/// The arguments of a call that the caller gives away. Throws when one of them is an argument twice.
+std::vector<PJRT_Buffer *> donated_arguments(const Code &code, const PJRT_ExecuteOptions *options,
+                                             PJRT_Buffer *const *buffers, size_t count) {
+  std::vector<PJRT_Buffer *> donated;
   const int64_t *kept = options ? options->non_donatable_input_indices : nullptr;
   const int64_t *end = kept ? kept + options->num_non_donatable_input_indices : nullptr;
-  for (size_t i = 0; i < count; ++i)
-    if (code.program().arguments[i].donated && std::find(kept, end, static_cast<int64_t>(i)) == end)
-      buffers[i]->remove();
+  for (size_t i : code.donated)
+    if (i < count && std::find(kept, end, static_cast<int64_t>(i)) == end)
+      donated.push_back(buffers[i]);
+  if (donated.empty())
+    return donated;
+  std::vector<PJRT_Buffer *> all(buffers, buffers + count);
+  std::ranges::sort(all);
+  for (PJRT_Buffer *buffer : donated)
+    if (std::ranges::equal_range(all, buffer).size() > 1)
+      fail_argument("a buffer is donated to '" + code.program().name + "' and is another of its arguments as well");
+  return donated;
 }
 
 void run(PJRT_LoadedExecutable &loaded, const Code &code, PJRT_Memory *memory, PJRT_Buffer *const *buffers,
@@ -95,8 +105,10 @@ void execute(PJRT_LoadedExecutable_Execute_Args &args) {
   PJRT_Buffer *const *buffers = given(args.argument_lists, "argument_lists");
   PJRT_Buffer **outputs = given(args.output_lists, "output_lists");
   PJRT_Device *device = args.execute_device ? args.execute_device : loaded.devices.front();
+  std::vector<PJRT_Buffer *> donated = donated_arguments(*code, args.options, buffers, args.num_args);
   run(loaded, *code, device->default_memory(), buffers, args.num_args, outputs);
-  donate(*code, args.options, buffers, args.num_args);
+  for (PJRT_Buffer *buffer : donated)
+    buffer->remove();
   if (args.device_complete_events)
     args.device_complete_events[0] = ready_event();
 }

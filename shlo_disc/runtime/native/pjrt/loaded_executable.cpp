@@ -55,6 +55,7 @@ void client_compile(PJRT_Client_Compile_Args &args) {
   std::string source = text_of(program.code, program.code_size);
   std::string options = text_of(args.compile_options, args.compile_options_size);
   CompileOptions parsed(options);
+  check_overrides(parsed);
   if (parsed.replicas * parsed.partitions != 1)
     fail_unimplemented("a program of " + std::to_string(parsed.replicas) + " replicas and " +
                        std::to_string(parsed.partitions) + " partitions");
