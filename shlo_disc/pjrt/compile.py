@@ -77,8 +77,8 @@ def _is_tiny(program: bytes, context: Any) -> bool:
     normalise: Any = importlib.import_module("shlo_disc.import.normalise")
     if program[:4] != parse.BYTECODE_MAGIC:
         return False
-    entry = normalise.entry_function(parse.parse_trusted(program, context))
-    signature = entry.attributes["function_type"].value
+    module = parse.parse_trusted(program, context)
+    signature = normalise.entry_function(module).attributes["function_type"].value
     elements = 0
     for kind in (*signature.inputs, *signature.results):
         if not hasattr(kind, "shape") or not kind.has_static_shape:
