@@ -9,6 +9,7 @@ from shlo_disc.shape_dialect.carried import carry_less
 
 from .chlo import legalise_chlo
 from .resolve import erase_unused, resolve
+from .tokens import branches_without_tokens
 
 NORMALISE = "builtin.module(func.func(stablehlo-legalize-composite-to-call),inline{default-pipeline=},symbol-dce,cse)"
 
@@ -41,6 +42,7 @@ def normalise(module: ir.Module) -> None:
     if len(entry.regions[0].blocks) == 1:
         block = entry.regions[0].blocks[0]
         resolve(block)
+        branches_without_tokens(block)
         carry_less(block)
         erase_unused(block)
 

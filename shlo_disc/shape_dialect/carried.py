@@ -50,17 +50,29 @@ def _remove_from(loop: ir.OpView) -> None:
 
 
 def _needed(loop: ir.OpView) -> set[int]:
-    """The carried values that a result in use, or the condition, depends on."""
+    """The carried values that a result in use, the condition, or a call with side effects depends on."""
     condition, body = nested_blocks(loop)
     returned = terminator_of(body).operands
     needed: set[int] = set()
     pending = [i for i, r in enumerate(loop.results) if list(r.uses)] + _arguments_read(condition)
+    for op in body.operations:
+        if _has_side_effects(op.operation):
+            pending += _arguments_read(body, values_read(op.operation))
     while pending:
         position = pending.pop()
         if position not in needed:
             needed.add(position)
             pending += _arguments_read(body, [returned[position]])
     return needed
+
+
+def _has_side_effects(op: ir.Operation) -> bool:
+    """Whether an op, or one in its regions, is a call that counts for more than its results."""
+    effect = op.attributes["has_side_effect"] if "has_side_effect" in op.attributes else None
+    if isinstance(effect, ir.BoolAttr) and effect.value:
+        return True
+    inner = [i.operation for region in op.regions for block in region.blocks for i in block.operations]
+    return any(_has_side_effects(i) for i in inner)
 
 
 def _arguments_read(block: ir.Block, values: Sequence[ir.Value] | None = None) -> list[int]:

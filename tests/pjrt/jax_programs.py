@@ -239,6 +239,24 @@ def callbacks_to_python() -> None:
 
 
 @check
+def callbacks_in_branches_and_loops() -> None:
+    seen: list[float] = []
+
+    def note(x: Any) -> None:
+        jax.debug.callback(lambda a: seen.append(float(a)), x, ordered=True)
+
+    @jax.jit
+    def program(x: Any) -> Any:
+        jax.lax.fori_loop(0, 4, lambda i, _: note(i), None, unroll=2)
+        return jax.lax.cond(x > 0, lambda a: (note(-a), a + 1)[1], lambda a: (note(a), a - 1)[1], x)
+
+    assert program(5.0) == 6
+    assert program(-5.0) == -6
+    jax.effects_barrier()
+    assert seen == [0, 1, 2, 3, -5, 0, 1, 2, 3, -5], seen
+
+
+@check
 def a_callback_that_fails() -> None:
     def refuse(_: Any) -> Any:
         raise ValueError("not this one")
