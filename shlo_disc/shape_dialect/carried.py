@@ -68,8 +68,7 @@ def _needed(loop: ir.OpView) -> set[int]:
 
 def _has_side_effects(op: ir.Operation) -> bool:
     """Whether an op, or one in its regions, is a call that counts for more than its results."""
-    effect = op.attributes["has_side_effect"] if "has_side_effect" in op.attributes else None
-    if isinstance(effect, ir.BoolAttr) and effect.value:
+    if "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value:
         return True
     inner = [i.operation for region in op.regions for block in region.blocks for i in block.operations]
     return any(_has_side_effects(i) for i in inner)
