@@ -56,9 +56,11 @@ def import_program(program: JaxProgram | TextProgram, context: ir.Context, symbo
 def _parse(program: TextProgram, context: ir.Context) -> ir.Module:
     if program.trusted and isinstance(program.data, bytes) and program.data[:4] == BYTECODE_MAGIC:
         module = parse_trusted(program.data, context)
+    else:
+        module = parse_program(program.data, context, program.source)
+    if program.has_tokens:
         tokens_as_arrays(entry_function(module))
-        return module
-    return parse_program(program.data, context, program.source)
+    return module
 
 
 _NONE: Mapping[int, str] = {}

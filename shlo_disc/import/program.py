@@ -30,12 +30,14 @@ class JaxProgram(NamedTuple):
 class TextProgram(NamedTuple):
     """StableHLO as text or bytes, and the path it came from ("" when it was given directly).
 
-    trusted: bytecode was made in this process, and is read here without the precautions for that of others.
+    trusted: bytecode is known to be whole, and is read without the precautions for that of others. has_tokens: tokens
+    that the program takes and returns stand for arrays without elements, as JAX passes them.
     """
 
     data: str | bytes
     source: str = ""
     trusted: bool = False
+    has_tokens: bool = False
 
     def trees(self) -> tuple[Any, Any]:
         """There are none: arguments and results are flat."""

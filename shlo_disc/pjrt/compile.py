@@ -20,7 +20,7 @@ from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
 from shlo_disc.runtime.native_module import plugin_programs
 
 from .contexts import Contexts
-from .shardy import mentions_shardy, without_shardy
+from .shardy import without_shardy
 
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNIMPLEMENTED, _INTERNAL = 3, 8, 12, 13
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
@@ -35,7 +35,7 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
 )
 _HEADER_KEY = "pjrt"
 _CONTEXTS = Contexts()
-_COMPILING = threading.Lock()  # MLIR's bindings are not made for several threads at a time
+_COMPILING = threading.RLock()  # MLIR's bindings are not made for several threads at a time
 
 atexit.register(lambda: plugin_programs().clear())  # what it holds of Python's goes before Python does
 
@@ -51,17 +51,16 @@ class Serialized:
     hidden: list[bytes]
 
 
-def compile_program(program: bytes) -> LoadedExecutable:
-    """Compile StableHLO: text, or a portable artifact that a framework in this process made.
+def compile_program(program: bytes, is_readable: bool) -> LoadedExecutable:
+    """Compile StableHLO: text, or a portable artifact. Raises ProgramError and UnsupportedError.
 
-    Raises ProgramError and UnsupportedError.
+    is_readable: the artifact has been read to its end by a reader of ours. MLIR's may crash on a damaged one, and is
+    otherwise run in a process of its own.
     """
-    if mentions_shardy(program):
-        program = without_shardy(program)
     reader: Any = importlib.import_module("shlo_disc.import.program")
-    read = reader.TextProgram(program, trusted=True)
+    read = reader.TextProgram(program, trusted=is_readable, has_tokens=True)
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
-        options = Options(opt_level=0) if _is_tiny(program, context) else Options()
+        options = Options(opt_level=0) if is_readable and _is_tiny(program, context) else Options()
         return api.compile_read(read, options, context=context).loaded
 
 
@@ -75,8 +74,6 @@ def _is_tiny(program: bytes, context: Any) -> bool:
         return False
     parse: Any = importlib.import_module("shlo_disc.import.parse")
     normalise: Any = importlib.import_module("shlo_disc.import.normalise")
-    if program[:4] != parse.BYTECODE_MAGIC:
-        return False
     module = parse.parse_trusted(program, context)
     signature = normalise.entry_function(module).attributes["function_type"].value
     elements = 0
@@ -93,7 +90,8 @@ def generalize_programs(programs: list[bytes]) -> tuple[Any, ...] | None:
     None when there is none; the programs are compiled as they are then.
     """
     generalizer: Any = importlib.import_module("shlo_disc.pjrt.generalize")
-    found = generalizer.generalize_or_explain(programs)
+    with _COMPILING:
+        found = generalizer.generalize_or_explain(programs)
     if found is None:
         return None
     executable, *parts = found.for_table()
@@ -132,3 +130,9 @@ def describe_error(error: BaseException) -> tuple[int, str]:
         if isinstance(error, kind):
             return code, str(error)
     return _INTERNAL, f"{type(error).__name__}: {error}"
+
+
+__all__ = [
+    "Serialized", "compile_program", "describe_error", "deserialize", "generalize_programs", "register_function",
+    "serialize", "without_shardy",
+]  # fmt: skip

@@ -10,14 +10,11 @@ from typing import Any, cast
 
 from shlo_disc.errors import ProgramError, Unsupported, UnsupportedError
 
+STABLEHLO_VERSION = "1.17.0"
+"""The newest that the plugin reads, as its attributes say (`runtime/native/pjrt/api.cpp`)."""
 _DIALECT = "sdy."
 _SAME = ("sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier")
 _DROPPED = ("sdy.mesh", "sdy.sharding_group")
-
-
-def mentions_shardy(program: bytes) -> bool:
-    """Whether a portable artifact may have ops or attributes of Shardy."""
-    return b"sdy" in program
 
 
 def without_shardy(program: bytes) -> bytes:
@@ -35,7 +32,8 @@ def without_shardy(program: bytes) -> bytes:
         except ValueError as error:
             raise ProgramError(f"the program cannot be read: {error}") from None
         _clean(module.operation)
-        serialized: bytes = stablehlo.serialize_portable_artifact(module, stablehlo.get_current_version())
+        version = stablehlo.get_smaller_version(stablehlo.get_current_version(), STABLEHLO_VERSION)
+        serialized: bytes = stablehlo.serialize_portable_artifact(module, version)
         return serialized
 
 

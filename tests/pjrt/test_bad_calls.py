@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ abi: Any = pytest.importorskip("pypjrt._abi.pjrt_0_114")
 
 UNIMPLEMENTED = {
     "CopyToDeviceStream_Destroy", "CopyToDeviceStream_AddChunk", "CopyToDeviceStream_TotalBytes",
-    "CopyToDeviceStream_GranuleSize", "CopyToDeviceStream_CurrentBytes", "Compile", "Client_DmaMap", "Client_DmaUnmap",
+    "CopyToDeviceStream_GranuleSize", "CopyToDeviceStream_CurrentBytes", "Client_DmaMap", "Client_DmaUnmap",
     "Client_UpdateGlobalProcessInfo", "Client_CreateAliasBuffer", "Client_FulfillAliasBuffer",
     "Client_CreateErrorBuffer", "AsyncHostToDeviceTransferManager_AddMetadata",
     "AsyncHostToDeviceTransferManager_TransferLiteral", "Buffer_CopyRawToHostFuture", "Device_PoisonExecution",
@@ -34,6 +35,17 @@ WITHOUT_OBJECT = {
 DESTROY = {f"{noun}_Destroy" for noun in ("Event", "Client", "Executable", "LoadedExecutable", "Buffer",
                                           "ExecuteContext")}  # fmt: skip
 """As `delete` does, these do nothing for null."""
+
+
+@functools.cache
+def portable_artifact() -> bytes:
+    """A program as JAX sends it."""
+    import jax
+    from jaxlib.mlir.dialects import stablehlo
+
+    module = jax.jit(lambda x: jax.numpy.sin(x) + x.sum()).lower(np.ones((3, 4), np.float32)).compiler_ir()
+    data: bytes = stablehlo.serialize_portable_artifact(module, "1.13.7")  # type: ignore[attr-defined, unused-ignore]
+    return data
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +166,22 @@ class TestBuffers:
         with pytest.raises(errors.InvalidArgument, match="outside"):
             call(client._plugin, "Buffer_CopyRawToHost", buffer=args.buffer, dst=place, offset=20, transfer_size=8)
         call(client._plugin, "Buffer_Destroy", buffer=args.buffer)
+
+    def test_damaged_programs(self, client: Any) -> None:
+        """Artifacts with bytes changed or cut off are refused, or compiled if they are programs still."""
+        refused = 0
+        for seed in range(6):
+            random = np.random.default_rng(seed)
+            data = bytearray(portable_artifact())
+            if seed % 2:
+                del data[random.integers(8, len(data)) :]
+            else:
+                data[random.integers(8, len(data))] ^= 1 << int(random.integers(8))
+            try:
+                client.compile(bytes(data)).close()
+            except errors.PjrtError:
+                refused += 1
+        assert refused > 2
 
     def test_damaged_executables(self, client: Any) -> None:
         for data in (b"", b"no artifact", b"SHLODISC" + bytes(400)):

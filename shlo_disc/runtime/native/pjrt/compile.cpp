@@ -78,10 +78,29 @@ TableExecutable adopt(const nb::object &loaded) {
   return {compiled, static_cast<size_t>(2 * executable.code_bytes() + executable.constant_bytes())};
 }
 
+/// Whether nothing is wrong with the bytes that MLIR's own reader would stumble over.
+bool is_readable(std::string_view program) {
+  try {
+    read_program(program);
+    return true;
+  } catch (const Unreadable &) {
+    return false;
+  }
+}
+
+/// Programs for one device, in which shardings say nothing, without the dialect that our reader and the compiler lack.
+std::string without_shardy(std::string_view program) {
+  return with_python("compiling", [&] {
+    return text_of(nb::cast<nb::bytes>(compiler().attr("without_shardy")(bytes_of(program))));
+  });
+}
+
 ProgramCompiler python_compiler() {
   ProgramCompiler out;
   out.compile = [](std::string_view program, std::string_view) {
-    return with_python("compiling", [&] { return adopt(compiler().attr("compile_program")(bytes_of(program))); });
+    bool readable = is_readable(program);
+    return with_python(
+        "compiling", [&] { return adopt(compiler().attr("compile_program")(bytes_of(program), readable)); });
   };
   out.generalize = [](const std::vector<std::string_view> &programs, std::string_view) {
     return with_python("compiling", [&] {
@@ -102,6 +121,9 @@ Compiled compile(std::string_view program, std::string_view format) {
   if (format != "mlir")
     throw Failure(PJRT_Error_Code_UNIMPLEMENTED,
                   "programs come in the format 'mlir', not '" + std::string(format) + "'");
+  std::string cleaned;
+  if (program.starts_with("ML\xef" "R") && program.find("sdy") != std::string_view::npos)
+    program = cleaned = without_shardy(program);
   Served served = program_table().compile(program, {}, python_compiler());
   if (!served.unreadable.empty() && std::getenv("JAX_SHLO_DISC_EXPLAIN"))
     std::fprintf(stderr, "shlo_disc: compiled for one shape only: %s\n", served.unreadable.c_str());

@@ -49,19 +49,28 @@ namespace {
 
 std::string text_of(const char *data, size_t size) { return size == 0 ? std::string() : std::string(data, size); }
 
-void client_compile(PJRT_Client_Compile_Args &args) {
-  PJRT_Client &client = given(args.client, "client");
-  const PJRT_Program &program = given(args.program, "program");
+std::shared_ptr<const Code> compiled_code(const PJRT_Program &program, std::string options) {
   std::string source = text_of(program.code, program.code_size);
-  std::string options = text_of(args.compile_options, args.compile_options_size);
   CompileOptions parsed(options);
   check_overrides(parsed);
   if (parsed.replicas * parsed.partitions != 1)
     fail_unimplemented("a program of " + std::to_string(parsed.replicas) + " replicas and " +
                        std::to_string(parsed.partitions) + " partitions");
   Compiled compiled = compile(source, text_of(program.format, program.format_size));
-  auto code = std::make_shared<const Code>(std::move(compiled), std::move(source), std::move(options));
+  return std::make_shared<const Code>(std::move(compiled), std::move(source), std::move(options));
+}
+
+void client_compile(PJRT_Client_Compile_Args &args) {
+  PJRT_Client &client = given(args.client, "client");
+  auto code = compiled_code(given(args.program, "program"), text_of(args.compile_options, args.compile_options_size));
   args.executable = new PJRT_LoadedExecutable(client, std::move(code));
+}
+
+/// A program for the devices of a topology, which are this machine's.
+void compile_without_client(PJRT_Compile_Args &args) {
+  given(args.topology, "topology");
+  args.executable = new PJRT_Executable{
+      compiled_code(given(args.program, "program"), text_of(args.compile_options, args.compile_options_size))};
 }
 
 void client_load(PJRT_Client_Load_Args &args) {
@@ -124,6 +133,7 @@ void loaded_device_assignment(PJRT_LoadedExecutable_GetDeviceAssignment_Args &ar
 
 void add_loaded_executable_functions(PJRT_Api &api) {
   api.PJRT_Client_Compile = entry<client_compile>;
+  api.PJRT_Compile = entry<compile_without_client>;
   api.PJRT_Client_Load = entry<client_load>;
   api.PJRT_Executable_DeserializeAndLoad =
       entry_up_to<deserialize_and_load, &PJRT_Executable_DeserializeAndLoad_Args::loaded_executable>;
