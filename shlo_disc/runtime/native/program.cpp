@@ -5,6 +5,8 @@
 #include "gemm.h"
 #include "gemm_formats.h"
 
+#include <tuple>
+
 namespace disc {
 
 namespace {
@@ -44,6 +46,13 @@ int64_t source_bytes(const Program &program, const PackSpec &pack) {
 int64_t PackSpec::bytes() const {
   const gemm::Format &form = gemm::format_of(format);
   return packed_words(1, form.words(k), n, columns) * form.word_bytes;
+}
+
+bool PackSpec::is_same_form(const PackSpec &other) const {
+  auto fields = [](const PackSpec &s) {
+    return std::tie(s.dtype, s.format, s.k, s.n, s.k_stride, s.n_stride, s.columns);
+  };
+  return fields(*this) == fields(other);
 }
 
 std::string ArraySpec::shape_text() const {

@@ -57,6 +57,9 @@ struct PackSpec {
   int64_t columns = 1; // of a panel
 
   int64_t bytes() const; // of the packed form
+
+  /// Whether the packed forms are the same, of one array.
+  bool is_same_form(const PackSpec &other) const;
 };
 
 /// A part of a call. Programs that read sizes from data have several; each but the first needs what earlier ones read.

@@ -21,6 +21,7 @@ Storage PJRT_Buffer::elements() const {
 }
 
 void PJRT_Buffer::remove() {
+  forms.clear();
   Storage released; // without the lock: what waits for it may do anything
   std::lock_guard lock(mutex_);
   is_deleted_ = true;

@@ -7,6 +7,7 @@
 #include "device.h"
 #include "event.h"
 #include "layout.h"
+#include "packed_forms.h"
 
 #include <memory>
 #include <vector>
@@ -61,6 +62,7 @@ struct PJRT_Buffer {
   const std::vector<int64_t> dims;
   PJRT_Memory *const memory;
   const std::shared_ptr<disc::pjrt::Signal> ready; // null: the elements are there
+  disc::pjrt::ArrayForms forms;
 
 private:
   mutable std::mutex mutex_;

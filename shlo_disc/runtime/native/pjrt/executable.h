@@ -7,7 +7,6 @@
 #include "compile.h"
 #include "compile_options.h"
 #include "extensions.h"
-#include "packed_arguments.h"
 
 namespace disc::pjrt {
 
@@ -66,7 +65,6 @@ struct PJRT_LoadedExecutable {
   const std::vector<int64_t> device_ids;
   std::vector<PJRT_Device *> devices;
   std::vector<PJRT_LogicalDeviceIds> logical_ids;
-  disc::pjrt::PackedArguments packed;
 
 private:
   mutable std::mutex mutex_;

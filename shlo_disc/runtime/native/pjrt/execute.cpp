@@ -77,17 +77,17 @@ std::vector<PJRT_Buffer *> donated_arguments(const Code &code, const PJRT_Execut
   return donated;
 }
 
-void run(PJRT_LoadedExecutable &loaded, const Code &code, PJRT_Memory *memory, PJRT_Buffer *const *buffers,
-         size_t count, PJRT_Buffer **outputs) {
+void run(const Code &code, PJRT_Memory *memory, PJRT_Buffer *const *buffers, size_t count, PJRT_Buffer **outputs) {
   const Executable &executable = *code.compiled.executable;
   CallArguments arguments = read_arguments(code, buffers, count);
   std::vector<void *> addresses;
   addresses.reserve(executable.buffer_count());
   for (const Storage &elements : arguments.elements)
     addresses.push_back(elements.get());
-  PackedForms forms;
-  if (!code.program().packs.empty())
-    forms = loaded.packed.forms(executable, arguments.elements);
+  PackedForms forms(executable.constant_forms());
+  for (size_t i = 0; i < forms.size(); ++i)
+    if (const PackSpec &spec = code.program().packs[i]; spec.buffer < count)
+      forms[i] = buffers[spec.buffer]->forms.form(executable, spec, arguments.elements[spec.buffer].get());
   Results results = executable.run(plan_of(code, arguments), std::move(addresses), forms, executable.runtime());
   for (size_t i = 0; i < results.leaves.size(); ++i) {
     const ArraySpec &spec = code.program().results[i];
@@ -106,7 +106,7 @@ void execute(PJRT_LoadedExecutable_Execute_Args &args) {
   PJRT_Buffer **outputs = given(args.output_lists, "output_lists");
   PJRT_Device *device = args.execute_device ? args.execute_device : loaded.devices.front();
   std::vector<PJRT_Buffer *> donated = donated_arguments(*code, args.options, buffers, args.num_args);
-  run(loaded, *code, device->default_memory(), buffers, args.num_args, outputs);
+  run(*code, device->default_memory(), buffers, args.num_args, outputs);
   for (PJRT_Buffer *buffer : donated)
     buffer->remove();
   if (args.device_complete_events)

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The packed forms of an array, for the products that have it on their right.
+#pragma once
+
+#include "../executable.h"
+
+#include <mutex>
+
+namespace disc::pjrt {
+
+/// Elements never change, so an array that a call reads a second time in one form is packed, for all programs that read
+/// it in this form. Thread-safe.
+class ArrayForms {
+public:
+  /// The array's packed form; null when this is the first call that could use it, or memory is short.
+  std::shared_ptr<Block> form(const Executable &executable, const PackSpec &spec, const void *elements);
+
+  void clear();
+
+private:
+  struct Entry {
+    PackSpec spec;
+    std::shared_ptr<Block> form;
+  };
+
+  std::mutex mutex_;
+  std::vector<Entry> entries_;
+};
+
+} // namespace disc::pjrt
