@@ -3,6 +3,7 @@
 
 #include "../array_view.h"
 #include "bytes.h"
+#include "kernel_program.h"
 #include "types.h"
 
 #include <cstring>
@@ -175,12 +176,13 @@ void executable_optimized_program(PJRT_Executable_OptimizedProgram_Args &args) {
   PJRT_Program &program = given(args.program, "program");
   program.format = kFormat.data();
   program.format_size = kFormat.size();
+  std::string text = code.plan ? kernel_program(code) : code.source;
   if (program.code) {
-    if (program.code_size < code.source.size())
+    if (program.code_size < text.size())
       fail_argument("the place for the program is too small");
-    std::memcpy(program.code, code.source.data(), code.source.size());
+    std::memcpy(program.code, text.data(), text.size());
   }
-  program.code_size = code.source.size();
+  program.code_size = text.size();
 }
 
 void executable_serialize(PJRT_Executable_Serialize_Args &args) {

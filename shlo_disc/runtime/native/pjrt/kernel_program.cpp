@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernel_program.h"
+
+#include <cctype>
+
+namespace disc::pjrt {
+
+namespace {
+
+std::string element_text(DType dtype) {
+  std::string name(info(dtype).name);
+  if (dtype == DType::c64)
+    return "complex<f32>";
+  if (dtype == DType::c128)
+    return "complex<f64>";
+  if (name.front() == 'u')
+    return "ui" + name.substr(1);
+  for (char &letter : name)
+    if (&letter != &name.front())
+      letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  return name.starts_with("bF") ? "bf16" : name;
+}
+
+/// The types of arrays whose dims follow each other, separated by commas; `prefix` and a number in front of each.
+std::string types_text(const std::vector<ArraySpec> &arrays, size_t count, const int64_t *dim, const char *prefix) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i) {
+    text += i ? ", " : "";
+    if (*prefix)
+      text += prefix + std::to_string(i) + ": ";
+    text += "tensor<";
+    for (size_t d = 0; d < arrays[i].shape.size(); ++d)
+      text += std::to_string(*dim++) + "x";
+    text += element_text(arrays[i].dtype) + ">";
+  }
+  return text;
+}
+
+std::string names_text(const char *prefix, size_t count) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i)
+    text += (i ? ", " : "") + (prefix + std::to_string(i));
+  return text;
+}
+
+std::string kernels_text(const Executable &executable) {
+  std::string text;
+  for (const std::string &name : executable.function_names())
+    if (!name.starts_with("disc_") && !name.ends_with("_entry"))
+      text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+} // namespace
+
+std::string kernel_program(const Code &code) {
+  const Program &program = code.program();
+  const int64_t *dims = code.known_plan().words.data() + 1;
+  size_t arguments = code.argument_count(), results = program.results.size();
+  std::string inputs = types_text(program.arguments, arguments, dims, "");
+  std::string outputs = types_text(program.results, results, code.output_dims.data(), "");
+  std::string values = results == 1 ? "%0" : names_text("%0#", results);
+  std::string text = "module @" + program.name + " {\n  func.func public @main(" +
+                     types_text(program.arguments, arguments, dims, "%arg") + ") -> (" + outputs + ") {\n    ";
+  if (results)
+    text += results == 1 ? "%0 = " : "%0:" + std::to_string(results) + " = ";
+  text += "stablehlo.custom_call @shlo_disc(" + names_text("%arg", arguments) + ") {backend_config = \"" +
+          kernels_text(*code.compiled.executable) + "\", has_side_effect = true} : (" + inputs + ") -> ";
+  text += results == 1 ? outputs : "(" + outputs + ")";
+  return text + "\n    return" + (results ? " " + values + " : " + outputs : "") + "\n  }\n}\n";
+}
+
+} // namespace disc::pjrt
