@@ -35,7 +35,7 @@ def initialize() -> None:
 def client_options() -> dict[str, int]:
     """The options of the client: as many devices as XLA's flag `--xla_force_host_platform_device_count` says, or one.
 
-    JAX's option `jax_num_cpu_devices` counts for the platform `cpu` alone: programs over several devices do not compile.
+    JAX's own option `jax_num_cpu_devices` is for its CPU alone: programs over several devices do not compile here.
     """
     forced = _FORCED_DEVICES.search(os.environ.get("XLA_FLAGS", ""))
     return {"device_count": int(forced[1]) if forced else 1}
