@@ -19,7 +19,7 @@ from shlo_disc.transforms.expand.windows import copy_body
 
 from .expressions import Expressions
 from .relations import rank, terminator
-from .samples import NotGeneralError
+from .samples import NotGeneralError, nested_operations
 
 _SIZES, _HIDDEN = "shlo_disc.sizes", "shlo_disc.hidden"
 
@@ -39,18 +39,31 @@ class Emission:
         functions = [op for op in self.samples.operations if op.operation.name == "func.func"]
         for value in self.samples.dims:
             self._set_type(value)
+        inside = 0  # the next operation that is not inside of one that was replaced
         for position, op in enumerate(self.samples.operations):
-            name = op.operation.name
-            if name == "stablehlo.constant" and position in self._hidden:
-                self._replace(op, self._hidden_constant(op, position))
-            elif self._states_sizes(position, op):
-                if name not in _TWINS:
-                    raise NotGeneralError(f"{name} states sizes that change")
-                with ir.InsertionPoint(op), op.location:
-                    twin = _TWINS[name](self, op, position)
-                self._replace(op, twin)
+            if position < inside:
+                continue
+            self._broadcast_operands(op, position)
+            count = 1 + sum(1 for _ in nested_operations(op))
+            if self._rewrite(op, position):
+                inside = position + count
         for function in functions:
             _set_function_type(function)
+
+    def _rewrite(self, op: ir.OpView, position: int) -> bool:
+        """Replace an op where that is needed."""
+        name = op.operation.name
+        if position in self._hidden:
+            self._replace(op, self._hidden_constant(op, position))
+            return True
+        if not self._states_sizes(position, op):
+            return False
+        if name not in _TWINS:
+            raise NotGeneralError(f"{name} states sizes that change")
+        with ir.InsertionPoint(op), op.location:
+            twin = _TWINS[name](self, op, position)
+        self._replace(op, twin)
+        return True
 
     def dims(self, value: ir.Value) -> Dims:
         """The sizes of a value of the samples."""
@@ -66,9 +79,20 @@ class Emission:
         return _placeholder(_SIZES, kind, {"sizes": dims_attr(dims)})
 
     def _set_type(self, value: ir.Value) -> None:
-        tensor = ir.RankedTensorType(value.type)
-        sizes = [DYNAMIC if d.constant is None else d.constant for d in self.dims(value)]
-        value.set_type(ir.RankedTensorType.get(sizes, tensor.element_type, tensor.encoding))
+        value.set_type(_tensor(self.dims(value), ir.RankedTensorType(value.type).element_type))
+
+    def _broadcast_operands(self, op: ir.OpView, position: int) -> None:
+        """The broadcasts that this sample leaves out."""
+        for index, value in enumerate(op.operands):
+            numbers = self.samples.operands.get((position, index), [])
+            used = tuple(self.expressions.of(n) for n in numbers)
+            if used and used != self.dims(value):
+                with ir.InsertionPoint(op), op.location:
+                    kind = _tensor(used, ir.RankedTensorType(value.type).element_type)
+                    axes = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get(list(range(len(used))))}
+                    wide = create("dynamic_broadcast_in_dim", kind, [value, self.sizes(used)], axes)
+                self.samples.dims[wide] = numbers
+                op.operands[index] = wide
 
     def _states_sizes(self, position: int, op: ir.OpView) -> bool:
         name = op.operation.name
@@ -105,6 +129,10 @@ class Emission:
         self.samples.dims[twin] = self.samples.dims.get(result, [])
         result.replace_all_uses_with(twin)
         op.operation.erase()
+
+
+def _tensor(dims: Sequence[Expr], element_type: ir.Type) -> ir.Type:
+    return ir.RankedTensorType.get([DYNAMIC if d.constant is None else d.constant for d in dims], element_type)
 
 
 def create(name: str, type_: ir.Type, operands: Sequence[ir.Value], attributes: dict[str, Any] | None = None) -> Any:

@@ -19,7 +19,11 @@ _LARGEST_OFFSET = 8  # of an integer constant from a size
 
 
 class Expressions:
-    """The symbols are sizes of the arguments that change, and those before them in the same argument."""
+    """The symbols are sizes of the arguments that change, and those before them in the same argument.
+
+    A size before one that changes is no symbol if an argument that does not change has it, too: that may be a weight.
+    The first size of both is none of a weight, but counts the elements of a batch.
+    """
 
     def __init__(self, samples: Samples, relations: Relations):
         self.samples = samples
@@ -34,7 +38,6 @@ class Expressions:
         self._visited: set[str] = set()
         self.main = relations.callee("main")
         self._declare()
-        self._stretch()
         self._function("main")
         for position in samples.elements:
             self._constant(position)
@@ -54,37 +57,45 @@ class Expressions:
     def _declare(self) -> None:
         arguments = [self.samples.dims.get(a, []) for a in self.main.regions[0].blocks[0].arguments]
         moving = [[axis for axis, n in enumerate(dims) if not self.samples.is_fixed(n)] for dims in arguments]
-        still = {self.relations.root(n) for dims, axes in zip(arguments, moving, strict=True) if not axes for n in dims}
-        for dims, axes in zip(arguments, moving, strict=True):
-            for axis, number in enumerate(dims):
-                root = self.relations.root(number)
-                if root in self._known or not axes or axis > axes[-1]:
-                    continue
-                if axis in axes or root not in still:
-                    name = f"s{len(self.symbols)}"
-                    self.symbols[name] = number
-                    self._known[root] = Expr.symbol(name)
+        free = [(n, axis in axes) for dims, axes in zip(arguments, moving, strict=True) if axes
+                for axis, n in enumerate(dims[: axes[-1] + 1])]  # fmt: skip
+        self._stretch([number for number, _ in free])
+        still = [dims for dims, axes in zip(arguments, moving, strict=True) if not axes]
+        root = self.relations.root
+        first, others = {root(dims[0]) for dims in still if dims}, {root(n) for dims in still for n in dims[1:]}
+        batch = {root(dims[0]) for dims, axes in zip(arguments, moving, strict=True) if axes}
+        for number, moves in free:
+            is_weight = root(number) in others or (root(number) in first and root(number) not in batch)
+            if root(number) not in self._known and (moves or not is_weight):
+                name = f"s{len(self.symbols)}"
+                self.symbols[name] = number
+                self._known[root(number)] = Expr.symbol(name)
         count = len(self.samples.values[0]) if self.samples.values else 0
         self._environments = [{s: self.samples.values[n][i] for s, n in self.symbols.items()} for i in range(count)]
         self._bases = [Expr.symbol(name) for name in self.symbols]
 
-    def _stretch(self) -> None:
-        """A broadcast of a size of 1 that is a symbol is none: the result has the symbol, too."""
-        broadcasts = [op for op in self.samples.operations if op.operation.name == "stablehlo.broadcast_in_dim"]
+    def _stretch(self, free: Sequence[int]) -> None:
+        """Decide which sizes of 1 are broadcast: not those that may be symbols, and not those that nobody wrote."""
+        root, values = self.relations.root, self.samples.values
+        pairs = [*self.relations.stretches, *self._broadcasts()]
+        arguments = self.main.regions[0].blocks[0].arguments
+        fixed = [n for a in arguments for n in self.samples.dims.get(a, []) if n not in free]
         joined = True
         while joined:
             joined = False
-            for op in broadcasts:
+            symbols, ones = {root(n) for n in free}, {root(n) for n in [*self.relations.ones, *fixed]}
+            for source, result in pairs:
+                is_same = root(source) in symbols or root(source) not in ones
+                if root(source) != root(result) and is_same and values[source] == values[result]:
+                    self.relations.join(source, result)
+                    joined = True
+
+    def _broadcasts(self) -> Iterable[tuple[int, int]]:
+        for op in self.samples.operations:
+            if op.operation.name == "stablehlo.broadcast_in_dim":
                 source, result = (self.samples.dims.get(v, []) for v in (op.operands[0], op.results[0]))
-                for axis, target in enumerate(ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"])):
-                    root, other = self.relations.root(source[axis]), self.relations.root(result[target])
-                    if root == other or root not in self._known or other in self._known:
-                        continue
-                    if self.samples.values[root] == self.samples.values[other]:
-                        symbol = self._known[root]
-                        self.relations.join(root, other)
-                        self._known[self.relations.root(root)] = symbol
-                        joined = True
+                targets = ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"])
+                yield from ((source[axis], result[target]) for axis, target in enumerate(targets) if result)
 
     def _function(self, name: str) -> None:
         """A function's body, those of what it calls where it calls them."""
@@ -110,12 +121,17 @@ class Expressions:
             self._operation(op)
 
     def _operation(self, op: ir.OpView) -> None:
-        operands = [self.dims(v) for v in op.operands]
-        near = [d for dims in operands for d in dims if d.constant is None]
         position = self.samples.position[op.operation]
+        near = [d for v in op.operands for d in self.dims(v) if d.constant is None]
         for name in self.samples.attribute_names.get(position, []):
             for number in self.samples.attributes[position, name]:
                 self._choose(number, near)
+        operands = []
+        for index, value in enumerate(op.operands):
+            numbers = self.samples.operands.get((position, index), self.samples.dims.get(value, []))
+            for number in numbers:
+                self._choose(number, near)
+            operands.append(tuple(self.of(number) for number in numbers))
         formula = FORMULAS.get(op.operation.name)
         sizes = formula(op, operands, lambda name: self.attribute(position, name)) if formula else {}
         for result in op.results:

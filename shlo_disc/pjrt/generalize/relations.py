@@ -31,12 +31,29 @@ class Relations:
             for op in samples.operations
             if op.operation.name == "func.func"
         }
+        self.stretches: list[tuple[int, int]] = []
+        """Sizes of 1, of a value and of what it is used as: by a broadcast to anything else at other sizes, perhaps."""
+        self.ones: list[int] = []
+        """Sizes of 1 that are written as such, so that they are 1 at other sizes, too, unless something else is known."""
+        self._used: dict[ir.Value, list[int]] = {}
+        for (position, index), numbers in samples.operands.items():
+            self._use(samples.dims[samples.operations[position].operands[index]], numbers)
         for position, op in enumerate(samples.operations):
             name = op.operation.name
+            self._used = {v: samples.operands.get((position, i), []) for i, v in enumerate(op.operands)}
             if name in _rules.RULES:
                 _rules.RULES[name](self, op)
             if name in _MORE:
                 _MORE[name](self, op, position)
+            if name in _WRITE_ONES and rank(op.operands[0]):
+                self.ones += [n for n in samples.dims.get(op.results[0], []) if set(samples.values[n]) == {1}]
+
+    def _use(self, sizes: list[int], used: list[int]) -> None:
+        for a, b in zip(sizes, used, strict=True):
+            if set(self.samples.values[a]) == {1}:
+                self.stretches.append((a, b))
+            else:
+                self.join(a, b)
 
     def root(self, number: int) -> int:
         """The representative of a number's class."""
@@ -67,17 +84,21 @@ class Relations:
 
     def same(self, a: Any, b: Any) -> None:
         """Two sizes of values are equal."""
-        self.join(self.samples.dims[a.value][a.axis], self.samples.dims[b.value][b.axis])
+        left, right = self._dims(a.value), self._dims(b.value)
+        if left and right:
+            self.join(left[a.axis], right[b.axis])
 
     def same_shape(self, values: Sequence[ir.Value]) -> None:
         """All values have one shape."""
         for other in values[1:]:
-            self.join_all(self._dims(values[0]), self._dims(other))
+            self.same_axes(values[0], range(rank(values[0])), other, range(rank(other)))
 
     def same_axes(self, a: ir.Value, a_axes: Iterable[int], b: ir.Value, b_axes: Iterable[int]) -> None:
         """The sizes of `a` along `a_axes` are those of `b` along `b_axes`."""
         left, right = self._dims(a), self._dims(b)
-        self.join_all([left[i] for i in a_axes], [right[j] for j in b_axes])
+        for i, j in zip(a_axes, b_axes, strict=True):
+            if left and right:
+                self.join(left[i], right[j])
 
     def computed(self, result: Any, sources: Iterable[Any]) -> None:
         """The sizes that are computed have formulas (`formulas.py`)."""
@@ -86,7 +107,8 @@ class Relations:
         """A size that nothing else is equal to is in a class of its own."""
 
     def _dims(self, value: ir.Value) -> list[int]:
-        return self.samples.dims.get(value, [])
+        """As the op at hand uses the value; none of a broadcast that nothing uses."""
+        return self._used.get(value) or self.samples.dims.get(value, [])
 
 
 def terminator(block: ir.Block) -> ir.OpView:
@@ -132,6 +154,10 @@ def _dynamic_slice(r: Relations, op: ir.OpView, position: int) -> None:
     _whole(r, r.samples.attributes[position, "slice_sizes"], op.operands[0])
 
 
+def _dynamic_update_slice(r: Relations, op: ir.OpView, position: int) -> None:
+    _whole(r, r.samples.dims.get(op.operands[1], []), op.operands[0])
+
+
 def _gather(r: Relations, op: ir.OpView, position: int) -> None:
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     stated = r.samples.attributes[position, "slice_sizes"]
@@ -155,9 +181,14 @@ _MORE: dict[str, Callable[[Relations, ir.OpView, int], None]] = {
     "stablehlo.composite": _call("decomposition"),
     "stablehlo.constant": _constant,
     "stablehlo.dynamic_slice": _dynamic_slice,
+    "stablehlo.dynamic_update_slice": _dynamic_update_slice,
     "stablehlo.gather": _gather,
     "stablehlo.reshape": _reshape,
     "stablehlo.slice": _slice,
 }
+
+_WRITE_ONES = tuple(
+    "stablehlo." + name for name in ("broadcast_in_dim", "dynamic_slice", "gather", "reshape", "slice")
+)
 
 __all__ = ["Relations", "rank", "terminator", "window_axes"]

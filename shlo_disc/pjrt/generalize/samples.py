@@ -22,6 +22,8 @@ class Samples:
     operations: those of the module, in pre-order; `position` is the inverse.
     dims: the numbers of a value's sizes.
     attributes, attribute_names: the numbers of an attribute of the operation at a position, and which there are.
+    operands: the numbers of the sizes with which an operation uses an operand: those of the value, or what it is broadcast
+        to, for broadcasts that keep the rank are left out where they do nothing.
     elements, constants: the numbers of a constant's elements, and which of the constants it is.
     """
 
@@ -34,17 +36,19 @@ class Samples:
         self.module: ir.Module = importlib.import_module("shlo_disc.import.parse").parse_trusted(
             programs[self.lead], context
         )
-        self.operations = [self.module.operation, *_operations(self.module.operation)]
+        self.operations = [self.module.operation, *nested_operations(self.module.operation)]
         self.position = {op.operation: i for i, op in enumerate(self.operations)}
         self.dims: dict[ir.Value, list[int]] = {}
         self.attributes: dict[tuple[int, str], list[int]] = {}
         self.attribute_names: dict[int, list[str]] = {}
         self.elements: dict[int, list[int]] = {}
-        self._check_operations(found[0]["ops"])
-        self._place(found[0]["places"])
+        self.operands: dict[tuple[int, int], list[int]] = {}
+        lead = found[self.lead]
+        self._check_operations(lead["ops"])
+        self._place(lead["places"])
         positions = sorted(self.elements)
         self.constants = {position: i for i, position in enumerate(positions)}
-        self.splats = {position for position, row in zip(positions, found[0]["constants"], strict=True) if row[2]}
+        self.splats = {position for position, row in zip(positions, lead["constants"], strict=True) if row[2]}
 
     def is_fixed(self, number: int) -> bool:
         """Whether the number is the same in all programs."""
@@ -67,8 +71,12 @@ class Samples:
                 self.attributes.setdefault((position, index), []).append(number)
                 if index not in (names := self.attribute_names.setdefault(position, [])):
                     names.append(index)
+            elif kind == "operand":
+                self.operands.setdefault((position, index), []).append(number)
             else:
                 self.elements.setdefault(position, []).append(number)
+        for (position, index), numbers in self.operands.items():
+            self.dims.setdefault(self.operations[position].operands[index], numbers)  # of a broadcast
 
 
 def _typical_size(sample: dict[str, Any]) -> int:
@@ -77,12 +85,13 @@ def _typical_size(sample: dict[str, Any]) -> int:
     return sum(number for number, place in places if place[0] in ("result", "argument"))
 
 
-def _operations(op: Any) -> Iterator[Any]:
+def nested_operations(op: Any) -> Iterator[Any]:
+    """The operations in the regions of one, in pre-order."""
     for region in op.regions:
         for block in region.blocks:
             for inner in block.operations:
                 yield inner
-                yield from _operations(inner)
+                yield from nested_operations(inner)
 
 
-__all__ = ["NotGeneralError", "Samples"]
+__all__ = ["NotGeneralError", "Samples", "nested_operations"]

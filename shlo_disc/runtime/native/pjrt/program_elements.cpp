@@ -365,22 +365,32 @@ ConstantData Elements::constant(uint64_t attribute) {
   return out;
 }
 
-std::optional<std::vector<int64_t>> Elements::integers(uint64_t attribute) {
+std::optional<std::vector<int64_t>> Elements::integers(uint64_t attribute) const {
   Cursor cursor(vhlo_attribute(attribute).bytes);
   if (cursor.varint() != tensor)
     return std::nullopt;
   uint64_t type_index = cursor.varint();
   std::string_view bytes = cursor.bytes(cursor.varint());
-  int64_t count = product(type(type_index).numbers);
-  bool is_splat = bytes.size() == sizeof(int64_t);
   if (Cursor(at(bytecode_.types, element_type(type_index)).bytes).varint() != integer_si64)
     return std::nullopt;
+  Cursor type_cursor(bytecode_.types[type_index].bytes);
+  type_cursor.varint();
+  std::vector<int64_t> sizes(type_cursor.count());
+  for (int64_t &size : sizes)
+    size = type_cursor.signed_varint();
+  int64_t count = product(sizes);
+  bool is_splat = bytes.size() == sizeof(int64_t);
   if (count > most_integers || (!is_splat && bytes.size() != static_cast<size_t>(count) * sizeof(int64_t)))
     return std::nullopt;
   std::vector<int64_t> out(static_cast<size_t>(count));
   for (size_t i = 0; i < out.size(); ++i)
     std::memcpy(&out[i], bytes.data() + (is_splat ? 0 : i * sizeof(int64_t)), sizeof(int64_t));
   return out;
+}
+
+std::optional<size_t> Elements::rank(uint64_t type) const {
+  Cursor cursor(at(bytecode_.types, type).bytes);
+  return cursor.varint() == ranked_tensor ? std::optional<size_t>(cursor.count()) : std::nullopt;
 }
 
 const Expansion *Elements::type_of(uint64_t attribute) {

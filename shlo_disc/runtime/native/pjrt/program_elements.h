@@ -47,7 +47,9 @@ public:
   std::vector<std::pair<std::string_view, uint64_t>> dictionary(uint64_t index) const;
   ConstantData constant(uint64_t attribute);
   /// The elements of a tensor of 64-bit integers; nothing for any other attribute.
-  std::optional<std::vector<int64_t>> integers(uint64_t attribute);
+  std::optional<std::vector<int64_t>> integers(uint64_t attribute) const;
+  /// Nothing for what is no plain tensor.
+  std::optional<size_t> rank(uint64_t type) const;
   /// The sizes in an attribute that is a type; nothing for any other.
   const Expansion *type_of(uint64_t attribute);
 

@@ -2,6 +2,7 @@
 #include "program_reader.h"
 
 #include "fingerprint.h"
+#include "value_scopes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -72,14 +73,26 @@ struct OpAttributes {
   std::vector<std::pair<std::string_view, uint32_t>> places; // the attribute and the position in it of each number
 };
 
+/// What is written of an op before its regions.
+struct OpHeader {
+  uint32_t position; // in pre-order
+  uint64_t name;
+  uint8_t parts;
+  std::optional<uint64_t> dictionary, properties;
+  std::vector<uint64_t> results; // types
+  std::vector<uint64_t> operands;
+};
+
 class Reader {
 public:
   Reader(const Bytecode &bytecode, bool with_places)
-      : bytecode_(bytecode), elements_(bytecode), with_places_(with_places) {}
+      : bytecode_(bytecode), elements_(bytecode), values_(bytecode.body.size()), with_places_(with_places) {}
 
   StaticProgram read() {
     Cursor cursor(bytecode_.body);
     tokens_.number(bytecode_.version);
+    values_.enter_isolated();
+    values_.enter_region(0);
     block(cursor, 0, 0, 0);
     program_.skeleton = tokens_.take();
     return std::move(program_);
@@ -88,12 +101,15 @@ public:
 private:
   void block(Cursor &cursor, uint32_t owner, uint32_t region, int depth);
   void op(Cursor &cursor, int depth);
+  OpHeader header(Cursor &cursor);
+  bool is_plain_broadcast(const OpHeader &op) const;
   void properties(uint64_t name, uint64_t index, uint32_t op);
   void properties(std::string_view op_name, std::string_view bytes, OpAttributes &out);
   void dictionary(uint64_t index);
   void attribute(std::string_view name, uint64_t value, OpAttributes &out);
   void constant_value(uint64_t attribute, uint32_t op);
-  void results(Cursor &cursor, uint32_t op);
+  void operands(const OpHeader &op);
+  void results(const OpHeader &op);
   void block_arguments(Cursor &cursor, uint32_t owner, uint32_t region);
   void regions(Cursor &cursor, uint32_t op, int depth);
   void type(uint64_t index, NumberPlace place);
@@ -108,6 +124,7 @@ private:
 
   const Bytecode &bytecode_;
   Elements elements_;
+  ValueScopes values_;
   bool with_places_;
   StaticProgram program_;
   Tokens tokens_;
@@ -137,11 +154,12 @@ void Reader::type(uint64_t index, NumberPlace place) {
 
 void Reader::block(Cursor &cursor, uint32_t owner, uint32_t region, int depth) {
   uint64_t header = cursor.varint();
-  tokens_.number(header);
+  tokens_.number(header & 1);
   if (header & 1)
     block_arguments(cursor, owner, region);
   for (uint64_t left = header >> 1; left > 0; --left)
     op(cursor, depth);
+  tokens_.text({}); // where the name of an op would be
 }
 
 void Reader::block_arguments(Cursor &cursor, uint32_t owner, uint32_t region) {
@@ -152,83 +170,116 @@ void Reader::block_arguments(Cursor &cursor, uint32_t owner, uint32_t region) {
     if (index & 1)
       cursor.varint(); // the location
     type(index >> 1, {NumberPlace::block_argument, owner, static_cast<uint32_t>(i), 0, region, {}});
+    values_.define({values_.new_id(), index >> 1});
   }
   if (cursor.byte())
     skip_use_orders(cursor, count);
 }
 
-void Reader::op(Cursor &cursor, int depth) {
-  uint32_t op = op_count_++;
-  uint64_t name_index = cursor.varint();
-  const OpName &name = at(bytecode_.ops, name_index);
+OpHeader Reader::header(Cursor &cursor) {
+  OpHeader op{op_count_++, cursor.varint(), cursor.byte(), {}, {}, {}, {}};
+  const OpName &name = at(bytecode_.ops, op.name);
   std::string_view dialect = bytecode_.dialects[name.dialect];
-  bool is_module = dialect == "builtin" && name.name == "module";
-  if (!is_module && dialect != "vhlo")
+  if (dialect != "vhlo" && (dialect != "builtin" || name.name != "module"))
     throw Unreadable("an op is not of VHLO");
+  if (name.name.empty() || (op.parts & has_successors))
+    throw Unreadable("an op is not known");
+  cursor.varint(); // the location
+  if (op.parts & has_attributes)
+    op.dictionary = cursor.varint();
+  if (op.parts & has_properties)
+    op.properties = cursor.varint();
+  auto list = [&](OpPart part, std::vector<uint64_t> &out) {
+    for (uint64_t left = op.parts & part ? cursor.count() : 0; left > 0; --left)
+      out.push_back(cursor.varint());
+  };
+  list(has_results, op.results);
+  list(has_operands, op.operands);
+  if (op.parts & has_use_orders)
+    skip_use_orders(cursor, op.results.size());
   if (with_places_)
     program_.ops.emplace_back(name.name);
-  uint8_t parts = cursor.byte();
-  cursor.varint(); // the location
-  tokens_.text(name.name);
-  tokens_.number(parts & ~has_use_orders);
-  if (tokens_.size() > most_tokens)
-    throw Unreadable("the program is too large");
-  if (parts & has_attributes)
-    dictionary(cursor.varint());
-  if (parts & has_properties) {
-    uint64_t index = cursor.varint();
-    if (!is_module) // of a module they are its name and its visibility
-      properties(name_index, index, op);
-  }
-  uint64_t result_count = 0;
-  if (parts & has_results) {
-    Cursor ahead = cursor;
-    result_count = ahead.varint();
-    results(cursor, op);
-  }
-  if (parts & has_operands) {
-    uint64_t count = cursor.count();
-    tokens_.number(count);
-    for (; count > 0; --count)
-      tokens_.number(cursor.varint());
-  }
-  if (parts & has_successors)
-    throw Unreadable("an op has successors");
-  if (parts & has_use_orders)
-    skip_use_orders(cursor, result_count);
-  if (parts & has_regions)
-    regions(cursor, op, depth + 1);
+  return op;
 }
 
-void Reader::results(Cursor &cursor, uint32_t op) {
-  uint64_t count = cursor.count();
-  tokens_.number(count);
-  for (uint64_t i = 0; i < count; ++i)
-    type(cursor.varint(), {NumberPlace::result, op, static_cast<uint32_t>(i), 0, 0, {}});
+/// JAX leaves out a broadcast to another shape of the same rank where that shape is the operand's own, which depends on
+/// sizes. So it is not an op of the skeleton: each operand tells with which sizes it is used.
+bool Reader::is_plain_broadcast(const OpHeader &op) const {
+  if (bytecode_.ops[op.name].name != "broadcast_in_dim_v1" || op.dictionary || !op.properties ||
+      op.results.size() != 1 || op.operands.size() != 1 || (op.parts & has_regions))
+    return false;
+  Cursor cursor(at(bytecode_.properties, *op.properties));
+  std::optional<std::vector<int64_t>> axes = elements_.integers(cursor.varint());
+  std::optional<size_t> rank = elements_.rank(op.results[0]);
+  if (!cursor.empty() || !axes || rank != axes->size() || rank != elements_.rank(values_[op.operands[0]].type))
+    return false;
+  for (size_t axis = 0; axis < axes->size(); ++axis)
+    if ((*axes)[axis] != static_cast<int64_t>(axis))
+      return false;
+  return true;
+}
+
+void Reader::op(Cursor &cursor, int depth) {
+  OpHeader op = header(cursor);
+  if (is_plain_broadcast(op)) {
+    values_.define({values_[op.operands[0]].id, op.results[0]});
+    return;
+  }
+  std::string_view name = bytecode_.ops[op.name].name;
+  tokens_.text(name);
+  tokens_.number(op.parts & ~has_use_orders);
+  if (tokens_.size() > most_tokens)
+    throw Unreadable("the program is too large");
+  if (op.dictionary)
+    dictionary(*op.dictionary);
+  if (op.properties && name != "module") // of a module they are its name and its visibility
+    properties(op.name, *op.properties, op.position);
+  operands(op);
+  results(op);
+  if (op.parts & has_regions)
+    regions(cursor, op.position, depth + 1);
+}
+
+void Reader::operands(const OpHeader &op) {
+  tokens_.number(op.operands.size());
+  for (uint32_t i = 0; i < op.operands.size(); ++i) {
+    ProgramValue value = values_[op.operands[i]];
+    tokens_.number(value.id);
+    type(value.type, {NumberPlace::operand, op.position, i, 0, 0, {}});
+  }
+}
+
+void Reader::results(const OpHeader &op) {
+  tokens_.number(op.results.size());
+  for (uint32_t i = 0; i < op.results.size(); ++i) {
+    type(op.results[i], {NumberPlace::result, op.position, i, 0, 0, {}});
+    values_.define({values_.new_id(), op.results[i]});
+  }
 }
 
 void Reader::regions(Cursor &cursor, uint32_t op, int depth) {
   if (depth > most_regions)
     throw Unreadable("regions lie too deep in each other");
   uint64_t header = cursor.varint();
+  bool is_isolated = header & 1;
   tokens_.number(header);
+  Cursor section(is_isolated ? cursor.section().second : std::string_view());
+  Cursor &from = is_isolated ? section : cursor;
+  if (is_isolated)
+    values_.enter_isolated();
   for (uint64_t i = 0; i < header >> 1; ++i) {
-    std::string_view isolated;
-    if (header & 1) {
-      auto [kind, contents] = cursor.section();
-      isolated = contents;
-    }
-    Cursor inner(isolated);
-    Cursor &from = header & 1 ? inner : cursor;
     uint64_t blocks = from.varint();
     tokens_.number(blocks);
     if (blocks > 1)
       throw Unreadable("a region has several blocks");
-    if (blocks == 1) {
-      tokens_.number(from.varint()); // how many values it defines: by them operands are counted
-      block(from, op, static_cast<uint32_t>(i), depth);
-    }
+    if (blocks == 0)
+      continue;
+    values_.enter_region(from.varint());
+    block(from, op, static_cast<uint32_t>(i), depth);
+    values_.leave_region();
   }
+  if (is_isolated)
+    values_.leave_isolated();
 }
 
 /// The attributes that are not the op's own. What they state is fixed.

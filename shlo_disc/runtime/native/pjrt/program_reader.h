@@ -18,17 +18,17 @@ struct ProgramConstant {
 
 /// What a number is, for whoever looks at the program with MLIR. Ops are counted in pre-order.
 struct NumberPlace {
-  enum Kind : uint8_t { result, block_argument, attribute, element };
+  enum Kind : uint8_t { result, block_argument, attribute, element, operand };
   Kind kind;
   uint32_t op;
-  uint32_t index;       // of the result, or of the block argument
+  uint32_t index;       // of the result, the operand or the block argument
   uint32_t axis;        // of the type, or the position in the attribute
   uint32_t region;      // of a block argument
   std::string_view name; // of an attribute
 };
 
-/// `skeleton` is everything that must be equal; locations and the module's name do not count. `numbers` are the sizes
-/// in types, the integers of attributes that state sizes, and the elements of constants: of a splat their bits, of
+/// `skeleton` is everything that must be equal; locations and the module's name do not count, and broadcasts that keep
+/// the rank are no ops: each operand has the sizes with which it is used. `numbers` are the sizes in types, the integers of attributes that state sizes, and the elements of constants: of a splat their bits, of
 /// others 128 bits that depend on all of them.
 struct StaticProgram {
   std::string skeleton;

@@ -46,7 +46,7 @@ nb::object evaluate_steps(nb::handle rows, const std::vector<int64_t> &symbols) 
 
 /// What `read_program` found.
 nb::dict describe(const nb::bytes &bytes, bool with_places) {
-  static constexpr const char *kinds[] = {"result", "argument", "attribute", "element"};
+  static constexpr const char *kinds[] = {"result", "argument", "attribute", "element", "operand"};
   StaticProgram program = read_program(view_of(bytes), with_places);
   nb::dict out;
   out["skeleton"] = bytes_of(program.skeleton);
