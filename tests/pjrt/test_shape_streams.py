@@ -20,6 +20,7 @@ def test_two_compiles_serve_all_shapes() -> None:
     assert len(found) == 4
     for name, (error, counts) in found.items():
         assert error < 1e-5, name
-        assert counts["compiled"] + counts["compiled_symbolic"] <= 5, (name, counts)
+        if name != "decode":  # of one sequence it is another program
+            assert (counts["compiled"], counts["compiled_symbolic"]) == (1, 1), name
         assert counts["compiled"] + counts["compiled_symbolic"] + counts["instances"] == 16, (name, counts)
-    assert found["train step"][1]["instances"] == found["softmax"][1]["instances"] == 14
+        assert counts["instances"] >= 12, (name, counts)

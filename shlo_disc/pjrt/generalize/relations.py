@@ -187,8 +187,6 @@ _MORE: dict[str, Callable[[Relations, ir.OpView, int], None]] = {
     "stablehlo.slice": _slice,
 }
 
-_WRITE_ONES = tuple(
-    "stablehlo." + name for name in ("broadcast_in_dim", "dynamic_slice", "gather", "reshape", "slice")
-)
+_WRITE_ONES = tuple("stablehlo." + name for name in ("broadcast_in_dim", "dynamic_slice", "gather", "reshape", "slice"))
 
 __all__ = ["Relations", "rank", "terminator", "window_axes"]
