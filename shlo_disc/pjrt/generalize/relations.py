@@ -34,7 +34,7 @@ class Relations:
         self.stretches: list[tuple[int, int]] = []
         """Sizes of 1, of a value and of what it is used as: by a broadcast to anything else at other sizes, perhaps."""
         self.ones: list[int] = []
-        """Sizes of 1 that are written as such, so that they are 1 at other sizes, too, unless something else is known."""
+        """Sizes of 1 that an op states, so that they are 1 at other sizes, too, unless something else is known."""
         self._used: dict[ir.Value, list[int]] = {}
         for (position, index), numbers in samples.operands.items():
             self._use(samples.dims[samples.operations[position].operands[index]], numbers)

@@ -22,8 +22,8 @@ class Samples:
     operations: those of the module, in pre-order; `position` is the inverse.
     dims: the numbers of a value's sizes.
     attributes, attribute_names: the numbers of an attribute of the operation at a position, and which there are.
-    operands: the numbers of the sizes with which an operation uses an operand: those of the value, or what it is broadcast
-        to, for broadcasts that keep the rank are left out where they do nothing.
+    operands: the numbers of the sizes with which an operation uses an operand: the value's, or those that it is
+        broadcast to, for broadcasts that keep the rank are left out where they do nothing.
     elements, constants: the numbers of a constant's elements, and which of the constants it is.
     """
 
