@@ -124,17 +124,23 @@ def reason(text: str) -> str:
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Of the tests that pass on the second platform, how many pass on the first; and why the others do not."""
+    """Of the tests that pass on the second platform, how many pass on the first; and why the others do not.
+
+    Tests that JAX skips on the first platform, as it does by the platform's name, do not count.
+    """
     ours, theirs = (json.loads(path.read_text()) for path in (options.ours, options.theirs))
-    print("| file | pass there | of these pass here | share | died |\n|--|--|--|--|--|")
+    print("| file | pass there | skipped here | pass here | share | died |\n|--|--|--|--|--|--|")
     reasons: collections.Counter[tuple[str, str]] = collections.Counter()
+    absent = {"outcome": "absent", "reason": "absent"}
     for name in (file for file in theirs if file in ours):
         passed = [test for test, row in theirs[name].items() if row["outcome"] == "passed"]
-        lost = {test: ours[name].get(test, {"outcome": "absent", "reason": "absent"}) for test in passed}
-        lost = {test: row for test, row in lost.items() if row["outcome"] != "passed"}
+        here = {test: ours[name].get(test, absent) for test in passed}
+        skipped = sum(row["outcome"] == "skipped" for row in here.values())
+        lost = {test: row for test, row in here.items() if row["outcome"] not in ("passed", "skipped")}
         died = sum(row["outcome"] == "died" for row in ours[name].values())
-        share = 1 - len(lost) / max(len(passed), 1)
-        print(f"| {name} | {len(passed)} | {len(passed) - len(lost)} | {share:.1%} | {died} |")
+        kept = len(passed) - skipped - len(lost)
+        share = kept / max(len(passed) - skipped, 1)
+        print(f"| {name} | {len(passed)} | {skipped} | {kept} | {share:.1%} | {died} |")
         reasons.update((name, reason(row["reason"])) for row in lost.values())
         if options.verbose:
             for test, row in lost.items():
