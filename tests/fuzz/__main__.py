@@ -26,6 +26,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--minutes", type=float, default=1e9, help="start no program after so long")
     parser.add_argument("--ops", nargs="*", default=[], choices=list(OPS), metavar="OP", help="ops to favour")
+    parser.add_argument("--plugin", action="store_true", help="through the PJRT plugin, the sizes one after another")
     parser.add_argument("--show", action="store_true", help="print the program of --seed and leave")
     parser.add_argument("--out", type=Path, default=Path("fuzz_out"), help="where failing programs are written")
     options = parser.parse_args()
@@ -46,6 +47,7 @@ class Summary:
         self.findings: dict[int, Finding] = {}
         self.ops: collections.Counter[str] = collections.Counter()
         self.seconds: collections.Counter[str] = collections.Counter()
+        self.plugin: collections.Counter[str] = collections.Counter()
 
     def add(self, seed: int, report: Report) -> None:
         """Count one report."""
@@ -54,6 +56,7 @@ class Summary:
         self.interpreted += report.interpreted
         self.ops.update(report.ops)
         self.seconds.update(report.seconds)
+        self.plugin.update(report.programs)
         if report.finding is not None:
             self.findings[seed] = report.finding
 
@@ -68,7 +71,8 @@ class Summary:
         ops = ", ".join(f"{k} {n}" for k, n in self.ops.most_common())
         kinds = collections.Counter(f.kind for f in self.findings.values())
         found = [f"  seed {s}: {f.kind}: {f.text[:300]}" for s, f in sorted(self.findings.items())]
-        lines = [self.line(), f"calls also interpreted: {self.interpreted}", f"time: {spent}", f"ops: {ops}"]
+        served = [f"programs of the plugin: {dict(self.plugin)}"] if self.plugin else []
+        lines = [self.line(), *served, f"calls also interpreted: {self.interpreted}", f"time: {spent}", f"ops: {ops}"]
         return "\n".join([*lines, f"findings: {dict(kinds)}", *found])
 
 
@@ -76,8 +80,8 @@ def run(options: argparse.Namespace) -> Summary:
     """Examine the programs of the seeds, shrink those that fail, write them down."""
     summary, seeds = Summary(), iter(range(options.seed, options.seed + options.count))
     workers: dict[Worker, int] = {}
-    idle = [Worker() for _ in range(options.jobs)]
-    shrinker, shown = Worker(), time.monotonic()
+    idle = [Worker(options.plugin) for _ in range(options.jobs)]
+    shrinker, shown = Worker(options.plugin), time.monotonic()
     while True:
         while (
             idle

@@ -15,14 +15,23 @@ import numpy as np
 
 
 @functools.cache
-def _backend() -> tuple[Any, Any]:
+def _backend(platform: str) -> tuple[Any, Any]:
     from jax._src import compiler, xla_bridge
 
     options = compiler.get_compile_options(1, 1)
     debug = options.executable_build_options.debug_options
     debug.xla_backend_optimization_level = 0
     debug.xla_llvm_disable_expensive_passes = True
-    return xla_bridge.get_backend("cpu"), options
+    return xla_bridge.get_backend(platform), options
+
+
+def run_platform(platform: str, text: str, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The results of a static StableHLO program on a platform of JAX. Raises what that raises."""
+    backend, options = _backend(platform)
+    device = backend.local_devices()[0]
+    with jax.enable_x64(True):
+        loaded = backend.compile_and_load(text, [device], options)
+        return [np.asarray(r) for r in loaded.execute([jax.device_put(a, device) for a in arrays])]
 
 
 def run_xla(text: str, arrays: Sequence[np.ndarray]) -> list[np.ndarray] | None:
@@ -30,13 +39,10 @@ def run_xla(text: str, arrays: Sequence[np.ndarray]) -> list[np.ndarray] | None:
 
     LLVM optimises little: the answers are XLA's, the time is ours.
     """
-    backend, options = _backend()
-    with jax.enable_x64(True):
-        try:
-            loaded = backend.compile_and_load(text, backend.local_devices()[:1], options)
-        except jax.errors.JaxRuntimeError:
-            return None
-        return [np.asarray(r) for r in loaded.execute([jax.device_put(a) for a in arrays])]
+    try:
+        return run_platform("cpu", text, arrays)
+    except jax.errors.JaxRuntimeError:
+        return None
 
 
 class Interpreter:

@@ -40,13 +40,14 @@ class Finding:
 
 @dataclass
 class Report:
-    """What became of a case: a finding or none, its ops, seconds by activity."""
+    """What became of a case: a finding or none, its ops, seconds by activity, how the plugin came to its programs."""
 
     finding: Finding | None
     ops: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     calls: int = 0
     interpreted: int = 0
+    programs: dict[str, int] = field(default_factory=dict)
 
 
 def differences(got: Sequence[np.ndarray], want: Sequence[np.ndarray], errors: Sequence[float]) -> str:
@@ -155,8 +156,47 @@ class Examiner:
         return Finding("mismatch", f"wrong result: at {call.sizes}: {differ or found}")
 
 
-def _serve(connection: Any) -> None:
-    examiner = Examiner(lambda doing: connection.send(doing))
+class PluginExaminer(Examiner):
+    """Runs cases through the PJRT plugin, which is sent the program of each call's sizes, and compares with XLA.
+
+    Sizes that are the program's own come again as instances of one symbolic program, or are compiled as they are: both
+    have to be right.
+    """
+
+    def __init__(self, say: Any):
+        import jax
+
+        from shlo_disc.runtime import _native
+
+        jax.config.update("jax_platforms", "shlo_disc,cpu")
+        super().__init__(say)
+        self._programs = _native.plugin_programs()
+
+    def examine(self, case: Case) -> Report:
+        """Compile and run a case call by call."""
+        before = self._programs.counts
+        report = super().examine(case)
+        report.programs = {how: number - before[how] for how, number in self._programs.counts.items()}
+        return report
+
+    def _compile_and_run(self, case: Case, report: Report) -> Finding | None:
+        for call in case.calls:
+            self._now("plugin")
+            try:
+                got = self._oracles.run_platform("shlo_disc", call.static, call.arrays)
+            except Exception as error:  # an admissible program at admissible sizes raises nothing
+                return Finding("error", f"the plugin raised {type(error).__name__}: at {call.sizes}: {error}")
+            self._now("xla")
+            want = self._oracles.run_xla(call.static, call.arrays)
+            found = differences(got, want, case.errors) if want is not None else ""
+            if found:
+                return Finding("mismatch", f"wrong result: at {call.sizes}: {found}")
+            report.calls += 1
+        return None
+
+
+def _serve(connection: Any, plugin: bool) -> None:
+    examiner = (PluginExaminer if plugin else Examiner)(lambda doing: connection.send(doing))
     try:
         while True:
             job = connection.recv()
@@ -169,7 +209,8 @@ def _serve(connection: Any) -> None:
 class Worker:
     """A process under test, as its parent sees it. It is started again after a signal."""
 
-    def __init__(self) -> None:
+    def __init__(self, plugin: bool = False) -> None:
+        self._plugin = plugin
         self._process: Any = None
         self._connection: Any = None
         self._doing = ""
@@ -185,7 +226,7 @@ class Worker:
         if self._process is None:
             context = multiprocessing.get_context("spawn")
             self._connection, theirs = context.Pipe()
-            self._process = context.Process(target=_serve, args=(theirs,))
+            self._process = context.Process(target=_serve, args=(theirs, self._plugin))
             self._process.start()
             theirs.close()
         self._doing = "generate"
