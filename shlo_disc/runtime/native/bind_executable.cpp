@@ -155,6 +155,8 @@ CallSpec call_spec(const nb::dict &dict) {
     bad_artifact("header: a library call has no results");
   if (dict.contains("custom"))
     spec.custom = custom_spec(field<nb::dict>(dict, "custom"), spec);
+  if (dict.contains("groups"))
+    spec.groups = field<std::vector<std::vector<int64_t>>>(dict, "groups");
   for (auto [name, value] : field<nb::dict>(dict, "attributes")) {
     int64_t number = 0;
     if (!nb::try_cast<int64_t>(value, number))

@@ -43,7 +43,8 @@ void attention(const DiscRuntime *runtime, const DiscAttention *problem, int64_t
 }
 
 void library_call(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t) {
-  context_of(runtime).calls[static_cast<size_t>(index)].run(pool_of(runtime), words);
+  const RunContext &context = context_of(runtime);
+  (*context.calls)[static_cast<size_t>(index)].run(context.device->pool, words, index, context.communicator);
 }
 
 constexpr uintptr_t kConstantAlignment = 64;
@@ -54,6 +55,12 @@ const std::shared_ptr<Device> &default_device() {
   constexpr int64_t cache_limit = int64_t{1} << 30;
   static const auto *device = new std::shared_ptr<Device>(std::make_shared<Device>(0, 0, cache_limit, false));
   return *device;
+}
+
+ParticipantRuntime::ParticipantRuntime(const DiscRuntime &plain, Communicator &communicator)
+    : context_(context_of(&plain)), runtime_(plain) {
+  context_.communicator = &communicator;
+  runtime_.opaque = &context_;
 }
 
 Executable::Code::Code(Program given, std::string_view bytes, int64_t memo_bytes)
@@ -68,11 +75,11 @@ Executable::Code::Code(Program given, std::string_view bytes, int64_t memo_bytes
 
 Executable::Executable(std::shared_ptr<Device> device, Program program, std::string_view object,
                        ConstantBlock constants, int64_t memo_bytes, bool perf_map)
-    : device_(std::move(device)), context_{device_.get(), {}},
+    : device_(std::move(device)), context_{device_.get(), &calls_, nullptr},
       runtime_{launch, dot, &context_, library_call, convolution, attention} {
   program.validate(constants.bytes);
   for (const CallSpec &spec : program.calls)
-    context_.calls.push_back({spec, bind_library_function(spec)});
+    calls_.push_back({spec, bind_library_function(spec)});
   code_ = std::make_unique<Code>(std::move(program), object, memo_bytes);
   hold_constants(std::move(constants));
   if (perf_map)

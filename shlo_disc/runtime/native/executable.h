@@ -31,7 +31,22 @@ const std::shared_ptr<Device> &default_device();
 /// What generated code reaches through DiscRuntime::opaque.
 struct RunContext {
   Device *device;
-  std::vector<BoundCall> calls;
+  const std::vector<BoundCall> *calls;
+  Communicator *communicator; // null when the program runs on one device
+};
+
+/// The runtime of one participant's run of a program on several devices.
+class ParticipantRuntime {
+public:
+  ParticipantRuntime(const DiscRuntime &plain, Communicator &communicator);
+  ParticipantRuntime(const ParticipantRuntime &) = delete;
+  ParticipantRuntime &operator=(const ParticipantRuntime &) = delete;
+
+  const DiscRuntime &runtime() const { return runtime_; }
+
+private:
+  RunContext context_;
+  DiscRuntime runtime_;
 };
 
 /// A program's block of constants, alive as long as `owner` is.
@@ -80,7 +95,8 @@ public:
   std::shared_ptr<const Plan> first_plan(Values symbols) const { return code_->planners.front()->plan_for(symbols); }
 
   /// Runs the program. `buffers` has the addresses of the arguments' elements, in C order, and is used up; `plan` is the
-  /// plan for their sizes; `packed` has the packed forms at hand; `runtime` is this executable's or a clock's.
+  /// plan for their sizes; `packed` has the packed forms at hand; `runtime` is this executable's, a clock's or a
+  /// participant's.
   Results run(std::shared_ptr<const Plan> plan, std::vector<void *> buffers, const PackedForms &packed,
               const DiscRuntime &runtime) const;
 
@@ -130,6 +146,7 @@ private:
   void run_segments(Results &results, std::vector<void *> &buffers, const DiscRuntime &runtime) const;
 
   std::shared_ptr<Device> device_;
+  std::vector<BoundCall> calls_;
   RunContext context_;
   DiscRuntime runtime_;
   std::unique_ptr<Code> code_;

@@ -91,7 +91,7 @@ void Call::for_each_entry(int64_t entries, double work, EntryBody body, void *co
   pool.run(run, &all, slots, grain);
 }
 
-void BoundCall::run(ThreadPool &pool, const int64_t *words) const {
+void BoundCall::run(ThreadPool &pool, const int64_t *words, int64_t site, Communicator *communicator) const {
   constexpr size_t inline_tensors = 16;
   std::array<CallTensor, inline_tensors> few;
   std::vector<CallTensor> many;
@@ -105,13 +105,15 @@ void BoundCall::run(ThreadPool &pool, const int64_t *words) const {
     tensors[i] = {reinterpret_cast<void *>(words[0]), rank, words + 1};
     words += 1 + rank;
   }
-  function->run({spec, pool, tensors, tensors + spec.operands.size()});
+  function->run({spec, pool, tensors, tensors + spec.operands.size(), site, communicator});
 }
 
 std::shared_ptr<const LibraryFunction> bind_library_function(const CallSpec &spec) {
   if (spec.custom)
     return bind_custom_call(spec);
   const Builtin *builtin = fft_builtin(spec.target);
+  if (!builtin)
+    builtin = collective_builtin(spec.target);
   if (!builtin)
     builtin = lapack_builtin(spec.target);
   if (!builtin)

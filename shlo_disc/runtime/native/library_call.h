@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Calls of library functions from compiled programs: FFT, LAPACK, and functions that the user registered.
+// Calls of library functions from compiled programs: FFT, LAPACK, collectives, and functions that the user registered.
 #pragma once
 
+#include "collectives/communicator.h"
 #include "thread_pool.h"
 
 #include <cstdint>
@@ -43,6 +44,7 @@ struct CallSpec {
   std::vector<CallTensorSpec> operands;
   std::vector<CallTensorSpec> results; // the last one is the workspace: bytes that nobody reads
   std::vector<std::pair<std::string, int64_t>> attributes;
+  std::vector<std::vector<int64_t>> groups; // of a collective: participants
   std::optional<CustomSpec> custom; // when the function is one that a user registered
 
   /// The value of an attribute; `otherwise` when the call has none of that name.
@@ -66,6 +68,8 @@ struct Call {
   ThreadPool &pool;
   const CallTensor *operands;
   const CallTensor *results;
+  int64_t site;               // the number of the call site
+  Communicator *communicator; // null when the program runs on one device
 
   const CallTensor &workspace() const { return results[spec.results.size() - 1]; }
 
@@ -122,7 +126,7 @@ struct BoundCall {
   CallSpec spec;
   std::shared_ptr<const LibraryFunction> function;
 
-  void run(ThreadPool &pool, const int64_t *words) const;
+  void run(ThreadPool &pool, const int64_t *words, int64_t site, Communicator *communicator) const;
 };
 
 /// A plain function of the runtime as a LibraryFunction.
@@ -141,5 +145,8 @@ const Builtin *lapack_builtin(std::string_view target);
 
 /// The Fourier transform under `target` ("fft_f32"); null when there is none.
 const Builtin *fft_builtin(std::string_view target);
+
+/// The collective under `target` ("collective_all_reduce"); null when there is none.
+const Builtin *collective_builtin(std::string_view target);
 
 } // namespace disc
