@@ -43,7 +43,7 @@ def cache_key(program: Any, options: Options) -> str:
 
 def _program_parts(program: Any) -> list[bytes]:
     if not hasattr(program, "exported"):
-        return [b"text", _bytes(program.data)]
+        return [b"text", _bytes(program.data), _bytes(program.participants)]
     exported = program.exported
     code = importlib.import_module("shlo_disc.import.jax_program").without_locations(exported)
     call = (exported.fun_name, exported.in_tree, exported.in_avals, exported.out_tree, exported.out_avals)

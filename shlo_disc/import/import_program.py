@@ -7,8 +7,9 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shlo_disc.errors import OptionError
+from shlo_disc.errors import OptionError, ProgramError
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.collectives import PARTICIPANTS, counts_of
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts
 from shlo_disc.shape_dialect.types import Dims, dims_of, has_dims
@@ -50,6 +51,7 @@ def import_program(program: JaxProgram | TextProgram, context: ir.Context, symbo
         return _import_exported(program, context)
     module = _parse(program, context)
     with context, ir.Location.unknown():
+        _mark_participants(module, program.participants)
         return _finish(module, None, symbolic)
 
 
@@ -61,6 +63,16 @@ def _parse(program: TextProgram, context: ir.Context) -> ir.Module:
     if program.has_tokens:
         tokens_as_arrays(entry_function(module))
     return module
+
+
+def _mark_participants(module: ir.Module, participants: int) -> None:
+    """Write on a program for several devices that they are there."""
+    if participants == 1:
+        return
+    stated = counts_of(module.operation)
+    if stated.total != participants:
+        raise ProgramError(f"the program is for {stated.total} participants, and compiled for {participants}")
+    module.operation.attributes[PARTICIPANTS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), participants)
 
 
 _NONE: Mapping[int, str] = {}

@@ -32,12 +32,14 @@ class TextProgram(NamedTuple):
 
     trusted: bytecode is known to be whole, and is read without the precautions for that of others. has_tokens: tokens
     that the program takes and returns stand for arrays without elements, as JAX passes them.
+    participants: how many devices run it together; 1 for a program that runs alone.
     """
 
     data: str | bytes
     source: str = ""
     trusted: bool = False
     has_tokens: bool = False
+    participants: int = 1
 
     def trees(self) -> tuple[Any, Any]:
         """There are none: arguments and results are flat."""

@@ -1,24 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ops that a program on one participant needs no code for: collectives, barriers, tuples, tokens and futures.
 
-A program runs on one participant. Where every group of a collective has one member, each member's result is its own
-operand. What remains after this, such as a collective of several participants, is refused by the import check.
+Where every group of a collective has one member, each member's result is its own operand. What remains after this, such
+as a collective of several participants, is for a program that several devices run together; the import check refuses it
+in others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
-
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.collectives import COLLECTIVES, counts_of, module_of, stated_groups
 from shlo_disc.shape_dialect.regions import all_blocks
-
-COLLECTIVES = frozenset(
-    "stablehlo." + name
-    for name in ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute",
-                 "collective_reduce", "cross-replica-sum", "partition_id", "reduce_scatter", "replica_id")
-)  # fmt: skip
 
 _IDENTITY_CALLS = ("LayoutConstraint", "SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding")
 """Custom calls that only say how a value lies on participants or in memory."""
@@ -97,30 +89,15 @@ def _cast(value: ir.Value, type_: ir.Type) -> ir.Value:
     return ir.Operation.create("stablehlo.convert", results=[type_], operands=[value]).results[0]
 
 
-def _members(op: ir.OpView) -> Iterator[list[int]]:
-    """The groups of a collective, or for a permutation its pairs."""
-    attribute = "source_target_pairs" if "source_target_pairs" in op.attributes else "replica_groups"
-    if attribute in op.attributes:
-        for group in np.array(ir.DenseIntElementsAttr(op.attributes[attribute])).tolist():
-            yield [member for member in group if member >= 0]
-
-
 def participants(op: ir.OpView) -> int:
     """How many take part in an op: the module's count, or the members of a collective's largest group."""
-    module = op.operation
-    while module.parent is not None:
-        module = module.parent.operation
-    counts = [
-        module.attributes[n].value for n in ("mhlo.num_partitions", "mhlo.num_replicas") if n in module.attributes
-    ]
-    groups = [len(set(group)) for group in _members(op)]
-    return max([1, *counts, *groups])
+    groups = [len(set(group)) for group in stated_groups(op)]
+    return max([*counts_of(module_of(op)), *groups])
 
 
 def _has_group(op: ir.OpView) -> bool:
     """Whether the participant is in a group, or every one is. A permutation or broadcast gives others zeros."""
-    groups = list(_members(op))
-    return any(groups) or "source_target_pairs" not in op.attributes
+    return any(stated_groups(op)) or "source_target_pairs" not in op.attributes
 
 
-__all__ = ["COLLECTIVES", "erase_unused", "participants", "resolve"]
+__all__ = ["erase_unused", "participants", "resolve"]

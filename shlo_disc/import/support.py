@@ -8,13 +8,14 @@ from collections.abc import Collection, Iterator, Sequence
 from shlo_disc.errors import ProgramError, Unsupported, UnsupportedError
 from shlo_disc.mlir import ir
 from shlo_disc.registry import TABLE
+from shlo_disc.shape_dialect.collectives import COLLECTIVES, groups_of, reduction_of, runs_on_all
 from shlo_disc.shape_dialect.locations import operation_name, source_line
 from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.regions import all_values, called_function, captured, constant_of
 from shlo_disc.shape_dialect.types import dims_of_attr, storage_type
 
 from .library_calls import REGISTER, UNKNOWN, custom_call_problem, fft_problem
-from .resolve import COLLECTIVES, participants
+from .resolve import participants
 from .signature import DTYPES, Signature
 
 STRUCTURAL = {"func.func", "func.return", "stablehlo.return", "builtin.module"}
@@ -197,10 +198,36 @@ def _check_nonzero(op: ir.OpView) -> str | None:
 
 def _check_participants(op: ir.OpView) -> str | None:
     """A collective that `resolve` could not remove."""
+    if runs_on_all(op):
+        return _check_collective(op)
     count = participants(op)
     if count > 1:
         return f"it is for {count} participants; a program runs on one"
     return "the participant that the program runs on is in none of its groups"
+
+
+_UNEVEN = ("stablehlo.all_reduce", "stablehlo.collective_broadcast", "stablehlo.collective_permute")
+_OLDER = ("stablehlo.collective_reduce", "stablehlo.cross-replica-sum")
+
+
+def _check_collective(op: ir.OpView) -> str | None:
+    """A collective of a program that several devices run."""
+    name = op.operation.name
+    if name in ("stablehlo.partition_id", "stablehlo.replica_id"):
+        return None
+    if name in _OLDER:
+        return "between several participants it has no lowering"
+    if any(storage_type(e := ir.RankedTensorType(v.type).element_type) != e for v in op.operands):
+        return "quantized elements have no lowering here"
+    try:
+        groups = groups_of(op)
+    except ValueError as error:
+        return str(error)
+    if name not in _UNEVEN and len({len(group) for group in groups}) != 1:
+        return "groups of different sizes have no lowering"
+    if len(op.regions) and reduction_of(op) is None:
+        return "a reduction other than add, multiply, maximum, minimum, and, or, xor has no lowering"
+    return None
 
 
 def _check_approx_top_k(op: ir.OpView) -> str | None:

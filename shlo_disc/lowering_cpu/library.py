@@ -13,7 +13,7 @@ from shlo_disc.shape_dialect.custom_attributes import attribute_values
 from shlo_disc.shape_dialect.rules.linear_algebra import entries
 from shlo_disc.shape_dialect.types import Dims, dims_of
 from shlo_disc.transforms.expand.custom_call import ALIASES, CUSTOM
-from shlo_disc.transforms.expand.library_call import MARK
+from shlo_disc.transforms.expand.library_call import GROUPS, MARK
 
 
 class LibraryCalls:
@@ -36,6 +36,8 @@ class LibraryCalls:
             "results": rows[len(op.operands) :],
             "attributes": {name: ir.IntegerAttr(a).value for name, a in entries(op.attributes[MARK]).items()},
         }
+        if GROUPS in op.attributes:
+            entry["groups"] = [list(ir.DenseI64ArrayAttr(group)) for group in op.attributes[GROUPS]]
         if CUSTOM in op.attributes:
             entry["custom"] = _custom(op)
         if entry not in self.header:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.propagation import Rule
 from shlo_disc.shape_dialect.rules import (
+    collectives,
     contractions,
     data_movement,
     data_sizes,
@@ -36,6 +37,7 @@ RULES: dict[str, Rule] = {
     **sorting.RULES,
     **older.RULES,
     **data_sizes.RULES,
+    **collectives.RULES,
 }
 
 

@@ -18,6 +18,9 @@ from shlo_disc.shape_dialect.types import element_type_of, tensor_type
 MARK = "disc.call"
 SLOTS = 16
 
+GROUPS = "disc.groups"
+"""On the call of a collective: its groups of participants."""
+
 
 def is_library_call(op: ir.Operation) -> bool:
     """Whether an op is a call in the form of this module."""

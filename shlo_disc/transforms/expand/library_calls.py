@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.annotate import main_function
-from shlo_disc.transforms.expand import custom_call, fft, lapack, linear_algebra
+from shlo_disc.transforms.expand import collectives, custom_call, fft, lapack, linear_algebra
 
 Expansion = Callable[[ir.OpView], bool]
 """Builds the replacement at the insertion point; False when the op stays as it is."""
 
 EXPANSIONS: list[tuple[str, Expansion]] = [
+    *collectives.EXPANSIONS,
     *custom_call.EXPANSIONS,
     *fft.EXPANSIONS,
     *lapack.EXPANSIONS,

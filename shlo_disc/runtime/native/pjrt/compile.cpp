@@ -110,6 +110,12 @@ ProgramCompiler python_compiler() {
   return out;
 }
 
+void check_format(std::string_view format) {
+  if (format != "mlir")
+    throw Failure(PJRT_Error_Code_UNIMPLEMENTED,
+                  "programs come in the format 'mlir', not '" + std::string(format) + "'");
+}
+
 } // namespace
 
 ProgramTable &program_table() {
@@ -118,9 +124,7 @@ ProgramTable &program_table() {
 }
 
 Compiled compile(std::string_view program, std::string_view format) {
-  if (format != "mlir")
-    throw Failure(PJRT_Error_Code_UNIMPLEMENTED,
-                  "programs come in the format 'mlir', not '" + std::string(format) + "'");
+  check_format(format);
   std::string cleaned;
   if (program.starts_with("ML\xef" "R") && program.find("sdy") != std::string_view::npos)
     program = cleaned = without_shardy(program);
@@ -133,6 +137,16 @@ Compiled compile(std::string_view program, std::string_view format) {
   for (const HiddenArgument &argument : served.hidden)
     compiled.hidden.push_back(block_of(*compiled.executable, argument.bytes));
   return compiled;
+}
+
+std::pair<Compiled, std::string> compile_for_devices(std::string_view program, std::string_view format,
+                                                     int64_t replicas, int64_t partitions) {
+  check_format(format);
+  return with_python("compiling", [&] {
+    nb::object made = compiler().attr("compile_for_devices")(bytes_of(program), replicas, partitions);
+    auto [loaded, described] = nb::cast<std::pair<nb::object, nb::bytes>>(made);
+    return std::pair(compiled_of(loaded), text_of(described));
+  });
 }
 
 void register_function(const std::string &name, void *handler) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace disc::pjrt {
@@ -27,6 +28,11 @@ struct Compiled {
 /// sizes is found again (program_table.h). Code does not depend on the compile options. Throws Failure with what the
 /// compiler says.
 Compiled compile(std::string_view program, std::string_view format);
+
+/// Compiles a program that several devices run together: what each of them runs, and that program with the shardings of
+/// its arguments and results. Each program is compiled for its own sizes.
+std::pair<Compiled, std::string> compile_for_devices(std::string_view program, std::string_view format,
+                                                     int64_t replicas, int64_t partitions);
 
 /// The programs that were compiled. Lives as long as the process.
 ProgramTable &program_table();

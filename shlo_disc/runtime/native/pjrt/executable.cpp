@@ -73,8 +73,6 @@ Code::Code(Compiled given_compiled, std::string program_text, std::string option
     : compiled(std::move(given_compiled)), source(std::move(program_text)), options(std::move(options_text)),
       parsed_options(options), fingerprint(fingerprint_of(source, options)), plan(plan_of(compiled)),
       donated(donated_of(program(), argument_count())) {
-  if (parsed_options.replicas * parsed_options.partitions != 1)
-    fail_unimplemented("a program of several replicas or partitions");
   describe_outputs();
   if (plan)
     describe_cost();

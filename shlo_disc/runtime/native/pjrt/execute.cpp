@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Running a loaded executable: on the caller's thread, so that results are there when the call returns.
+// Running a loaded executable: on the caller's thread, so that results are there when the call returns. Of several
+// devices, each but the first has a thread of its own for the time of the call.
+#include "../collectives/rendezvous.h"
 #include "executable.h"
 #include "types.h"
 
 #include <algorithm>
+#include <thread>
 
 /// Frameworks pass data to custom calls in it; nothing here reads it.
 struct PJRT_ExecuteContext {};
@@ -77,40 +80,112 @@ std::vector<PJRT_Buffer *> donated_arguments(const Code &code, const PJRT_Execut
   return donated;
 }
 
-void run(const Code &code, PJRT_Memory *memory, PJRT_Buffer *const *buffers, size_t count, PJRT_Buffer **outputs) {
+/// The results of one device, not yet the caller's.
+using Outputs = std::vector<std::unique_ptr<PJRT_Buffer>>;
+
+/// Runs the program on one device.
+Outputs run(const Code &code, PJRT_Memory *memory, std::span<PJRT_Buffer *const> buffers,
+            const DiscRuntime &runtime) {
   const Executable &executable = *code.compiled.executable;
-  CallArguments arguments = read_arguments(code, buffers, count);
+  CallArguments arguments = read_arguments(code, buffers.data(), buffers.size());
   std::vector<void *> addresses;
   addresses.reserve(executable.buffer_count());
   for (const Storage &elements : arguments.elements)
     addresses.push_back(elements.get());
   PackedForms forms(executable.constant_forms());
   for (size_t i = 0; i < forms.size(); ++i)
-    if (const PackSpec &spec = code.program().packs[i]; spec.buffer < count)
+    if (const PackSpec &spec = code.program().packs[i]; spec.buffer < buffers.size())
       forms[i] = buffers[spec.buffer]->forms.form(executable, spec, arguments.elements[spec.buffer].get());
-  Results results = executable.run(plan_of(code, arguments), std::move(addresses), forms, executable.runtime());
+  Results results = executable.run(plan_of(code, arguments), std::move(addresses), forms, runtime);
+  Outputs outputs;
+  outputs.reserve(results.leaves.size());
   for (size_t i = 0; i < results.leaves.size(); ++i) {
     const ArraySpec &spec = code.program().results[i];
     Results::Leaf &leaf = results.leaves[i];
-    outputs[i] = new PJRT_Buffer(storage_of(std::move(leaf.block)), spec.dtype,
-                                 {leaf.shape, leaf.shape + spec.shape.size()}, memory);
+    std::vector<int64_t> dims(leaf.shape, leaf.shape + spec.shape.size());
+    outputs.push_back(
+        std::make_unique<PJRT_Buffer>(storage_of(std::move(leaf.block)), spec.dtype, std::move(dims), memory));
   }
+  return outputs;
+}
+
+/// Runs the program on all devices at once. The first failure ends the others' waiting, and is thrown.
+std::vector<Outputs> run_on_all(PJRT_LoadedExecutable &loaded, const Code &code,
+                                std::span<const std::span<PJRT_Buffer *const>> buffers) {
+  size_t count = loaded.devices.size();
+  Rendezvous rendezvous(static_cast<int64_t>(count));
+  std::vector<Outputs> outputs(count);
+  std::mutex mutex;
+  std::exception_ptr first;
+  auto fail = [&](const std::string &why) {
+    std::lock_guard lock(mutex);
+    if (!first)
+      first = std::current_exception();
+    rendezvous.fail(why);
+  };
+  auto run_one = [&](size_t position) noexcept {
+    try {
+      std::unique_ptr<Communicator> connection = rendezvous.connect(static_cast<int64_t>(position));
+      ParticipantRuntime runtime(code.compiled.executable->runtime(), *connection);
+      PJRT_Memory *memory = loaded.devices[position]->default_memory();
+      outputs[position] = run(code, memory, buffers[position], runtime.runtime());
+    } catch (const std::exception &error) {
+      fail(error.what());
+    }
+    rendezvous.leave();
+  };
+  std::vector<std::thread> threads;
+  for (size_t position = 1; position < count; ++position) {
+    try {
+      threads.emplace_back(run_one, position);
+    } catch (const std::system_error &error) {
+      fail(std::string("a thread for a device cannot start: ") + error.what());
+      break;
+    }
+  }
+  run_one(0);
+  for (std::thread &thread : threads)
+    thread.join();
+  if (first)
+    std::rethrow_exception(first);
+  return outputs;
+}
+
+std::vector<Outputs> run_on(PJRT_LoadedExecutable &loaded, const Code &code, PJRT_Device *device,
+                            std::span<const std::span<PJRT_Buffer *const>> buffers) {
+  if (loaded.devices.size() > 1)
+    return run_on_all(loaded, code, buffers);
+  PJRT_Memory *memory = (device ? device : loaded.devices.front())->default_memory();
+  std::vector<Outputs> outputs;
+  outputs.push_back(run(code, memory, buffers.front(), code.compiled.executable->runtime()));
+  return outputs;
 }
 
 void execute(PJRT_LoadedExecutable_Execute_Args &args) {
   PJRT_LoadedExecutable &loaded = given(args.executable, "executable");
   std::shared_ptr<const Code> code = loaded.loaded();
-  if (args.num_devices != 1)
-    fail_argument("the program runs on one device, not on " + std::to_string(args.num_devices));
-  PJRT_Buffer *const *buffers = given(args.argument_lists, "argument_lists");
-  PJRT_Buffer **outputs = given(args.output_lists, "output_lists");
-  PJRT_Device *device = args.execute_device ? args.execute_device : loaded.devices.front();
-  std::vector<PJRT_Buffer *> donated = donated_arguments(*code, args.options, buffers, args.num_args);
-  run(*code, device->default_memory(), buffers, args.num_args, outputs);
+  if (args.num_devices != loaded.devices.size())
+    fail_argument("the program runs on " + std::to_string(loaded.devices.size()) + " devices, not on " +
+                  std::to_string(args.num_devices));
+  std::vector<std::span<PJRT_Buffer *const>> buffers;
+  for (size_t i = 0; i < args.num_devices; ++i)
+    buffers.emplace_back((&given(args.argument_lists, "argument_lists"))[i], args.num_args);
+  given(args.output_lists, "output_lists");
+  std::vector<PJRT_Buffer *> donated;
+  for (std::span<PJRT_Buffer *const> given_buffers : buffers) {
+    std::vector<PJRT_Buffer *> more =
+        donated_arguments(*code, args.options, given_buffers.data(), given_buffers.size());
+    donated.insert(donated.end(), more.begin(), more.end());
+  }
+  std::vector<Outputs> outputs = run_on(loaded, *code, args.execute_device, buffers);
+  for (size_t i = 0; i < args.num_devices; ++i) {
+    for (size_t k = 0; k < outputs[i].size(); ++k)
+      args.output_lists[i][k] = outputs[i][k].release();
+    if (args.device_complete_events)
+      args.device_complete_events[i] = ready_event();
+  }
   for (PJRT_Buffer *buffer : donated)
     buffer->remove();
-  if (args.device_complete_events)
-    args.device_complete_events[0] = ready_event();
 }
 
 void context_create(PJRT_ExecuteContext_Create_Args &args) { args.context = new PJRT_ExecuteContext; }

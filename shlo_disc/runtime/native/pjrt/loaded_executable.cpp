@@ -7,8 +7,13 @@ namespace disc::pjrt {
 
 namespace {
 
+/// The devices of the assignment; without one the first devices, in order.
 std::vector<int64_t> devices_of(const Code &code) {
-  return code.parsed_options.devices.empty() ? std::vector<int64_t>{0} : code.parsed_options.devices;
+  const CompileOptions &options = code.parsed_options;
+  std::vector<int64_t> devices = options.devices;
+  for (int64_t id = 0; options.devices.empty() && id < options.replicas * options.partitions; ++id)
+    devices.push_back(id);
+  return devices;
 }
 
 } // namespace
@@ -53,10 +58,12 @@ std::shared_ptr<const Code> compiled_code(const PJRT_Program &program, std::stri
   std::string source = text_of(program.code, program.code_size);
   CompileOptions parsed(options);
   check_overrides(parsed);
-  if (parsed.replicas * parsed.partitions != 1)
-    fail_unimplemented("a program of " + std::to_string(parsed.replicas) + " replicas and " +
-                       std::to_string(parsed.partitions) + " partitions");
-  Compiled compiled = compile(source, text_of(program.format, program.format_size));
+  std::string format = text_of(program.format, program.format_size);
+  Compiled compiled;
+  if (parsed.replicas * parsed.partitions == 1)
+    compiled = compile(source, format);
+  else
+    std::tie(compiled, source) = compile_for_devices(source, format, parsed.replicas, parsed.partitions);
   return std::make_shared<const Code>(std::move(compiled), std::move(source), std::move(options));
 }
 
