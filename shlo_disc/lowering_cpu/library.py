@@ -30,7 +30,7 @@ class LibraryCalls:
         elements = [str(ir.TypeAttr(a).value) for key in ("disc.operands", "disc.results") for a in op.attributes[key]]
         dims = [_dims(v, e) for v, e in zip([*op.operands, *op.results], elements, strict=True)]
         rows = [{"dtype": _dtype(e), "rank": len(d)} for e, d in zip(elements, dims, strict=True)]
-        entry = {
+        entry: dict[str, Any] = {
             "target": ir.StringAttr(op.attributes["call_target_name"]).value,
             "operands": rows[: len(op.operands)],
             "results": rows[len(op.operands) :],

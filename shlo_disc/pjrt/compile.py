@@ -20,6 +20,8 @@ from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
 from shlo_disc.runtime.native_module import plugin_programs
 
 from .contexts import Contexts
+from .partition import partition
+from .partition.meshes import unsupported
 from .shardy import without_shardy
 
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNIMPLEMENTED, _INTERNAL = 3, 8, 12, 13
@@ -62,6 +64,21 @@ def compile_program(program: bytes, is_readable: bool) -> LoadedExecutable:
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
         options = Options(opt_level=0) if is_readable and _is_tiny(program, context) else Options()
         return api.compile_read(read, options, context=context).loaded
+
+
+def compile_for_devices(program: bytes, replicas: int, partitions: int) -> tuple[LoadedExecutable, bytes]:
+    """Compile a program that several devices run together; returns what each runs, also as a portable artifact.
+
+    Raises ProgramError and UnsupportedError.
+    """
+    if partitions > 1:
+        if replicas > 1:
+            raise unsupported("module", "a program of replicas and partitions at once")
+        program = partition(program, partitions)
+    reader: Any = importlib.import_module("shlo_disc.import.program")
+    read = reader.TextProgram(program, trusted=partitions > 1, has_tokens=True, participants=replicas * partitions)
+    with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
+        return api.compile_read(read, Options(), context=context).loaded, program
 
 
 _TINY_PROGRAM = 4096  # bytes of a portable artifact

@@ -25,8 +25,7 @@ COLLECTIVES = frozenset(
 )  # fmt: skip
 
 REDUCTIONS = {
-    f"stablehlo.{name}": code
-    for code, name in enumerate(("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
+    f"stablehlo.{name}": code for code, name in enumerate(("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
 }
 """The ops that combine elements, by their numbers in the runtime."""
 
@@ -119,7 +118,7 @@ def _expanded(group: list[int], copy: Callable[[int], list[int]], joined: bool) 
 
 def _strategy(op: ir.OpView) -> tuple[bool, bool]:
     """Whether groups are of partitions, and whether groups of replicas join all partitions."""
-    handle = op.attributes["channel_handle"] if "channel_handle" in op.attributes else None
+    handle = op.attributes.get("channel_handle", None)
     has_channel = handle is not None and "handle = 0" not in str(handle)
     moves = op.operation.name in (
         "stablehlo.all_to_all",

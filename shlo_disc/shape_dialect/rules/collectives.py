@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.collectives import groups_of
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Relation
-from shlo_disc.shape_dialect.collectives import groups_of
 from shlo_disc.shape_dialect.propagation import Propagation, Rule
 from shlo_disc.shape_dialect.types import Dims, dims_of
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.collectives import (
     REDUCTIONS,
     counts_of,
@@ -19,9 +18,11 @@ from shlo_disc.shape_dialect.collectives import (
     reduction_of,
     runs_on_all,
 )
+from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.transforms.expand.build import convert
 from shlo_disc.transforms.expand.library_call import GROUPS, library_call
+
 
 def _combined(element: ir.Type) -> ir.Type:
     """The type in which elements are combined."""

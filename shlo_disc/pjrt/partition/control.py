@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ops that hold or call other programs, and annotations of shardings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .meshes import unsupported
+from .resharding import Placed, bindings, shape_of, uniform_scalar
+from .sharding import Sharding
+
+if TYPE_CHECKING:
+    from .partitioner import Partitioner
+
+
+def _call(p: Partitioner, op: Any) -> list[Placed]:
+    callee = bindings().FlatSymbolRefAttr(op.attributes["callee"]).value
+    return p.walk_function(callee, [p.placed(v) for v in op.operands])
+
+
+def _composite(p: Partitioner, op: Any) -> list[Placed]:
+    """A composite is what its decomposition is."""
+    name = bindings().FlatSymbolRefAttr(op.attributes["decomposition"]).value
+    return p.walk_function(name, [p.placed(v) for v in op.operands])
+
+
+def _named_computation(p: Partitioner, op: Any) -> list[Placed]:
+    block = op.regions[0].blocks[0]
+    for argument, operand in zip(block.arguments, op.operands, strict=True):
+        p.place(argument, p.placed(operand))
+    return p.walk(block)
+
+
+# ---- annotations ----------------------------------------------------------------------------------------------------
+
+
+def _constraint(p: Partitioner, op: Any) -> list[Placed]:
+    target = p.meshes.sharding(op.attributes["sharding"]).fitted(shape_of(op.operands[0]))
+    return [Placed(p.sharded(op.operands[0], target), target)]
+
+
+def _same(p: Partitioner, op: Any) -> list[Placed]:
+    return [p.placed(v) for v in op.operands]
+
+
+def _nothing(_: Partitioner, op: Any) -> list[Placed]:
+    return []
+
+
+def _manual(p: Partitioner, op: Any) -> list[Placed]:
+    """What each device runs is stated: the body sees the parts along the manual axes."""
+    manual = p.meshes.manual_axes(op)
+    block = op.regions[0].blocks[0]
+    inward = p.meshes.shardings(op.attributes["in_shardings"])
+    outward = p.meshes.shardings(op.attributes["out_shardings"])
+    for argument, operand, sharding in zip(block.arguments, op.operands, inward, strict=True):
+        p.place(argument, Placed(p.sharded(operand, sharding), sharding.without(manual)))
+    results = p.walk(block)
+    return [
+        Placed(p.resharder.reshard(placed, sharding.without(manual)), sharding)
+        for placed, sharding in zip(results, outward, strict=True)
+    ]
+
+
+def _custom_call(p: Partitioner, op: Any) -> list[Placed] | None:
+    """HLO's annotations are custom calls; None for other ones."""
+    target = bindings().StringAttr(op.attributes["call_target_name"]).value
+    if target == "Sharding":
+        if p.is_manual(op):
+            return _same(p, op)
+        sharding = p.stated(op).fitted(shape_of(op.operands[0]))
+        return [Placed(p.sharded(op.operands[0], sharding), sharding)]
+    if target == "SPMDFullToShardShape":
+        placed = p.placed(op.operands[0])
+        if placed.value.type != op.results[0].type:
+            raise unsupported(op.operation.name, "a manual computation over some axes of the mesh", instead=_SHARDY)
+        return [Placed(placed.value, Sharding.replicated(len(shape_of(placed.value))))]
+    if target == "SPMDShardToFullShape":
+        return [Placed(p.whole(op.operands[0]), p.stated(op))]
+    return None
+
+
+_SHARDY = "set jax_use_shardy_partitioner, which is JAX's default"
+
+# ---- loops and branches ---------------------------------------------------------------------------------------------
+
+
+def _while(p: Partitioner, op: Any) -> list[Placed]:
+    """Carried values keep the sharding with which they enter; uniform ones take that with which they come back."""
+    ir = bindings()
+    entering = [p.placed(v) for v in op.operands]
+    shardings = _carried(p, op, [placed.sharding for placed in entering])
+    values = [p.resharder.reshard(placed, s) for placed, s in zip(entering, shardings, strict=True)]
+    loop = ir.Operation.create("stablehlo.while", [v.type for v in values], values, regions=2)
+    condition, body = (region.blocks[0] for region in op.regions)
+    _fill(p, loop.regions[0], condition, shardings, [Sharding.replicated(0)])
+    _fill(p, loop.regions[1], body, shardings, shardings)
+    return [Placed(r, s) for r, s in zip(loop.results, shardings, strict=True)]
+
+
+def _carried(p: Partitioner, op: Any, entering: list[Sharding]) -> list[Sharding]:
+    free = [i for i, v in enumerate(op.operands) if uniform_scalar(p.placed(v).value) and shape_of(v)]
+    if not free:
+        return entering
+    block = op.regions[1].blocks[0]
+    coming = p.trial(block, entering)
+    sizes = [shape_of(v) for v in op.operands]
+    return [coming[i].fitted(sizes[i]) if i in free else s for i, s in enumerate(entering)]
+
+
+def _fill(p: Partitioner, region: Any, old: Any, arguments: Sequence[Sharding], results: Sequence[Sharding]) -> None:
+    """Build a block whose arguments and results have these shardings."""
+    ir = bindings()
+    types = [p.local_type(a, s) for a, s in zip(old.arguments, arguments, strict=True)]
+    block = ir.Block.create_at_start(region, types)
+    for argument, new, sharding in zip(old.arguments, block.arguments, arguments, strict=True):
+        p.place(argument, Placed(new, sharding))
+    with ir.InsertionPoint(block):
+        returned = [p.resharder.reshard(v, s) for v, s in zip(p.walk(old), results, strict=True)]
+        ir.Operation.create("stablehlo.return", operands=returned)
+
+
+def _branches(p: Partitioner, op: Any) -> list[Placed]:
+    """All branches return what the first one does."""
+    ir = bindings()
+    first = op.regions[0].blocks[0]
+    shardings = p.trial(first, [])
+    results = [p.local_type(r, s) for r, s in zip(op.results, shardings, strict=True)]
+    index = p.whole(op.operands[0])
+    made = ir.Operation.create(op.operation.name, results, [index], regions=len(op.regions))
+    for region, old in zip(made.regions, op.regions, strict=True):
+        _fill(p, region, old.blocks[0], [], shardings)
+    return [Placed(r, s) for r, s in zip(made.results, shardings, strict=True)]
+
+
+CONTROL_RULES: dict[str, Callable[[Partitioner, Any], list[Placed] | None]] = {
+    "func.call": _call,
+    "sdy.manual_computation": _manual,
+    "sdy.mesh": _nothing,
+    "sdy.named_computation": _named_computation,
+    "sdy.propagation_barrier": _same,
+    "sdy.reshard": _constraint,
+    "sdy.sharding_constraint": _constraint,
+    "sdy.sharding_group": _nothing,
+    "stablehlo.case": _branches,
+    "stablehlo.composite": _composite,
+    "stablehlo.custom_call": _custom_call,
+    "stablehlo.if": _branches,
+    "stablehlo.optimization_barrier": _same,
+    "stablehlo.while": _while,
+}

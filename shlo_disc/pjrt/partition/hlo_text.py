@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Shardings in HLO's text: `{devices=[2,1,4]<=[2,4]T(1,0) last_tile_dim_replicate}`.
+
+Devices are laid out over a grid, here by transposing a grid in the order of their numbers; the grid's dimensions are
+those of the array, and one more along which elements repeat.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate
+from math import prod
+
+from .sharding import Axes, Axis, Sharding, count, prime_axes
+
+_TILED = re.compile(r"\{devices=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?( last_tile_dim_replicate)?\}")
+
+
+def read(text: str, rank: int) -> Sharding | None:
+    """The sharding of an array; None when it is of a kind that is not known here."""
+    if text in ("{replicated}", "{manual}", "{maximal device=0}"):
+        return Sharding.replicated(rank)
+    found = _TILED.fullmatch(text)
+    if found is None:
+        return None
+    tiles, grid, order = (_numbers(part) for part in found.groups()[:3])
+    strides = list(accumulate(reversed(grid), lambda a, b: a * b, initial=1))[-2::-1]
+    digits = [axis for i in order or range(len(grid)) for axis in prime_axes(strides[i], grid[i])]
+    dims = _divide(digits, tiles)
+    has_rest = found[4] is not None
+    if dims is None or len(dims) != rank + has_rest:
+        return None
+    return Sharding(tuple(dims[:rank]))
+
+
+def _numbers(text: str | None) -> list[int]:
+    return [int(part) for part in text.split(",")] if text else []
+
+
+def _divide(digits: list[Axis], tiles: list[int]) -> list[Axes] | None:
+    """The digits, the major one first, divided over dimensions of these sizes."""
+    dims: list[Axes] = []
+    rest = list(digits)
+    for tile in tiles:
+        taken: list[Axis] = []
+        while count(taken) < tile and rest:
+            taken.append(rest.pop(0))
+        if count(taken) != tile:
+            return None
+        dims.append(tuple(taken))
+    return dims
+
+
+def write(sharding: Sharding, devices: int) -> str | None:
+    """The text of a sharding; None when its axes are no digits of one grid."""
+    used = sharding.axes
+    if not used:
+        return "{replicated}"
+    grid = _grid(used, devices)
+    if grid is None:
+        return None
+    unused = [axis for axis in grid if axis not in used]
+    sizes, order = _joined(grid, [grid.index(axis) for axis in (*used, *unused)])
+    tiles = [count(axes) for axes in sharding.dims] + ([prod(a.size for a in unused)] if unused else [])
+    turn = f"T({','.join(map(str, order))})" if len(order) > 1 else ""
+    rest = " last_tile_dim_replicate" if unused else ""
+    return f"{{devices=[{','.join(map(str, tiles))}]<=[{','.join(map(str, sizes))}]{turn}{rest}}}"
+
+
+def _joined(grid: list[Axis], order: list[int]) -> tuple[list[int], list[int]]:
+    """The sizes and the order of a grid's digits, where those that follow each other in both are one."""
+    runs = [[order[0]]]
+    for position in order[1:]:
+        if position == runs[-1][-1] + 1:
+            runs[-1].append(position)
+        else:
+            runs.append([position])
+    sizes = [prod(grid[i].size for i in run) for run in sorted(runs)]
+    return sizes, [sorted(runs).index(run) for run in runs]
+
+
+def _grid(used: Axes, devices: int) -> list[Axis] | None:
+    """The digits of all device numbers, the major one first, `used` among them."""
+    grid: list[Axis] = []
+    above = devices
+    for axis in sorted(used, reverse=True):
+        top = axis.stride * axis.size
+        if above % top:
+            return None
+        grid += [*prime_axes(top, above // top), axis]
+        above = axis.stride
+    return [*grid, *prime_axes(1, above)]

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Shardy's meshes and shardings, read from JAX's bindings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from shlo_disc.errors import Unsupported, UnsupportedError
+
+from .sharding import Axes, Axis, Sharding, count, prime_axes
+
+
+def _dialect() -> Any:
+    from jaxlib.mlir.dialects import sdy
+
+    return cast(Any, sdy)
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """The axes of a mesh, by name."""
+
+    axes: dict[str, Axes]
+
+    @classmethod
+    def of(cls, attribute: Any) -> Mesh:
+        """Read a `#sdy.mesh`. Raises UnsupportedError on one that does not name devices in their order."""
+        sdy = _dialect()
+        mesh = sdy.MeshAttr(attribute)
+        if list(mesh.device_ids) not in ([], list(range(len(mesh.device_ids)))):
+            raise unsupported("sdy.mesh", "a mesh whose devices are not in the order of the program's")
+        axes: dict[str, Axes] = {}
+        stride = 1
+        for axis in reversed([sdy.MeshAxisAttr(a) for a in mesh.axes]):
+            axes[axis.name] = prime_axes(stride, axis.size)
+            stride *= axis.size
+        return cls(axes)
+
+    def part(self, reference: Any) -> Axes:
+        """The axes that a reference to an axis, or to a part of one, names."""
+        sdy = _dialect()
+        ref = sdy.AxisRefAttr(reference)
+        whole = self.axes[ref.name]
+        if ref.sub_axis_info is None:
+            return whole
+        info = sdy.SubAxisInfoAttr(ref.sub_axis_info)
+        size = count(whole)
+        stride = whole[-1].stride * size // (info.pre_size * info.size) if whole else 1
+        return prime_axes(stride, info.size)
+
+
+class Meshes:
+    """The meshes of a module."""
+
+    def __init__(self, module: Any):
+        self._named = {
+            _text(op.attributes["sym_name"]): Mesh.of(op.attributes["mesh"])
+            for op in module.body.operations
+            if op.operation.name == "sdy.mesh"
+        }
+
+    def sharding(self, attribute: Any) -> Sharding:
+        """Read a `#sdy.sharding`. Raises UnsupportedError on arrays that are sums still to be made."""
+        sdy = _dialect()
+        sharding = sdy.TensorShardingAttr(attribute)
+        if list(sharding.unreduced_axes):
+            raise unsupported("sdy.sharding", "an unreduced array")
+        mesh = self._mesh(sharding)
+        dims = (sdy.DimensionShardingAttr(dim) for dim in sharding.dimension_shardings)
+        return Sharding(tuple(tuple(axis for ref in dim.axes for axis in mesh.part(ref)) for dim in dims))
+
+    def shardings(self, attribute: Any) -> list[Sharding]:
+        """Read a `#sdy.sharding_per_value`."""
+        return [self.sharding(s) for s in _dialect().TensorShardingPerValueAttr(attribute).shardings]
+
+    def manual_axes(self, op: Any) -> frozenset[Axis]:
+        """The axes that the body of a manual computation sees one device of."""
+        sdy = _dialect()
+        names = sdy.ManualAxesAttr(op.attributes["manual_axes"])
+        stated = [op.attributes[key] for key in ("in_shardings", "out_shardings")]
+        found = [s for attribute in stated for s in sdy.TensorShardingPerValueAttr(attribute).shardings]
+        if not found:
+            return frozenset(axis for mesh in self._named.values() for axes in mesh.axes.values() for axis in axes)
+        mesh = self._mesh(sdy.TensorShardingAttr(found[0]))
+        return frozenset(axis for i in range(len(names)) for axis in mesh.axes[_plain(names[i])])
+
+    def _mesh(self, sharding: Any) -> Mesh:
+        reference = sharding.mesh_or_ref
+        name = getattr(reference, "value", None)
+        return self._named[name] if name is not None else Mesh.of(reference)
+
+
+def _text(attribute: Any) -> str:
+    from jaxlib.mlir import ir
+
+    return str(cast(Any, ir).StringAttr(attribute).value)
+
+
+def _plain(name: Any) -> str:
+    return str(getattr(name, "value", name))
+
+
+def unsupported(name: str, what: str, where: str = "", instead: str = "") -> UnsupportedError:
+    """The error for something that is not supported on several devices."""
+    return UnsupportedError([Unsupported(name, "", where, f"{what} is not supported on several devices", instead)])
