@@ -22,7 +22,7 @@ from shlo_disc.registry.custom_calls import register_custom_call
 _TARGET = "shlo_disc_python_callback"
 _ATTRIBUTE = "callback"
 _functions: dict[int, Callable[..., Sequence[Any]]] = {}
-_message = threading.local()
+_messages: dict[int, Any] = {}  # by thread, until its next failure; Python forgets what is local to threads of others
 
 
 class _Buffer(ctypes.Structure):
@@ -136,6 +136,6 @@ def _call_back(call: Any) -> int | None:
         _run(call.contents)
     except BaseException as error:
         text = f"{type(error).__name__}: {error}".encode(errors="replace").replace(b"\0", b"")
-        _message.text = ctypes.create_string_buffer(text)  # lives until the thread's next failure
-        return ctypes.addressof(_message.text)
+        _messages[threading.get_ident()] = message = ctypes.create_string_buffer(text)
+        return ctypes.addressof(message)
     return None

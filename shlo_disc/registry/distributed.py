@@ -7,17 +7,17 @@ from shlo_disc.registry.dtypes import ALL
 from shlo_disc.registry.row import refused, rows
 
 _TESTS = "tests/run/test_ops_distributed.py"
+_DEVICES = "tests/pjrt/test_devices.py"
 
 ROWS = (
     *rows(
-        "import",
-        "all_gather all_reduce all_to_all collective_broadcast collective_permute collective_reduce "
-        "reduce_scatter",
+        "library",
+        "all_gather all_reduce all_to_all collective_broadcast collective_permute reduce_scatter",
         ALL,
-        tests=_TESTS,
+        tests=_DEVICES,
     ),
-    *rows("import", "cross-replica-sum", ALL, tests=_TESTS),
-    *rows("import", "partition_id replica_id", {"ui32"}, tests=_TESTS),
+    *rows("library", "partition_id replica_id", {"ui32"}, tests=_DEVICES),
+    *rows("import", "collective_reduce cross-replica-sum", ALL, tests=_TESTS),
     *rows("import", "async_done async_start", ALL, tests=_TESTS),
     *refused("infeed outfeed recv send", ALL, "a compiled program has no channel to the host while it runs",
              "pass arguments and return results"),

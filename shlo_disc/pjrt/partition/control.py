@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .meshes import unsupported
-from .resharding import Placed, bindings, shape_of, uniform_scalar
+from .resharding import Placed, bindings, create, shape_of, uniform_scalar, zero_of
 from .sharding import Sharding
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def _manual(p: Partitioner, op: Any) -> list[Placed]:
     outward = p.meshes.shardings(op.attributes["out_shardings"])
     for argument, operand, sharding in zip(block.arguments, op.operands, inward, strict=True):
         p.place(argument, Placed(p.sharded(operand, sharding), sharding.without(manual)))
-    results = p.walk(block)
+    with p.inside_manual():
+        results = p.walk(block)
     return [
         Placed(p.resharder.reshard(placed, sharding.without(manual)), sharding)
         for placed, sharding in zip(results, outward, strict=True)
@@ -78,7 +79,27 @@ def _custom_call(p: Partitioner, op: Any) -> list[Placed] | None:
         return [Placed(placed.value, Sharding.replicated(len(shape_of(placed.value))))]
     if target == "SPMDShardToFullShape":
         return [Placed(p.whole(op.operands[0]), p.stated(op))]
-    return None
+    has_effect = "has_side_effect" in op.attributes and bindings().BoolAttr(op.attributes["has_side_effect"]).value
+    return _on_first(p, op) if has_effect and p.is_automatic else None
+
+
+def _on_first(p: Partitioner, op: Any) -> list[Placed] | None:
+    """A call with side effects happens once: the first device makes it, and the others get its results."""
+    ir = bindings()
+    operands = [p.whole(v) for v in op.operands]
+    zeros = [zero_of(r.type) for r in op.results]
+    if any(zero is None for zero in zeros):
+        return None
+    types = [r.type for r in op.results]
+    made = ir.Operation.create("stablehlo.if", types, [p.resharder.is_first()], regions=2)
+    with ir.InsertionPoint(ir.Block.create_at_start(made.regions[0], [])):
+        called = p.clone(op, operands, [Sharding.replicated(len(shape_of(r))) for r in op.results])
+        ir.Operation.create("stablehlo.return", operands=[placed.value for placed in called])
+    with ir.InsertionPoint(ir.Block.create_at_start(made.regions[1], [])):
+        constants = [create("constant", [], t, {"value": zero}) for t, zero in zip(types, zeros, strict=True)]
+        ir.Operation.create("stablehlo.return", operands=constants)
+    shared = [p.resharder.from_first(r) for r in made.results]
+    return [Placed(value, Sharding.replicated(len(shape_of(value)))) for value in shared]
 
 
 _SHARDY = "set jax_use_shardy_partitioner, which is JAX's default"

@@ -60,6 +60,11 @@ class Meshes:
             if op.operation.name == "sdy.mesh"
         }
 
+    @property
+    def are_stated(self) -> bool:
+        """Whether the module has meshes: shardings are in Shardy's form."""
+        return bool(self._named)
+
     def sharding(self, attribute: Any) -> Sharding:
         """Read a `#sdy.sharding`. Raises UnsupportedError on arrays that are sums still to be made."""
         sdy = _dialect()

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 from shlo_disc.errors import ProgramError
+
+from shlo_disc.pjrt.shardy import STABLEHLO_VERSION
 
 from . import hlo_text
 from .control import CONTROL_RULES
@@ -41,7 +44,8 @@ def partition(program: bytes, devices: int) -> bytes:
             raise ProgramError(f"the program cannot be read: {error}") from None
         Partitioner(module, devices).run()
         module.operation.verify()
-        serialized: bytes = stablehlo.serialize_portable_artifact(module, stablehlo.get_current_version())
+        version = stablehlo.get_smaller_version(stablehlo.get_current_version(), STABLEHLO_VERSION)
+        serialized: bytes = stablehlo.serialize_portable_artifact(module, version)
         return serialized
 
 
@@ -57,12 +61,15 @@ class Partitioner:
             _text(op.attributes["sym_name"]): op for op in module.body.operations if op.operation.name == "func.func"
         }
         self._placed: dict[Any, Placed] = {}
+        self._manual = 0  # manual computations around the ops at hand
 
     def run(self) -> None:
         """Rebuild `@main`, and say on the module how arguments and results lie."""
         main = self._functions["main"]
         block = main.regions[0].blocks[0]
         entries = _entries(main, "arg_attrs", len(block.arguments))
+        if foreign := [str(a.type) for a in block.arguments if not _is_tensor(a)]:
+            raise unsupported("func.func", f"an argument of type {foreign[0]}")
         shardings = [
             self._stated(entry, a) or self._wanted(a) for entry, a in zip(entries, block.arguments, strict=True)
         ]
@@ -145,6 +152,20 @@ class Partitioner:
             return value.type
         return bindings().RankedTensorType.get(sharding.local(shape_of(value)), element_of(value))
 
+    @property
+    def is_automatic(self) -> bool:
+        """Whether the ops at hand are for all devices together, and not for each as in a manual computation."""
+        return self._manual == 0 and self.meshes.are_stated
+
+    @contextmanager
+    def inside_manual(self) -> Iterator[None]:
+        """While the body of a manual computation is built."""
+        self._manual += 1
+        try:
+            yield
+        finally:
+            self._manual -= 1
+
     def clone(self, op: Any, operands: Sequence[Any], shardings: Sequence[Sharding]) -> list[Placed]:
         """The op on parts: its results have these shardings."""
         ir = bindings()
@@ -199,6 +220,8 @@ class Partitioner:
 
     def _partition(self, op: Any) -> list[Placed]:
         _check_static(op)
+        if op.operation.name not in CONTROL_RULES:
+            _without_constraints(op)
         rule: Rule | Callable[..., Any] | None = CONTROL_RULES.get(op.operation.name) or RULES.get(op.operation.name)
         found = rule(cast(Any, self), op) if rule else None
         return self.on_each(op) if found is None else found
@@ -289,6 +312,16 @@ def _check_static(op: Any) -> None:
     for value in (*op.operands, *op.results):
         if _is_tensor(value) and not bindings().RankedTensorType(value.type).has_static_shape:
             raise unsupported(op.operation.name, "an array whose sizes are not known")
+
+
+def _without_constraints(op: Any) -> None:
+    """The bodies of reductions and the like work on numbers: what they say of shardings says nothing."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in list(block.operations):
+                if inner.operation.name == "sdy.sharding_constraint":
+                    inner.results[0].replace_all_uses_with(inner.operands[0])
+                    inner.operation.erase()
 
 
 def _is_annotation(name: Any) -> bool:

@@ -80,6 +80,23 @@ class Resharder:
         missing = [b[len(a) :] for a, b in zip(kept, target.dims, strict=True)]
         return self._slice(value, missing) if any(missing) else value
 
+    def is_first(self) -> Any:
+        """Whether the device is the first one."""
+        ir = bindings()
+        truth = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
+        equal = ir.Attribute.parse("#stablehlo<comparison_direction EQ>")
+        return create("compare", [self._device(), _number(0)], truth, {"comparison_direction": equal})
+
+    def from_first(self, value: Any) -> Any:
+        """What the first device has."""
+        ir = bindings()
+        row = ",".join(map(str, range(self.devices)))
+        attributes = {
+            "replica_groups": ir.Attribute.parse(f"dense<[[{row}]]> : tensor<1x{self.devices}xi64>"),
+            "channel_handle": ir.Attribute.parse(_CHANNEL),
+        }
+        return create("collective_broadcast", [value], value.type, attributes)
+
     def _gather(self, value: Any, dim: int, axes: Axes) -> Any:
         shape = shape_of(value)
         shape[dim] *= count(axes)
@@ -110,6 +127,17 @@ class Resharder:
             weight = size * count(axes[position + 1 :])
             start = _binary("add", start, _binary("multiply", _digit(device, axis), _number(weight)))
         return start
+
+
+def zero_of(type_: Any) -> Any:
+    """Zeros of a type of integers or floats; None for other types."""
+    ir = bindings()
+    element = getattr(type_, "element_type", None)
+    if isinstance(element, ir.FloatType):
+        return ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(element, 0.0))
+    if isinstance(element, ir.IntegerType):
+        return ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(element, 0))
+    return None
 
 
 def _number(value: int) -> Any:

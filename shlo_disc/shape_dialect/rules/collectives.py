@@ -46,11 +46,17 @@ def _all_to_all(p: Propagation, op: ir.OpView) -> list[Dims]:
     return [_multiplied(op, _divided(p, op, dims_of(v), split), concat) for v in op.operands]
 
 
+def _number(_: Propagation, __: ir.OpView) -> list[Dims]:
+    return [()]
+
+
 RULES: dict[str, Rule] = {
     "stablehlo.all_gather": _all_gather,
     "stablehlo.all_reduce": _same,
     "stablehlo.all_to_all": _all_to_all,
     "stablehlo.collective_broadcast": _same,
     "stablehlo.collective_permute": _same,
+    "stablehlo.partition_id": _number,
     "stablehlo.reduce_scatter": _reduce_scatter,
+    "stablehlo.replica_id": _number,
 }
