@@ -9,8 +9,7 @@ from typing import Any, cast
 
 from shlo_disc.errors import ProgramError
 
-from shlo_disc.pjrt.shardy import STABLEHLO_VERSION
-
+from ..shardy import STABLEHLO_VERSION
 from . import hlo_text
 from .control import CONTROL_RULES
 from .meshes import Meshes, unsupported

@@ -174,7 +174,8 @@ void executable_optimized_program(PJRT_Executable_OptimizedProgram_Args &args) {
   PJRT_Program &program = given(args.program, "program");
   program.format = kFormat.data();
   program.format_size = kFormat.size();
-  std::string text = code.plan ? kernel_program(code) : code.source;
+  bool runs_alone = code.parsed_options.replicas * code.parsed_options.partitions == 1;
+  std::string text = code.plan && runs_alone ? kernel_program(code) : code.source; // which says how arrays lie
   if (program.code) {
     if (program.code_size < text.size())
       fail_argument("the place for the program is too small");
