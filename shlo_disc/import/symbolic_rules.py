@@ -369,12 +369,14 @@ def _convolution(u: Unknowns, op: ir.OpView) -> None:
 
 
 def _batch_norm(u: Unknowns, op: ir.OpView) -> None:
+    """All that goes by feature has one size; the rest has the shape of the first operand."""
     axis = ir.IntegerAttr(op.attributes["feature_index"]).value
-    tensors = [v for v in [*op.operands, *op.results] if rank(v) > 1]
-    u.same_shape(tensors)
-    for value in [*op.operands, *op.results]:
-        if rank(value) == 1:
-            u.same(Size(value, 0), Size(tensors[0], axis))
+    whole = op.operands[0]
+    for value in [*list(op.operands)[1:], *op.results]:
+        if rank(value) == rank(whole):
+            u.same_shape([whole, value])
+        else:
+            u.same(Size(value, 0), Size(whole, axis))
 
 
 def _select_and_scatter(u: Unknowns, op: ir.OpView) -> None:

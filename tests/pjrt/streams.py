@@ -24,6 +24,16 @@ def artifact(function: Callable[..., Any], args: Sequence[Any]) -> bytes:
     return bytes(serialize_portable_artifact(module, VERSION))
 
 
+def with_hidden(leaves: Sequence[np.ndarray], executable: Any, hidden: Sequence[tuple[bytes, list[int]]]) -> list[Any]:
+    """The arguments of a symbolic program: those of its instance, and the constants that the table hands out."""
+    specs = executable.signature.arguments[len(leaves) :]
+    arrays = [
+        np.frombuffer(data, numpy_dtype(BY_NAME[spec.dtype])).reshape(sizes)
+        for (data, sizes), spec in zip(hidden, specs, strict=True)
+    ]
+    return [*leaves, *arrays]
+
+
 class Stream:
     """A function under a table of its own. `how` lists how each call was served.
 
@@ -46,9 +56,7 @@ class Stream:
         if how in ("compiled", "known"):
             return [np.asarray(leaf) for leaf in jax.tree.leaves(executable(*args))]
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(args)]
-        for (data, sizes), spec in zip(hidden, executable.signature.arguments[len(leaves) :], strict=True):
-            leaves.append(np.frombuffer(data, numpy_dtype(BY_NAME[spec.dtype])).reshape(sizes))
-        results = executable(*leaves)
+        results = executable(*with_hidden(leaves, executable, hidden))
         return list(results) if isinstance(results, tuple | list) else [results]
 
     def check(self, *args: Any, tolerance: float = 1e-4) -> str:
@@ -74,4 +82,4 @@ class Stream:
         return found.for_table()
 
 
-__all__ = ["Stream", "artifact"]
+__all__ = ["VERSION", "Stream", "artifact", "with_hidden"]

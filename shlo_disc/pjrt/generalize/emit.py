@@ -15,6 +15,7 @@ from shlo_disc.shape_dialect.dialect import ShapeOp, integer_attr
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.regions import all_blocks
 from shlo_disc.shape_dialect.types import DYNAMIC, Dims, dims_attr, dims_of_attr
+from shlo_disc.transforms.expand.random import DYNAMIC as DYNAMIC_RNG_BIT_GENERATOR
 from shlo_disc.transforms.expand.windows import copy_body
 
 from .expressions import Expressions
@@ -54,7 +55,7 @@ class Emission:
         """Replace an op where that is needed."""
         name = op.operation.name
         if position in self._hidden:
-            self._replace(op, self._hidden_constant(op, position))
+            self._replace(op, [self._hidden_constant(op, position)])
             return True
         if not self._states_sizes(position, op):
             return False
@@ -62,7 +63,7 @@ class Emission:
             raise NotGeneralError(f"{name} states sizes that change")
         with ir.InsertionPoint(op), op.location:
             twin = _TWINS[name](self, op, position)
-        self._replace(op, twin)
+        self._replace(op, twin if isinstance(twin, list) else [twin])
         return True
 
     def dims(self, value: ir.Value) -> Dims:
@@ -102,7 +103,7 @@ class Emission:
         numbers = [n for name in names for n in self.samples.attributes[position, name]]
         numbers += self.samples.elements.get(position, [])
         if name in _STATED_BY_TYPE:
-            numbers += self.samples.dims.get(op.results[0], [])
+            numbers += [n for result in op.results for n in self.samples.dims.get(result, [])]
         return any(self.expressions.of(n).constant is None for n in numbers)
 
     def _hidden_constant(self, op: ir.OpView, position: int) -> ir.Value:
@@ -124,10 +125,10 @@ class Emission:
         none = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
         return create("dynamic_broadcast_in_dim", result.type, [scalar, self.sizes(self.dims(result))], none)
 
-    def _replace(self, op: ir.OpView, twin: ir.Value) -> None:
-        result = op.results[0]
-        self.samples.dims[twin] = self.samples.dims.get(result, [])
-        result.replace_all_uses_with(twin)
+    def _replace(self, op: ir.OpView, twins: Sequence[ir.Value]) -> None:
+        for result, twin in zip(op.results, twins, strict=True):
+            self.samples.dims[twin] = self.samples.dims.get(result, [])
+            result.replace_all_uses_with(twin)
         op.operation.erase()
 
 
@@ -234,6 +235,18 @@ def _reduce_window(e: Emission, op: ir.OpView, position: int) -> ir.Value:
     return create("custom_call", op.results[0].type, operands, attributes)
 
 
+def _rng_bit_generator(e: Emission, op: ir.OpView, position: int) -> list[ir.Value]:
+    """The custom call that jax.export has for it."""
+    attributes = {
+        "call_target_name": ir.StringAttr.get(DYNAMIC_RNG_BIT_GENERATOR),
+        "rng_algorithm": op.attributes["rng_algorithm"],
+    }
+    operands = [op.operands[0], e.sizes(e.dims(op.results[1]))]
+    return list(
+        ir.Operation.create("stablehlo.custom_call", [r.type for r in op.results], operands, attributes).results
+    )
+
+
 def _make_function(module: ir.Module, name: str, body: ir.Block) -> None:
     """A private function with the body of an op."""
     kind = ir.FunctionType.get([a.type for a in body.arguments], [v.type for v in terminator(body).operands])
@@ -247,7 +260,7 @@ def _make_function(module: ir.Module, name: str, body: ir.Block) -> None:
     copy_body(body, function.regions[0], "func.return")
 
 
-_TWINS: dict[str, Callable[[Emission, ir.OpView, int], ir.Value]] = {
+_TWINS: dict[str, Callable[[Emission, ir.OpView, int], ir.Value | list[ir.Value]]] = {
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.constant": _constant,
     "stablehlo.dynamic_slice": _dynamic_slice,
@@ -256,11 +269,14 @@ _TWINS: dict[str, Callable[[Emission, ir.OpView, int], ir.Value]] = {
     "stablehlo.pad": _pad,
     "stablehlo.reduce_window": _reduce_window,
     "stablehlo.reshape": _reshape,
+    "stablehlo.rng_bit_generator": _rng_bit_generator,
     "stablehlo.slice": _slice,
 }
 """What replaces an op that states a size which is no number any more."""
 
-_STATED_BY_TYPE = ("stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.iota", "stablehlo.reshape")
+_STATED_BY_TYPE = tuple(
+    "stablehlo." + name for name in ("broadcast_in_dim", "constant", "iota", "reshape", "rng_bit_generator")
+)
 
 
 def finish(function: ir.OpView) -> list[Dims]:
