@@ -33,12 +33,17 @@ def initialize() -> None:
 
 
 def client_options() -> dict[str, int]:
-    """The options of the client: as many devices as XLA's flag `--xla_force_host_platform_device_count` says, or one.
+    """The options of the client: as many devices as JAX users ask for with the settings for CPU devices.
 
-    JAX's own option `jax_num_cpu_devices` is for its CPU alone: programs over several devices do not compile here.
+    These are the JAX option `jax_num_cpu_devices`, and XLA's flag `--xla_force_host_platform_device_count`.
     """
-    forced = _FORCED_DEVICES.search(os.environ.get("XLA_FLAGS", ""))
-    return {"device_count": int(forced[1]) if forced else 1}
+    import jax
+
+    count = getattr(jax.config, "jax_num_cpu_devices", -1)
+    if count is None or count < 1:
+        forced = _FORCED_DEVICES.search(os.environ.get("XLA_FLAGS", ""))
+        count = int(forced[1]) if forced else 1
+    return {"device_count": count}
 
 
 def _register_ffi_target(name: str, function: Any, platform: str, /, api_version: int = 1, traits: Any = None) -> None:
