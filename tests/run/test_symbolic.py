@@ -73,6 +73,15 @@ def test_other_sizes(rows: int) -> None:
     np.testing.assert_allclose(executable(x), function(x), rtol=1e-5, atol=1e-6)
 
 
+def test_normalisation_of_features_alone() -> None:
+    executable = compile_symbolic("""func.func @main(%x: tensor<4xf32>, %s: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "stablehlo.batch_norm_inference"(%x, %s, %s, %s, %s) <{epsilon = 0.0 : f32, feature_index = 0 : i64}>
+        : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32> }""")
+    x, s = np.arange(7, dtype="f"), np.full(7, 4, "f")
+    np.testing.assert_allclose(executable(x, s), (x - s) / 2 * s + s, rtol=1e-6)
+
+
 def test_related_arguments_are_checked() -> None:
     executable = compile_symbolic(static_text(lambda x, y: x + y, (4, 6), (4, 6)))
     with pytest.raises(ShapeError):
