@@ -25,7 +25,7 @@ def read(text: str, rank: int) -> Sharding | None:
         return None
     tiles, grid, order = (_numbers(part) for part in found.groups()[:3])
     strides = list(accumulate(reversed(grid), lambda a, b: a * b, initial=1))[-2::-1]
-    digits = [axis for i in order or range(len(grid)) for axis in prime_axes(strides[i], grid[i])]
+    digits = [(strides[i], grid[i]) for i in order or range(len(grid))]
     dims = _divide(digits, tiles)
     has_rest = found[4] is not None
     if dims is None or len(dims) != rank + has_rest:
@@ -37,14 +37,20 @@ def _numbers(text: str | None) -> list[int]:
     return [int(part) for part in text.split(",")] if text else []
 
 
-def _divide(digits: list[Axis], tiles: list[int]) -> list[Axes] | None:
-    """The digits, the major one first, divided over dimensions of these sizes."""
+def _divide(digits: list[tuple[int, int]], tiles: list[int]) -> list[Axes] | None:
+    """Digits (stride, size), the major one first, divided over dimensions of these sizes."""
     dims: list[Axes] = []
-    rest = list(digits)
+    rest = list(reversed(digits))
     for tile in tiles:
         taken: list[Axis] = []
         while count(taken) < tile and rest:
-            taken.append(rest.pop(0))
+            stride, size = rest.pop()
+            part = min(size, tile // count(taken))
+            if size % part:
+                return None
+            taken += prime_axes(stride * (size // part), part)
+            if part < size:
+                rest.append((stride, size // part))
         if count(taken) != tile:
             return None
         dims.append(tuple(taken))

@@ -81,7 +81,7 @@ class Partitioner:
         texts = [self._text_of(sharding) for sharding in shardings]
         attributes["mhlo.spmd_parameters_shardings"] = ir.ArrayAttr.get([ir.StringAttr.get(t) for t in texts])
         shown = [self._text_of(placed.sharding) for placed in results]
-        together = shown[0] if len(shown) == 1 else f"{{{', '.join(shown)}}}"
+        together = f"{{{', '.join(shown)}}}" if len(shown) > 1 else shown[0] if shown else "{replicated}"
         attributes["mhlo.spmd_output_sharding"] = ir.StringAttr.get(together)
         self._erase_unused()
 

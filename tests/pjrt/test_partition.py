@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Shardings and their text, against JAX's own; the groups of collectives, against StableHLO's specification."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pytest
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+
+from shlo_disc.mlir import ir
+from shlo_disc.pjrt.partition import hlo_text
+from shlo_disc.pjrt.partition.sharding import Axes, Axis, Sharding, common_prefix, groups, merged, prime_axes
+from shlo_disc.shape_dialect.collectives import groups_of
+from shlo_disc.shape_dialect.dialect import make_context
+
+
+def random_case(seed: int) -> tuple[int, NamedSharding, Sharding]:
+    """A number of devices, and a sharding over them as JAX's and as ours."""
+    draw = random.Random(seed)
+    devices = rest = draw.choice([2, 4, 6, 8, 12, 24])
+    sizes = []
+    while rest > 1:
+        sizes.append(draw.choice([d for d in range(2, rest + 1) if rest % d == 0]))
+        rest //= sizes[-1]
+    names = [f"axis{i}" for i in range(len(sizes))]
+    free = draw.sample(names, len(names))
+    spec = []
+    for _ in range(draw.randint(1, 4)):
+        taken, free = free[: (number := draw.choice([0, 0, 1, 1, 2]))], free[number:]
+        spec.append(tuple(taken))
+    theirs = NamedSharding(AbstractMesh(tuple(sizes), tuple(names)), PartitionSpec(*(s or None for s in spec)))
+    axes: dict[str, Axes] = {}
+    stride = 1
+    for name, size in reversed(list(zip(names, sizes, strict=True))):
+        axes[name] = prime_axes(stride, size)
+        stride *= size
+    return devices, theirs, Sharding(tuple(tuple(a for name in names for a in axes[name]) for names in spec))
+
+
+def parts(sharding: Sharding, devices: int) -> list[list[int]]:
+    """For each device, the number of its part along each dimension."""
+
+    def part(device: int, axes: Axes) -> int:
+        number = 0
+        for axis in axes:
+            number = number * axis.size + device // axis.stride % axis.size
+        return number
+
+    return [[part(device, axes) for axes in sharding.dims] for device in range(devices)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_text_is_that_of_jax(seed: int) -> None:
+    devices, theirs, ours = random_case(seed)
+    rank = len(ours.dims)
+    text = str(theirs._to_xla_hlo_sharding(rank))
+    assert hlo_text.write(ours, devices) == text
+    found = hlo_text.read(text, rank)
+    assert found is not None
+    assert parts(found, devices) == parts(ours, devices)
+
+
+def test_text_that_is_not_known() -> None:
+    assert hlo_text.read("{devices=[2,2]<=[4] last_tile_dims={manual}}", 1) is None
+    assert hlo_text.read("{devices=[2,2]<=[4]}", 1) is None
+    assert hlo_text.write(Sharding(((Axis(3, 2),), (Axis(2, 3),))), 6) is None
+
+
+def test_groups_differ_along_their_axes() -> None:
+    assert groups((Axis(2, 2), Axis(1, 2)), 4) == [[0, 1, 2, 3]]
+    assert groups((Axis(1, 2), Axis(2, 2)), 4) == [[0, 2, 1, 3]]
+    assert groups((Axis(2, 2),), 8) == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    assert groups((Axis(3, 2),), 6) == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_axes_are_used_once() -> None:
+    x, y = (Axis(2, 2),), (Axis(1, 2),)
+    assert merged([Sharding((x, ())), Sharding(((), x))], 2) == Sharding((x, ()))
+    assert merged([Sharding((x, ())), Sharding((y, y))], 2) == Sharding((x, y))
+    assert not Axis(3, 2).is_apart_from(Axis(2, 3))
+    assert common_prefix(x + y, y + x) == ()
+    assert common_prefix(x + y, x) == x
+
+
+GLOBAL = ", use_global_device_ids"
+
+
+@pytest.mark.parametrize(
+    ("stated", "channel", "flags", "expected"),
+    [
+        ("[[0, 1]]", 0, "", [[0, 2], [1, 3]]),
+        ("[[1, 0]]", 0, "", [[2, 0], [3, 1]]),
+        ("[[0], [1]]", 0, "", [[0], [2], [1], [3]]),
+        ("[[0, 1]]", 1, "", [[0, 2, 1, 3]]),
+        ("[[0], [1]]", 1, "", [[0, 1], [2, 3]]),
+        ("[[0, 3], [2, 1]]", 1, GLOBAL, [[0, 3], [2, 1]]),
+        ("", 0, "", [[0, 2], [1, 3]]),
+        ("", 1, "", [[0, 2, 1, 3]]),
+        ("[[0, -1], [1, 2]]", 1, GLOBAL, [[0], [1, 2]]),
+    ],
+)
+def test_groups_of_reductions(stated: str, channel: int, flags: str, expected: list[list[int]]) -> None:
+    """Two replicas of two partitions: 0 and 1 are the first replica."""
+    handle = f", channel_handle = #stablehlo.channel_handle<handle = {channel}, type = 0>" if channel else ""
+    text = f"""%0 = "stablehlo.all_reduce"(%x) <{{replica_groups = {dense(stated)}{handle}{flags}}}> ({{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %s = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+    }}) : (tensor<4xf32>) -> tensor<4xf32>"""
+    assert groups_in(text) == expected
+
+
+@pytest.mark.parametrize(("channel", "expected"), [(0, [[0, 2], [1, 3]]), (1, [[0, 1], [2, 3]])])
+def test_groups_of_movements(channel: int, expected: list[list[int]]) -> None:
+    handle = f", channel_handle = #stablehlo.channel_handle<handle = {channel}, type = 0>" if channel else ""
+    pairs = f"source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>{handle}"
+    text = f'%0 = "stablehlo.collective_permute"(%x) <{{{pairs}}}> : (tensor<4xf32>) -> tensor<4xf32>'
+    assert groups_in(text) == expected
+
+
+def test_groups_of_participants_that_are_not_there() -> None:
+    groups = "replica_groups = dense<[[0, 2]]> : tensor<1x2xi64>"
+    with pytest.raises(ValueError, match="more than the 2 participants"):
+        groups_in(f'%0 = "stablehlo.collective_broadcast"(%x) <{{{groups}}}> : (tensor<4xf32>) -> tensor<4xf32>')
+
+
+def dense(rows: str) -> str:
+    """A list of lists as an attribute."""
+    found = np.array(json.loads(rows)) if rows else np.zeros((0, 0), int)
+    return f"dense<{rows}> : tensor<{found.shape[0]}x{found.shape[1]}xi64>"
+
+
+def groups_in(text: str) -> list[list[int]]:
+    """The groups of an op in a module of two replicas and two partitions."""
+    counts = "mhlo.num_replicas = 2 : i32, mhlo.num_partitions = 2 : i32"
+    with make_context() as context:
+        module = ir.Module.parse(
+            f"module attributes {{{counts}}} {{ func.func @main(%x: tensor<4xf32>) {{ {text}\n return }} }}", context
+        )
+        return groups_of(module.body.operations[0].regions[0].blocks[0].operations[0])
