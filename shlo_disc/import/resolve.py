@@ -12,7 +12,9 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.collectives import COLLECTIVES, counts_of, module_of, stated_groups
 from shlo_disc.shape_dialect.regions import all_blocks
 
-_IDENTITY_CALLS = ("LayoutConstraint", "SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding")
+_IDENTITY_CALLS = (
+    "LayoutConstraint", "SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding", "annotate_device_placement",
+)  # fmt: skip
 """Custom calls that only say how a value lies on participants or in memory."""
 
 _UNUSED = ("stablehlo.after_all", "stablehlo.async_start", "stablehlo.create_token", "stablehlo.tuple")
