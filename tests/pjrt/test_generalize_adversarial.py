@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from tests.pjrt.streams import Stream
+from shlo_disc.pjrt.generalize import NotGeneralError, generalize
+from tests.pjrt.streams import Stream, artifact
 
 
 def draw(*shape: int) -> np.ndarray:
@@ -143,3 +144,11 @@ def test_a_constant_that_stops_being_the_same() -> None:
     stream = Stream(parity)
     how = [stream.check(draw(n)) for n in (6, 12, 15, 9, 4, 7)]
     assert how == ["compiled", "compiled_symbolic", "compiled_symbolic", "instance", "compiled_symbolic", "instance"]
+
+
+def test_the_reason_is_told() -> None:
+    """A size that comes from no argument has none to be computed from."""
+    programs = [artifact(lambda x, n=n: x + jnp.ones(n, x.dtype).sum(), [draw()]) for n in (5, 7)]
+    where = "axis 0 of result 0 of stablehlo.broadcast_in_dim"
+    with pytest.raises(NotGeneralError, match=f"^{where} is 5, 7, which no expression of sizes gives$"):
+        generalize(programs)

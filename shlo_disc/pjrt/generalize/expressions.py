@@ -151,7 +151,8 @@ class Expressions:
         else:
             found = self._find(values, [*near, *self._bases])
         if found is None:
-            raise NotGeneralError(f"no expression of the sizes gives {', '.join(map(str, values))}")
+            text = ", ".join(map(str, values))
+            raise NotGeneralError(f"{self.samples.describe(number)} is {text}, which no expression of sizes gives")
         self._known[root] = found
         if found.constant is None and found not in self._bases and len(self._bases) < _MOST_BASES:
             self._bases.append(found)

@@ -45,7 +45,8 @@ class Samples:
         self.operands: dict[tuple[int, int], list[int]] = {}
         lead = found[self.lead]
         self._check_operations(lead["ops"])
-        self._place(lead["places"])
+        self._places: list[tuple[str, int, Any, int, int]] = lead["places"]
+        self._place()
         positions = sorted(self.elements)
         self.constants = {position: i for i, position in enumerate(positions)}
         self.splats = {position for position, row in zip(positions, lead["constants"], strict=True) if row[2]}
@@ -60,8 +61,16 @@ class Samples:
         if plain != [str(op.operation.name).rsplit(".", 1)[-1] for op in self.operations]:
             raise NotGeneralError("the module has other operations than the program")
 
-    def _place(self, places: Sequence[tuple[str, int, Any, int, int]]) -> None:
-        for number, (kind, position, index, _, region) in enumerate(places):
+    def describe(self, number: int) -> str:
+        """Where a number is, in words."""
+        kind, position, index, axis, _ = self._places[number]
+        name = self.operations[position].operation.name
+        if kind == "attribute":
+            return f"number {axis} of {index} of {name}"
+        return f"element {axis} of {name}" if kind == "element" else f"axis {axis} of {kind} {index} of {name}"
+
+    def _place(self) -> None:
+        for number, (kind, position, index, _, region) in enumerate(self._places):
             op = self.operations[position]
             if kind == "result":
                 self.dims.setdefault(op.results[index], []).append(number)
