@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,7 +13,9 @@ import numpy as np
 import pytest
 from jax import lax
 
-from tests.pjrt.streams import Stream
+from shlo_disc import Options
+from shlo_disc.pjrt.generalize import generalize
+from tests.pjrt.streams import Stream, artifact
 
 KEY = np.array([0, 7], np.uint32)
 
@@ -131,3 +134,15 @@ def test_many_shapes_of_one_program() -> None:
     shapes = [(b, s) for b in (2, 3, 8) for s in (5, 16, 2, 31)]
     how = [stream.check(draw(b, s, 8), draw(8, 8)) for b, s in shapes]
     assert how == ["compiled", "compiled_symbolic", *["instance"] * 10]
+
+
+def test_the_compile_cache(tmp_path: Path) -> None:
+    """Another process finds the symbolic program of the same programs there."""
+    programs = [artifact(jax.nn.softmax, [draw(b, 5)]) for b in (3, 4)]
+    options = Options(cache_dir=tmp_path)
+    first, second = (generalize(programs, options) for _ in range(2))
+    assert (first.executable.compile_count, second.executable.compile_count) == (1, 0)
+    assert first.for_table()[1:] == second.for_table()[1:]
+    x = draw(7, 5)
+    np.testing.assert_array_equal(first.executable(x), second.executable(x))
+    assert generalize([*programs, artifact(jax.nn.softmax, [draw(9, 6)])], options).executable.compile_count == 1

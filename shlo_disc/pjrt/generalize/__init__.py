@@ -28,8 +28,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shlo_disc.cache import cache_key, open_cache
 from shlo_disc.compiler import Compilation, artifact_of, cpu_named, run_pipeline
-from shlo_disc.errors import DiscError
+from shlo_disc.errors import ArtifactError, DiscError
 from shlo_disc.executable import Executable
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
@@ -47,6 +48,7 @@ EXPLAIN_VARIABLE = "JAX_SHLO_DISC_EXPLAIN"
 _log = logging.getLogger(__name__)
 _importer: Any = importlib.import_module("shlo_disc.import.import_program")
 _normaliser: Any = importlib.import_module("shlo_disc.import.normalise")
+_reader: Any = importlib.import_module("shlo_disc.import.program")
 _support: Any = importlib.import_module("shlo_disc.import.support")
 
 
@@ -76,7 +78,8 @@ def generalize(programs: Sequence[bytes], options: Options | None = None) -> Sym
 
     Raises NotGeneralError when there is none to be found, and what the compiler raises.
     """
-    compilation = Compilation(options or Options(), "cpu", make_context(), cpu=cpu_named((options or Options()).cpu))
+    options = options or Options()
+    compilation = Compilation(options, "cpu", make_context(), cpu=cpu_named(options.cpu))
     found: list[Expressions] = []
 
     def work(c: Compilation) -> None:
@@ -86,16 +89,25 @@ def generalize(programs: Sequence[bytes], options: Options | None = None) -> Sym
 
     with compilation.context, ir.Location.unknown():
         compilation.run_stage("import", work)
-    run_pipeline(compilation)
-    executable = Executable(
-        artifact_of(compilation),
-        compilation.options,
-        (None, None),
-        lambda: compilation,
-        compilation.timings,
-        compilation.compile_count,
-    )
-    return _program(executable, found[0])
+    return _program(_executable(compilation, programs), found[0])
+
+
+def _executable(c: Compilation, programs: Sequence[bytes]) -> Executable:
+    """What an imported program becomes: that of the compile cache, or compiled."""
+    cache, key = open_cache(c.options), ""
+    if cache:
+        parts = b"".join(len(program).to_bytes(8, "little") + program for program in programs)
+        key = cache_key(_reader.TextProgram(b"instances" + parts), c.options)
+        if artifact := cache.load(key):
+            try:
+                return Executable(artifact, c.options, (None, None), lambda: c, c.timings, 0)
+            except ArtifactError:
+                cache.discard(key)
+    run_pipeline(c)
+    artifact = artifact_of(c)
+    if cache:
+        cache.store(key, artifact)
+    return Executable(artifact, c.options, (None, None), lambda: c, c.timings, c.compile_count)
 
 
 def generalize_or_explain(programs: Sequence[bytes], options: Options | None = None) -> SymbolicProgram | None:
