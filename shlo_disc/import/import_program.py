@@ -132,14 +132,18 @@ def _named_shape(argument: ir.Value, position: int, names: dict[tuple[int, int],
 
 
 _DONATED = ("tf.aliasing_output", "jax.buffer_donor")
+_MEMORY = "mhlo.memory_kind"
 
 
-def _donated(function: ir.OpView) -> set[int]:
-    """The arguments that the caller gives away: JAX says so with an attribute."""
-    if "arg_attrs" not in function.attributes:
-        return set()
-    attributes = [ir.DictAttr(entry) for entry in ir.ArrayAttr(function.attributes["arg_attrs"])]
-    return {i for i, names in enumerate(attributes) if any(name in names for name in _DONATED)}
+def _attributes(function: ir.OpView, key: str, count: int) -> list[ir.DictAttr]:
+    """What JAX says of each argument ("arg_attrs") or result ("res_attrs")."""
+    if key not in function.attributes:
+        return [ir.DictAttr.get({})] * count
+    return [ir.DictAttr(entry) for entry in ir.ArrayAttr(function.attributes[key])]
+
+
+def _memory_of(attributes: ir.DictAttr) -> str:
+    return ir.StringAttr(attributes[_MEMORY]).value if _MEMORY in attributes else ""
 
 
 def plain_signature(module: ir.Module) -> Signature:
@@ -147,11 +151,16 @@ def plain_signature(module: ir.Module) -> Signature:
     function = entry_function(module)
     block = function.regions[0].blocks[0]
     terminator = block.operations[len(block.operations) - 1]
-    given = _donated(function)
-    arguments = tuple(TensorSpec(f"args[{i}]", dtype_of(a), (), i in given) for i, a in enumerate(block.arguments))
+    said = _attributes(function, "arg_attrs", len(block.arguments))
+    arguments = tuple(
+        TensorSpec(f"args[{i}]", dtype_of(a), (), any(name in said[i] for name in _DONATED), _memory_of(said[i]))
+        for i, a in enumerate(block.arguments)
+    )
     many = len(terminator.operands) != 1
+    said = _attributes(function, "res_attrs", len(terminator.operands))
     results = tuple(
-        TensorSpec(f"result[{i}]" if many else "result", dtype_of(v), ()) for i, v in enumerate(terminator.operands)
+        TensorSpec(f"result[{i}]" if many else "result", dtype_of(v), (), memory=_memory_of(said[i]))
+        for i, v in enumerate(terminator.operands)
     )
     attributes = module.operation.attributes
     name = ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "main"

@@ -17,12 +17,16 @@ DTYPES = {dtype.mlir: dtype.name for dtype in BY_MLIR.values()}
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """One leaf: its path in the caller's pytree, its dtype and its symbolic shape."""
+    """One leaf: its path in the caller's pytree, its dtype and its symbolic shape.
+
+    memory: the kind of memory that JAX wants it in, "" where it does not say.
+    """
 
     path: str
     dtype: str
     dims: Dims
     donated: bool = False
+    memory: str = ""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.dtype}[{', '.join(str(d) for d in self.dims)}]"

@@ -176,6 +176,17 @@ def memory_statistics() -> None:
 
 
 @check
+def kinds_of_memory() -> None:
+    x = jnp.arange(4.0)
+    pinned = x.sharding.with_memory_kind("pinned_host")
+    y = jax.jit(lambda a: a * 2, out_shardings=pinned)(x)
+    assert y.sharding.memory_kind == "pinned_host"
+    z = jax.jit(lambda a: a + 1, in_shardings=pinned, out_shardings=x.sharding.with_memory_kind("device"))(y)
+    assert z.sharding.memory_kind == "device"
+    assert z.tolist() == [1, 3, 5, 7]
+
+
+@check
 def serialized_executables() -> None:
     from jax.experimental import serialize_executable
 

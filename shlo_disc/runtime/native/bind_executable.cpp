@@ -33,6 +33,8 @@ ArraySpec array_spec(const nb::dict &dict) {
   if (!known)
     bad_artifact("header: unknown dtype '" + dtype + "'");
   spec.dtype = known->dtype;
+  if (dict.contains("memory"))
+    spec.memory = field<std::string>(dict, "memory");
   spec.donated = dict.contains("donated") && field<bool>(dict, "donated");
   for (nb::handle dim : field<nb::list>(dict, "shape")) {
     DimSpec entry;

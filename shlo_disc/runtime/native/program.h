@@ -22,6 +22,7 @@ struct ArraySpec {
   DType dtype = DType::f32;
   std::vector<DimSpec> shape;
   bool donated = false;
+  std::string memory; // the kind that a framework wants it in; empty where it does not say
 
   std::string shape_text() const; // "(b, 768)"
 };

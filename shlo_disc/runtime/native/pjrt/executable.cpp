@@ -6,6 +6,7 @@
 #include "kernel_program.h"
 #include "types.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace disc::pjrt {
@@ -43,6 +44,14 @@ std::vector<size_t> donated_of(const Program &program, size_t count) {
     if (program.arguments[i].donated)
       donated.push_back(i);
   return donated;
+}
+
+/// The number of the memory that an array is to lie in.
+size_t memory_kind_of(const ArraySpec &array) {
+  auto found = std::ranges::find(kMemoryKinds, std::string_view(array.memory));
+  if (!array.memory.empty() && found == std::end(kMemoryKinds))
+    fail_unimplemented("memory of the kind '" + array.memory + "'");
+  return array.memory.empty() ? 0 : static_cast<size_t>(found - std::begin(kMemoryKinds));
 }
 
 PJRT_NamedValue number(const char *name, float value) {
@@ -96,10 +105,15 @@ void Code::describe_outputs() {
   }
   output_layouts = layouts_of(program().results, program().results.size());
   argument_layouts = layouts_of(program().arguments, argument_count());
-  output_memory_kinds.assign(program().results.size(), kMemoryKinds[0]);
-  output_memory_kind_sizes.assign(program().results.size(), std::strlen(kMemoryKinds[0]));
-  argument_memory_kinds.assign(argument_count(), kMemoryKinds[0]);
-  argument_memory_kind_sizes.assign(argument_count(), std::strlen(kMemoryKinds[0]));
+  for (const ArraySpec &result : program().results) {
+    output_memories.push_back(memory_kind_of(result));
+    output_memory_kinds.push_back(kMemoryKinds[output_memories.back()]);
+    output_memory_kind_sizes.push_back(std::strlen(output_memory_kinds.back()));
+  }
+  for (size_t i = 0; i < argument_count(); ++i) {
+    argument_memory_kinds.push_back(kMemoryKinds[memory_kind_of(program().arguments[i])]);
+    argument_memory_kind_sizes.push_back(std::strlen(argument_memory_kinds.back()));
+  }
 }
 
 /// What a run must read and write at least.

@@ -33,6 +33,7 @@ public:
   std::vector<PJRT_Buffer_Type> output_types;
   std::vector<const char *> output_memory_kinds, argument_memory_kinds;
   std::vector<size_t> output_memory_kind_sizes, argument_memory_kind_sizes;
+  std::vector<size_t> output_memories; // the number of the kind
   std::vector<int64_t> output_dims; // of all outputs
   std::vector<size_t> output_ranks;
   std::vector<PJRT_Layouts_MemoryLayout *> output_layouts, argument_layouts;

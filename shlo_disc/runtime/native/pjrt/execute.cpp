@@ -84,7 +84,7 @@ std::vector<PJRT_Buffer *> donated_arguments(const Code &code, const PJRT_Execut
 using Outputs = std::vector<std::unique_ptr<PJRT_Buffer>>;
 
 /// Runs the program on one device.
-Outputs run(const Code &code, PJRT_Memory *memory, std::span<PJRT_Buffer *const> buffers,
+Outputs run(const Code &code, const PJRT_Device &device, std::span<PJRT_Buffer *const> buffers,
             const DiscRuntime &runtime) {
   const Executable &executable = *code.compiled.executable;
   CallArguments arguments = read_arguments(code, buffers.data(), buffers.size());
@@ -103,6 +103,7 @@ Outputs run(const Code &code, PJRT_Memory *memory, std::span<PJRT_Buffer *const>
     const ArraySpec &spec = code.program().results[i];
     Results::Leaf &leaf = results.leaves[i];
     std::vector<int64_t> dims(leaf.shape, leaf.shape + spec.shape.size());
+    PJRT_Memory *memory = device.memory_list[code.output_memories[i]];
     outputs.push_back(
         std::make_unique<PJRT_Buffer>(storage_of(std::move(leaf.block)), spec.dtype, std::move(dims), memory));
   }
@@ -127,8 +128,7 @@ std::vector<Outputs> run_on_all(PJRT_LoadedExecutable &loaded, const Code &code,
     try {
       std::unique_ptr<Communicator> connection = rendezvous.connect(static_cast<int64_t>(position));
       ParticipantRuntime runtime(code.compiled.executable->runtime(), *connection);
-      PJRT_Memory *memory = loaded.devices[position]->default_memory();
-      outputs[position] = run(code, memory, buffers[position], runtime.runtime());
+      outputs[position] = run(code, *loaded.devices[position], buffers[position], runtime.runtime());
     } catch (const std::exception &error) {
       fail(error.what());
     }
@@ -155,9 +155,9 @@ std::vector<Outputs> run_on(PJRT_LoadedExecutable &loaded, const Code &code, PJR
                             std::span<const std::span<PJRT_Buffer *const>> buffers) {
   if (loaded.devices.size() > 1)
     return run_on_all(loaded, code, buffers);
-  PJRT_Memory *memory = (device ? device : loaded.devices.front())->default_memory();
   std::vector<Outputs> outputs;
-  outputs.push_back(run(code, memory, buffers.front(), code.compiled.executable->runtime()));
+  const PJRT_Device &chosen = device ? *device : *loaded.devices.front();
+  outputs.push_back(run(code, chosen, buffers.front(), code.compiled.executable->runtime()));
   return outputs;
 }
 
