@@ -1,43 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs over several devices, which `test_devices.py` runs in a process of their own.
-
-Each is a function of the devices, run on four of the plugin's and on four of XLA's CPU, whose arrays are compared.
-`python -m tests.pjrt.device_programs` prints, as JSON, "ok" or what is wrong for each.
-"""
+"""Programs over several devices: functions of the devices, whose arrays `device_checks.py` compares."""
 
 from __future__ import annotations
 
-import json
-import traceback
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax, shard_map
-from jax.experimental import io_callback, serialize_executable
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxlib import xla_client
 
-from tests.pjrt.jax_programs import PLATFORM, ramp
+from tests.pjrt.jax_programs import ramp
 
 P = PartitionSpec
 Devices = Sequence[Any]
 CASES: dict[str, Callable[[Devices], Any]] = {}
-CHECKS: dict[str, Callable[[Devices], None]] = {}
 
 
 def case(function: Callable[[Devices], Any]) -> Callable[[Devices], Any]:
     """A program whose results are compared."""
     CASES[function.__name__] = function
-    return function
-
-
-def check(function: Callable[[Devices], None]) -> Callable[[Devices], None]:
-    """Something about the devices, with assertions of its own."""
-    CHECKS[function.__name__] = function
     return function
 
 
@@ -279,6 +263,18 @@ def constrained(devices: Devices) -> Any:
 
 
 @case
+def layouts_left_open(devices: Devices) -> Any:
+    """What an annotation leaves open stays as it is."""
+    mesh = grid(devices)
+    a = laid(mesh, ramp(8, 4), "x", "y")
+    twice = shard_map(lambda a: a * 2, mesh=mesh, in_specs=P(None, "y"), out_specs=P(None, "y"), axis_names={"y"})
+    free = NamedSharding(mesh, P(P.UNCONSTRAINED, None))
+    first, second = jax.jit(lambda a: (twice(a), lax.with_sharding_constraint(a + 1, free)))(a)
+    assert first.sharding == a.sharding and second.sharding == NamedSharding(mesh, P("x")), second.sharding
+    return first, second
+
+
+@case
 def laid_results(devices: Devices) -> Any:
     mesh = grid(devices)
     shardings = (NamedSharding(mesh, P("y", "x")), NamedSharding(mesh, P()))
@@ -356,168 +352,3 @@ def fully_sharded_training(devices: Devices) -> Any:
         return {name: laid(mesh, v, "i") for name, v in p.items()}, laid(mesh, tokens, "i")
 
     return _train(inputs, line(devices))
-
-
-# ---- errors and effects, on the plugin's devices --------------------------------------------------------------------
-
-
-def refused(program: Callable[[], Any], *texts: str) -> None:
-    """Expect an error with these texts."""
-    try:
-        jax.block_until_ready(program())
-    except jax.errors.JaxRuntimeError as error:
-        assert all(text in str(error) for text in texts), str(error)
-    else:
-        raise AssertionError("there is no error")
-
-
-@check
-def devices_that_part(devices: Devices) -> None:
-    """Who waits in vain is told so, and the devices go on with the next program."""
-
-    def branch(a: Any) -> Any:
-        return lax.cond(lax.axis_index("i") == 0, lambda: lax.psum(a, "i"), lambda: a * 2)
-
-    def trips(a: Any) -> Any:
-        return lax.fori_loop(0, jnp.where(lax.axis_index("i") == 0, 3, 2), lambda _, c: lax.psum(c, "i"), a)
-
-    for body in (branch, trips):
-        mapped = shard_map(body, mesh=line(devices), in_specs=P("i"), out_specs=P("i"), check_vma=False)
-        refused(lambda m=mapped: jax.jit(m)(ramp(8, 3)), "INTERNAL", "wait for others that do not come")
-    assert manual(line(devices), lambda a: lax.psum(a, "i"), P("i"), P(), np.ones(4)).tolist() == [4]
-
-
-@check
-def one_device_fails(devices: Devices) -> None:
-    def fail(a: Any) -> Any:
-        if a.max() == 2:
-            raise ValueError("no good")
-        return a
-
-    def body(a: Any) -> Any:
-        return lax.psum(jax.pure_callback(fail, jax.ShapeDtypeStruct(a.shape, a.dtype), a + lax.axis_index("i")), "i")
-
-    mapped = jax.jit(shard_map(body, mesh=line(devices), in_specs=P("i"), out_specs=P(), check_vma=False))
-    refused(lambda: mapped(np.zeros((8, 3), np.float32)), "INTERNAL", "no good")
-    assert mapped(np.full(4, 3.0, np.float32)).tolist() == [18]
-
-
-@check
-def effects_happen_once(devices: Devices) -> None:
-    calls: list[Any] = []
-
-    def note(a: Any) -> Any:
-        calls.append(a)
-        return a * 2
-
-    a = laid(line(devices), ramp(8, 3), "i")
-    called = lambda a: io_callback(note, jax.ShapeDtypeStruct(a.shape, a.dtype), a) + 1  # noqa: E731
-    np.testing.assert_allclose(jax.jit(called)(a), ramp(8, 3) * 2 + 1, rtol=1e-6)
-    assert len(calls) == 1
-    np.testing.assert_allclose(calls[0], ramp(8, 3))
-
-
-@check
-def written_and_read_again(devices: Devices) -> None:
-    a = laid(line(devices), ramp(8, 3), "i")
-    parts = serialize_executable.serialize(jax.jit(lambda a: (a.sum(0), a * 2)).lower(a).compile())
-    sums, twice = serialize_executable.deserialize_and_load(*parts, execution_devices=devices)(a)
-    np.testing.assert_allclose(sums, ramp(8, 3).sum(0), rtol=1e-5)
-    assert twice.sharding == a.sharding
-
-
-@check
-def part_of_the_devices(devices: Devices) -> None:
-    a = laid(line(devices[2:]), ramp(8, 3), "i")
-    result = jax.jit(lambda a: a + a.sum())(a)
-    np.testing.assert_allclose(result, ramp(8, 3) + ramp(8, 3).sum(), rtol=1e-5)
-    assert result.devices() == set(devices[2:])
-
-
-@check
-def donated_parts(devices: Devices) -> None:
-    a = laid(line(devices), ramp(8, 3), "i")
-    jax.jit(lambda a: a + 1, donate_argnums=0)(a)
-    assert a.is_deleted()
-
-
-@check
-def several_threads(devices: Devices) -> None:
-    """Programs of the same devices may run at the same time."""
-    program = jax.jit(shard_map(lambda a: lax.psum(a, "i"), mesh=line(devices), in_specs=P("i"), out_specs=P()))
-    arrays = [laid(line(devices), ramp(8, 3) + k, "i") for k in range(4)]
-    expected = [np.asarray(program(a)) for a in arrays]
-    with ThreadPoolExecutor(4) as pool:
-        for result, k in pool.map(lambda k: (program(arrays[k % 4]), k % 4), range(60)):
-            assert np.array_equal(result, expected[k])
-
-
-BODY = """({
-    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-      %r = stablehlo.NAME %a, %b : tensor<f32>
-      stablehlo.return %r : tensor<f32> })"""
-
-REPLICAS = f"""module attributes {{mhlo.num_replicas = 4 : i32}} {{
-  func.func @main(%x: tensor<?x2xf32>) -> (tensor<?x2xf32>, tensor<?x2xf32>, tensor<?x2xf32>, tensor<ui32>) {{
-    %s = "stablehlo.all_reduce"(%x) <{{replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>}}>
-      {BODY.replace("NAME", "add")} : (tensor<?x2xf32>) -> tensor<?x2xf32>
-    %g = "stablehlo.all_gather"(%x) <{{all_gather_dim = 0 : i64,
-      replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>}}> : (tensor<?x2xf32>) -> tensor<?x2xf32>
-    %t = "stablehlo.reduce_scatter"(%x) <{{scatter_dimension = 0 : i64,
-      replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>}}>
-      {BODY.replace("NAME", "maximum")} : (tensor<?x2xf32>) -> tensor<?x2xf32>
-    %i = stablehlo.replica_id : tensor<ui32>
-    return %s, %g, %t, %i : tensor<?x2xf32>, tensor<?x2xf32>, tensor<?x2xf32>, tensor<ui32> }} }}"""
-
-
-@check
-def replicas_of_any_size(devices: Devices) -> None:
-    """A program of replicas in StableHLO, of dynamic sizes; JAX itself writes neither."""
-    options = xla_client.CompileOptions()
-    options.num_replicas = 4
-    options.device_assignment = xla_client.DeviceAssignment.create(np.arange(4).reshape(4, 1))
-    client = devices[0].client
-    program = client.compile_and_load(REPLICAS, xla_client.DeviceList(tuple(devices)), options)
-    for size in (2, 6):
-        whole = ramp(4 * size, 2)
-        found = program.execute_sharded([laid(line(devices), whole, "i")])
-        sums, everything, most, numbers = (np.array(part) for part in found.disassemble_into_single_device_arrays())
-        parts = whole.reshape(4, size, 2)
-        np.testing.assert_array_equal(sums, np.repeat(parts[::2] + parts[1::2], 2, axis=0))
-        np.testing.assert_array_equal(everything, np.tile(whole, (4, 1, 1)))
-        np.testing.assert_array_equal(most, np.maximum(parts[::2], parts[1::2]).reshape(4, size // 2, 2))
-        assert numbers.tolist() == [0, 1, 2, 3]
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-
-
-def outcome(program: Callable[[Devices], Any]) -> str:
-    """ "ok", or how the results differ."""
-    results = []
-    for platform in (PLATFORM, "cpu"):
-        devices = jax.devices(platform)[:4]
-        with jax.default_device(devices[0]):
-            results.append(jax.tree.leaves(program(devices)))
-    for ours, theirs in zip(*results, strict=True):
-        assert {d.platform for d in ours.devices()} == {PLATFORM}
-        wide = np.asarray(theirs).astype(np.complex128)
-        loose = 2e-2 if theirs.dtype in (jnp.float16, jnp.bfloat16) else 2e-5
-        np.testing.assert_allclose(np.asarray(ours).astype(np.complex128), wide, rtol=loose, atol=loose)
-        assert ours.dtype == theirs.dtype
-    return "ok"
-
-
-def run(name: str) -> str:
-    """The outcome, or the failure."""
-    try:
-        if name in CASES:
-            return outcome(CASES[name])
-        CHECKS[name](jax.devices(PLATFORM)[:4])
-        return "ok"
-    except Exception:
-        return traceback.format_exc()[-3000:]
-
-
-if __name__ == "__main__":
-    print(json.dumps({name: run(name) for name in (*CASES, *CHECKS)}))

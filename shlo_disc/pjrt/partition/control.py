@@ -36,7 +36,8 @@ def _named_computation(p: Partitioner, op: Any) -> list[Placed]:
 
 
 def _constraint(p: Partitioner, op: Any) -> list[Placed]:
-    target = p.meshes.sharding(op.attributes["sharding"]).fitted(shape_of(op.operands[0]))
+    given, shape = p.placed(op.operands[0]).sharding, shape_of(op.operands[0])
+    target = p.meshes.open_sharding(op.attributes["sharding"], given, shape).fitted(shape)
     return [Placed(p.sharded(op.operands[0], target), target)]
 
 
@@ -52,15 +53,19 @@ def _manual(p: Partitioner, op: Any) -> list[Placed]:
     """What each device runs is stated: the body sees the parts along the manual axes."""
     manual = p.meshes.manual_axes(op)
     block = op.regions[0].blocks[0]
-    inward = p.meshes.shardings(op.attributes["in_shardings"])
-    outward = p.meshes.shardings(op.attributes["out_shardings"])
-    for argument, operand, sharding in zip(block.arguments, op.operands, inward, strict=True):
+    inward, outward = (p.meshes.each(op.attributes[name]) for name in ("in_shardings", "out_shardings"))
+    for argument, operand, stated in zip(block.arguments, op.operands, inward, strict=True):
+        sharding = p.meshes.open_sharding(stated, p.placed(operand).sharding, shape_of(operand), manual)
         p.place(argument, Placed(p.sharded(operand, sharding), sharding.without(manual)))
     with p.inside_manual():
         results = p.walk(block)
+    shardings = [
+        p.meshes.open_sharding(stated, placed.sharding, shape_of(result))
+        for stated, placed, result in zip(outward, results, op.results, strict=True)
+    ]
     return [
         Placed(p.resharder.reshard(placed, sharding.without(manual)), sharding)
-        for placed, sharding in zip(results, outward, strict=True)
+        for placed, sharding in zip(results, shardings, strict=True)
     ]
 
 

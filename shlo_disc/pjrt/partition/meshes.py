@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from shlo_disc.errors import Unsupported, UnsupportedError
 
-from .sharding import Axes, Axis, Sharding, count, prime_axes
+from .sharding import Axes, Axis, Sharding, are_apart, count, prime_axes
 
 
 def _dialect() -> Any:
@@ -75,16 +76,30 @@ class Meshes:
         dims = (sdy.DimensionShardingAttr(dim) for dim in sharding.dimension_shardings)
         return Sharding(tuple(tuple(axis for ref in dim.axes for axis in mesh.part(ref)) for dim in dims))
 
-    def shardings(self, attribute: Any) -> list[Sharding]:
-        """Read a `#sdy.sharding_per_value`."""
-        return [self.sharding(s) for s in _dialect().TensorShardingPerValueAttr(attribute).shardings]
+    def open_sharding(
+        self, attribute: Any, given: Sharding, shape: Sequence[int], barred: Iterable[Axis] = ()
+    ) -> Sharding:
+        """Read a `#sdy.sharding` whose open dimensions also keep the axes, other than `barred`, that `given` has."""
+        stated = self.sharding(attribute)
+        dims = list(stated.dims)
+        free = given.without(barred)
+        for i, dim in enumerate(_dialect().TensorShardingAttr(attribute).dimension_shardings):
+            if not _dialect().DimensionShardingAttr(dim).is_closed:
+                more = tuple(axis for axis in free.dims[i] if axis not in dims[i])
+                used = [axis for axes in dims for axis in axes]
+                is_even = shape[i] % count((*dims[i], *more)) == 0
+                dims[i] += more if is_even and are_apart(more, used) else ()
+        return Sharding(tuple(dims))
+
+    def each(self, attribute: Any) -> list[Any]:
+        """The shardings of a `#sdy.sharding_per_value`."""
+        return list(_dialect().TensorShardingPerValueAttr(attribute).shardings)
 
     def manual_axes(self, op: Any) -> frozenset[Axis]:
         """The axes that the body of a manual computation sees one device of."""
         sdy = _dialect()
         names = sdy.ManualAxesAttr(op.attributes["manual_axes"])
-        stated = [op.attributes[key] for key in ("in_shardings", "out_shardings")]
-        found = [s for attribute in stated for s in sdy.TensorShardingPerValueAttr(attribute).shardings]
+        found = [s for key in ("in_shardings", "out_shardings") for s in self.each(op.attributes[key])]
         if not found:
             return frozenset(axis for mesh in self._named.values() for axes in mesh.axes.values() for axis in axes)
         mesh = self._mesh(sdy.TensorShardingAttr(found[0]))

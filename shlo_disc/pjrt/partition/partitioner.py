@@ -69,9 +69,7 @@ class Partitioner:
         entries = _entries(main, "arg_attrs", len(block.arguments))
         if foreign := [str(a.type) for a in block.arguments if not _is_tensor(a)]:
             raise unsupported("func.func", f"an argument of type {foreign[0]}")
-        shardings = [
-            self._stated(entry, a) or self._wanted(a) for entry, a in zip(entries, block.arguments, strict=True)
-        ]
+        shardings = [self._stated(entry, a, self._wanted(a)) for entry, a in zip(entries, block.arguments, strict=True)]
         for argument, sharding in zip(block.arguments, shardings, strict=True):
             if not sharding.fits(shape_of(argument)):
                 raise unsupported("func.func", f"an argument of shape {shape_of(argument)} in uneven parts")
@@ -94,10 +92,11 @@ class Partitioner:
         terminator = block.operations[len(block.operations) - 1]
         returned = list(terminator.operands)
         entries = _entries(main, "res_attrs", len(returned))
-        stated = [self._stated(entry, v) for entry, v in zip(entries, returned, strict=True)]
         with ir.InsertionPoint(built):
             results = self.walk(block)
-            targets = [given or placed.sharding for given, placed in zip(stated, results, strict=True)]
+            targets = [
+                self._stated(entry, v, p.sharding) for entry, v, p in zip(entries, returned, results, strict=True)
+            ]
             for target, value in zip(targets, returned, strict=True):
                 if not target.fits(shape_of(value)):
                     raise unsupported("func.func", f"a result of shape {shape_of(value)} in uneven parts")
@@ -240,11 +239,11 @@ class Partitioner:
                             inner.operation.operands[i] = self._placed[operand].value
                     self._map_captured(inner.operation)
 
-    def _stated(self, entry: Any, value: Any) -> Sharding | None:
-        """The sharding that the attributes of an argument or result state."""
+    def _stated(self, entry: Any, value: Any, otherwise: Sharding) -> Sharding:
+        """The sharding that the attributes of an argument or result state; what they leave open is as `otherwise`."""
         if _SHARDY in entry:
-            return self.meshes.sharding(entry[_SHARDY])
-        return _read(_text(entry[_HLO]), "func.func", value) if _HLO in entry else None
+            return self.meshes.open_sharding(entry[_SHARDY], otherwise, shape_of(value))
+        return _read(_text(entry[_HLO]), "func.func", value) if _HLO in entry else otherwise
 
     def _wanted(self, argument: Any) -> Sharding:
         """The sharding of an argument that states none: that which its only use states."""
@@ -254,7 +253,7 @@ class Partitioner:
             op = uses[0]
             if op.name == "sdy.manual_computation":
                 position = list(op.operands).index(argument)
-                return self.meshes.shardings(op.attributes["in_shardings"])[position]
+                return self.meshes.sharding(self.meshes.each(op.attributes["in_shardings"])[position])
             if op.name == "stablehlo.custom_call" and _text(op.attributes["call_target_name"]) == "Sharding":
                 return self.stated(op)
         return Sharding.replicated(rank)
