@@ -146,6 +146,19 @@ def test_a_constant_that_stops_being_the_same() -> None:
     assert how == ["compiled", "compiled_symbolic", "compiled_symbolic", "instance", "compiled_symbolic", "instance"]
 
 
+def test_classes_of_sizes() -> None:
+    """The padding of even lengths is not that of odd ones: each class has a program."""
+
+    def convolution(x: Any) -> Any:
+        return lax.conv_general_dilated(x[None, None], jnp.ones((1, 1, 3)), (2,), "SAME")
+
+    stream = Stream(convolution)
+    how = [stream.check(draw(n)) for n in (8, 10, 9, 12, 11, 13, 14, 15, 16)]
+    assert how == [
+        "compiled", "compiled_symbolic", "compiled", "instance", "compiled_symbolic", *["instance"] * 4]  # fmt: skip
+    assert stream.table.counts["not_general"] == 1
+
+
 def test_the_reason_is_told() -> None:
     """A size that comes from no argument has none to be computed from."""
     programs = [artifact(lambda x, n=n: x + jnp.ones(n, x.dtype).sum(), [draw()]) for n in (5, 7)]

@@ -164,18 +164,26 @@ size_t ProgramTable::add_sample(std::vector<Sample> &samples, Sample sample) {
 
 std::optional<Served> ProgramTable::generalize(const std::shared_ptr<Entry> &entry, const StaticProgram &program,
                                                std::string_view bytes, const ProgramCompiler &compiler) {
-  std::vector<std::string_view> samples;
+  std::vector<std::string_view> all, others;
   {
     std::lock_guard<std::mutex> lock(entry->mutex);
     if (entry->symbolic.size() == most_symbolic || entry->failures == most_failures)
       return std::nullopt;
-    for (const Sample &sample : entry->samples) // only the one who compiles changes them
-      samples.push_back(sample.program);
+    for (const Sample &sample : entry->samples) { // only the one who compiles changes them
+      all.push_back(sample.program);
+      StaticProgram known = read_program(sample.program);
+      auto serves = [&](const SymbolicProgram &symbolic) { return symbolic.sizes_of(known).has_value(); };
+      if (std::none_of(entry->symbolic.begin(), entry->symbolic.end(), serves))
+        others.push_back(sample.program);
+    }
   }
-  if (samples.empty() || bytes.size() > sample_bytes)
+  if (all.empty() || bytes.size() > sample_bytes)
     return std::nullopt;
-  samples.push_back(bytes);
-  std::optional<SymbolicProgram> found = compiler.generalize(samples, entry->options);
+  all.push_back(bytes);
+  others.push_back(bytes);
+  std::optional<SymbolicProgram> found = compiler.generalize(all, entry->options);
+  if (!found && others.size() > 1 && others.size() < all.size()) // those of an odd size, perhaps, or of a short one
+    found = compiler.generalize(others, entry->options);
   std::optional<Served> served;
   if (found)
     served = instance_of(*found, program, Served::compiled_symbolic);
