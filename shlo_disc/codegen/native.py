@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 
 import llvmlite.binding as llvm
+from llvmlite.binding.newpassmanagers import NewPassManager
 
 from ..errors import CompilerError
 from .cpu_target import CpuTarget
@@ -173,5 +174,18 @@ def optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: int
     options.loop_vectorization = False
     options.slp_vectorization = False
     options.loop_interleaving = False
-    with llvm.create_pass_builder(machine, options) as builder, builder.getModulePassManager() as passes:
+    with llvm.create_pass_builder(machine, options) as builder, _disposing(builder.getModulePassManager()) as passes:
         passes.run(module, builder)
+
+
+@contextmanager
+def _disposing(passes: llvm.ModulePassManager) -> Iterator[llvm.ModulePassManager]:
+    """Gives the passes back to LLVM at the end: in llvmlite 0.50 `close` finds an empty `_dispose` before theirs."""
+    try:
+        yield passes
+    finally:
+        if type(passes)._dispose is llvm.ffi.ObjectRef._dispose:
+            NewPassManager._dispose(passes)
+            passes.detach()
+        else:
+            passes.close()
