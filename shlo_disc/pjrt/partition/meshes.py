@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -90,6 +91,17 @@ class Meshes:
                 is_even = shape[i] % count((*dims[i], *more)) == 0
                 dims[i] += more if is_even and are_apart(more, used) else ()
         return Sharding(tuple(dims))
+
+    def named_axes(self, attribute: Any) -> Axes | None:
+        """The axes that a collective's groups are along; None when it lists its groups."""
+        text = str(attribute)
+        if not text.startswith("#stablehlo.replica_group_mesh_axes"):
+            return None
+        found = re.search(r"mesh = @\"?([\w.]+)\"?", text)
+        if found is None or "sub_axis" in text:
+            raise unsupported("stablehlo.replica_group_mesh_axes", f"the attribute {text}")
+        mesh = self._named[found[1]]
+        return tuple(axis for name in re.findall(r'axis_ref<name = "([^"]+)"', text) for axis in mesh.axes[name])
 
     def each(self, attribute: Any) -> list[Any]:
         """The shardings of a `#sdy.sharding_per_value`."""

@@ -13,7 +13,7 @@ from ..shardy import STABLEHLO_VERSION
 from . import hlo_text
 from .control import CONTROL_RULES
 from .meshes import Meshes, unsupported
-from .resharding import Placed, Resharder, bindings, element_of, shape_of
+from .resharding import Placed, Resharder, bindings, element_of, group_attributes, shape_of
 from .rules import RULES, Rule
 from .sharding import Sharding
 
@@ -174,6 +174,10 @@ class Partitioner:
             result.set_type(self.local_type(original, sharding))
         for name in [n for n in copy.attributes if _is_annotation(n)]:
             del copy.attributes[name]
+        if "replica_groups" in copy.attributes:
+            axes = self.meshes.named_axes(copy.attributes["replica_groups"])
+            if axes is not None:
+                copy.attributes["replica_groups"] = group_attributes(axes, self.devices)["replica_groups"]
         self._map_captured(copy)
         return [Placed(r, s) for r, s in zip(copy.results, shardings, strict=True)]
 

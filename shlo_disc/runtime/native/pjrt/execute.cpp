@@ -134,8 +134,10 @@ std::vector<Outputs> run_on_all(PJRT_LoadedExecutable &loaded, const Code &code,
     }
     rendezvous.leave();
   };
+  // Functions of others, such as a framework's callbacks, run where the caller's thread has no say.
+  bool calls_others = std::ranges::any_of(code.program().calls, [](const CallSpec &call) { return call.custom.has_value(); });
   std::vector<std::thread> threads;
-  for (size_t position = 1; position < count; ++position) {
+  for (size_t position = calls_others ? 0 : 1; position < count; ++position) {
     try {
       threads.emplace_back(run_one, position);
     } catch (const std::system_error &error) {
@@ -143,7 +145,8 @@ std::vector<Outputs> run_on_all(PJRT_LoadedExecutable &loaded, const Code &code,
       break;
     }
   }
-  run_one(0);
+  if (!calls_others)
+    run_one(0);
   for (std::thread &thread : threads)
     thread.join();
   if (first)
