@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.propagation import Propagation, Rule
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.propagation import DataDependentSize, Propagation, Rule
 from shlo_disc.shape_dialect.types import Dims, dims_of
 
 
@@ -16,9 +17,13 @@ def _top_k(p: Propagation, op: ir.OpView) -> list[Dims]:
 
 
 def _approx_top_k(p: Propagation, op: ir.OpView) -> list[Dims]:
-    """The sizes are operands where they are not static."""
+    """The sizes are operands; else the count is static, and so are the other sizes or they are the first operand's."""
     if "indices_of_shape_operands" not in op.attributes:
-        return [dims_of(r) for r in op.results]
+        axis = ir.IntegerAttr(ir.DictAttr(op.attributes["mhlo.backend_config"])["reduction_dim"]).value
+        tensor, dims = ir.RankedTensorType(op.results[0].type), dims_of(op.operands[0])
+        if tensor.is_dynamic_dim(axis):
+            raise DataDependentSize
+        return [(*dims[:axis], Expr.const(tensor.shape[axis]), *dims[axis + 1 :])] * len(op.results)
     positions = ir.DenseIntElementsAttr(op.attributes["indices_of_shape_operands"])
     shapes = [p.sizes(op.operands[positions[i]]) for i in range(len(positions))]
     for shape in shapes:
