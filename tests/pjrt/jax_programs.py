@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import io_callback
+from jax.experimental import io_callback, topologies
 from jax.sharding import AxisType
 
 PLATFORM = "shlo_disc"
@@ -299,6 +299,20 @@ def functions_of_the_user() -> None:
     call = jax.ffi.ffi_call("own_potrf", shapes, input_output_aliases={0: 0})
     factor, _ = jax.jit(lambda a: call(a, uplo=np.uint8(ord("L"))))(jnp.diag(jnp.array([1.0, 4.0, 9.0])))
     assert np.diag(factor).tolist() == [1, 2, 3]
+
+
+@check
+def topologies_are_no_place_to_compile_for() -> None:
+    """JAX keeps Python's lock meanwhile, which the compiler needs: an error, not a standstill."""
+    mesh = topologies.make_mesh(topologies.get_topology_desc(platform=PLATFORM), (1,), ("x",))
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    lowered = jax.jit(lambda x: x * x).lower(jax.ShapeDtypeStruct((3,), np.float32, sharding=sharding))
+    try:
+        lowered.compile()
+    except jax.errors.JaxRuntimeError as error:
+        assert "UNIMPLEMENTED" in str(error) and "Python's lock" in str(error), error
+    else:
+        raise AssertionError("it was compiled")
 
 
 @check

@@ -11,15 +11,19 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <future>
+#include <thread>
 
 namespace disc::pjrt {
 
 namespace {
 
 constexpr size_t kTableBytes = size_t{1} << 30;
+constexpr std::chrono::seconds kLockWait(5);
 
 nb::object compiler() { return nb::module_::import_("shlo_disc.pjrt.compile"); }
 
@@ -117,6 +121,21 @@ void check_format(std::string_view format) {
 }
 
 } // namespace
+
+void require_python_lock() {
+  if (!Py_IsInitialized() || PyGILState_Check())
+    return;
+  auto taken = std::make_shared<std::promise<void>>();
+  std::future<void> future = taken->get_future();
+  std::thread([taken] {
+    nb::gil_scoped_acquire gil;
+    taken->set_value();
+  }).detach();
+  if (future.wait_for(kLockWait) != std::future_status::ready)
+    throw Failure(PJRT_Error_Code_UNIMPLEMENTED,
+                  "compiling needs Python's lock, which the framework keeps while it waits for the executable: compile "
+                  "with a client, not for a topology");
+}
 
 ProgramTable &program_table() {
   static auto *table = new ProgramTable(kTableBytes); // never destroyed: it refers to Python objects

@@ -34,6 +34,9 @@ Compiled compile(std::string_view program, std::string_view format);
 std::pair<Compiled, std::string> compile_for_devices(std::string_view program, std::string_view format,
                                                      int64_t replicas, int64_t partitions);
 
+/// Throws UNIMPLEMENTED when Python's lock is not to be had: whoever has it may be waiting for this very call.
+void require_python_lock();
+
 /// The programs that were compiled. Lives as long as the process.
 ProgramTable &program_table();
 

@@ -76,6 +76,7 @@ void client_compile(PJRT_Client_Compile_Args &args) {
 /// A program for the devices of a topology, which are this machine's.
 void compile_without_client(PJRT_Compile_Args &args) {
   given(args.topology, "topology");
+  require_python_lock();
   args.executable = new PJRT_Executable{
       compiled_code(given(args.program, "program"), text_of(args.compile_options, args.compile_options_size))};
 }
