@@ -133,6 +133,6 @@ def _plain(name: Any) -> str:
     return str(getattr(name, "value", name))
 
 
-def unsupported(name: str, what: str, where: str = "", instead: str = "") -> UnsupportedError:
+def unsupported(name: str, what: str, where: str = "@main", instead: str = "") -> UnsupportedError:
     """The error for something that is not supported on several devices."""
     return UnsupportedError([Unsupported(name, "", where, f"{what} is not supported on several devices", instead)])
