@@ -159,6 +159,16 @@ def mapped_over_devices(devices: Devices) -> Any:
     return mapped(ramp(4, 5))
 
 
+@case
+def devices_in_another_order(devices: Devices) -> Any:
+    """The same devices in two orders: JAX moves the parts by a program."""
+    turned = Mesh(np.array(devices)[[3, 1, 0, 2]].reshape(2, 2), ("x", "y"))
+    a = laid(grid(devices), ramp(8, 4), "x", "y")
+    moved = [jax.device_put(a, NamedSharding(turned, P(*spec))) for spec in ((("y", "x"),), ("y",), (None, "x"))]
+    assert all(m.sharding.mesh == turned for m in moved)
+    return moved, jax.jit(lambda m: (m @ m.T, m.sum(0)))(moved[0])
+
+
 # ---- automatic partitioning -----------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ those of the array, and one more along which elements repeat.
 from __future__ import annotations
 
 import re
-from itertools import accumulate
+from itertools import accumulate, product
 from math import prod
 
 from .sharding import Axes, Axis, Sharding, count, prime_axes
@@ -66,11 +66,25 @@ def write(sharding: Sharding, devices: int) -> str | None:
     if grid is None:
         return None
     unused = [axis for axis in grid if axis not in used]
+    if used[0].order:
+        return _listed(sharding, [*used, *unused], count(unused))
     sizes, order = _joined(grid, [grid.index(axis) for axis in (*used, *unused)])
     tiles = [count(axes) for axes in sharding.dims] + ([prod(a.size for a in unused)] if unused else [])
     turn = f"T({','.join(map(str, order))})" if len(order) > 1 else ""
     rest = " last_tile_dim_replicate" if unused else ""
     return f"{{devices=[{','.join(map(str, tiles))}]<=[{','.join(map(str, sizes))}]{turn}{rest}}}"
+
+
+def _listed(sharding: Sharding, digits: list[Axis], copies: int) -> str:
+    """The text for a mesh of another order: the devices one by one, along the digits, the major one first."""
+    tiles = [count(axes) for axes in sharding.dims] + ([copies] if copies > 1 else [])
+    places = (
+        sum(n * axis.stride for n, axis in zip(numbers, digits, strict=True))
+        for numbers in product(*(range(axis.size) for axis in digits))
+    )
+    devices = ",".join(str(digits[0].order[place]) for place in places)
+    rest = " last_tile_dim_replicate" if copies > 1 else ""
+    return f"{{devices=[{','.join(map(str, tiles))}]{devices}{rest}}}"
 
 
 def _joined(grid: list[Axis], order: list[int]) -> tuple[list[int], list[int]]:
@@ -93,6 +107,6 @@ def _grid(used: Axes, devices: int) -> list[Axis] | None:
         top = axis.stride * axis.size
         if above % top:
             return None
-        grid += [*prime_axes(top, above // top), axis]
+        grid += [*prime_axes(top, above // top, axis.order), axis]
         above = axis.stride
-    return [*grid, *prime_axes(1, above)]
+    return [*grid, *prime_axes(1, above, used[0].order)]

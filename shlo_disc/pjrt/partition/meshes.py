@@ -27,15 +27,15 @@ class Mesh:
 
     @classmethod
     def of(cls, attribute: Any) -> Mesh:
-        """Read a `#sdy.mesh`. Raises UnsupportedError on one that does not name devices in their order."""
+        """Read a `#sdy.mesh`."""
         sdy = _dialect()
         mesh = sdy.MeshAttr(attribute)
-        if list(mesh.device_ids) not in ([], list(range(len(mesh.device_ids)))):
-            raise unsupported("sdy.mesh", "a mesh whose devices are not in the order of the program's")
+        ids = tuple(mesh.device_ids)
+        order = () if ids == tuple(range(len(ids))) else ids
         axes: dict[str, Axes] = {}
         stride = 1
         for axis in reversed([sdy.MeshAxisAttr(a) for a in mesh.axes]):
-            axes[axis.name] = prime_axes(stride, axis.size)
+            axes[axis.name] = prime_axes(stride, axis.size, order)
             stride *= axis.size
         return cls(axes)
 
@@ -49,7 +49,7 @@ class Mesh:
         info = sdy.SubAxisInfoAttr(ref.sub_axis_info)
         size = count(whole)
         stride = whole[-1].stride * size // (info.pre_size * info.size) if whole else 1
-        return prime_axes(stride, info.size)
+        return prime_axes(stride, info.size, whole[-1].order if whole else ())
 
 
 class Meshes:

@@ -110,7 +110,7 @@ class Resharder:
         type_ = bindings().RankedTensorType.get(sizes, element_of(value))
         if uniform := uniform_scalar(value):
             return create("broadcast_in_dim", [uniform], type_, {"broadcast_dimensions": []})
-        device = self._device()
+        device = self._position(next(axis.order for axes in missing for axis in axes))
         starts = [self._start(device, axes, size) for axes, size in zip(missing, sizes, strict=True)]
         return create("dynamic_slice", [value, *starts], type_, {"slice_sizes": sizes})
 
@@ -119,6 +119,18 @@ class Resharder:
         scalar = ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32))
         number = create("partition_id", [], scalar)
         return create("convert", [number], ir.RankedTensorType.get([], ir.IntegerType.get_signless(32)))
+
+    def _position(self, order: tuple[int, ...]) -> Any:
+        """Where the device is in a mesh of this order."""
+        if not order:
+            return self._device()
+        ir = bindings()
+        kind, numbers = f"tensor<{self.devices}xi32>", [order.index(device) for device in range(self.devices)]
+        table = ir.Attribute.parse(f"dense<{numbers}> : {kind}")
+        positions = create("constant", [], ir.Type.parse(kind), {"value": table})
+        one = ir.Type.parse("tensor<1xi32>")
+        part = create("dynamic_slice", [positions, self._device()], one, {"slice_sizes": [1]})
+        return create("reshape", [part], ir.Type.parse("tensor<i32>"))
 
     def _start(self, device: Any, axes: Axes, size: int) -> Any:
         """The first element of a part along a dimension that `axes` divide into parts of `size`."""

@@ -15,29 +15,34 @@ from typing import NamedTuple
 
 
 class Axis(NamedTuple):
-    """A digit of a device's number: `number // stride % size`."""
+    """A digit of a device's number: `number // stride % size`.
+
+    order: for a mesh with devices in another order than that of their numbers, the devices by position. The digit is
+    one of the position then.
+    """
 
     stride: int
     size: int
+    order: tuple[int, ...] = ()
 
     def is_apart_from(self, other: Axis) -> bool:
         """Whether the two say different things of a device."""
         low, high = sorted((self, other))
-        return high.stride % (low.stride * low.size) == 0
+        return low.order == high.order and high.stride % (low.stride * low.size) == 0
 
 
 Axes = tuple[Axis, ...]
 """Axes that divide one dimension, the major one first."""
 
 
-def prime_axes(stride: int, size: int) -> Axes:
+def prime_axes(stride: int, size: int, order: tuple[int, ...] = ()) -> Axes:
     """The axis of any size as axes of prime sizes."""
     axes, rest, factor = [], size, 2
     while rest > 1:
         while rest % factor:
             factor += 1
         rest //= factor
-        axes.append(Axis(stride * rest, factor))
+        axes.append(Axis(stride * rest, factor, order))
     return tuple(axes)
 
 
@@ -55,7 +60,8 @@ def groups(axes: Axes, devices: int) -> list[list[int]]:
     """The devices that differ along `axes` only, in the order of the parts."""
     offsets = [sum(d * a.stride for d, a in zip(digits, axes, strict=True)) for digits in _digits(axes)]
     firsts = [n for n in range(devices) if all(n // a.stride % a.size == 0 for a in axes)]
-    return [[first + offset for offset in offsets] for first in firsts]
+    order = axes[0].order or range(devices)
+    return [[order[first + offset] for offset in offsets] for first in firsts]
 
 
 def _digits(axes: Axes) -> Iterable[tuple[int, ...]]:
