@@ -30,7 +30,7 @@ from typing import Any
 
 from shlo_disc.cache import cache_key, open_cache
 from shlo_disc.compiler import Compilation, artifact_of, cpu_named, run_pipeline
-from shlo_disc.errors import ArtifactError, DiscError
+from shlo_disc.errors import ArtifactError, DiscError, ProgramError, UnsupportedError
 from shlo_disc.executable import Executable
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
@@ -87,9 +87,13 @@ def generalize(programs: Sequence[bytes], options: Options | None = None) -> Sym
         found.append(Expressions(samples, Relations(samples)))
         _import(c, found[0])
 
-    with compilation.context, ir.Location.unknown():
-        compilation.run_stage("import", work)
-    return _program(_executable(compilation, programs), found[0])
+    try:
+        with compilation.context, ir.Location.unknown():
+            compilation.run_stage("import", work)
+        executable = _executable(compilation, programs)
+    except (ProgramError, UnsupportedError) as error:  # the programs are right, so what was guessed of them is not
+        raise NotGeneralError(f"the symbolic program is none: {error}") from None
+    return _program(executable, found[0])
 
 
 def _executable(c: Compilation, programs: Sequence[bytes]) -> Executable:
