@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax, shard_map
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from tests.pjrt.jax_programs import ramp
 
@@ -167,6 +167,20 @@ def devices_in_another_order(devices: Devices) -> Any:
     moved = [jax.device_put(a, NamedSharding(turned, P(*spec))) for spec in ((("y", "x"),), ("y",), (None, "x"))]
     assert all(m.sharding.mesh == turned for m in moved)
     return moved, jax.jit(lambda m: (m @ m.T, m.sum(0)))(moved[0])
+
+
+@case
+def sums_made_later(devices: Devices) -> Any:
+    """A `shard_map` may leave the sum over an axis to the program around it."""
+    explicit = (AxisType.Explicit, AxisType.Explicit)
+    mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=explicit, devices=list(devices))
+
+    def f(a: Any) -> Any:
+        sums = shard_map(lambda b: b.sum(0), out_specs=P("y", unreduced={"x"}))(a)
+        return jax.sharding.reshard(sums, P("y"))
+
+    with jax.set_mesh(mesh):
+        return jax.jit(f)(jax.device_put(ramp(8, 4), P("x", "y")))
 
 
 # ---- automatic partitioning -----------------------------------------------------------------------------------------

@@ -43,10 +43,11 @@ def dot_general(p: Partitioner, op: Any) -> list[Placed]:
     operands = [p.sharded(v, Sharding(tuple(dims))) for v, dims in ((left, a), (right, b))]
     (placed,) = p.clone(op, operands, [result])
     axes = tuple(axis for i, _ in summed for axis in a[i])
-    return [_added(p, placed, axes) if axes else placed]
+    return [added(p, placed, axes) if axes else placed]
 
 
-def _added(p: Partitioner, placed: Placed, axes: Axes) -> Placed:
+def added(p: Partitioner, placed: Placed, axes: Axes) -> Placed:
+    """The sum of what devices along `axes` have."""
     ir = bindings()
     made = ir.Operation.create(
         "stablehlo.all_reduce",

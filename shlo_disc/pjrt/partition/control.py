@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .contractions import added
 from .meshes import unsupported
 from .resharding import Placed, bindings, create, shape_of, uniform_scalar, zero_of
 from .sharding import Sharding
@@ -37,7 +38,8 @@ def _named_computation(p: Partitioner, op: Any) -> list[Placed]:
 
 def _constraint(p: Partitioner, op: Any) -> list[Placed]:
     given, shape = p.placed(op.operands[0]).sharding, shape_of(op.operands[0])
-    target = p.meshes.open_sharding(op.attributes["sharding"], given, shape).fitted(shape)
+    stated = p.meshes.open_sharding(op.attributes["sharding"], given, shape, sums_are_made=True)
+    target = stated.fitted(shape)
     return [Placed(p.sharded(op.operands[0], target), target)]
 
 
@@ -59,8 +61,10 @@ def _manual(p: Partitioner, op: Any) -> list[Placed]:
         p.place(argument, Placed(p.sharded(operand, sharding), sharding.without(manual)))
     with p.inside_manual():
         results = p.walk(block)
+    sums = [p.meshes.unreduced_axes(stated) for stated in outward]
+    results = [added(p, placed, axes) if axes else placed for placed, axes in zip(results, sums, strict=True)]
     shardings = [
-        p.meshes.open_sharding(stated, placed.sharding, shape_of(result))
+        p.meshes.open_sharding(stated, placed.sharding, shape_of(result), sums_are_made=True)
         for stated, placed, result in zip(outward, results, op.results, strict=True)
     ]
     return [
