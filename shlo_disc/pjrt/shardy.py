@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from shlo_disc.errors import ProgramError, Unsupported, UnsupportedError
+from shlo_disc.errors import Unsupported, UnsupportedError
 
-STABLEHLO_VERSION = "1.17.0"
-"""The newest that the plugin reads, as its attributes say (`runtime/native/pjrt/api.cpp`)."""
+from .artifacts import rewritten
+
 _DIALECT = "sdy."
 _SAME = ("sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier")
 _DROPPED = ("sdy.mesh", "sdy.sharding_group")
@@ -19,22 +19,7 @@ _DROPPED = ("sdy.mesh", "sdy.sharding_group")
 
 def without_shardy(program: bytes) -> bytes:
     """The same portable artifact for one device. Raises ProgramError, and UnsupportedError naming an op that stays."""
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import sdy as shardy_dialect
-    from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
-
-    sdy, stablehlo = cast(Any, shardy_dialect), cast(Any, stablehlo_dialect)
-    with ir.Context() as context:
-        sdy.register_dialect(context)
-        stablehlo.register_dialect(context)
-        try:
-            module = stablehlo.deserialize_portable_artifact(context, program)
-        except ValueError as error:
-            raise ProgramError(f"the program cannot be read: {error}") from None
-        _clean(module.operation)
-        version = stablehlo.get_smaller_version(stablehlo.get_current_version(), STABLEHLO_VERSION)
-        serialized: bytes = stablehlo.serialize_portable_artifact(module, version)
-        return serialized
+    return rewritten(program, lambda module: _clean(module.operation))
 
 
 def _clean(op: Any) -> None:

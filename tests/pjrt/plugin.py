@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -24,3 +26,19 @@ def run_python(*arguments: str, **environment: str) -> subprocess.CompletedProce
     """Run this interpreter on `arguments` with the tests importable; returns when it has ended."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300, env=env)
+
+
+def program_names(*files: str) -> list[str]:
+    """The functions of files beside this one that are a `case` or a `check`, read without an import of JAX."""
+    nodes = (node for name in files for node in ast.parse(Path(__file__).with_name(name).read_text()).body)
+    functions = (node for node in nodes if isinstance(node, ast.FunctionDef))
+    return [f.name for f in functions if any(getattr(d, "id", "") in ("case", "check") for d in f.decorator_list)]
+
+
+def program_outcomes(module: str, devices: int) -> dict[str, str]:
+    """What a module of programs prints of each of them, run on so many devices of the plugin and of XLA's CPU."""
+    flags = f"--xla_force_host_platform_device_count={devices}"
+    done = run_python("-m", module, JAX_PLATFORMS="shlo_disc,cpu", XLA_FLAGS=flags)
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found

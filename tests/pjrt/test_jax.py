@@ -3,39 +3,25 @@
 
 from __future__ import annotations
 
-import ast
-import json
-from pathlib import Path
-
 import pytest
 
-from tests.pjrt.plugin import run_python
+from tests.pjrt.plugin import program_names, program_outcomes, run_python
 
-PROGRAMS = Path(__file__).with_name("jax_programs.py")
-
-
-def names() -> list[str]:
-    """The programs, without the import of JAX that a look at the module takes."""
-    functions = (node for node in ast.parse(PROGRAMS.read_text()).body if isinstance(node, ast.FunctionDef))
-    return [f.name for f in functions if any(getattr(d, "id", "") in ("case", "check") for d in f.decorator_list)]
+NAMES = program_names("jax_programs.py")
 
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, str]:
-    flags = "--xla_force_host_platform_device_count=2"
-    done = run_python("-m", "tests.pjrt.jax_programs", JAX_PLATFORMS="shlo_disc,cpu", XLA_FLAGS=flags)
-    assert done.returncode == 0, done.stderr[-4000:]
-    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return program_outcomes("tests.pjrt.jax_programs", devices=2)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", NAMES)
 def test_on_the_platform(outcomes: dict[str, str], name: str) -> None:
     assert outcomes[name] == "ok", outcomes[name]
 
 
 def test_every_program_has_run(outcomes: dict[str, str]) -> None:
-    assert sorted(outcomes) == sorted(names())
+    assert sorted(outcomes) == sorted(NAMES)
 
 
 def test_the_platform_is_not_the_default() -> None:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from .reductions import fill_body
-from .resharding import Placed, bindings, element_of, group_attributes
+from .reductions import combine
+from .resharding import Placed
 from .sharding import Axes, Axis, Sharding, are_apart
 
 if TYPE_CHECKING:
@@ -43,21 +43,7 @@ def dot_general(p: Partitioner, op: Any) -> list[Placed]:
     operands = [p.sharded(v, Sharding(tuple(dims))) for v, dims in ((left, a), (right, b))]
     (placed,) = p.clone(op, operands, [result])
     axes = tuple(axis for i, _ in summed for axis in a[i])
-    return [added(p, placed, axes) if axes else placed]
-
-
-def added(p: Partitioner, placed: Placed, axes: Axes) -> Placed:
-    """The sum of what devices along `axes` have."""
-    ir = bindings()
-    made = ir.Operation.create(
-        "stablehlo.all_reduce",
-        results=[placed.value.type],
-        operands=[placed.value],
-        attributes=group_attributes(axes, p.devices),
-        regions=1,
-    )
-    fill_body(made.regions[0], "stablehlo.add", ir.RankedTensorType.get([], element_of(placed.value)))
-    return Placed(made.results[0], placed.sharding)
+    return [combine(p, placed, axes, "stablehlo.add") if axes else placed]
 
 
 def _dimensions(op: Any) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .contractions import added
 from .meshes import unsupported
+from .reductions import combine
 from .resharding import Placed, bindings, create, shape_of, uniform_scalar, zero_of
 from .sharding import Sharding
 
@@ -62,7 +62,10 @@ def _manual(p: Partitioner, op: Any) -> list[Placed]:
     with p.inside_manual():
         results = p.walk(block)
     sums = [p.meshes.unreduced_axes(stated) for stated in outward]
-    results = [added(p, placed, axes) if axes else placed for placed, axes in zip(results, sums, strict=True)]
+    results = [
+        combine(p, placed, axes, "stablehlo.add") if axes else placed
+        for placed, axes in zip(results, sums, strict=True)
+    ]
     shardings = [
         p.meshes.open_sharding(stated, placed.sharding, shape_of(result), sums_are_made=True)
         for stated, placed, result in zip(outward, results, op.results, strict=True)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from shlo_disc.errors import ProgramError
 
-from ..shardy import STABLEHLO_VERSION
+from ..artifacts import rewritten
 from . import hlo_text
 from .control import CONTROL_RULES
 from .meshes import Meshes, unsupported
@@ -28,24 +28,14 @@ def partition(program: bytes, devices: int) -> bytes:
 
     Raises ProgramError when the program cannot be read, and UnsupportedError naming what cannot be partitioned.
     """
-    from jaxlib.mlir.dialects import sdy as sdy_dialect
-    from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
-
-    ir, sdy, stablehlo = bindings(), cast(Any, sdy_dialect), cast(Any, stablehlo_dialect)
     if program[:4] != _BYTECODE_MAGIC:
         raise ProgramError("a program over several devices comes as a portable artifact")
-    with ir.Context() as context, ir.Location.unknown():
-        sdy.register_dialect(context)
-        stablehlo.register_dialect(context)
-        try:
-            module = stablehlo.deserialize_portable_artifact(context, program)
-        except ValueError as error:
-            raise ProgramError(f"the program cannot be read: {error}") from None
+
+    def rewrite(module: Any) -> None:
         Partitioner(module, devices).run()
         module.operation.verify()
-        version = stablehlo.get_smaller_version(stablehlo.get_current_version(), STABLEHLO_VERSION)
-        serialized: bytes = stablehlo.serialize_portable_artifact(module, version)
-        return serialized
+
+    return rewritten(program, rewrite)
 
 
 class Partitioner:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .resharding import Placed, bindings, group_attributes, shape_of
-from .sharding import Sharding, merged
+from .resharding import Placed, bindings, element_of, group_attributes, shape_of
+from .sharding import Axes, Sharding, merged
 
 if TYPE_CHECKING:
     from .partitioner import Partitioner
@@ -27,11 +27,14 @@ def reduce(p: Partitioner, op: Any) -> list[Placed]:
     kept = Sharding(tuple(axes for d, axes in enumerate(sharding.dims) if d not in gone))
     placed = p.clone(op, [*(p.sharded(v, sharding) for v in values), *map(p.whole, starts)], [kept] * half)
     axes = tuple(axis for d, axes in enumerate(sharding.dims) if d in gone for axis in axes)
-    return [combine(p, x, axes, op.regions[0]) for x in placed] if axes else placed
+    if not axes:
+        return placed
+    inner, _ = list(op.regions[0].blocks[0].operations)
+    return [combine(p, x, axes, inner.operation.name) for x in placed]
 
 
-def combine(p: Partitioner, placed: Placed, axes: Any, body: Any) -> Placed:
-    """The combination, by a reduction's body, of what devices along `axes` have."""
+def combine(p: Partitioner, placed: Placed, axes: Axes, name: str) -> Placed:
+    """What devices along `axes` have, combined by the op `name`."""
     ir = bindings()
     made = ir.Operation.create(
         "stablehlo.all_reduce",
@@ -40,13 +43,11 @@ def combine(p: Partitioner, placed: Placed, axes: Any, body: Any) -> Placed:
         attributes=group_attributes(axes, p.devices),
         regions=1,
     )
-    inner, _ = list(body.blocks[0].operations)
-    scalar = ir.RankedTensorType.get([], ir.RankedTensorType(placed.value.type).element_type)
-    fill_body(made.regions[0], inner.operation.name, scalar)
+    _fill_body(made.regions[0], name, ir.RankedTensorType.get([], element_of(placed.value)))
     return Placed(made.results[0], placed.sharding)
 
 
-def fill_body(region: Any, name: str, scalar: Any) -> None:
+def _fill_body(region: Any, name: str, scalar: Any) -> None:
     """The body of a reduction by one op."""
     ir = bindings()
     block = ir.Block.create_at_start(region, [scalar, scalar])

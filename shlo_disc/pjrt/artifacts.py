@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Portable artifacts in JAX's own MLIR bindings, which know Shardy; the compiler's do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from shlo_disc.errors import ProgramError
+
+STABLEHLO_VERSION = "1.17.0"
+"""The newest that the plugin reads, as its attributes say (`runtime/native/pjrt/api.cpp`)."""
+
+
+def rewritten(program: bytes, rewrite: Callable[[Any], None]) -> bytes:
+    """The portable artifact `program` after `rewrite` has changed its module. Raises ProgramError."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy as shardy_dialect
+    from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
+
+    sdy, stablehlo = cast(Any, shardy_dialect), cast(Any, stablehlo_dialect)
+    with ir.Context() as context, ir.Location.unknown():
+        sdy.register_dialect(context)
+        stablehlo.register_dialect(context)
+        try:
+            module = stablehlo.deserialize_portable_artifact(context, program)
+        except ValueError as error:
+            raise ProgramError(f"the program cannot be read: {error}") from None
+        rewrite(module)
+        version = stablehlo.get_smaller_version(stablehlo.get_current_version(), STABLEHLO_VERSION)
+        serialized: bytes = stablehlo.serialize_portable_artifact(module, version)
+        return serialized
