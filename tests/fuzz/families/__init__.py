@@ -15,6 +15,7 @@ OPS: dict[str, Callable[[Builder], bool]] = {
 
 _OLD = "an op of older versions, rewritten into newer ones that are generated"
 _CALL = "jax.export's spelling of an op, with tests of its own"
+_DEVICES = "needs several participants; see tests/pjrt/test_devices.py"
 
 WITHOUT = {
     **dict.fromkeys(("broadcast", "torch_index_select", "dot", "einsum", "unary_einsum"), _OLD),
@@ -27,6 +28,11 @@ WITHOUT = {
     **dict.fromkeys(
         ("uniform_dequantize", "uniform_quantize"), "XLA compiles no quantized types; see test_ops_quantized"
     ),
+    **dict.fromkeys(
+        ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "reduce_scatter"),
+        _DEVICES,
+    ),
+    **dict.fromkeys(("partition_id", "replica_id"), _DEVICES),
     **dict.fromkeys(("disc.shape", "@shlo_disc.fft"), "of the compiler's own making"),
 }
 """Ops that are compiled and not generated, and why. Those resolved while a program is read are not asked for."""
