@@ -7,8 +7,11 @@ bindings can be swapped in by editing one file.
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import importlib
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch_mlir import ir, passmanager, rewrite
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "arith", "ext", "func", "gpu", "has_chlo", "ir", "llvm", "load_chlo", "math", "memref", "nvvm", "passmanager",
-    "quant", "rewrite", "scf", "stablehlo", "vector",
+    "quant", "rewrite", "scf", "stablehlo", "to_llvm_ir_text", "vector",
 ]  # fmt: skip
 
 stablehlo.register_stablehlo_passes()
@@ -53,3 +56,66 @@ def load_chlo(context: ir.Context) -> None:
 def has_chlo(context: ir.Context) -> bool:
     """Whether `load_chlo` was called."""
     return bool(context.is_dialect_loaded("chlo"))
+
+
+def to_llvm_ir_text(module: ir.Module) -> str:
+    """LLVM IR of a module of the LLVM dialect; "" when an op has no translation.
+
+    By MLIR's C functions where the bindings have their library beside them: their own never frees what LLVM prints.
+    """
+    api = _c_api()
+    if api is None:
+        return str(llvm.translate_module_to_llvmir(module.operation))
+    context = api.LLVMContextCreate()
+    try:
+        translated = api.mlirTranslateModuleToLLVMIR(_operation(module), context)
+        if not translated:
+            return ""
+        try:
+            text = api.LLVMPrintModuleToString(translated)
+            try:
+                return (ctypes.string_at(text) if text else b"").decode()
+            finally:
+                api.LLVMDisposeMessage(text)
+        finally:
+            api.LLVMDisposeModule(translated)
+    finally:
+        api.LLVMContextDispose(context)
+
+
+class _Operation(ctypes.Structure):
+    """MlirOperation."""
+
+    _fields_ = (("ptr", ctypes.c_void_p),)
+
+
+_capsule_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+def _operation(module: ir.Module) -> _Operation:
+    capsule = module.operation._CAPIPtr
+    return _Operation(_capsule_pointer(capsule, _capsule_name(capsule)))
+
+
+@functools.cache
+def _c_api() -> Any:
+    """The library that the bindings stand on, called with Python's lock held; None where it is not beside them."""
+    found = list(Path(llvm.__file__).parent.glob("lib*AggregateCAPI.so"))
+    if len(found) != 1:
+        return None
+    api = ctypes.PyDLL(str(found[0]))
+    for name, result, *arguments in (
+        ("LLVMContextCreate", ctypes.c_void_p),
+        ("LLVMContextDispose", None, ctypes.c_void_p),
+        ("LLVMDisposeMessage", None, ctypes.c_void_p),
+        ("LLVMDisposeModule", None, ctypes.c_void_p),
+        ("LLVMPrintModuleToString", ctypes.c_void_p, ctypes.c_void_p),
+        ("mlirTranslateModuleToLLVMIR", ctypes.c_void_p, _Operation, ctypes.c_void_p),
+    ):
+        if not hasattr(api, name):
+            return None
+        getattr(api, name).restype, getattr(api, name).argtypes = result, arguments
+    return api

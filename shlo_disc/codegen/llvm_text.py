@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..errors import CompilerError
-from ..mlir import ir, llvm
+from ..mlir import ir, to_llvm_ir_text
 
 
 @dataclass(frozen=True)
@@ -174,10 +174,7 @@ def to_llvm_ir(module: ir.Module) -> str:
 
     Raises `CompilerError` when an op has no translation.
     """
-    try:
-        text = llvm.translate_module_to_llvmir(module.operation)
-    except (ir.MLIRError, RuntimeError) as error:
-        raise CompilerError(f"translation to LLVM IR failed: {error}") from error
+    text = to_llvm_ir_text(module)
     if not text:
         raise CompilerError("translation to LLVM IR failed")
     return rewrite_float_literals(text)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shlo_disc import mlir
 from shlo_disc.codegen.llvm_text import literal_bits, rewrite_float_literals, to_llvm_ir
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import ir
@@ -151,3 +152,23 @@ def test_constants_reach_memory(jit: Callable[..., object]) -> None:
     out = np.zeros(4, np.uint32)
     loaded("f", out)
     assert out.tolist() == [0x7F800000, 0xFFFFFFFF, 0x3DCCCCCD, 1]
+
+
+FUNCTION = "llvm.func @f(%x: f32) -> f32 { %y = llvm.fadd %x, %x : f32  llvm.return %y : f32 }"
+
+
+def test_the_c_functions_and_the_bindings_print_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(FUNCTION)
+        assert mlir._c_api() is not None
+        by_c = mlir.to_llvm_ir_text(module)
+        monkeypatch.setattr(mlir, "_c_api", lambda: None)
+        assert mlir.to_llvm_ir_text(module) == by_c
+    assert "fadd float" in by_c
+
+
+def test_what_has_no_translation_is_an_error() -> None:
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse("func.func @f(%x: f32) -> f32 { return %x : f32 }")
+        with pytest.raises(CompilerError, match="translation to LLVM IR failed"):
+            to_llvm_ir(module)
