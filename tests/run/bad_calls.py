@@ -396,9 +396,9 @@ CALLS: dict[str, BadCall] = {
     ),
     "memory of a result": BadCall(
         "outer",
-        lambda: (view(2**40, dtype=np.int8), view(2**20)),
+        lambda: (np.zeros(2**24, np.int8), np.zeros(2**23, np.float32)),
         AllocationError,
-        f"could not allocate {2**62} bytes: out of memory",
+        f"could not allocate {2**49} bytes: out of memory",
         as_jax=False,
     ),
     "memory of an argument": BadCall(
