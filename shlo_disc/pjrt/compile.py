@@ -150,6 +150,6 @@ def describe_error(error: BaseException) -> tuple[int, str]:
 
 
 __all__ = [
-    "Serialized", "compile_program", "describe_error", "deserialize", "generalize_programs", "register_function",
-    "serialize", "without_shardy",
+    "Serialized", "compile_for_devices", "compile_program", "describe_error", "deserialize", "generalize_programs",
+    "register_function", "serialize", "without_shardy",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback, topologies
 from jax.sharding import AxisType
+from jaxlib import xla_client
 
 PLATFORM = "shlo_disc"
 CASES: dict[str, Callable[[], Any]] = {}
@@ -164,6 +165,36 @@ def what_a_compilation_tells() -> None:
     assert compiled.cost_analysis() == {"bytes accessed": 64.0}
     assert compiled.memory_analysis().output_size_in_bytes == 32
     assert "add" in compiled.as_text()
+
+
+def loaded(text: str) -> Any:
+    """An executable of StableHLO's text, as `jax.jit` loads it."""
+    client = jax.devices(PLATFORM)[0].client
+    return client.compile_and_load(
+        text.encode(), xla_client.DeviceList((jax.devices(PLATFORM)[0],)), xla_client.CompileOptions()
+    )
+
+
+@check
+def names_of_programs_are_any_text() -> None:
+    program = loaded("""module @"an \\22odd\\22 \\5C name" {
+      func.func @main() -> tensor<3xi32> {
+        %0 = stablehlo.iota dim = 0 : tensor<3xi32>
+        return %0 : tensor<3xi32>
+      }
+    }""")
+    assert "shlo_disc" in program.hlo_modules()[0].to_string()
+
+
+@check
+def sizes_that_depend_on_data() -> None:
+    program = loaded("""func.func @main(%a: tensor<2xi32>) -> tensor<?x?xi32> {
+      %0 = stablehlo.dynamic_iota %a, dim = 0 : (tensor<2xi32>) -> tensor<?x?xi32>
+      return %0 : tensor<?x?xi32>
+    }""")
+    results = program.execute_sharded([jnp.asarray([2, 3], np.int32)])
+    ((got,),) = results.disassemble_into_single_device_arrays()
+    assert np.array_equal(got, [[0, 0, 0], [1, 1, 1]])
 
 
 @check

@@ -82,16 +82,6 @@ TableExecutable adopt(const nb::object &loaded) {
   return {compiled, static_cast<size_t>(2 * executable.code_bytes() + executable.constant_bytes())};
 }
 
-/// Whether nothing is wrong with the bytes that MLIR's own reader would stumble over.
-bool is_readable(std::string_view program) {
-  try {
-    read_program(program);
-    return true;
-  } catch (const Unreadable &) {
-    return false;
-  }
-}
-
 /// Programs for one device, in which shardings say nothing, without the dialect that our reader and the compiler lack.
 std::string without_shardy(std::string_view program) {
   return with_python("compiling", [&] {
@@ -101,10 +91,9 @@ std::string without_shardy(std::string_view program) {
 
 ProgramCompiler python_compiler() {
   ProgramCompiler out;
-  out.compile = [](std::string_view program, std::string_view) {
-    bool readable = is_readable(program);
+  out.compile = [](std::string_view program, std::string_view, bool is_readable) {
     return with_python(
-        "compiling", [&] { return adopt(compiler().attr("compile_program")(bytes_of(program), readable)); });
+        "compiling", [&] { return adopt(compiler().attr("compile_program")(bytes_of(program), is_readable)); });
   };
   out.generalize = [](const std::vector<std::string_view> &programs, std::string_view) {
     return with_python("compiling", [&] {

@@ -88,13 +88,13 @@ Code::Code(Compiled given_compiled, std::string program_text, std::string option
 }
 
 const Plan &Code::known_plan() const {
-  if (!plan || program().segments.size() > 1)
+  if (!knows_sizes())
     fail_unimplemented("the sizes of results that depend on a call's arguments");
   return *plan;
 }
 
 void Code::describe_outputs() {
-  bool are_known = plan && program().segments.size() == 1;
+  bool are_known = knows_sizes();
   const int64_t *dim = are_known ? plan->words.data() + program().segments.front().result_word : nullptr;
   for (const ArraySpec &result : program().results) {
     output_types.push_back(buffer_type_of(result.dtype));
@@ -189,7 +189,7 @@ void executable_optimized_program(PJRT_Executable_OptimizedProgram_Args &args) {
   program.format = kFormat.data();
   program.format_size = kFormat.size();
   bool runs_alone = code.parsed_options.replicas * code.parsed_options.partitions == 1;
-  std::string text = code.plan && runs_alone ? kernel_program(code) : code.source; // which says how arrays lie
+  std::string text = code.knows_sizes() && runs_alone ? kernel_program(code) : code.source; // which says how arrays lie
   if (program.code) {
     if (program.code_size < text.size())
       fail_argument("the place for the program is too small");

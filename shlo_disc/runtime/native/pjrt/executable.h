@@ -20,7 +20,10 @@ public:
   /// The arguments that callers give; the hidden ones follow them.
   size_t argument_count() const { return program().arguments.size() - compiled.hidden.size(); }
 
-  /// Throws UNIMPLEMENTED when the sizes of results are not known before a call.
+  /// Whether the sizes of results are known before a call.
+  bool knows_sizes() const { return plan && program().segments.size() == 1; }
+
+  /// Throws UNIMPLEMENTED when they are not.
   const Plan &known_plan() const;
 
   const Compiled compiled;

@@ -43,6 +43,20 @@ std::string names_text(const char *prefix, size_t count) {
   return text;
 }
 
+/// As a string of MLIR.
+std::string quoted(std::string_view text) {
+  static constexpr char digits[] = "0123456789ABCDEF";
+  std::string out = "\"";
+  for (char letter : text) {
+    auto code = static_cast<unsigned char>(letter);
+    if (std::isprint(code) && letter != '"' && letter != '\\')
+      out += letter;
+    else
+      out += {'\\', digits[code >> 4], digits[code & 15]};
+  }
+  return out + "\"";
+}
+
 std::string kernels_text(const Executable &executable) {
   std::string text;
   for (const std::string &name : executable.function_names())
@@ -60,12 +74,12 @@ std::string kernel_program(const Code &code) {
   std::string inputs = types_text(program.arguments, arguments, dims, "");
   std::string outputs = types_text(program.results, results, code.output_dims.data(), "");
   std::string values = results == 1 ? "%0" : names_text("%0#", results);
-  std::string text = "module @" + program.name + " {\n  func.func public @main(" +
+  std::string text = "module @" + quoted(program.name) + " {\n  func.func public @main(" +
                      types_text(program.arguments, arguments, dims, "%arg") + ") -> (" + outputs + ") {\n    ";
   if (results)
     text += results == 1 ? "%0 = " : "%0:" + std::to_string(results) + " = ";
-  text += "stablehlo.custom_call @shlo_disc(" + names_text("%arg", arguments) + ") {backend_config = \"" +
-          kernels_text(*code.compiled.executable) + "\", has_side_effect = true} : (" + inputs + ") -> ";
+  text += "stablehlo.custom_call @shlo_disc(" + names_text("%arg", arguments) + ") {backend_config = " +
+          quoted(kernels_text(*code.compiled.executable)) + ", has_side_effect = true} : (" + inputs + ") -> ";
   text += results == 1 ? outputs : "(" + outputs + ")";
   return text + "\n    return" + (results ? " " + values + " : " + outputs : "") + "\n  }\n}\n";
 }
