@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Host callbacks (`jax.pure_callback`, `io_callback`, `jax.debug.print`): custom calls that come back to Python.
 
-JAX emits callbacks for the platforms that it knows. For ours a callback gets a number, which is an attribute of the
-call, and one function finds it. Ordered callbacks need no token: calls with side effects keep their order.
+JAX emits callbacks for the platforms that it knows. For ours a callback gets a number, and one function finds it. The
+number is a constant operand, for attributes belong to a program's skeleton: each shape has a callback of its own, and
+all shapes shall be one program. Ordered callbacks need no token: calls with side effects keep their order.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from shlo_disc.dtypes import BY_NAME, numpy_dtype
 from shlo_disc.registry.custom_calls import register_custom_call
 
 _TARGET = "shlo_disc_python_callback"
-_ATTRIBUTE = "callback"
 _functions: dict[int, Callable[..., Sequence[Any]]] = {}
 _messages: dict[int, Any] = {}  # by thread, until its next failure; Python forgets what is local to threads of others
 
@@ -36,15 +36,6 @@ class _Buffer(ctypes.Structure):
     )
 
 
-class _Attribute(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("dtype", ctypes.c_char_p),
-        ("count", ctypes.c_int64),
-        ("data", ctypes.POINTER(ctypes.c_uint64)),
-    )
-
-
 class _Call(ctypes.Structure):
     _fields_ = (
         ("struct_size", ctypes.c_int64),
@@ -53,7 +44,7 @@ class _Call(ctypes.Structure):
         ("result_count", ctypes.c_int64),
         ("results", ctypes.POINTER(_Buffer)),
         ("attribute_count", ctypes.c_int64),
-        ("attributes", ctypes.POINTER(_Attribute)),
+        ("attributes", ctypes.c_void_p),
     )
 
 
@@ -84,11 +75,16 @@ class _Registered:
 
 def _emit(ctx: Any, function: Callable[..., Sequence[Any]], operands: Sequence[Any], has_side_effect: bool) -> Any:
     from jax._src import ffi
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
 
     registered = _Registered(function)
     ctx.module_context.add_keepalive(registered)
-    lowering = ffi.build_ffi_lowering_function(_TARGET, has_side_effect=has_side_effect)
-    return lowering(ctx, *operands, **{_ATTRIBUTE: np.uint64(registered.number)}).results
+    number = stablehlo.constant(ir.DenseElementsAttr.get(np.array(registered.number, np.uint64)))
+    lowering = ffi.build_ffi_lowering_function(
+        _TARGET, has_side_effect=has_side_effect, skip_ffi_layout_processing=True
+    )
+    return lowering(ctx, number, *operands).results
 
 
 def _array(buffer: _Buffer) -> np.ndarray:
@@ -103,11 +99,11 @@ def _array(buffer: _Buffer) -> np.ndarray:
 
 
 def _run(call: _Call) -> None:
-    numbers = {call.attributes[i].name: call.attributes[i].data[0] for i in range(call.attribute_count)}
-    function = _functions.get(numbers[_ATTRIBUTE.encode()])
+    number, *operands = (_array(call.operands[i]) for i in range(call.operand_count))
+    function = _functions.get(int(number))
     if function is None:
         raise RuntimeError("the program's callback is gone, or belongs to another process")
-    values = function(*(_array(call.operands[i]).copy() for i in range(call.operand_count)))
+    values = function(*(operand.copy() for operand in operands))
     if len(values) != call.result_count:
         raise RuntimeError(
             f"Mismatched number of outputs from callback. Expected: {call.result_count}, Actual: {len(values)}"
