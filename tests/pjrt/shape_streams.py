@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import io_callback
 
 from shlo_disc.runtime.native_module import plugin_programs
 
@@ -43,11 +44,19 @@ def decode(cache: Any, x: Any) -> Any:
     return cache, jax.nn.softmax(jnp.einsum("bsd,btd->bst", x, cache)) @ cache
 
 
+def with_callbacks(x: Any) -> Any:
+    """A callback whose result has a size, one whose result has none, and one that others wait for."""
+    doubled = jax.pure_callback(lambda a: 2 * np.asarray(a), jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+    io_callback(lambda a: None, None, x.sum(), ordered=True)
+    return jnp.tanh(doubled), io_callback(lambda a: np.sum(a), jax.ShapeDtypeStruct((), x.dtype), x)
+
+
 WEIGHTS = {"in": draw(6, 4), "out": draw(4, 3)}
 STREAMS: dict[str, tuple[Callable[..., Any], Callable[[int, int], Iterable[Any]]]] = {
     "train step": (train_step, lambda b, s: (WEIGHTS, draw(b, s, 6), draw(b, s, 3))),
     "recurrence": (recurrence, lambda b, s: (draw(b, s, 4), draw(4, 4))),
     "decode": (decode, lambda b, s: (draw(b, s, 4), draw(b, 1, 4))),
+    "callbacks": (with_callbacks, lambda b, s: (draw(b, s),)),
     "softmax": (jax.nn.softmax, lambda b, s: (draw(b, s),)),
 }
 

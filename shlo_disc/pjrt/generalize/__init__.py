@@ -35,7 +35,9 @@ from shlo_disc.executable import Executable
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect import make_context
+from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.types import Dims
 
 from .emit import Emission, finish
 from .expressions import Expressions
@@ -49,6 +51,7 @@ _log = logging.getLogger(__name__)
 _importer: Any = importlib.import_module("shlo_disc.import.import_program")
 _normaliser: Any = importlib.import_module("shlo_disc.import.normalise")
 _reader: Any = importlib.import_module("shlo_disc.import.program")
+_tokens: Any = importlib.import_module("shlo_disc.import.tokens")
 _support: Any = importlib.import_module("shlo_disc.import.support")
 
 
@@ -132,8 +135,9 @@ def generalize_or_explain(programs: Sequence[bytes], options: Options | None = N
 def _import(c: Compilation, expressions: Expressions) -> None:
     """The `import` stage: from the samples' module to one function with symbols."""
     module = expressions.samples.module
-    arguments = [expressions.dims(a) for a in expressions.main.regions[0].blocks[0].arguments]
     Emission(expressions).run()
+    _tokens.tokens_as_arrays(expressions.main)
+    arguments = [_dims(expressions, a) for a in expressions.main.regions[0].blocks[0].arguments]
     _normaliser.normalise(module)
     entry = _normaliser.entry_function(module)
     c.shapes = [*arguments, *finish(entry)]
@@ -142,6 +146,13 @@ def _import(c: Compilation, expressions: Expressions) -> None:
     c.facts = Facts()
     for name in expressions.symbols:
         c.facts.declare(name, min=1)
+
+
+def _dims(expressions: Expressions, argument: ir.Value) -> Dims:
+    """The sizes of an argument of the program; those of one that was a token are none of the samples'."""
+    if argument in expressions.samples.dims:
+        return expressions.dims(argument)
+    return tuple(map(Expr.const, ir.RankedTensorType(argument.type).shape))
 
 
 def _program(executable: Executable, expressions: Expressions) -> SymbolicProgram:

@@ -10,7 +10,10 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from shlo_disc.mlir import ir
+from shlo_disc.registry.custom_calls import find_custom_call
 from shlo_disc.shape_dialect.dialect import ShapeOp, integer_attr
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.regions import all_blocks
@@ -23,6 +26,7 @@ from .relations import rank, terminator
 from .samples import NotGeneralError, nested_operations
 
 _SIZES, _HIDDEN = "shlo_disc.sizes", "shlo_disc.hidden"
+_SHAPE_OPERANDS = "indices_of_shape_operands"
 
 splat_text: Any = importlib.import_module("shlo_disc.import.symbolic_rules").splat_text
 
@@ -102,7 +106,7 @@ class Emission:
         names = self.samples.attribute_names.get(position, [])
         numbers = [n for name in names for n in self.samples.attributes[position, name]]
         numbers += self.samples.elements.get(position, [])
-        if name in _STATED_BY_TYPE:
+        if name in _STATED_BY_TYPE or _is_call_without_sizes(op):
             numbers += [n for result in op.results for n in self.samples.dims.get(result, [])]
         return any(self.expressions.of(n).constant is None for n in numbers)
 
@@ -247,6 +251,17 @@ def _rng_bit_generator(e: Emission, op: ir.OpView, position: int) -> list[ir.Val
     )
 
 
+def _custom_call(e: Emission, op: ir.OpView, position: int) -> list[ir.Value]:
+    """The call of a registered function, with operands that are the sizes of its results, as jax.export has them."""
+    first, count = len(op.operands), len(op.results)
+    indices = np.arange(first, first + count)
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    attributes[_SHAPE_OPERANDS] = ir.DenseIntElementsAttr.get(indices)
+    operands = [*op.operands, *(e.sizes(e.dims(result)) for result in op.results)]
+    types = [result.type for result in op.results]
+    return list(ir.Operation.create("stablehlo.custom_call", types, operands, attributes).results)
+
+
 def _make_function(module: ir.Module, name: str, body: ir.Block) -> None:
     """A private function with the body of an op."""
     kind = ir.FunctionType.get([a.type for a in body.arguments], [v.type for v in terminator(body).operands])
@@ -263,6 +278,7 @@ def _make_function(module: ir.Module, name: str, body: ir.Block) -> None:
 _TWINS: dict[str, Callable[[Emission, ir.OpView, int], ir.Value | list[ir.Value]]] = {
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.constant": _constant,
+    "stablehlo.custom_call": _custom_call,
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.gather": _gather,
     "stablehlo.iota": _iota,
@@ -305,6 +321,11 @@ def finish(function: ir.OpView) -> list[Dims]:
         op.operation.erase()
     _set_function_type(function)
     return [hidden[number][1] for number in sorted(hidden)]
+
+
+def _is_call_without_sizes(op: ir.OpView) -> bool:
+    """Whether an op calls a registered function, and does not say the sizes of its results by operands."""
+    return find_custom_call(_target(op)) is not None and _SHAPE_OPERANDS not in op.attributes
 
 
 def _target(op: ir.OpView) -> str:

@@ -55,9 +55,15 @@ def _convolution(op: ir.OpView, operands: list[Dims], attribute: Callable[[str],
     return dict(zip(convolution.output[1:-1], window.result(space, Facts()), strict=True))
 
 
+def _custom_call(op: ir.OpView, operands: list[Dims], attribute: Callable[[str], Dims]) -> dict[int, Expr]:
+    """Most often the sizes of an operand: the program does not say where a function gets its sizes from."""
+    return {axis: size for dims in reversed(operands) for axis, size in enumerate(dims)}
+
+
 FORMULAS: dict[str, Formula] = {
     "stablehlo.concatenate": _concatenate,
     "stablehlo.convolution": _convolution,
+    "stablehlo.custom_call": _custom_call,
     "stablehlo.pad": _pad,
     "stablehlo.reduce_window": _reduce_window,
     "stablehlo.reshape": _reshape,
