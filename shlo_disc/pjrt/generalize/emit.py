@@ -254,7 +254,7 @@ def _rng_bit_generator(e: Emission, op: ir.OpView, position: int) -> list[ir.Val
 def _custom_call(e: Emission, op: ir.OpView, position: int) -> list[ir.Value]:
     """The call of a registered function, with operands that are the sizes of its results, as jax.export has them."""
     first, count = len(op.operands), len(op.results)
-    indices = np.arange(first, first + count)
+    indices: Any = np.arange(first, first + count)
     attributes = {name: op.attributes[name] for name in op.attributes}
     attributes[_SHAPE_OPERANDS] = ir.DenseIntElementsAttr.get(indices)
     operands = [*op.operands, *(e.sizes(e.dims(result)) for result in op.results)]
