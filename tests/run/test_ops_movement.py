@@ -12,6 +12,7 @@ import pytest
 from jax import lax
 from jax import numpy as jnp
 
+import shlo_disc
 from tests.run.op_check import DTYPES, Sizes, Spec, check, dtype_of
 
 PAIRS = [(1, 1), (1, 2), (2, 1), (3, 15), (2, 16), (5, 17), (1, 31), (7, 32), (2, 33), (16, 16), (33, 97), (3, 300),
@@ -117,6 +118,20 @@ FAMILIES = [broadcasts, reshapes, transposes, reverses, concatenates, pads, slic
 def test_matrix(family: Function, dtype: str) -> None:
     sizes = SIZES if dtype == "float32" else SIZES[::3]
     check(family, [("m, n", dtype)], sizes)
+
+
+EMPTY = [((0, 2, 2), (0, 4)), ((2, 0, 4, 2, 2), (2, 0, 4, 4)), ((0, 6), (2, 0, 3)), ((2, 3, 0), (6, 0))]
+
+
+@pytest.mark.parametrize(("source", "result"), EMPTY)
+def test_reshape_without_elements(source: tuple[int, ...], result: tuple[int, ...]) -> None:
+    """Among others, so that the reshape is computed in a kernel."""
+
+    def function(x: Any) -> Any:
+        return jnp.stack([x.reshape(result), x[..., ::-1].reshape(result)], axis=-1)
+
+    x = np.zeros(source, np.float32)
+    assert shlo_disc.compile(jax.jit(function), args=(x,))(x).shape == (*result, 2)
 
 
 # ---- starts that are data -------------------------------------------------------------------------------------------

@@ -75,13 +75,16 @@ def _reverse(e: Elements, op: ir.OpView, value: ir.Value, positions: Positions) 
 
 
 def _matched_groups(source: Dims, result: Dims) -> list[tuple[range, range]]:
-    """Pair runs of axes of the two shapes that hold equally many elements, cut where leading products agree."""
+    """Pair runs of axes of the two shapes that hold equally many elements, cut where leading products agree.
+
+    Behind an axis of size 0 all products are 0, which says nothing of the axes.
+    """
     cuts = [(0, 0)]
     prefix_source = [product(source[:i]) for i in range(len(source) + 1)]
     prefix_result = [product(result[:j]) for j in range(len(result) + 1)]
     for i in range(1, len(source)):
         for j in range(cuts[-1][1] + 1, len(result)):
-            if prefix_source[i] == prefix_result[j]:
+            if prefix_source[i] == prefix_result[j] and prefix_source[i].constant != 0:
                 cuts.append((i, j))
                 break
     cuts.append((len(source), len(result)))
