@@ -64,11 +64,16 @@ def _declare_stable(xla_bridge: Any) -> None:
 
 
 def _share_lowerings_of_cpu() -> None:
-    """Lower programs for this platform as for the CPU: linear algebra becomes the calls of LAPACK that we have."""
+    """Lower programs for this platform as for the CPU: linear algebra becomes the calls of LAPACK that we have.
+
+    Not so products, whose rule for the CPU refuses algorithms that XLA has not there; ours are at least as exact.
+    """
     from jax._src.interpreters import mlir
+    from jax._src.lax.lax import dot_general_p
 
     lowerings = mlir._platform_specific_lowerings
-    lowerings[PLATFORM] = _SharedRules(lowerings["cpu"], lowerings.get(PLATFORM, {}))
+    own = {dot_general_p: mlir._lowerings[dot_general_p], **lowerings.get(PLATFORM, {})}
+    lowerings[PLATFORM] = _SharedRules(lowerings["cpu"], own)
     if PLATFORM not in mlir._platforms_with_donation:
         mlir._platforms_with_donation.append(PLATFORM)
 

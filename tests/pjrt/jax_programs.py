@@ -320,6 +320,18 @@ def a_callback_that_fails() -> None:
 
 
 @check
+def algorithms_of_products() -> None:
+    presets = jax.lax.DotAlgorithmPreset
+    x, y = ramp(3, 40) / 7, ramp(40, 2) / 9
+    exact = x.astype(np.float64) @ y.astype(np.float64)
+    for preset in (presets.F16_F16_F32, presets.BF16_BF16_BF16, presets.TF32_TF32_F32, presets.BF16_BF16_F32_X9):
+        bits = 24 if preset in (presets.TF32_TF32_F32, presets.BF16_BF16_F32_X9) else 8
+        with jax.default_device(jax.devices(PLATFORM)[0]):
+            found = np.asarray(jax.lax.dot(x, y, precision=preset))
+        np.testing.assert_allclose(found, exact, rtol=4 * 2.0**-bits, atol=1e-3 * 2.0**-bits, err_msg=str(preset))
+
+
+@check
 def functions_of_the_user() -> None:
     """A handler of XLA's FFI that is registered for the platform: here one that comes with jaxlib."""
     from jaxlib import lapack
