@@ -8,7 +8,8 @@
 
 The source has to be that of the installed JAX. Each file runs in a process of its own; when that dies, the test that
 was running counts as a failure ("died") and a new process goes on behind it. `--library NAME=PATH` runs on a PJRT
-plugin that JAX is only told the path of.
+plugin that JAX is only told the path of. `--part K/N` runs the K-th of N shares of the tests, drawn by a hash of their
+names, and adds them to the output file; `--rest` runs those that have not passed or been skipped yet.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ HERE = Path(__file__).parent
 Outcomes = dict[str, dict[str, Any]]
 
 
-def environment(platform: str, library: str | None, record: Path, done: Path) -> dict[str, str]:
+def environment(options: argparse.Namespace, record: Path, done: Path) -> dict[str, str]:
     """What the tests see: few generated cases, our recorder, and the platform before the processor."""
+    platform, _, library = options.library.partition("=")
     changed = {
         "JAX_PLATFORMS": f"{platform},cpu",
         "JAX_NUM_GENERATED_CASES": "10",
@@ -43,6 +45,7 @@ def environment(platform: str, library: str | None, record: Path, done: Path) ->
         "PYTHONPATH": str(HERE),
         "RECORD_FILE": str(record),
         "RECORD_SKIP": str(done),
+        "RECORD_PART": options.part or "0/1",
     }
     if library:
         changed["PJRT_NAMES_AND_LIBRARY_PATHS"] = f"{platform}:{library}"
@@ -63,9 +66,13 @@ def read(record: Path) -> tuple[Outcomes, str | None]:
     return outcomes, running
 
 
-def run_file(source: Path, name: str, platform: str, library: str | None, idle: float) -> Outcomes:
-    """Every test of one file; starts again behind a test that ends the process, or that takes `idle` seconds."""
-    found: Outcomes = {}
+def run_file(options: argparse.Namespace, name: str, known: Outcomes) -> Outcomes:
+    """The outcomes of a file's tests, with those known already, which do not run.
+
+    Starts again behind a test that ends the process, or that takes `options.idle` seconds.
+    """
+    found = dict(known)
+    platform = options.library.partition("=")[0]
     with tempfile.TemporaryDirectory() as folder:
         record, done = Path(folder) / "record", Path(folder) / "done"
         while True:
@@ -75,17 +82,23 @@ def run_file(source: Path, name: str, platform: str, library: str | None, idle: 
             command += ["-p", "no:cacheprovider", "-W", f"ignore:Platform '{platform}':UserWarning"]
             with open(Path(folder) / "log", "w") as log:
                 process = subprocess.Popen(  # noqa: S603 - this interpreter, and names from the command line
-                    command, cwd=source, env=environment(platform, library, record, done), stdout=log, stderr=log
+                    command, cwd=options.source, env=environment(options, record, done), stdout=log, stderr=log
                 )
-                hung = wait(process, record, idle)
+                hung = wait(process, record, options.idle)
             outcomes, running = read(record)
             found |= outcomes
-            if running is None:
-                if not found:
-                    raise SystemExit(f"{name}: no test ran\n" + (Path(folder) / "log").read_text()[-3000:])
+            if running is not None:
+                why = f"no end after {options.idle:.0f} s" if hung else f"the process died ({process.returncode})"
+                found[running] = {"outcome": "died", "reason": why, "seconds": 0.0}
+            elif process.returncode in _ENDS:
                 return found
-            why = f"no end after {idle:.0f} s" if hung else f"the process died (exit status {process.returncode})"
-            found[running] = {"outcome": "died", "reason": why, "seconds": 0.0}
+            else:
+                print(f"{name}: exit status {process.returncode} between tests", flush=True)
+                if not outcomes:
+                    raise SystemExit(f"{name}: no test ran\n" + (Path(folder) / "log").read_text()[-3000:])
+
+
+_ENDS = (0, 1, 5)  # of pytest: all passed, some failed, none was left to run
 
 
 def wait(process: subprocess.Popen[bytes], record: Path, idle: float) -> bool:
@@ -107,11 +120,13 @@ def count(outcomes: Outcomes) -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Runs files, and adds them to the output file one by one."""
-    platform, _, library = (options.library or "shlo_disc=").partition("=")
     results: dict[str, Outcomes] = json.loads(options.output.read_text()) if options.output.exists() else {}
+    options.source = options.source.absolute()
     for name in options.files or FILES:
         start = time.time()
-        results[name] = run_file(options.source.absolute(), name, platform, library, options.idle)
+        before = results.get(name, {}) if options.part or options.rest else {}
+        good = {test: row for test, row in before.items() if row["outcome"] in ("passed", "skipped")}
+        results[name] = before | run_file(options, name, good if options.rest else {})
         options.output.write_text(json.dumps(results, indent=1) + "\n")
         print(f"{name}: {count(results[name])} in {time.time() - start:.0f} s", flush=True)
     return 0
@@ -129,18 +144,17 @@ def compare(options: argparse.Namespace) -> int:
     Tests that JAX skips on the first platform, as it does by the platform's name, do not count.
     """
     ours, theirs = (json.loads(path.read_text()) for path in (options.ours, options.theirs))
-    print("| file | pass there | skipped here | pass here | share | died |\n|--|--|--|--|--|--|")
+    print("| file | ran on both | pass there | skipped here | pass here | share | died |\n|--|--|--|--|--|--|--|")
     reasons: collections.Counter[tuple[str, str]] = collections.Counter()
-    absent = {"outcome": "absent", "reason": "absent"}
     for name in (file for file in theirs if file in ours):
-        passed = [test for test, row in theirs[name].items() if row["outcome"] == "passed"]
-        here = {test: ours[name].get(test, absent) for test in passed}
+        both = theirs[name].keys() & ours[name].keys()
+        here = {test: ours[name][test] for test in both if theirs[name][test]["outcome"] == "passed"}
         skipped = sum(row["outcome"] == "skipped" for row in here.values())
         lost = {test: row for test, row in here.items() if row["outcome"] not in ("passed", "skipped")}
         died = sum(row["outcome"] == "died" for row in ours[name].values())
-        kept = len(passed) - skipped - len(lost)
-        share = kept / max(len(passed) - skipped, 1)
-        print(f"| {name} | {len(passed)} | {skipped} | {kept} | {share:.1%} | {died} |")
+        kept = len(here) - skipped - len(lost)
+        share = kept / max(len(here) - skipped, 1)
+        print(f"| {name} | {len(both)} | {len(here)} | {skipped} | {kept} | {share:.1%} | {died} |")
         reasons.update((name, reason(row["reason"])) for row in lost.values())
         if options.verbose:
             for test, row in lost.items():
@@ -157,7 +171,9 @@ def main() -> int:
     runs = commands.add_parser("run", help="run test files, write their outcomes")
     runs.add_argument("--source", type=Path, required=True, help="a checkout of JAX's source")
     runs.add_argument("--output", type=Path, required=True, help="the JSON file to write, or to add files to")
-    runs.add_argument("--library", help="NAME=PATH of another PJRT plugin")
+    runs.add_argument("--library", default="shlo_disc", help="NAME=PATH of another PJRT plugin")
+    runs.add_argument("--part", metavar="K/N", help="only the K-th of N shares of the tests, from 0")
+    runs.add_argument("--rest", action="store_true", help="only the tests that the output file has not as passed")
     runs.add_argument("--idle", type=float, default=300.0, help="seconds after which a test is given up")
     runs.add_argument("files", nargs="*", help=f"default: {' '.join(FILES)}")
     runs.set_defaults(do=run)

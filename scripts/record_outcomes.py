@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from typing import Any
 
 import pytest
 
 _SKIP = "RECORD_SKIP"
+_PART = "RECORD_PART"
 _FILE = "RECORD_FILE"
 
 
@@ -19,15 +21,18 @@ def _write(row: dict[str, Any]) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out the tests that have run already, those that a file names."""
-    path = os.environ.get(_SKIP)
-    if not path:
-        return
-    with open(path) as file:
-        done = set(file.read().splitlines())
-    left = [item for item in items if item.nodeid not in done]
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in done])
-    items[:] = left
+    """Leaves out the tests of other parts, and those that have run already, which a file names."""
+    number, parts = map(int, os.environ.get(_PART, "0/1").split("/"))
+    done: set[str] = set()
+    if path := os.environ.get(_SKIP):
+        with open(path) as file:
+            done.update(file.read().splitlines())
+
+    def is_wanted(item: pytest.Item) -> bool:
+        return item.nodeid not in done and zlib.crc32(item.nodeid.encode()) % parts == number
+
+    config.hook.pytest_deselected(items=[item for item in items if not is_wanted(item)])
+    items[:] = [item for item in items if is_wanted(item)]
 
 
 def pytest_runtest_logstart(nodeid: str, location: tuple[str, int | None, str]) -> None:
