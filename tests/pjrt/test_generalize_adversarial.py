@@ -89,6 +89,25 @@ def wide(x: Any) -> Any:
     return jnp.broadcast_to(x[:, None], (x.shape[0], 4)).reshape(-1)
 
 
+def prefix_or_broadcast(x: Any, y: Any) -> Any:
+    """As many rows as `y`: the first ones of several, or the only one as often."""
+    rows = y.shape[0]
+    return (lax.broadcast_in_dim(x, (rows, 4), (0, 1)) if x.shape[0] == 1 else x[:rows]), x + y[:1]
+
+
+def first_row_or_rows(x: Any, y: Any) -> Any:
+    """The first row of `x` for all rows of an even `y`, and its first rows for those of an odd one."""
+    rows = y.shape[0]
+    return lax.broadcast_in_dim(x[:1], (rows, 4), (0, 1)) if rows % 2 == 0 else x[:rows]
+
+
+def prefixes(x: Any, y: Any, z: Any) -> Any:
+    """Prefixes of prefixes, and of a row that is broadcast."""
+    part = x[: y.shape[0]]
+    wide = jnp.broadcast_to(x[:1], y.shape)
+    return part * 2, part[: z.shape[0]] + 1, wide[: z.shape[0]] - y[: z.shape[0]]
+
+
 def one(*shapes: tuple[int, ...]) -> list[tuple[np.ndarray, ...]]:
     """Calls with one argument."""
     return [(draw(*shape),) for shape in shapes]
@@ -118,6 +137,38 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[tuple[Any, ...]]]] = {
     "float constants": (powers, one((2,), (3,), (4,), (10,))),
     "unrolled": (by_hand, one((3, 2), (4, 2), (3, 5), (4, 5))),
     "a fixed factor": (wide, one((4,), (8,), (3,), (1,))),
+    "prefix, then broadcast": (
+        prefix_or_broadcast,
+        two(*(((a, 4), (b, 4)) for a, b in ((7, 3), (5, 4), (6, 6), (1, 1), (1, 3), (4, 1), (1, 5), (9, 2)))),
+    ),
+    "broadcast, then prefix": (
+        prefix_or_broadcast,
+        two(*(((a, 4), (b, 4)) for a, b in ((1, 3), (4, 4), (7, 3), (1, 4), (5, 5), (3, 1), (1, 1)))),
+    ),
+    "prefix of a fixed length": (
+        lambda x: (lax.broadcast_in_dim(x, (4, 2), (0, 1)) if x.shape[0] == 1 else x[:4]) + 1,
+        one((6, 2), (9, 2), (1, 2), (4, 2), (5, 2), (8, 2)),
+    ),
+    "a row or rows": (
+        first_row_or_rows,
+        two(*(((a, 4), (b, 4)) for a, b in ((9, 3), (9, 5), (9, 4), (9, 1), (7, 6), (7, 7), (1, 2), (1, 1)))),
+    ),
+    "prefixes of prefixes": (
+        prefixes,
+        [
+            (draw(*a), draw(*b), draw(*c))
+            for a, b, c in (
+                ((9, 4), (5, 4), (3, 4)),
+                ((9, 4), (7, 4), (4, 4)),
+                ((9, 4), (9, 4), (2, 4)),
+                ((4, 4), (4, 4), (4, 4)),
+                ((9, 4), (1, 4), (1, 4)),
+                ((1, 4), (1, 4), (1, 4)),
+                ((9, 4), (6, 4), (6, 4)),
+                ((8, 4), (6, 4), (1, 4)),
+            )
+        ],
+    ),
     "empty": (rows_or_columns, one((3, 4), (0, 4), (5, 4), (0, 0), (2, 2))),
 }
 

@@ -161,7 +161,14 @@ def _program(executable: Executable, expressions: Expressions) -> SymbolicProgra
     steps = Steps(names)
     samples = expressions.samples
     free = {number for position in expressions.hidden for number in samples.elements[position]}
-    expected = tuple(-1 if n in free else steps.of(expressions.of(n)) for n in range(len(samples.values)))
+    uses = samples.uses
+
+    def step(number: int) -> int:
+        if number in free:
+            return -1
+        return steps.of(expressions.use(uses[number], number) if number in uses else expressions.of(number))
+
+    expected = tuple(map(step, range(len(samples.values))))
     hidden = tuple(samples.constants[position] for position in expressions.hidden)
     symbols = tuple(expressions.symbols[name] for name in names)
     return SymbolicProgram(executable, symbols, tuple(steps.rows), expected, hidden)

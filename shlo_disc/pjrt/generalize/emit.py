@@ -37,6 +37,7 @@ class Emission:
     def __init__(self, expressions: Expressions):
         self.expressions = expressions
         self.samples = expressions.samples
+        self._origins: dict[ir.Value, ir.Value] = {}  # of the results of plain operations
         self._hidden = {position: i for i, position in enumerate(expressions.hidden)}
 
     def run(self) -> None:
@@ -48,10 +49,15 @@ class Emission:
         for position, op in enumerate(self.samples.operations):
             if position < inside:
                 continue
-            self._broadcast_operands(op, position)
+            if position in self.samples.plain:
+                self._origins[op.results[0]] = self._origins.get(op.operands[0], op.operands[0])
+                continue
+            self._use_operands(op, position)
             count = 1 + sum(1 for _ in nested_operations(op))
             if self._rewrite(op, position):
                 inside = position + count
+        for position in sorted(self.samples.plain, reverse=True):
+            self.samples.operations[position].operation.erase()
         for function in functions:
             _set_function_type(function)
 
@@ -86,18 +92,34 @@ class Emission:
     def _set_type(self, value: ir.Value) -> None:
         value.set_type(_tensor(self.dims(value), ir.RankedTensorType(value.type).element_type))
 
-    def _broadcast_operands(self, op: ir.OpView, position: int) -> None:
-        """The broadcasts that this sample leaves out."""
+    def _use_operands(self, op: ir.OpView, position: int) -> None:
+        """The prefixes and broadcasts of values that an op uses, whether this sample has ops for them or not."""
         for index, value in enumerate(op.operands):
-            numbers = self.samples.operands.get((position, index), [])
-            used = tuple(self.expressions.of(n) for n in numbers)
-            if used and used != self.dims(value):
+            if used := self.samples.operands.get((position, index)):
                 with ir.InsertionPoint(op), op.location:
-                    kind = _tensor(used, ir.RankedTensorType(value.type).element_type)
-                    axes = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get(list(range(len(used))))}
-                    wide = create("dynamic_broadcast_in_dim", kind, [value, self.sizes(used)], axes)
-                self.samples.dims[wide] = numbers
-                op.operands[index] = wide
+                    op.operands[index] = self._used_as(self._origins.get(value, value), used)
+
+    def _used_as(self, value: ir.Value, used: list[int]) -> ir.Value:
+        pairs = zip(self.samples.dims[value], used, strict=True)
+        kept = [a if self.expressions.is_broadcast(a, b) else b for a, b in pairs]
+        dims = tuple(self.expressions.of(n) for n in kept)
+        if dims != self.dims(value):
+            bounds = [[Expr.const(0)] * len(dims), dims, [Expr.const(1)] * len(dims)]
+            operands = [value, *(self.sizes(bound) for bound in bounds)]
+            value = self._made("real_dynamic_slice", operands, kept)
+        dims = tuple(self.expressions.of(n) for n in used)
+        if dims != self.dims(value):
+            axes = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get(list(range(len(dims))))}
+            value = self._made("dynamic_broadcast_in_dim", [value, self.sizes(dims)], used, axes)
+        return value
+
+    def _made(self, name: str, operands: list[ir.Value], numbers: list[int], attributes: Any = None) -> ir.Value:
+        """A value with the sizes, which are numbers of the samples, and the element type of the first operand."""
+        element_type = ir.RankedTensorType(operands[0].type).element_type
+        kind = _tensor(tuple(self.expressions.of(n) for n in numbers), element_type)
+        made: ir.Value = create(name, kind, operands, attributes)
+        self.samples.dims[made] = numbers
+        return made
 
     def _states_sizes(self, position: int, op: ir.OpView) -> bool:
         name = op.operation.name

@@ -54,6 +54,32 @@ class Expressions:
         """The numbers of an attribute."""
         return tuple(self.of(number) for number in self.samples.attributes[position, name])
 
+    def is_broadcast(self, size: int, used: int) -> bool:
+        """Whether a value with the first number as a size is broadcast where it is used with the second one.
+
+        A size of 1 is broadcast, of any other a prefix is taken. Raises NotGeneralError when the samples do both.
+        """
+        if self.of(size).constant is not None:
+            return self.of(size).constant == 1
+        pairs = [*zip(self.samples.values[size], self.samples.values[used], strict=True)]
+        if all(a in (1, b) for a, b in pairs):
+            return True
+        if any(a < b for a, b in pairs):
+            raise NotGeneralError(
+                f"{self.samples.describe(used)} is a broadcast's in one program, a slice's in another"
+            )
+        return False
+
+    def use(self, size: int, used: int) -> Expr:
+        """The expression of the second number, if at the sizes at hand the use is what `is_broadcast` says.
+
+        Otherwise the value is another one than that of the second number.
+        """
+        known, wanted = self.of(size), self.of(used)
+        if known == wanted or known.constant is not None:
+            return wanted
+        return (Expr.maximum if self.is_broadcast(size, used) else Expr.minimum)(known, wanted)
+
     def _declare(self) -> None:
         arguments = [self.samples.dims.get(a, []) for a in self.main.regions[0].blocks[0].arguments]
         moving = [[axis for axis, n in enumerate(dims) if not self.samples.is_fixed(n)] for dims in arguments]
@@ -93,7 +119,9 @@ class Expressions:
     def _broadcasts(self) -> Iterable[tuple[int, int]]:
         for op in self.samples.operations:
             if op.operation.name == "stablehlo.broadcast_in_dim":
-                source, result = (self.samples.dims.get(v, []) for v in (op.operands[0], op.results[0]))
+                is_plain = self.samples.position[op.operation] in self.samples.plain
+                operand = self.samples.origin(op.operands[0]) if is_plain else op.operands[0]
+                source, result = (self.samples.dims.get(v, []) for v in (operand, op.results[0]))
                 targets = ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"])
                 yield from ((source[axis], result[target]) for axis, target in enumerate(targets) if result)
 
@@ -132,7 +160,7 @@ class Expressions:
             for number in numbers:
                 self._choose(number, near)
             operands.append(tuple(self.of(number) for number in numbers))
-        formula = FORMULAS.get(op.operation.name)
+        formula = None if position in self.samples.plain else FORMULAS.get(op.operation.name)
         sizes = formula(op, operands, lambda name: self.attribute(position, name)) if formula else {}
         for result in op.results:
             for axis, number in enumerate(self.samples.dims.get(result, [])):

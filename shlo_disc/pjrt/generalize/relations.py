@@ -146,7 +146,8 @@ def _whole(r: Relations, stated: Iterable[int], value: ir.Value) -> None:
 
 
 def _slice(r: Relations, op: ir.OpView, position: int) -> None:
-    _whole(r, r.samples.attributes[position, "limit_indices"], op.operands[0])
+    if position not in r.samples.plain:
+        _whole(r, r.samples.attributes[position, "limit_indices"], op.operands[0])
 
 
 def _dynamic_slice(r: Relations, op: ir.OpView, position: int) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 from shlo_disc.mlir import ir
 from shlo_disc.runtime.native_module import read_program
 
+_PERHAPS_PLAIN = ("stablehlo.broadcast_in_dim", "stablehlo.slice")
+
 
 class NotGeneralError(Exception):
     """Why there is no symbolic program for some programs; it is compiled for each of their sizes then."""
@@ -22,8 +24,10 @@ class Samples:
     operations: those of the module, in pre-order; `position` is the inverse.
     dims: the numbers of a value's sizes.
     attributes, attribute_names: the numbers of an attribute of the operation at a position, and which there are.
-    operands: the numbers of the sizes with which an operation uses an operand: the value's, or those that it is
-        broadcast to, for broadcasts that keep the rank are left out where they do nothing.
+    plain: broadcasts that keep the rank and slices from the start, which are left out where they do nothing.
+    operands: the numbers of the sizes with which an operation uses an operand: those of its origin, the value before
+        the operations that are plain, or what they make of them.
+    uses: for each of the operands' numbers, which are sizes that a value is used with, that of its origin.
     elements, constants: the numbers of a constant's elements, and which of the constants it is.
     """
 
@@ -43,9 +47,12 @@ class Samples:
         self.attribute_names: dict[int, list[str]] = {}
         self.elements: dict[int, list[int]] = {}
         self.operands: dict[tuple[int, int], list[int]] = {}
+        self.uses: dict[int, int] = {}
         lead = found[self.lead]
         self._check_operations(lead["ops"])
         self._places: list[tuple[str, int, Any, int, int]] = lead["places"]
+        stated = {position for kind, position, *_ in self._places if kind == "result"}
+        self.plain = {i for i, op in enumerate(self.operations) if i not in stated and _has_shape(op, _PERHAPS_PLAIN)}
         self._place()
         positions = sorted(self.elements)
         self.constants = {position: i for i, position in enumerate(positions)}
@@ -54,6 +61,12 @@ class Samples:
     def is_fixed(self, number: int) -> bool:
         """Whether the number is the same in all programs."""
         return len(set(self.values[number])) == 1
+
+    def origin(self, value: ir.Value) -> ir.Value:
+        """The value that another one is a prefix or a broadcast of."""
+        while (position := self.position.get(value.owner)) in self.plain:
+            value = self.operations[position].operands[0]
+        return value
 
     def _check_operations(self, names: Sequence[str]) -> None:
         """Each operation of the artifact has become one of the module."""
@@ -85,7 +98,14 @@ class Samples:
             else:
                 self.elements.setdefault(position, []).append(number)
         for (position, index), numbers in self.operands.items():
-            self.dims.setdefault(self.operations[position].operands[index], numbers)  # of a broadcast
+            origin = self.origin(self.operations[position].operands[index])
+            self.uses |= dict(zip(numbers, self.dims[origin], strict=True))
+            self.dims.setdefault(self.operations[position].operands[index], numbers)  # of a plain operation's result
+
+
+def _has_shape(op: ir.OpView, names: Sequence[str]) -> bool:
+    """Whether an operation of one of the names has a result with sizes."""
+    return op.operation.name in names and ir.RankedTensorType(op.results[0].type).rank > 0
 
 
 def _typical_size(sample: dict[str, Any]) -> int:

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <ranges>
 #include <unordered_map>
 
 namespace disc::pjrt {
@@ -102,7 +103,8 @@ private:
   void block(Cursor &cursor, uint32_t owner, uint32_t region, int depth);
   void op(Cursor &cursor, int depth);
   OpHeader header(Cursor &cursor);
-  bool is_plain_broadcast(const OpHeader &op) const;
+  bool is_plain(const OpHeader &op);
+  bool is_use(uint64_t origin, uint64_t operand, uint64_t result);
   void properties(uint64_t name, uint64_t index, uint32_t op);
   void properties(std::string_view op_name, std::string_view bytes, OpAttributes &out);
   void dictionary(uint64_t index);
@@ -170,7 +172,7 @@ void Reader::block_arguments(Cursor &cursor, uint32_t owner, uint32_t region) {
     if (index & 1)
       cursor.varint(); // the location
     type(index >> 1, {NumberPlace::block_argument, owner, static_cast<uint32_t>(i), 0, region, {}});
-    values_.define({values_.new_id(), index >> 1});
+    values_.define({values_.new_id(), index >> 1, index >> 1});
   }
   if (cursor.byte())
     skip_use_orders(cursor, count);
@@ -202,27 +204,56 @@ OpHeader Reader::header(Cursor &cursor) {
   return op;
 }
 
-/// JAX leaves out a broadcast to another shape of the same rank where that shape is the operand's own, which depends on
-/// sizes. So it is not an op of the skeleton: each operand tells with which sizes it is used.
-bool Reader::is_plain_broadcast(const OpHeader &op) const {
-  if (bytecode_.ops[op.name].name != "broadcast_in_dim_v1" || op.dictionary || !op.properties ||
-      op.results.size() != 1 || op.operands.size() != 1 || (op.parts & has_regions))
+/// JAX leaves out a broadcast to another shape of the same rank, and a slice from the start, where the result's shape is
+/// the operand's own, which depends on sizes. So these are no ops of the skeleton: each operand tells with which sizes it
+/// is used. Along an axis of 1 that is a broadcast, along any other one a prefix; what is both, the first element of
+/// several spread out, is an op.
+bool Reader::is_plain(const OpHeader &op) {
+  std::string_view name = bytecode_.ops[op.name].name;
+  bool is_broadcast = name == "broadcast_in_dim_v1", is_slice = name == "slice_v1";
+  if ((!is_broadcast && !is_slice) || op.dictionary || !op.properties || op.results.size() != 1 ||
+      op.operands.size() != 1 || (op.parts & has_regions))
+    return false;
+  ProgramValue operand = values_[op.operands[0]];
+  std::optional<size_t> rank = elements_.rank(op.results[0]);
+  if (!rank || rank != elements_.rank(operand.type))
     return false;
   Cursor cursor(at(bytecode_.properties, *op.properties));
-  std::optional<std::vector<int64_t>> axes = elements_.integers(cursor.varint());
-  std::optional<size_t> rank = elements_.rank(op.results[0]);
-  if (!cursor.empty() || !axes || rank != axes->size() || rank != elements_.rank(values_[op.operands[0]].type))
+  auto next_is = [&](auto expected) {
+    std::optional<std::vector<int64_t>> found = elements_.integers(cursor.varint());
+    return found && found->size() == *rank && expected(*found);
+  };
+  auto all_are = [](int64_t value) {
+    return [=](const std::vector<int64_t> &found) {
+      return std::ranges::all_of(found, [=](int64_t one) { return one == value; });
+    };
+  };
+  auto in_order = [](const std::vector<int64_t> &found) {
+    return std::ranges::equal(found, std::views::iota(int64_t{0}, static_cast<int64_t>(found.size())));
+  };
+  auto anything = [](const std::vector<int64_t> &) { return true; };
+  bool is_whole = is_broadcast ? next_is(in_order) : next_is(anything) && next_is(all_are(0)) && next_is(all_are(1));
+  return is_whole && cursor.empty() && is_use(operand.origin, operand.type, op.results[0]);
+}
+
+/// Whether a value of the first type, used with the sizes of the second and then with those of the third, is the same as
+/// the value used with the third.
+bool Reader::is_use(uint64_t origin, uint64_t operand, uint64_t result) {
+  std::vector<int64_t> from = elements_.type(origin).numbers, over = elements_.type(operand).numbers;
+  const std::vector<int64_t> &to = elements_.type(result).numbers;
+  if (from.size() != to.size() || over.size() != to.size())
     return false;
-  for (size_t axis = 0; axis < axes->size(); ++axis)
-    if ((*axes)[axis] != static_cast<int64_t>(axis))
+  for (size_t axis = 0; axis < to.size(); ++axis)
+    if (from[axis] < 0 || over[axis] < 0 || (from[axis] != 1 && over[axis] == 1 && to[axis] != 1))
       return false;
   return true;
 }
 
 void Reader::op(Cursor &cursor, int depth) {
   OpHeader op = header(cursor);
-  if (is_plain_broadcast(op)) {
-    values_.define({values_[op.operands[0]].id, op.results[0]});
+  if (is_plain(op)) {
+    ProgramValue operand = values_[op.operands[0]];
+    values_.define({operand.id, op.results[0], operand.origin});
     return;
   }
   std::string_view name = bytecode_.ops[op.name].name;
@@ -253,7 +284,7 @@ void Reader::results(const OpHeader &op) {
   tokens_.number(op.results.size());
   for (uint32_t i = 0; i < op.results.size(); ++i) {
     type(op.results[i], {NumberPlace::result, op.position, i, 0, 0, {}});
-    values_.define({values_.new_id(), op.results[i]});
+    values_.define({values_.new_id(), op.results[i], op.results[i]});
   }
 }
 

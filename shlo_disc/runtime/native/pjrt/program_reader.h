@@ -27,9 +27,10 @@ struct NumberPlace {
   std::string_view name; // of an attribute
 };
 
-/// `skeleton` is everything that must be equal; locations and the module's name do not count, and broadcasts that keep
-/// the rank are no ops: each operand has the sizes with which it is used. `numbers` are the sizes in types, the integers of attributes that state sizes, and the elements of constants: of a splat their bits, of
-/// others 128 bits that depend on all of them.
+/// `skeleton` is everything that must be equal; locations and the module's name do not count. Broadcasts that keep the
+/// rank and slices from the start are no ops: each operand has the sizes with which it is used. `numbers` are the sizes
+/// in types, the integers of attributes that state sizes, and the elements of constants: of a splat their bits, of others
+/// 128 bits that depend on all of them.
 struct StaticProgram {
   std::string skeleton;
   std::vector<int64_t> numbers;

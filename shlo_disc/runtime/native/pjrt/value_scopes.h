@@ -8,10 +8,11 @@
 
 namespace disc::pjrt {
 
-/// A value of a program: the same for a value and for what it is broadcast to, and the type of it.
+/// A value of a program: the same id for a value and for its prefixes and broadcasts.
 struct ProgramValue {
-  uint32_t id = 0; // counted from 1; 0 before the value is defined
+  uint32_t id = 0;     // counted from 1; 0 before the value is defined
   uint64_t type = 0;
+  uint64_t origin = 0; // the type of the value that it is a prefix or a broadcast of
 };
 
 class ValueScopes {
