@@ -402,7 +402,8 @@ def _symbol_row(source: Any, declaration: Declaration) -> dict[str, Any]:
 def _tensor_row(spec: Any) -> dict[str, Any]:
     shape = [str(d) if d.constant is None else d.constant for d in spec.dims]
     row = {"path": spec.path, "dtype": spec.dtype, "shape": shape, "donated": spec.donated}
-    return {**row, "memory": spec.memory} if spec.memory else row
+    stated = {"memory": spec.memory, "layout": list(spec.layout)}
+    return row | {key: value for key, value in stated.items() if value}
 
 
 __all__ = ["PIPELINE", "STAGES", "Compilation", "artifact_of", "import_stage", "run_pipeline"]

@@ -133,6 +133,7 @@ def _named_shape(argument: ir.Value, position: int, names: dict[tuple[int, int],
 
 _DONATED = ("tf.aliasing_output", "jax.buffer_donor")
 _MEMORY = "mhlo.memory_kind"
+_LAYOUT = "disc.layout"  # of programs that come by the plugin
 
 
 def _attributes(function: ir.OpView, key: str, count: int) -> list[ir.DictAttr]:
@@ -146,6 +147,12 @@ def _memory_of(attributes: ir.DictAttr) -> str:
     return ir.StringAttr(attributes[_MEMORY]).value if _MEMORY in attributes else ""
 
 
+def _layout_of(attributes: ir.DictAttr) -> tuple[int, ...]:
+    return (
+        tuple(ir.IntegerAttr(axis).value for axis in ir.ArrayAttr(attributes[_LAYOUT])) if _LAYOUT in attributes else ()
+    )
+
+
 def plain_signature(module: ir.Module) -> Signature:
     """The calling convention of StableHLO: flat arguments and results, with no names of their own."""
     function = entry_function(module)
@@ -153,13 +160,26 @@ def plain_signature(module: ir.Module) -> Signature:
     terminator = block.operations[len(block.operations) - 1]
     said = _attributes(function, "arg_attrs", len(block.arguments))
     arguments = tuple(
-        TensorSpec(f"args[{i}]", dtype_of(a), (), any(name in said[i] for name in _DONATED), _memory_of(said[i]))
+        TensorSpec(
+            path=f"args[{i}]",
+            dtype=dtype_of(a),
+            dims=(),
+            donated=any(name in said[i] for name in _DONATED),
+            memory=_memory_of(said[i]),
+            layout=_layout_of(said[i]),
+        )
         for i, a in enumerate(block.arguments)
     )
     many = len(terminator.operands) != 1
     said = _attributes(function, "res_attrs", len(terminator.operands))
     results = tuple(
-        TensorSpec(f"result[{i}]" if many else "result", dtype_of(v), (), memory=_memory_of(said[i]))
+        TensorSpec(
+            path=f"result[{i}]" if many else "result",
+            dtype=dtype_of(v),
+            dims=(),
+            memory=_memory_of(said[i]),
+            layout=_layout_of(said[i]),
+        )
         for i, v in enumerate(terminator.operands)
     )
     attributes = module.operation.attributes

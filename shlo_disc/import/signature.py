@@ -20,6 +20,7 @@ class TensorSpec:
     """One leaf: its path in the caller's pytree, its dtype and its symbolic shape.
 
     memory: the kind of memory that JAX wants it in, "" where it does not say.
+    layout: the axis that each axis is to JAX, in an order other than row-major; () where they are the same.
     """
 
     path: str
@@ -27,6 +28,7 @@ class TensorSpec:
     dims: Dims
     donated: bool = False
     memory: str = ""
+    layout: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.path}: {self.dtype}[{', '.join(str(d) for d in self.dims)}]"

@@ -12,8 +12,14 @@ STABLEHLO_VERSION = "1.17.0"
 """The newest that the plugin reads, as its attributes say (`runtime/native/pjrt/api.cpp`)."""
 
 
+BYTECODE_MAGIC = b"ML\xefR"
+
+
 def rewritten(program: bytes, rewrite: Callable[[Any], None]) -> bytes:
-    """The portable artifact `program` after `rewrite` has changed its module. Raises ProgramError."""
+    """A program, as text or as a portable artifact, after `rewrite` has changed its module; a portable artifact.
+
+    Raises ProgramError.
+    """
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy as shardy_dialect
     from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
@@ -23,6 +29,8 @@ def rewritten(program: bytes, rewrite: Callable[[Any], None]) -> bytes:
         sdy.register_dialect(context)
         stablehlo.register_dialect(context)
         try:
+            if not program.startswith(BYTECODE_MAGIC):
+                program = stablehlo.serialize_portable_artifact_str(program.decode(), STABLEHLO_VERSION)
             module = stablehlo.deserialize_portable_artifact(context, program)
         except ValueError as error:
             raise ProgramError(f"the program cannot be read: {error}") from None

@@ -19,10 +19,12 @@ from shlo_disc.registry.custom_calls import register_custom_call
 from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
 from shlo_disc.runtime.native_module import plugin_programs
 
+from . import layouts
+from .artifacts import BYTECODE_MAGIC, rewritten
 from .contexts import Contexts
 from .partition import partition
 from .partition.meshes import unsupported
-from .shardy import without_shardy
+from .shardy import remove_shardy
 
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNIMPLEMENTED, _INTERNAL = 3, 8, 12, 13
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
@@ -66,6 +68,33 @@ def compile_program(program: bytes, is_readable: bool) -> LoadedExecutable:
         return api.compile_read(read, options, context=context).loaded
 
 
+def for_one_device(program: bytes) -> bytes:
+    """A program as a portable artifact without shardings, whose arrays are all in row-major order.
+
+    Raises ProgramError and UnsupportedError.
+    """
+
+    def rewrite(module: Any) -> None:
+        remove_shardy(module)
+        layouts.decide(module)
+        layouts.apply(module)
+
+    return rewritten(program, rewrite)
+
+
+def for_each_device(program: bytes, partitions: int) -> bytes:
+    """What each of several devices runs, as a portable artifact. Raises ProgramError and UnsupportedError."""
+    if not program.startswith(BYTECODE_MAGIC):
+        raise ProgramError("a program over several devices comes as a portable artifact")
+
+    def rewrite(module: Any) -> None:
+        layouts.decide(module)
+        partition(module, partitions)
+        layouts.apply(module)
+
+    return rewritten(program, rewrite)
+
+
 def compile_for_devices(program: bytes, replicas: int, partitions: int) -> tuple[LoadedExecutable, bytes]:
     """Compile a program that several devices run together; returns what each runs, also as a portable artifact.
 
@@ -74,7 +103,9 @@ def compile_for_devices(program: bytes, replicas: int, partitions: int) -> tuple
     if partitions > 1:
         if replicas > 1:
             raise unsupported("module", "a program of replicas and partitions at once")
-        program = partition(program, partitions)
+        program = for_each_device(program, partitions)
+    elif layouts.STATED.encode() in program:
+        program = for_one_device(program)
     reader: Any = importlib.import_module("shlo_disc.import.program")
     read = reader.TextProgram(program, trusted=partitions > 1, has_tokens=True, participants=replicas * partitions)
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
@@ -150,6 +181,6 @@ def describe_error(error: BaseException) -> tuple[int, str]:
 
 
 __all__ = [
-    "Serialized", "compile_for_devices", "compile_program", "describe_error", "deserialize", "generalize_programs",
-    "register_function", "serialize", "without_shardy",
+    "Serialized", "compile_for_devices", "compile_program", "describe_error", "deserialize", "for_one_device",
+    "generalize_programs", "register_function", "serialize",
 ]  # fmt: skip

@@ -10,16 +10,14 @@ from typing import Any, cast
 
 from shlo_disc.errors import Unsupported, UnsupportedError
 
-from .artifacts import rewritten
-
 _DIALECT = "sdy."
 _SAME = ("sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier")
 _DROPPED = ("sdy.mesh", "sdy.sharding_group")
 
 
-def without_shardy(program: bytes) -> bytes:
-    """The same portable artifact for one device. Raises ProgramError, and UnsupportedError naming an op that stays."""
-    return rewritten(program, lambda module: _clean(module.operation))
+def remove_shardy(module: Any) -> None:
+    """Make a module one for one device. Raises UnsupportedError naming an op that cannot go."""
+    _clean(module.operation)
 
 
 def _clean(op: Any) -> None:

@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax, shard_map
 from jax.experimental import io_callback, serialize_executable
+from jax.experimental.layout import Format, Layout
+from jax.sharding import Mesh, NamedSharding
 from jaxlib import xla_client
 
 from tests.pjrt.device_programs import CASES, Devices, P, laid, line, manual
@@ -158,6 +160,29 @@ def replicas_of_any_size(devices: Devices) -> None:
         np.testing.assert_array_equal(everything, np.tile(whole, (4, 1, 1)))
         np.testing.assert_array_equal(most, np.maximum(parts[::2], parts[1::2]).reshape(4, size // 2, 2))
         assert numbers.tolist() == [0, 1, 2, 3]
+
+
+@check
+def parts_by_columns(devices: Devices) -> None:
+    """Each device's part lies in the order that is stated, or as it comes out."""
+    mesh = Mesh(np.array(devices).reshape(2, 2), ("x", "y"))
+    columns = Format(Layout((1, 0)), NamedSharding(mesh, P("x", "y")))
+    a = jax.device_put(ramp(8, 4), columns)
+
+    def f(a: Any) -> Any:
+        turned = lax.with_sharding_constraint(a.T, Format(Layout((1, 0)), NamedSharding(mesh, P("y"))))
+        return a @ a.T, a.T, turned, a.sum(0)
+
+    auto = Format(Layout.AUTO)
+    results = jax.jit(f, in_shardings=columns, out_shardings=(columns, auto, auto, None))(a)
+    assert [r.format.layout.major_to_minor for r in (a, *results)] == [(1, 0), (1, 0), (0, 1), (1, 0), (0,)]
+    assert results[0].sharding == columns.sharding
+    whole = ramp(8, 4)
+    for found, expected in zip(results, (whole @ whole.T, whole.T, whole.T, whole.sum(0)), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert np.array_equal(jax.jit(lambda a: a * 2)(a), whole * 2)
+    rows = jax.device_put(a, Format(Layout((0, 1)), NamedSharding(mesh, P("x"))))
+    assert rows.format.layout.major_to_minor == (0, 1) and np.array_equal(rows, whole)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

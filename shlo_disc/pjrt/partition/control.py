@@ -79,6 +79,8 @@ def _manual(p: Partitioner, op: Any) -> list[Placed]:
 def _custom_call(p: Partitioner, op: Any) -> list[Placed] | None:
     """HLO's annotations are custom calls; None for other ones."""
     target = bindings().StringAttr(op.attributes["call_target_name"]).value
+    if target == "LayoutConstraint":
+        return _same(p, op)
     if target == "Sharding":
         if p.is_manual(op):
             return _same(p, op)

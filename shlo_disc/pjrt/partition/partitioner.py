@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-from shlo_disc.errors import ProgramError
-
-from ..artifacts import rewritten
 from . import hlo_text
 from .control import CONTROL_RULES
 from .meshes import Meshes, unsupported
@@ -17,25 +14,16 @@ from .resharding import Placed, Resharder, bindings, element_of, group_attribute
 from .rules import RULES, Rule
 from .sharding import Sharding
 
-_BYTECODE_MAGIC = b"ML\xefR"
 _SHARDY, _HLO = "sdy.sharding", "mhlo.sharding"
 
 
-def partition(program: bytes, devices: int) -> bytes:
-    """What each of several devices runs. The module says how its arguments and results lie, in HLO's form.
+def partition(module: Any, devices: int) -> None:
+    """Make a module what each of several devices runs. It then says how arguments and results lie, in HLO's form.
 
-    Both programs are portable artifacts; shardings come in Shardy's or HLO's form.
-
-    Raises ProgramError when the program cannot be read, and UnsupportedError naming what cannot be partitioned.
+    Shardings come in Shardy's or HLO's form. Raises UnsupportedError naming what cannot be partitioned.
     """
-    if program[:4] != _BYTECODE_MAGIC:
-        raise ProgramError("a program over several devices comes as a portable artifact")
-
-    def rewrite(module: Any) -> None:
-        Partitioner(module, devices).run()
-        module.operation.verify()
-
-    return rewritten(program, rewrite)
+    Partitioner(module, devices).run()
+    module.operation.verify()
 
 
 class Partitioner:

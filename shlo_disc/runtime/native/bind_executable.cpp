@@ -35,6 +35,8 @@ ArraySpec array_spec(const nb::dict &dict) {
   spec.dtype = known->dtype;
   if (dict.contains("memory"))
     spec.memory = field<std::string>(dict, "memory");
+  if (dict.contains("layout"))
+    spec.layout = field<std::vector<size_t>>(dict, "layout");
   spec.donated = dict.contains("donated") && field<bool>(dict, "donated");
   for (nb::handle dim : field<nb::list>(dict, "shape")) {
     DimSpec entry;

@@ -23,6 +23,7 @@ struct ArraySpec {
   std::vector<DimSpec> shape;
   bool donated = false;
   std::string memory; // the kind that a framework wants it in; empty where it does not say
+  std::vector<size_t> layout; // for each dim the one that it is to the framework; empty: itself
 
   std::string shape_text() const; // "(b, 768)"
 };

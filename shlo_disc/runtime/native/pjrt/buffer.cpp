@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "buffer.h"
 
-#include "../array_view.h"
 #include "types.h"
 
 using disc::pjrt::Storage;
@@ -18,6 +17,16 @@ Storage PJRT_Buffer::elements() const {
   if (ready)
     ready->check();
   return storage;
+}
+
+disc::pjrt::OrderedElements PJRT_Buffer::ordered(const Storage &elements, const disc::pjrt::Layout &order) const {
+  disc::ArrayView view;
+  view.data = static_cast<const char *>(elements.get());
+  view.dtype = dtype;
+  view.contiguous = layout.is_row_major;
+  if (!view.contiguous)
+    view.strides = disc::pjrt::strides_of(layout, dims, disc::info(dtype).size);
+  return {std::move(view), dims, order};
 }
 
 void PJRT_Buffer::remove() {
@@ -92,28 +101,14 @@ void buffer_dynamic_dimension_indices(PJRT_Buffer_DynamicDimensionIndices_Args &
   args.num_dynamic_dims = 0;
 }
 
-/// The order of dims is the same for every buffer of a rank.
-const int64_t *minor_to_major(size_t rank) {
-  constexpr size_t most = 64;
-  static const std::vector<int64_t> descending = [] {
-    std::vector<int64_t> order;
-    for (size_t i = most; i-- > 0;)
-      order.push_back(static_cast<int64_t>(i));
-    return order;
-  }();
-  if (rank > most)
-    fail_unimplemented("the layout of an array of more than 64 dimensions");
-  return descending.data() + (most - rank);
-}
-
 void buffer_get_memory_layout(PJRT_Buffer_GetMemoryLayout_Args &args) {
-  size_t rank = buffer_of(args.buffer).dims.size();
+  const Layout &layout = buffer_of(args.buffer).layout;
   args.layout = {};
   args.layout.struct_size = sizeof args.layout;
   args.layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
   args.layout.tiled.struct_size = sizeof args.layout.tiled;
-  args.layout.tiled.minor_to_major = minor_to_major(rank);
-  args.layout.tiled.minor_to_major_size = rank;
+  args.layout.tiled.minor_to_major = layout.minor_to_major.data();
+  args.layout.tiled.minor_to_major_size = layout.minor_to_major.size();
 }
 
 void buffer_on_device_size(PJRT_Buffer_OnDeviceSizeInBytes_Args &args) {
@@ -153,7 +148,7 @@ void buffer_opaque_pointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args &args)
 
 /// Elements never change, so that a copy can share them: all devices have the same memory.
 PJRT_Buffer *shared_copy(const PJRT_Buffer &buffer, PJRT_Memory *memory) {
-  return new PJRT_Buffer(buffer.share(), buffer.dtype, buffer.dims, memory, buffer.ready);
+  return new PJRT_Buffer(buffer.share(), buffer.dtype, buffer.dims, buffer.layout, memory, buffer.ready);
 }
 
 void buffer_copy_to_device(PJRT_Buffer_CopyToDevice_Args &args) {
@@ -168,10 +163,11 @@ void buffer_bitcast(PJRT_Buffer_Bitcast_Args &args) {
   const PJRT_Buffer &buffer = buffer_of(args.buffer);
   DType dtype = dtype_of(args.element_type);
   Sizes dims = sizes_of(args.dims, args.num_dims);
-  require_row_major(args.device_layout, dims, info(dtype).size);
+  Layout &layout = stated_layout(args.device_layout, dims, info(dtype).size);
   if (checked_bytes(dims, dtype) != buffer.bytes())
     fail_argument("a bitcast changes the number of bytes");
-  args.out_buffer = new PJRT_Buffer(buffer.share(), dtype, {dims.begin(), dims.end()}, buffer.memory, buffer.ready);
+  args.out_buffer =
+      new PJRT_Buffer(buffer.share(), dtype, {dims.begin(), dims.end()}, layout, buffer.memory, buffer.ready);
 }
 
 } // namespace

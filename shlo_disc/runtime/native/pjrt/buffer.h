@@ -14,7 +14,7 @@
 
 namespace disc::pjrt {
 
-/// Elements in C order, alive as long as somebody has a share: a block of the runtime's or memory of somebody else.
+/// Elements without gaps, alive as long as somebody has a share: a block of the runtime's or memory of somebody else.
 using Storage = std::shared_ptr<void>;
 
 inline Storage storage_of(std::shared_ptr<Block> block) {
@@ -40,9 +40,10 @@ void add_transfer_manager_functions(PJRT_Api &api);
 } // namespace disc::pjrt
 
 struct PJRT_Buffer {
-  PJRT_Buffer(disc::pjrt::Storage storage, disc::DType dtype, std::vector<int64_t> dims, PJRT_Memory *memory,
-              std::shared_ptr<disc::pjrt::Signal> ready = nullptr)
-      : dtype(dtype), dims(std::move(dims)), memory(memory), ready(std::move(ready)), storage_(std::move(storage)) {}
+  PJRT_Buffer(disc::pjrt::Storage storage, disc::DType dtype, std::vector<int64_t> dims, disc::pjrt::Layout &layout,
+              PJRT_Memory *memory, std::shared_ptr<disc::pjrt::Signal> ready = nullptr)
+      : dtype(dtype), dims(std::move(dims)), layout(layout), memory(memory), ready(std::move(ready)),
+        storage_(std::move(storage)) {}
 
   /// The elements, once they are there. Throws after deletion and donation, and when they will never be.
   disc::pjrt::Storage elements() const;
@@ -58,8 +59,12 @@ struct PJRT_Buffer {
 
   int64_t bytes() const { return disc::pjrt::checked_bytes(dims, dtype); }
 
+  /// The elements, once they are there, seen in the order of a layout.
+  disc::pjrt::OrderedElements ordered(const disc::pjrt::Storage &elements, const disc::pjrt::Layout &order) const;
+
   const disc::DType dtype;
   const std::vector<int64_t> dims;
+  disc::pjrt::Layout &layout;
   PJRT_Memory *const memory;
   const std::shared_ptr<disc::pjrt::Signal> ready; // null: the elements are there
   disc::pjrt::ArrayForms forms;

@@ -82,10 +82,13 @@ TableExecutable adopt(const nb::object &loaded) {
   return {compiled, static_cast<size_t>(2 * executable.code_bytes() + executable.constant_bytes())};
 }
 
-/// Programs for one device, in which shardings say nothing, without the dialect that our reader and the compiler lack.
-std::string without_shardy(std::string_view program) {
+bool contains(std::string_view program, std::string_view text) { return program.find(text) != std::string_view::npos; }
+
+/// A program for one device, in which shardings say nothing, without the dialect that our reader and the compiler lack;
+/// and with arrays as kernels take them.
+std::string for_one_device(std::string_view program) {
   return with_python("compiling", [&] {
-    return text_of(nb::cast<nb::bytes>(compiler().attr("without_shardy")(bytes_of(program))));
+    return text_of(nb::cast<nb::bytes>(compiler().attr("for_one_device")(bytes_of(program))));
   });
 }
 
@@ -133,9 +136,10 @@ ProgramTable &program_table() {
 
 Compiled compile(std::string_view program, std::string_view format) {
   check_format(format);
-  std::string cleaned;
-  if (program.starts_with("ML\xef" "R") && program.find("sdy") != std::string_view::npos)
-    program = cleaned = without_shardy(program);
+  std::string rewritten;
+  bool is_sharded = program.starts_with("ML\xef" "R") && contains(program, "sdy");
+  if (is_sharded || contains(program, "mhlo.layout_mode"))
+    program = rewritten = for_one_device(program);
   Served served = program_table().compile(program, {}, python_compiler());
   if (!served.unreadable.empty() && std::getenv("JAX_SHLO_DISC_EXPLAIN"))
     std::fprintf(stderr, "shlo_disc: compiled for one shape only: %s\n", served.unreadable.c_str());

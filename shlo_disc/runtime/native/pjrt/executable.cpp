@@ -76,13 +76,37 @@ int64_t bytes_of(const std::vector<ArraySpec> &arrays, size_t count, const int64
   return bytes;
 }
 
+std::vector<Layout *> layouts_of(const std::vector<ArraySpec> &arrays, size_t count) {
+  std::vector<Layout *> layouts;
+  for (size_t i = 0; i < count; ++i) {
+    Layout &layout = arrays[i].layout.empty() ? row_major(arrays[i].shape.size()) : layout_of(arrays[i].layout);
+    if (layout.major_to_minor.size() != arrays[i].shape.size())
+      fail_argument("the layout of " + arrays[i].path + " has not as many dimensions as the array");
+    layouts.push_back(&layout);
+  }
+  return layouts;
+}
+
+/// The sizes of arrays whose stored sizes follow each other in a plan.
+std::vector<int64_t> dims_of(const std::vector<Layout *> &layouts, const int64_t *stored) {
+  std::vector<int64_t> all;
+  for (const Layout *layout : layouts) {
+    size_t rank = layout->major_to_minor.size();
+    std::vector<int64_t> dims = array_sizes({stored, rank}, *layout);
+    all.insert(all.end(), dims.begin(), dims.end());
+    stored += rank;
+  }
+  return all;
+}
+
 } // namespace
 
 Code::Code(Compiled given_compiled, std::string program_text, std::string options_text)
     : compiled(std::move(given_compiled)), source(std::move(program_text)), options(std::move(options_text)),
       parsed_options(options), fingerprint(fingerprint_of(source, options)), plan(plan_of(compiled)),
       donated(donated_of(program(), argument_count())) {
-  describe_outputs();
+  describe_arrays();
+  describe_memories();
   if (plan)
     describe_cost();
 }
@@ -93,18 +117,21 @@ const Plan &Code::known_plan() const {
   return *plan;
 }
 
-void Code::describe_outputs() {
-  bool are_known = knows_sizes();
-  const int64_t *dim = are_known ? plan->words.data() + program().segments.front().result_word : nullptr;
-  for (const ArraySpec &result : program().results) {
+void Code::describe_arrays() {
+  const Program &code = program();
+  for (const ArraySpec &result : code.results) {
     output_types.push_back(buffer_type_of(result.dtype));
     output_ranks.push_back(result.shape.size());
-    if (are_known)
-      output_dims.insert(output_dims.end(), dim, dim + result.shape.size());
-    dim += are_known ? result.shape.size() : 0;
   }
-  output_layouts = layouts_of(program().results, program().results.size());
-  argument_layouts = layouts_of(program().arguments, argument_count());
+  output_layouts = layouts_of(code.results, code.results.size());
+  argument_layouts = layouts_of(code.arguments, argument_count());
+  if (!knows_sizes())
+    return;
+  argument_dims = dims_of(argument_layouts, plan->words.data() + 1);
+  output_dims = dims_of(output_layouts, plan->words.data() + code.segments.front().result_word);
+}
+
+void Code::describe_memories() {
   for (const ArraySpec &result : program().results) {
     output_memories.push_back(memory_kind_of(result));
     output_memory_kinds.push_back(kMemoryKinds[output_memories.back()]);

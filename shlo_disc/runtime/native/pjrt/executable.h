@@ -37,13 +37,14 @@ public:
   std::vector<const char *> output_memory_kinds, argument_memory_kinds;
   std::vector<size_t> output_memory_kind_sizes, argument_memory_kind_sizes;
   std::vector<size_t> output_memories; // the number of the kind
-  std::vector<int64_t> output_dims; // of all outputs
+  std::vector<int64_t> output_dims, argument_dims; // of all, as frameworks see them; none if they are not known
   std::vector<size_t> output_ranks;
-  std::vector<PJRT_Layouts_MemoryLayout *> output_layouts, argument_layouts;
+  std::vector<Layout *> output_layouts, argument_layouts;
   std::vector<PJRT_NamedValue> cost;
 
 private:
-  void describe_outputs();
+  void describe_arrays();
+  void describe_memories();
   void describe_cost();
 };
 

@@ -29,6 +29,14 @@ std::string shape_text(DType dtype, Sizes dims) {
   return text + "]";
 }
 
+/// A copy of the elements in another order.
+Storage relaid(const PJRT_Buffer &buffer, const Storage &elements, const Layout &order, const Executable &executable) {
+  auto block = std::make_shared<Block>(executable.allocator(), buffer.bytes(), BlockKind::argument);
+  buffer.ordered(elements, order).copy_to(block->address());
+  return storage_of(std::move(block));
+}
+
+/// An array that lies otherwise than the program takes it is copied: a framework need not know how it lies.
 CallArguments read_arguments(const Code &code, PJRT_Buffer *const *buffers, size_t count) {
   const Program &program = code.program();
   if (count != code.argument_count())
@@ -44,8 +52,12 @@ CallArguments read_arguments(const Code &code, PJRT_Buffer *const *buffers, size
       fail_argument("argument " + std::to_string(i) + " of '" + program.name + "' is " +
                     shape_text(buffer.dtype, buffer.dims) + "; the program takes " +
                     std::string(info(spec.dtype).numpy) + spec.shape_text());
-    arguments.elements.push_back(buffer.elements());
-    arguments.dims.insert(arguments.dims.end(), buffer.dims.begin(), buffer.dims.end());
+    const Layout &layout = *code.argument_layouts[i];
+    Storage elements = buffer.elements();
+    bool lies_so = &buffer.layout == &layout;
+    arguments.elements.push_back(lies_so ? elements : relaid(buffer, elements, layout, *code.compiled.executable));
+    for (size_t dim : layout.major_to_minor)
+      arguments.dims.push_back(buffer.dims[dim]);
   }
   for (const std::shared_ptr<Block> &block : code.compiled.hidden)
     arguments.elements.push_back(storage_of(block));
@@ -94,7 +106,8 @@ Outputs run(const Code &code, const PJRT_Device &device, std::span<PJRT_Buffer *
     addresses.push_back(elements.get());
   PackedForms forms(executable.constant_forms());
   for (size_t i = 0; i < forms.size(); ++i)
-    if (const PackSpec &spec = code.program().packs[i]; spec.buffer < buffers.size())
+    if (const PackSpec &spec = code.program().packs[i]; spec.buffer < buffers.size() &&
+        &buffers[spec.buffer]->layout == code.argument_layouts[spec.buffer])
       forms[i] = buffers[spec.buffer]->forms.form(executable, spec, arguments.elements[spec.buffer].get());
   Results results = executable.run(plan_of(code, arguments), std::move(addresses), forms, runtime);
   Outputs outputs;
@@ -102,10 +115,11 @@ Outputs run(const Code &code, const PJRT_Device &device, std::span<PJRT_Buffer *
   for (size_t i = 0; i < results.leaves.size(); ++i) {
     const ArraySpec &spec = code.program().results[i];
     Results::Leaf &leaf = results.leaves[i];
-    std::vector<int64_t> dims(leaf.shape, leaf.shape + spec.shape.size());
+    Layout &layout = *code.output_layouts[i];
+    std::vector<int64_t> dims = array_sizes({leaf.shape, spec.shape.size()}, layout);
     PJRT_Memory *memory = device.memory_list[code.output_memories[i]];
     outputs.push_back(
-        std::make_unique<PJRT_Buffer>(storage_of(std::move(leaf.block)), spec.dtype, std::move(dims), memory));
+        std::make_unique<PJRT_Buffer>(storage_of(std::move(leaf.block)), spec.dtype, std::move(dims), layout, memory));
   }
   return outputs;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Arrays of the host made into buffers, and buffers made into arrays of the host.
-#include "../array_view.h"
 #include "buffer.h"
 #include "client.h"
 #include "types.h"
@@ -28,10 +27,10 @@ ArrayView view_of(const PJRT_Client_BufferFromHostBuffer_Args &args, DType dtype
   return view;
 }
 
-bool can_share(const PJRT_Client_BufferFromHostBuffer_Args &args, const ArrayView &view) {
+bool can_share(const PJRT_Client_BufferFromHostBuffer_Args &args, const OrderedElements &elements) {
   bool may = args.host_buffer_semantics == PJRT_HostBufferSemantics_kImmutableZeroCopy ||
              args.host_buffer_semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
-  return may && view.contiguous && reinterpret_cast<uintptr_t>(view.data) % kSharedAlignment == 0;
+  return may && elements.is_contiguous() && reinterpret_cast<uintptr_t>(args.data) % kSharedAlignment == 0;
 }
 
 void buffer_from_host(PJRT_Client_BufferFromHostBuffer_Args &args) {
@@ -40,30 +39,29 @@ void buffer_from_host(PJRT_Client_BufferFromHostBuffer_Args &args) {
   DType dtype = dtype_of(args.type);
   Sizes dims = sizes_of(args.dims, args.num_dims);
   int64_t bytes = checked_bytes(dims, dtype);
-  require_row_major(args.device_layout, dims, info(dtype).size);
-  ArrayView view = view_of(args, dtype, dims);
+  Layout &layout = stated_layout(args.device_layout, dims, info(dtype).size);
   if (bytes > 0)
-    given(view.data, "data");
+    given(static_cast<const char *>(args.data), "data");
+  OrderedElements elements(view_of(args, dtype, dims), dims, layout);
   std::vector<int64_t> sizes(dims.begin(), dims.end());
-  if (bytes > 0 && can_share(args, view)) {
+  if (bytes > 0 && can_share(args, elements)) {
     auto done = std::make_shared<Signal>();
-    Storage storage(const_cast<char *>(view.data), [done](void *) { done->set(); });
-    args.buffer = new PJRT_Buffer(std::move(storage), dtype, std::move(sizes), &memory);
+    Storage storage(const_cast<void *>(args.data), [done](void *) { done->set(); });
+    args.buffer = new PJRT_Buffer(std::move(storage), dtype, std::move(sizes), layout, &memory);
     args.done_with_host_buffer = event_of(std::move(done));
     return;
   }
   auto block = std::make_shared<Block>(client.runtime->allocator, bytes, BlockKind::result);
-  copy_contiguous(view, dims.data(), dims.size(), static_cast<char *>(block->address()));
-  args.buffer = new PJRT_Buffer(storage_of(std::move(block)), dtype, std::move(sizes), &memory);
+  elements.copy_to(block->address());
+  args.buffer = new PJRT_Buffer(storage_of(std::move(block)), dtype, std::move(sizes), layout, &memory);
   args.done_with_host_buffer = ready_event();
 }
 
 /// Writes the elements densely in the order that the host asks for.
 void buffer_to_host(PJRT_Buffer_ToHostBuffer_Args &args) {
   const PJRT_Buffer &buffer = given(args.src, "src");
-  int64_t element_bytes = info(buffer.dtype).size;
   auto bytes = static_cast<size_t>(buffer.bytes());
-  std::vector<size_t> order = major_to_minor(args.host_layout, buffer.dims, element_bytes);
+  const Layout &order = stated_layout(args.host_layout, buffer.dims, info(buffer.dtype).size);
   if (!args.dst) {
     args.dst_size = bytes;
     return;
@@ -72,18 +70,7 @@ void buffer_to_host(PJRT_Buffer_ToHostBuffer_Args &args) {
     fail_argument("the host array has " + std::to_string(args.dst_size) + " bytes, the buffer " +
                   std::to_string(bytes));
   Storage elements = buffer.elements();
-  std::vector<int64_t> strides = row_major_strides(buffer.dims, element_bytes);
-  std::vector<int64_t> sizes(order.size());
-  ArrayView view;
-  view.data = static_cast<const char *>(elements.get());
-  view.dtype = buffer.dtype;
-  view.strides.resize(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    sizes[i] = buffer.dims[order[i]];
-    view.strides[i] = strides[order[i]];
-  }
-  view.contiguous = is_contiguous(sizes.data(), view.strides.data(), sizes.size(), element_bytes);
-  copy_contiguous(view, sizes.data(), sizes.size(), static_cast<char *>(args.dst));
+  buffer.ordered(elements, order).copy_to(args.dst);
   args.event = ready_event();
 }
 
@@ -107,7 +94,7 @@ void view_of_device_buffer(PJRT_Client_CreateViewOfDeviceBuffer_Args &args) {
   DType dtype = dtype_of(args.element_type);
   Sizes dims = sizes_of(args.dims, args.num_dims);
   int64_t bytes = checked_bytes(dims, dtype);
-  require_row_major(args.layout, dims, info(dtype).size);
+  Layout &layout = stated_layout(args.layout, dims, info(dtype).size);
   if (bytes > 0)
     given(static_cast<char *>(args.device_buffer_ptr), "device_buffer_ptr");
   if (reinterpret_cast<uintptr_t>(args.device_buffer_ptr) % static_cast<uintptr_t>(info(dtype).alignment()) != 0)
@@ -116,16 +103,17 @@ void view_of_device_buffer(PJRT_Client_CreateViewOfDeviceBuffer_Args &args) {
     if (callback)
       callback(address, argument);
   };
-  args.buffer = new PJRT_Buffer(Storage(args.device_buffer_ptr, release), dtype, {dims.begin(), dims.end()}, &memory);
+  args.buffer = new PJRT_Buffer(Storage(args.device_buffer_ptr, release), dtype, {dims.begin(), dims.end()}, layout,
+                                &memory);
 }
 
 void uninitialized_buffer(PJRT_Client_CreateUninitializedBuffer_Args &args) {
   const PJRT_Client &client = given(args.client, "client");
   DType dtype = dtype_of(args.shape_element_type);
   Sizes dims = sizes_of(args.shape_dims, args.shape_num_dims);
-  require_row_major(args.shape_layout, dims, info(dtype).size);
+  Layout &layout = stated_layout(args.shape_layout, dims, info(dtype).size);
   auto block = std::make_shared<Block>(client.runtime->allocator, checked_bytes(dims, dtype), BlockKind::result);
-  args.buffer = new PJRT_Buffer(storage_of(std::move(block)), dtype, {dims.begin(), dims.end()},
+  args.buffer = new PJRT_Buffer(storage_of(std::move(block)), dtype, {dims.begin(), dims.end()}, layout,
                                 &chosen_memory(args.memory, args.device));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernel_program.h"
 
+#include <algorithm>
 #include <cctype>
 
 namespace disc::pjrt {
@@ -43,6 +44,19 @@ std::string names_text(const char *prefix, size_t count) {
   return text;
 }
 
+/// An attribute of the module, from which HLO takes how arrays lie; nothing if all are in row-major order.
+std::string layouts_text(const char *name, const std::vector<Layout *> &layouts) {
+  if (std::ranges::all_of(layouts, [](const Layout *layout) { return layout->is_row_major; }))
+    return "";
+  std::string text;
+  for (const Layout *layout : layouts) {
+    std::string axes = layout->text.substr(1, layout->text.size() - 2);
+    text += (text.empty() ? "" : ", ") + ("dense<[" + axes) + "]> : tensor<" +
+            std::to_string(layout->minor_to_major.size()) + "xindex>";
+  }
+  return std::string("mhlo.xla_entry_computation_") + name + " = [" + text + "]";
+}
+
 /// As a string of MLIR.
 std::string quoted(std::string_view text) {
   static constexpr char digits[] = "0123456789ABCDEF";
@@ -69,12 +83,15 @@ std::string kernels_text(const Executable &executable) {
 
 std::string kernel_program(const Code &code) {
   const Program &program = code.program();
-  const int64_t *dims = code.known_plan().words.data() + 1;
+  const int64_t *dims = code.argument_dims.data();
   size_t arguments = code.argument_count(), results = program.results.size();
   std::string inputs = types_text(program.arguments, arguments, dims, "");
   std::string outputs = types_text(program.results, results, code.output_dims.data(), "");
   std::string values = results == 1 ? "%0" : names_text("%0#", results);
-  std::string text = "module @" + quoted(program.name) + " {\n  func.func public @main(" +
+  std::string parameters = layouts_text("parameter_layouts", code.argument_layouts);
+  std::string made = layouts_text("result_layout", code.output_layouts);
+  std::string text = "module @" + quoted(program.name) + " attributes {" + parameters +
+                     (parameters.empty() || made.empty() ? "" : ", ") + made + "} {\n  func.func public @main(" +
                      types_text(program.arguments, arguments, dims, "%arg") + ") -> (" + outputs + ") {\n    ";
   if (results)
     text += results == 1 ? "%0 = " : "%0:" + std::to_string(results) + " = ";

@@ -4,39 +4,55 @@
 #include "error.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <numeric>
 
 namespace disc::pjrt {
 
 namespace {
 
-std::vector<size_t> order_of_tiled(const PJRT_Buffer_MemoryLayout_Tiled &layout, Sizes dims) {
-  if (layout.num_tiles != 0)
-    fail_unimplemented("a tiled layout");
-  std::vector<size_t> order;
-  std::vector<bool> seen(dims.size());
-  for (size_t i = layout.minor_to_major_size; i-- > 0;) {
-    int64_t dim = layout.minor_to_major[i];
-    if (dim < 0 || static_cast<size_t>(dim) >= dims.size() || seen[static_cast<size_t>(dim)])
-      fail_argument("the layout is no order of the array's dimensions");
-    seen[static_cast<size_t>(dim)] = true;
-    order.push_back(static_cast<size_t>(dim));
-  }
-  if (order.size() != dims.size())
-    fail_argument("the layout is no order of the array's dimensions");
+using Order = std::vector<size_t>;
+
+Order identity(size_t rank) {
+  Order order(rank);
+  std::iota(order.begin(), order.end(), size_t{0});
   return order;
 }
 
-/// Dims of one element have no place in the order that matters.
-std::vector<size_t> order_of_strides(const PJRT_Buffer_MemoryLayout_Strides &layout, Sizes dims,
-                                     int64_t element_bytes) {
+/// The layout of an order that is one.
+Layout *new_layout(const Order &order) {
+  std::vector<int64_t> reversed(order.rbegin(), order.rend());
+  std::string text = "{";
+  for (size_t i = 0; i < reversed.size(); ++i)
+    text += (i ? "," : "") + std::to_string(reversed[i]);
+  return new Layout{order, std::move(reversed), text + "}", std::ranges::is_sorted(order)};
+}
+
+Order order_of_tiled(const PJRT_Buffer_MemoryLayout_Tiled &layout, size_t rank) {
+  if (layout.num_tiles != 0)
+    fail_unimplemented("a tiled layout");
+  if (layout.minor_to_major_size != rank)
+    fail_argument("the layout has " + std::to_string(layout.minor_to_major_size) + " dimensions, the array " +
+                  std::to_string(rank));
+  Order order;
+  for (size_t i = rank; i-- > 0;)
+    order.push_back(static_cast<size_t>((&given(layout.minor_to_major, "minor_to_major"))[i]));
+  return order;
+}
+
+/// Dims of one element have no place in the order that matters: they stay where they are.
+Order order_of_strides(const PJRT_Buffer_MemoryLayout_Strides &layout, Sizes dims, int64_t element_bytes) {
   if (layout.num_byte_strides != dims.size())
     fail_argument("the layout has not as many strides as the array has dimensions");
-  std::vector<size_t> order(dims.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return dims[a] != 1 && dims[b] != 1 && layout.byte_strides[a] > layout.byte_strides[b];
-  });
+  Order order = identity(dims.size()), wide;
+  std::ranges::copy_if(order, std::back_inserter(wide), [&](size_t dim) { return dims[dim] != 1; });
+  std::ranges::stable_sort(wide, [&](size_t a, size_t b) { return layout.byte_strides[a] > layout.byte_strides[b]; });
+  auto next = wide.begin();
+  for (size_t &dim : order)
+    if (dims[dim] != 1)
+      dim = *next++;
   int64_t expected = element_bytes;
   bool is_empty = std::ranges::find(dims, 0) != dims.end();
   for (size_t i = order.size(); i-- > 0 && !is_empty;) {
@@ -49,26 +65,56 @@ std::vector<size_t> order_of_strides(const PJRT_Buffer_MemoryLayout_Strides &lay
 
 } // namespace
 
-std::vector<size_t> major_to_minor(const PJRT_Buffer_MemoryLayout *layout, Sizes dims, int64_t element_bytes) {
-  if (!layout) {
-    std::vector<size_t> order(dims.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    return order;
-  }
-  if (layout->type == PJRT_Buffer_MemoryLayout_Type_Strides)
-    return order_of_strides(layout->strides, dims, element_bytes);
-  return order_of_tiled(layout->tiled, dims);
+Layout &layout_of(const Order &major_to_minor) {
+  if (!std::ranges::is_permutation(major_to_minor, identity(major_to_minor.size())))
+    fail_argument("the layout is no order of the array's dimensions");
+  static std::mutex mutex;
+  static auto *layouts = new std::map<Order, std::unique_ptr<Layout>>; // never destroyed: callers may hold on to them
+  std::lock_guard lock(mutex);
+  std::unique_ptr<Layout> &layout = (*layouts)[major_to_minor];
+  if (!layout)
+    layout.reset(new_layout(major_to_minor));
+  return *layout;
 }
 
-void require_row_major(const PJRT_Buffer_MemoryLayout *layout, Sizes dims, int64_t element_bytes) {
-  if (!std::ranges::is_sorted(major_to_minor(layout, dims, element_bytes)))
-    fail_unimplemented("a device layout other than row-major");
+Layout &row_major(size_t rank) {
+  static const std::vector<Layout *> usual = [] {
+    std::vector<Layout *> layouts;
+    for (size_t i = 0; i <= 8; ++i)
+      layouts.push_back(&layout_of(identity(i)));
+    return layouts;
+  }();
+  return rank < usual.size() ? *usual[rank] : layout_of(identity(rank));
 }
 
-std::vector<int64_t> row_major_strides(Sizes dims, int64_t element_bytes) {
+Layout &stated_layout(const PJRT_Buffer_MemoryLayout *stated, Sizes dims, int64_t element_bytes) {
+  if (!stated)
+    return row_major(dims.size());
+  if (stated->type == PJRT_Buffer_MemoryLayout_Type_Strides)
+    return layout_of(order_of_strides(stated->strides, dims, element_bytes));
+  return layout_of(order_of_tiled(stated->tiled, dims.size()));
+}
+
+std::vector<int64_t> stored_sizes(Sizes dims, const Layout &layout) {
+  std::vector<int64_t> stored;
+  stored.reserve(dims.size());
+  for (size_t dim : layout.major_to_minor)
+    stored.push_back(dims[dim]);
+  return stored;
+}
+
+std::vector<int64_t> array_sizes(Sizes stored, const Layout &layout) {
+  std::vector<int64_t> dims(stored.size());
+  for (size_t i = 0; i < stored.size(); ++i)
+    dims[layout.major_to_minor[i]] = stored[i];
+  return dims;
+}
+
+std::vector<int64_t> strides_of(const Layout &layout, Sizes dims, int64_t element_bytes) {
   std::vector<int64_t> strides(dims.size());
   int64_t stride = element_bytes;
-  for (size_t i = dims.size(); i-- > 0;) {
+  for (int64_t dim : layout.minor_to_major) {
+    auto i = static_cast<size_t>(dim);
     strides[i] = stride;
     if (__builtin_mul_overflow(stride, std::max<int64_t>(dims[i], 1), &stride))
       stride = 0; // of an array that has no elements
@@ -76,11 +122,19 @@ std::vector<int64_t> row_major_strides(Sizes dims, int64_t element_bytes) {
   return strides;
 }
 
-std::string row_major_text(size_t rank) {
-  std::string text = "{";
-  for (size_t i = rank; i-- > 0;)
-    text += std::to_string(i) + (i ? "," : "");
-  return text + "}";
+OrderedElements::OrderedElements(ArrayView view, Sizes dims, const Layout &order)
+    : sizes_(stored_sizes(dims, order)), view_(std::move(view)) {
+  if (view_.contiguous && order.is_row_major)
+    return;
+  int64_t element_bytes = info(view_.dtype).size;
+  if (view_.contiguous)
+    view_.strides = strides_of(row_major(dims.size()), dims, element_bytes);
+  view_.strides = stored_sizes(view_.strides, order);
+  view_.contiguous = disc::is_contiguous(sizes_.data(), view_.strides.data(), sizes_.size(), element_bytes);
+}
+
+void OrderedElements::copy_to(void *destination) const {
+  copy_contiguous(view_, sizes_.data(), sizes_.size(), static_cast<char *>(destination));
 }
 
 } // namespace disc::pjrt

@@ -11,6 +11,7 @@ struct PJRT_AsyncHostToDeviceTransferManager {
   struct Part {
     disc::DType dtype;
     std::vector<int64_t> dims;
+    disc::pjrt::Layout *layout;
     int64_t bytes;
     disc::pjrt::Storage storage;
     std::shared_ptr<disc::pjrt::Signal> ready = std::make_shared<disc::pjrt::Signal>();
@@ -43,9 +44,10 @@ void create_buffers(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args &args) {
     Sizes dims = sizes_of(spec.dims, spec.num_dims);
     DType dtype = dtype_of(spec.element_type);
     int64_t bytes = checked_bytes(dims, dtype);
-    require_row_major(i < args.num_device_layouts ? args.device_layouts[i] : nullptr, dims, info(dtype).size);
+    const PJRT_Buffer_MemoryLayout *stated = i < args.num_device_layouts ? args.device_layouts[i] : nullptr;
+    Layout &layout = stated_layout(stated, dims, info(dtype).size);
     auto block = std::make_shared<Block>(client.runtime->allocator, bytes, BlockKind::result);
-    manager->parts.push_back({dtype, {dims.begin(), dims.end()}, bytes, storage_of(std::move(block))});
+    manager->parts.push_back({dtype, {dims.begin(), dims.end()}, &layout, bytes, storage_of(std::move(block))});
   }
   args.transfer_manager = manager.release();
 }
@@ -77,7 +79,7 @@ void transfer_data(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args &args
 void retrieve_buffer(PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args &args) {
   auto &manager = manager_of(args.transfer_manager);
   const auto &part = manager.part(args.buffer_index);
-  args.buffer_out = new PJRT_Buffer(part.storage, part.dtype, part.dims, manager.memory, part.ready);
+  args.buffer_out = new PJRT_Buffer(part.storage, part.dtype, part.dims, *part.layout, manager.memory, part.ready);
 }
 
 void manager_device(PJRT_AsyncHostToDeviceTransferManager_Device_Args &args) {
