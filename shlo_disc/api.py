@@ -70,6 +70,12 @@ def compile(
     start = time.perf_counter()
     reader: Any = importlib.import_module("shlo_disc.import.program")
     read = reader.read(program, args, kwargs, constraints)
+    if options.replicas > 1:
+        if not isinstance(read, reader.TextProgram):
+            raise OptionError(
+                "the option replicas is for StableHLO programs, which say by mhlo.num_replicas what it is"
+            )
+        read = read._replace(participants=options.replicas)
     executable = compile_read(read, options, target, start=start)
     if options.dump:
         executable.dump(options.dump)

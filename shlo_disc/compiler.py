@@ -28,6 +28,7 @@ from shlo_disc.shape_dialect.facts import Declaration, Facts, Relation
 from shlo_disc.shape_dialect.types import Dims
 from shlo_disc.stages import STAGES
 from shlo_disc.target import cuda_architecture
+from shlo_disc.transforms.flops import flops_in
 from shlo_disc.transforms.fusion import fuse
 from shlo_disc.transforms.fusion.budget import Budget
 from shlo_disc.transforms.fusion.products import fuse_products
@@ -62,6 +63,7 @@ class Compilation:
     timings: dict[str, float] = field(default_factory=dict)
     compile_count: int = 0
     fusions: Budget = field(default_factory=Budget)
+    flops: Expr = field(default_factory=lambda: Expr.const(0))
 
     @property
     def exported(self) -> set[str]:
@@ -126,10 +128,12 @@ def _annotate(c: Compilation) -> None:
 
 
 def _fuse(c: Compilation) -> None:
+    module = _made(c.module)
+    c.flops = c.facts.simplify(flops_in(module, entry_block(module)))
     c.fusions = Budget(c.options.max_fusions)
-    fuse(_made(c.module), c.fusions)
+    fuse(module, c.fusions)
     if cuda_architecture(c.target) is None:
-        fuse_products(_made(c.module), c.fusions)
+        fuse_products(module, c.fusions)
 
 
 def _plan(c: Compilation) -> None:
@@ -338,6 +342,8 @@ def _artifact_header(c: Compilation) -> dict[str, Any]:
         "constants": constants,
         "calls": lowered.calls,
         "blas": bool(lowered.calls) or lowered.uses_blas,
+        "flops": str(c.flops),
+        "replicas": c.options.replicas,
         **lowered.packs,
         **first,
     }

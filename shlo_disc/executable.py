@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,13 +26,18 @@ class KernelLaunch(NamedTuple):
     kind: str
 
 
-def client(threads: int, guard_pages: bool = False) -> Client:
-    """The process's client for a thread count; clients share nothing but the machine."""
-    return _client(threads, guard_pages)
+def client(threads: int, guard_pages: bool = False, device_count: int = 1) -> Client:
+    """The process's client for a thread count; clients share nothing but the machine.
+
+    Those that differ by the number of devices only share their threads and their memory.
+    """
+    return _client(threads, guard_pages, device_count)
 
 
 @functools.cache
-def _client(threads: int, guard_pages: bool) -> Client:
+def _client(threads: int, guard_pages: bool, device_count: int) -> Client:
+    if device_count > 1:
+        return Client(device_count=device_count, native_device=_client(threads, guard_pages, 1).native_device)
     if threads == 0 and not guard_pages:
         return Client.of_process()
     return Client(threads=threads, guard_pages=guard_pages)
@@ -65,7 +70,7 @@ class Executable:
         self._timings = timings
         self._compile_count = compile_count
         self._lock = threading.Lock()
-        self._client = client(options.threads, options.guard_pages)
+        self._client = client(options.threads, options.guard_pages, options.replicas)
         self._loaded = self._client.load(artifact, in_tree=trees[0], out_tree=trees[1])
         self._output = options.output
 
@@ -74,6 +79,13 @@ class Executable:
         if self._output is None:
             return self._loaded(*args, **kwargs)
         return self._loaded.execute(args, kwargs, output=self._output)
+
+    def execute_sharded(self, shards: Sequence[Sequence[Any]]) -> list[Any]:
+        """Run a program of several replicas, each on positional arguments of its own; returns the results of each.
+
+        Raises ValueError for a wrong number of shards, and what a call raises.
+        """
+        return self._loaded.execute_sharded(shards, output=self._output)
 
     def bind(self, *args: Any, donate: bool = False) -> BoundExecutable:
         """The program with its first arguments fixed, as serving does with weights; call it with the others.
@@ -213,6 +225,10 @@ class Executable:
     def memory(self, **dims: int) -> MemoryStats:
         """Arena, result and constant bytes of one call at given symbol values."""
         return self._loaded.memory_stats(**dims)
+
+    def cost_analysis(self, **dims: int) -> dict[str, float]:
+        """The "flops" of one call at given symbol values, and its "bytes accessed": arguments and results."""
+        return self._loaded.cost_analysis(**dims)
 
     def peak_memory(self, **dims: int) -> int:
         """Bytes that one call allocates (arena and results) at given symbol values."""

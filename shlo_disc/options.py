@@ -29,6 +29,8 @@ class Options:
     schedule: how kernels are written, e.g. `Schedule.load(path)` of what `shlo_disc tune` wrote.
     cpu: the processors that the code is for: "host", that of this process, or "x86-64-v3", all with AVX2 and FMA.
     symbolic: make the argument sizes above 1 of a static StableHLO program symbols, as far as its ops leave them free.
+    replicas: how many devices run the program together, each on arguments of its own (`Executable.execute_sharded`), as
+        the program says by `mhlo.num_replicas`; for StableHLO programs.
     dump: a directory that receives every stage's text.
     cache_dir: a directory in which compiled programs are kept for later processes (docs/compile-cache.md); None means
         what the environment variable SHLO_DISC_CACHE_DIR names, and "" no directory at all.
@@ -46,6 +48,7 @@ class Options:
     schedule: Schedule = field(default_factory=Schedule)
     cpu: str = "host"
     symbolic: bool = False
+    replicas: int = 1
     dump: str | None = None
     cache_dir: str | os.PathLike[str] | None = None
     cache_bytes: int = 4 << 30
@@ -53,8 +56,10 @@ class Options:
 
     def __post_init__(self) -> None:
         """Raises OptionError on a value that no compilation can use."""
-        if not _is_integer(self.threads) or self.threads < 0:
-            raise OptionError(f"threads must be an integer of at least 0, not {self.threads!r}")
+        for name, least in (("threads", 0), ("replicas", 1), ("cache_bytes", 0)):
+            value = getattr(self, name)
+            if not _is_integer(value) or value < least:
+                raise OptionError(f"{name} must be an integer of at least {least}, not {value!r}")
         if self.opt_level is not None and not (_is_integer(self.opt_level) and 0 <= self.opt_level <= 3):
             raise OptionError(f"opt_level must be 0, 1, 2 or 3, not {self.opt_level!r}")
         if self.max_fusions is not None and (not _is_integer(self.max_fusions) or self.max_fusions < 0):
@@ -67,8 +72,6 @@ class Options:
             raise OptionError(f"output must be 'numpy', 'jax', 'buffer' or None, not {self.output!r}")
         if not isinstance(self.cache_dir, str | os.PathLike | None):
             raise OptionError(f"cache_dir must be a path or None, not {self.cache_dir!r}")
-        if not _is_integer(self.cache_bytes) or self.cache_bytes < 0:
-            raise OptionError(f"cache_bytes must be an integer of at least 0, not {self.cache_bytes!r}")
         if not isinstance(self.hints, Mapping):
             raise OptionError(f"hints must map symbols to sizes, e.g. {{'s': 128}}, not {self.hints!r}")
         for name, value in self.hints.items():

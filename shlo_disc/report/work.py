@@ -4,24 +4,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from shlo_disc.mlir import func, ir, stablehlo
-from shlo_disc.shape_dialect.convolution import convolution_of
+from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.regions import nested_blocks, terminator_of
+from shlo_disc.shape_dialect.regions import terminator_of
 from shlo_disc.shape_dialect.types import bytes_of, dims_of, element_type_of, product
-from shlo_disc.transforms.counted_loops import count_of
+from shlo_disc.transforms.flops import Functions, flops_of, repeated_ops
 from shlo_disc.transforms.views import VIEWS, root
-
-_MOVES = frozenset(
-    {"broadcast_in_dim", "concatenate", "constant", "dynamic_broadcast_in_dim", "dynamic_gather", "dynamic_iota",
-     "dynamic_pad", "dynamic_reshape", "dynamic_slice", "dynamic_update_slice", "gather", "iota", "pad",
-     "real_dynamic_slice", "reshape", "return", "reverse", "scatter", "slice", "transpose", "while"}
-)  # fmt: skip
-"""Ops that do no arithmetic on elements; what a loop does is counted with its body."""
 
 _PRODUCTS = frozenset({"convolution", "dot_general", "dynamic_conv"})
 
@@ -30,8 +21,6 @@ _PLAIN = frozenset({"broadcast_in_dim", "constant", "dynamic_broadcast_in_dim", 
 
 _PARTIAL = frozenset({"dynamic_gather", "dynamic_slice", "gather", "real_dynamic_slice", "slice"})
 """Ops that read no more of their first operand than they give."""
-
-Functions = Mapping[str, func.FuncOp]
 
 
 @dataclass(frozen=True)
@@ -51,7 +40,7 @@ class Work:
 def work_of(fusion: func.FuncOp, functions: Functions) -> Work:
     """The work of one run of a fusion, each argument read and each result written once."""
     block = fusion.entry_block
-    ops = list(_ops(block, functions, Expr.const(1)))
+    ops = list(repeated_ops(block, functions))
     results = {root(v) for v in terminator_of(block).operands}
     names = Counter(_name(op) for op, _ in ops if op.operation.name.startswith("stablehlo."))
     said = [f"{name} x{n}" if n > 1 else name for name, n in names.items() if name not in _PLAIN]
@@ -59,42 +48,9 @@ def work_of(fusion: func.FuncOp, functions: Functions) -> Work:
         " + ".join(said),
         _sum(_bytes_read(argument) for argument in block.arguments),
         _sum(_bytes(value) for value in results),
-        _sum(times * _flops(op) for op, times in ops),
+        _sum(times * flops_of(op) for op, times in ops),
         next((str(element_type_of(op.operands[0])) for op, _ in ops if _name(op) in _PRODUCTS), "f32"),
     )
-
-
-def _ops(block: ir.Block, functions: Functions, times: Expr) -> Iterator[tuple[ir.OpView, Expr]]:
-    """The ops of a block and of what it calls and repeats, with how often each runs."""
-    for op in block.operations:
-        yield op, times
-        if op.operation.name == "func.call":
-            yield from _ops(
-                functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value].entry_block, functions, times
-            )
-        elif op.operation.name == "stablehlo.while":
-            count = count_of(op)
-            yield from _ops(nested_blocks(op)[1], functions, times * count.trip if count else times)
-
-
-def _flops(op: ir.OpView) -> Expr:
-    name = _name(op)
-    if not op.operation.name.startswith("stablehlo.") or name in _MOVES:
-        return Expr.const(0)
-    if name == "dot_general":
-        axes = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"]).lhs_contracting_dimensions
-        left = dims_of(op.operands[0])
-        return 2 * _elements(op.results[0]) * product(tuple(left[a] for a in axes))
-    if name in ("convolution", "dynamic_conv"):
-        kernel = dims_of(op.operands[1])
-        features = kernel[convolution_of(op).kernel[-1]]
-        return 2 * _elements(op.results[0]) * product(kernel) // features
-    if name == "reduce":
-        return _elements(op.operands[0]) * (len(op.operands) // 2)
-    if name in ("reduce_window", "select_and_scatter"):
-        window = integers(op.attributes["window_dimensions"]) if "window_dimensions" in op.attributes else ()
-        return _elements(op.results[0]) * product(tuple(map(Expr.const, window)))
-    return _elements(op.results[0])
 
 
 def _bytes_read(argument: ir.Value) -> Expr:

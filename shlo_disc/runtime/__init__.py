@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Loading and running compiled programs, with PJRT's nouns: Client, Device, Buffer, LoadedExecutable.
+"""Loading and running compiled programs, with PJRT's nouns: Client, Device, Memory, Buffer, LoadedExecutable, Event.
 
 Needs neither JAX nor MLIR: JAX's arrays and trees are understood when the caller already uses them.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from .allocation import AllocationError
 from .artifact import Artifact
-from .client import Client, Device
+from .client import Client
+from .device import Device, Memory, TopologyDescription
+from .event import Event, Future
 from .executable import BoundExecutable, LoadedExecutable, MemoryStats, StepTime
 from .native_module import Buffer
 from .tree import TreeSpec
@@ -20,8 +22,12 @@ __all__ = [
     "Buffer",
     "Client",
     "Device",
+    "Event",
+    "Future",
     "LoadedExecutable",
+    "Memory",
     "MemoryStats",
     "StepTime",
+    "TopologyDescription",
     "TreeSpec",
 ]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 class TreeKind(enum.Enum):
     leaf = 0
@@ -32,12 +32,26 @@ class Buffer:
     def shape(self) -> tuple: ...
     @property
     def dtype(self) -> object: ...
+    @property
+    def memory(self) -> Any:
+        """The Memory that it lies in."""
+
+    @property
+    def device(self) -> Any: ...
+    def copy_to_memory(self, memory: object) -> Buffer:
+        """The same elements in another Memory. All are the machine's and elements never change: none is moved."""
+
     def on_device_size_in_bytes(self) -> int: ...
     def delete(self) -> None:
         """Gives the memory up; arrays made from it before keep their share."""
 
     def is_deleted(self) -> bool: ...
-    def is_ready(self) -> bool: ...
+    def is_ready(self) -> bool:
+        """Whether the elements are there: always, for a Buffer is made by a call that has ended."""
+
+    def ready_event(self) -> Any:
+        """The Event that the elements are there."""
+
     def block_until_ready(self) -> object: ...
     def to_host(self) -> object:
         """A NumPy copy that is the caller's own."""
@@ -66,7 +80,19 @@ class Device:
     def fail_allocation(self, arg: int, /) -> None:
         """Test hook: the k-th next allocation fails once; 0 switches it off."""
 
-    def buffer_from_host(self, arg: object, /) -> Buffer: ...
+    def buffer_from_host(self, array: object, memory: object) -> Buffer: ...
+
+class Topology:
+    memory_kinds: ClassVar[list[str]]
+
+    def __init__(self, arg: int, /) -> None: ...
+    @staticmethod
+    def deserialize(arg: bytes, /) -> Topology: ...
+    def serialize(self) -> bytes: ...
+    @property
+    def device_count(self) -> int: ...
+    @property
+    def fingerprint(self) -> int: ...
 
 def default_device() -> Device: ...
 
@@ -114,6 +140,7 @@ class Executable:
         in_tree: Tree,
         out_tree: Tree,
         explain_structure: object,
+        memory: object,
         jax_converter: object,
         memo_bytes: int,
         perf_map: bool,
@@ -123,6 +150,14 @@ class Executable:
     def profile(self, args: tuple, kwargs: dict) -> list[StepTime]:
         """What each step of a call took."""
 
+    def execute_sharded(self, calls: Sequence[tuple[tuple, dict]], memories: Sequence[object], output: Output) -> list:
+        """One call on several devices at a time, and the results of each."""
+
+    def symbols_of(self, dims: Sequence[int]) -> list[int]:
+        """The values of the symbols for arguments with these sizes, which are those of all in order."""
+
+    @property
+    def code_bytes(self) -> int: ...
     def plan(self, symbols: Sequence[int]) -> tuple:
         """(arena bytes, result shapes, result bytes) at symbol values."""
 

@@ -1,49 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""PJRT's Client and Device for this machine's processor."""
+"""PJRT's Client for this machine's processors."""
 
 from __future__ import annotations
 
-from typing import Any
+import concurrent.futures
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from shlo_disc.dtypes import BY_NUMPY
 
 from . import _native
 from .artifact import Artifact, Bytes
+from .device import Device, Memory, TopologyDescription
+from .event import Future
 from .executable import LoadedExecutable
 from .native_module import Buffer, install_extension_dtype
 
 DEFAULT_CACHE_BYTES = 1 << 30
-
-
-class Device:
-    """The processor: one pool of threads and one allocator."""
-
-    platform = "cpu"
-    id = 0
-
-    def __init__(self, native: Any):
-        self._native = native
-
-    def __repr__(self) -> str:
-        return f"Device(platform='cpu', id=0, threads={self._native.threads})"
-
-    @property
-    def threads(self) -> int:
-        """Threads that one call may use, the caller's included."""
-        return self._native.threads
-
-    def memory_stats(self) -> dict[str, int]:
-        """Counters: live, peak, cached and constant bytes; arena, result, argument-copy and system allocations."""
-        return self._native.memory_stats()
+_Result = TypeVar("_Result")
 
 
 class Client:
     """What programs are loaded into. Executables of one client share its threads and its memory.
 
-    `threads`: 0 means one a processor that this process may run on. `memory_limit`: most bytes for arenas, results and
-    copies at a time, 0 for none. `cache_limit`: most bytes of freed memory kept for later calls. `guard_pages`: a test
-    mode in which the arena, every result and a copy of every argument end at an inaccessible page. `native_device`:
-    the native core's, with threads and memory of its own, in place of all of these.
+    `device_count`: devices that share these, for programs of several devices. `threads`: 0 means one a processor that
+    this process may run on. `memory_limit`: most bytes for arenas, results and copies at a time, 0 for none.
+    `cache_limit`: most bytes of freed memory kept for later calls. `guard_pages`: a test mode in which the arena, every
+    result and a copy of every argument end at an inaccessible page. `native_device`: the native core's, with threads
+    and memory of its own, in place of all of the latter.
     """
 
     platform = "cpu"
@@ -51,6 +36,7 @@ class Client:
     def __init__(
         self,
         *,
+        device_count: int = 1,
         threads: int = 0,
         memory_limit: int = 0,
         cache_limit: int = DEFAULT_CACHE_BYTES,
@@ -59,24 +45,44 @@ class Client:
     ):
         if min(threads, memory_limit, cache_limit) < 0:
             raise ValueError("threads, memory_limit and cache_limit must not be negative")
+        self._topology = TopologyDescription(device_count)
         self.native_device = native_device or _native.Device(threads, memory_limit, cache_limit, guard_pages)
-        self._device = Device(self.native_device)
+        self._devices = [Device(self.native_device, id) for id in range(device_count)]
 
     @classmethod
-    def of_process(cls) -> Client:
-        """The client whose threads and memory are the process's: those of the PJRT plugin, too."""
-        return cls(native_device=_native.default_device())
+    def of_process(cls, device_count: int = 1) -> Client:
+        """A client whose threads and memory are the process's: those of the PJRT plugin, too."""
+        return cls(device_count=device_count, native_device=_native.default_device())
 
     def devices(self) -> list[Device]:
-        """The one device."""
-        return [self._device]
+        """All devices, by number."""
+        return list(self._devices)
 
-    def buffer_from_host(self, array: Any) -> Buffer:
-        """A Buffer with a copy of `array`. Raises ArgumentTypeError for element types that programs do not have."""
+    def device(self, id: int) -> Device:
+        """The device with a number. Raises ValueError when there is none."""
+        if not 0 <= id < len(self._devices):
+            raise ValueError(f"there is no device {id}; there are {len(self._devices)}")
+        return self._devices[id]
+
+    def memories(self) -> list[Memory]:
+        """The memories of all devices."""
+        return [memory for device in self._devices for memory in device.memories()]
+
+    def topology(self) -> TopologyDescription:
+        """What is known of the devices without the client."""
+        return self._topology
+
+    def buffer_from_host(self, array: Any, place: Device | Memory | None = None) -> Buffer:
+        """A Buffer with a copy of `array`, by default in the default memory of the first device.
+
+        Raises ArgumentTypeError for element types that programs do not have.
+        """
         dtype = BY_NUMPY.get(str(getattr(array, "dtype", "")))
         if dtype is not None and dtype.is_extension:
             install_extension_dtype(dtype)
-        return self.native_device.buffer_from_host(array)
+        place = place or self._devices[0]
+        memory = place.default_memory() if isinstance(place, Device) else place
+        return self.native_device.buffer_from_host(array, memory)
 
     def load(
         self,
@@ -100,6 +106,14 @@ class Client:
         return LoadedExecutable(
             self, artifact, in_tree=in_tree, out_tree=out_tree, memo_bytes=memo_bytes, perf_map=perf_map
         )
+
+    def run_async(self, function: Callable[[], _Result]) -> Future[_Result]:
+        """Run a function in a thread of the client's, after those that were given before."""
+        return Future(self._worker.submit(function))
+
+    @functools.cached_property
+    def _worker(self) -> concurrent.futures.ThreadPoolExecutor:
+        return concurrent.futures.ThreadPoolExecutor(1, "shlo_disc")
 
     def trim(self) -> int:
         """Returns cached memory to the system; the bytes returned."""

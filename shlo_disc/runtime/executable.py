@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.dtypes import BY_NAME
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, ShapeError
+from shlo_disc.shape_dialect.expr import Expr
 
 from . import _native, cpu_features
 from .artifact import Artifact
@@ -19,6 +21,8 @@ from .tree import LEAF, TreeSpec, call_tree, explain_difference
 
 if TYPE_CHECKING:
     from .client import Client
+    from .device import Device
+    from .event import Future
 
 HEADER_FORMAT = 1
 _OUTPUTS = {
@@ -31,11 +35,16 @@ _OUTPUTS = {
 
 @dataclass(frozen=True)
 class MemoryStats:
-    """Bytes that one call needs at one shape: the arena for temporaries, the results, and both together."""
+    """Bytes that one call needs at one shape: the arena for temporaries, the results, and both together.
+
+    Those of the constants and of the native code are the program's, and there once.
+    """
 
     arena_bytes: int
     result_bytes: int
     constant_bytes: int
+    argument_bytes: int = 0
+    code_bytes: int = 0
 
     @property
     def peak_bytes(self) -> int:
@@ -71,6 +80,7 @@ class LoadedExecutable:
     ):
         _check_artifact(artifact)
         header = artifact.header
+        self.num_replicas: int = _replicas(header, len(client.devices()))
         self._client = client
         self._artifact = artifact
         read = [symbol for segment in header.get("segments", ()) for symbol in segment["symbols_read"]]
@@ -97,6 +107,7 @@ class LoadedExecutable:
             in_tree=trees[0].native(),
             out_tree=trees[1].native(),
             explain_structure=_explainer(self.name, trees[0]),
+            memory=client.device(0).default_memory(),
             jax_converter=jax_converter,
             memo_bytes=memo_bytes,
             perf_map=perf_map,
@@ -109,8 +120,42 @@ class LoadedExecutable:
     def execute(
         self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = None
     ) -> Any:
-        """Runs the program on `args` and `kwargs`; `output` is "numpy", "jax", "buffer", or None as in a call."""
+        """Runs the program on `args` and `kwargs`; `output` is "numpy", "jax", "buffer", or None as in a call.
+
+        Buffers that are given for donated arguments are deleted when the call has succeeded.
+        """
         return self._native.execute(tuple(args), dict(kwargs or {}), _output_of(output))
+
+    def execute_async(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = "buffer"
+    ) -> Future[Any]:
+        """As `execute`, in a thread of the client's; calls run in the order in which they are given.
+
+        The arrays must not be changed before the call has ended.
+        """
+        return self._client.run_async(functools.partial(self.execute, tuple(args), kwargs, output=output))
+
+    def execute_sharded(
+        self,
+        shards: Sequence[Sequence[Any]],
+        *,
+        devices: Sequence[Device] | None = None,
+        output: str | None = None,
+    ) -> list[Any]:
+        """Runs the program on several devices at once, each on arguments of its own; returns the results of each.
+
+        `shards`: the positional arguments for each device, as many as the program has replicas. `devices`: where
+        Buffers that are results lie, by default the client's first ones. Raises ValueError for a wrong number of
+        either, CustomCallError when devices wait for each other in vain, and what a call raises.
+        """
+        places = list(self.devices() if devices is None else devices)
+        if len(shards) != self.num_replicas or len(places) != self.num_replicas:
+            raise ValueError(
+                f"'{self.name}' runs on {self.num_replicas} devices, not {len(shards)} shards on {len(places)} devices"
+            )
+        calls: list[tuple[Any, dict[str, Any]]] = [(tuple(shard), {}) for shard in shards]
+        memories = [device.default_memory() for device in places]
+        return self._alive().execute_sharded(calls, memories, _output_of(output))
 
     def bind(self, *args: Any, output: str | None = None, donate: bool = False) -> BoundExecutable:
         """The program with its first arguments fixed, as serving does with weights. `output`: as in `execute`.
@@ -144,9 +189,29 @@ class LoadedExecutable:
         """SHA-256 over the artifact, in hexadecimal."""
         return self._artifact.fingerprint()
 
-    def devices(self) -> list[Any]:
-        """The devices that the program runs on."""
-        return self._client.devices()
+    def serialize(self) -> bytes:
+        """The program as bytes, which `Client.load(data, trust=True)` reads."""
+        return self._artifact.serialize()
+
+    def devices(self) -> list[Device]:
+        """The devices that the program runs on, one for each replica."""
+        return self._client.devices()[: self.num_replicas]
+
+    def dims_of(self, *shapes: Sequence[int]) -> dict[str, int]:
+        """The values of the symbolic dimensions for arguments of these shapes, one a leaf. Raises ShapeError."""
+        arguments = self._artifact.header["arguments"]
+        if len(shapes) != len(arguments):
+            raise ShapeError(f"'{self.name}' has {len(arguments)} arguments, not {len(shapes)}")
+        for shape, argument in zip(shapes, arguments, strict=True):
+            expected = argument["shape"]
+            fits = len(shape) == len(expected) and all(
+                isinstance(size, str) or size == actual for size, actual in zip(expected, shape, strict=True)
+            )
+            if not fits:
+                wanted = ", ".join(map(str, expected))
+                raise ShapeError(f"{argument['path']} has the shape {tuple(shape)}; the program takes ({wanted})")
+        values = self._alive().symbols_of([size for shape in shapes for size in shape])
+        return dict(zip(self._symbols, values, strict=False))
 
     def output_shapes(self, **dims: int) -> Any:
         """The result tree with a shape tuple at each leaf, for values of the symbolic dimensions."""
@@ -159,7 +224,22 @@ class LoadedExecutable:
     def memory_stats(self, **dims: int) -> MemoryStats:
         """Bytes that a call needs for values of the symbolic dimensions. Raises ShapeError when not admissible."""
         arena_bytes, _, result_bytes = self._plan(dims)
-        return MemoryStats(arena_bytes, sum(result_bytes), len(self._artifact.constants))
+        arguments = sum(_bytes_of(row, dims) for row in self._artifact.header["arguments"])
+        constants = len(self._artifact.constants)
+        return MemoryStats(arena_bytes, sum(result_bytes), constants, arguments, self._alive().code_bytes)
+
+    def cost_analysis(self, **dims: int) -> dict[str, float]:
+        """What a call has to do at values of the symbolic dimensions, under XLA's names. Raises ShapeError.
+
+        "bytes accessed": arguments and results, each read or written once. "flops": arithmetic on elements, a
+        multiply-add counted as two and any other op as one, bodies of loops as often as they are known to run.
+        """
+        stats = self.memory_stats(**dims)
+        cost = {"bytes accessed": float(stats.argument_bytes + stats.result_bytes)}
+        flops = self._artifact.header.get("flops")
+        if flops is not None:
+            cost["flops"] = float(Expr.parse(str(flops)).evaluate(dims))
+        return cost
 
     def peak_memory(self, **dims: int) -> int:
         """Most bytes allocated during a call, arguments and constants not counted."""
@@ -267,6 +347,22 @@ class _Deleted:
         raise RuntimeError(f"the executable '{self._name}' has been deleted")
 
     execute = __call__
+
+
+def _bytes_of(row: Mapping[str, Any], dims: Mapping[str, int]) -> int:
+    """The bytes of an array of the header."""
+    sizes = (Expr.parse(size).evaluate(dims) if isinstance(size, str) else int(size) for size in row["shape"])
+    return math.prod(sizes) * BY_NAME[row["dtype"]].bytes
+
+
+def _replicas(header: Mapping[str, Any], devices: int) -> int:
+    """How many devices run the program together. Raises ArtifactError, and ValueError when there are not as many."""
+    count = header.get("replicas", 1)
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ArtifactError(f"header: 'replicas' is no number of devices: {count!r}")
+    if count > devices:
+        raise ValueError(f"the program runs on {count} devices; the client has {devices}: Client(device_count={count})")
+    return count
 
 
 def _check_artifact(artifact: Artifact) -> None:

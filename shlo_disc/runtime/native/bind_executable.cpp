@@ -224,9 +224,9 @@ nb::dict stats_dict(const MemoryStats &stats) {
   return result;
 }
 
-Buffer buffer_from_host(Device &device, nb::handle host) {
+Buffer buffer_from_host(Device &device, nb::handle host, nb::object memory) {
   nb::object contiguous = nb::module_::import_("numpy").attr("ascontiguousarray")(host);
-  return make_buffer(device.allocator, contiguous);
+  return make_buffer(device.allocator, contiguous, std::move(memory));
 }
 
 void bind_device(nb::module_ &module) {
@@ -239,7 +239,7 @@ void bind_device(nb::module_ &module) {
       .def("trim", [](const Device &self) { return self.allocator->trim(); })
       .def("fail_allocation", [](const Device &self, int64_t k) { self.allocator->fail_allocation(k); },
            "Test hook: the k-th next allocation fails once; 0 switches it off.")
-      .def("buffer_from_host", &buffer_from_host);
+      .def("buffer_from_host", &buffer_from_host, nb::arg("array"), nb::arg("memory"));
   module.def("default_device", [] { return default_device(); });
 }
 
@@ -302,18 +302,28 @@ void bind_executable(nb::module_ &module) {
       .def("__init__",
            [](PythonExecutable *self, std::shared_ptr<Device> device, const nb::dict &header, const nb::bytes &object,
               const nb::object &constants, std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree,
-              nb::object explain_structure, nb::object jax_converter, int64_t memo_bytes, bool perf_map) {
+              nb::object explain_structure, nb::object memory, nb::object jax_converter, int64_t memo_bytes,
+              bool perf_map) {
              auto core = load(std::move(device), header, object, constants, memo_bytes, perf_map);
              new (self) PythonExecutable(std::move(core), std::move(in_tree), std::move(out_tree),
-                                         {std::move(explain_structure), std::move(jax_converter)});
+                                         {std::move(explain_structure), std::move(memory), std::move(jax_converter)});
            },
            nb::arg("device"), nb::arg("header"), nb::arg("object"), nb::arg("constants"), nb::arg("in_tree"),
-           nb::arg("out_tree"), nb::arg("explain_structure"), nb::arg("jax_converter"), nb::arg("memo_bytes"),
-           nb::arg("perf_map"))
+           nb::arg("out_tree"), nb::arg("explain_structure"), nb::arg("memory"), nb::arg("jax_converter"),
+           nb::arg("memo_bytes"), nb::arg("perf_map"))
       .def("__call__", [](PythonExecutable &self, const nb::args &args,
                           const nb::kwargs &kwargs) { return self.call(args, kwargs, Output::automatic); })
       .def("execute", &PythonExecutable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))
+      .def("execute_sharded", &PythonExecutable::call_sharded, nb::arg("calls"), nb::arg("memories"), nb::arg("output"),
+           "One call on several devices at a time, and the results of each.")
       .def("profile", &PythonExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "What each step of a call took.")
+      .def(
+          "symbols_of",
+          [](const PythonExecutable &self, const std::vector<int64_t> &dims) {
+            return self.core()->plan(dims)->symbols;
+          },
+          nb::arg("dims"), "The values of the symbols for arguments with these sizes, which are those of all in order.")
+      .def_prop_ro("code_bytes", [](const PythonExecutable &self) { return self.core()->code_bytes(); })
       .def("plan", &plan_tuple, nb::arg("symbols"), "(arena bytes, result shapes, result bytes) at symbol values.")
       .def(
           "prepare",

@@ -108,7 +108,7 @@ nb::object numpy_array(std::shared_ptr<Block> block, DType dtype, const int64_t 
   return array;
 }
 
-Buffer make_buffer(const std::shared_ptr<Allocator> &allocator, nb::handle host) {
+Buffer make_buffer(const std::shared_ptr<Allocator> &allocator, nb::handle host, nb::object memory) {
   if (!PyArray_Check(host.ptr()) || !PyArray_IS_C_CONTIGUOUS(reinterpret_cast<PyArrayObject *>(host.ptr())))
     throw nb::type_error("expected a C-contiguous NumPy array");
   auto *array = reinterpret_cast<PyArrayObject *>(host.ptr());
@@ -122,7 +122,7 @@ Buffer make_buffer(const std::shared_ptr<Allocator> &allocator, nb::handle host)
   std::vector<int64_t> shape(PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array));
   auto block = std::make_shared<Block>(allocator, PyArray_NBYTES(array), BlockKind::result);
   copy_contiguous(view, shape.data(), shape.size(), static_cast<char *>(block->address()));
-  return {std::move(block), *dtype, std::move(shape)};
+  return {std::move(block), *dtype, std::move(shape), std::move(memory)};
 }
 
 nb::tuple shape_tuple(const int64_t *shape, size_t rank) {
@@ -142,10 +142,26 @@ void bind_buffer(nb::module_ &module) {
       .def_prop_ro("dtype", [](const Buffer &self) {
         return steal_or_throw(reinterpret_cast<PyObject *>(descr_of(self.dtype())));
       })
+      .def_prop_ro("memory", &Buffer::memory, "The Memory that it lies in.")
+      .def_prop_ro("device", [](const Buffer &self) { return self.memory().attr("device"); })
+      .def(
+          "copy_to_memory",
+          [](const Buffer &self, nb::object memory) {
+            return Buffer(self.block(), self.dtype(), self.shape(), std::move(memory));
+          },
+          nb::arg("memory"),
+          "The same elements in another Memory. All are the machine's and elements never change: none is moved.")
       .def("on_device_size_in_bytes", &Buffer::byte_size)
       .def("delete", &Buffer::remove, "Gives the memory up; arrays made from it before keep their share.")
       .def("is_deleted", &Buffer::is_deleted)
-      .def("is_ready", [](const Buffer &self) { return self.block() != nullptr; })
+      .def("is_ready", [](const Buffer &self) { return self.block() != nullptr; },
+           "Whether the elements are there: always, for a Buffer is made by a call that has ended.")
+      .def("ready_event",
+           [](const Buffer &self) {
+             (void)self.block();
+             return nb::module_::import_("shlo_disc.runtime.event").attr("ready_event")();
+           },
+           "The Event that the elements are there.")
       .def("block_until_ready",
            [](nb::handle self) {
              (void)nb::cast<const Buffer &>(self).block();

@@ -16,11 +16,13 @@ namespace nb = nanobind;
 
 class Buffer {
 public:
-  Buffer(std::shared_ptr<Block> block, DType dtype, std::vector<int64_t> shape)
-      : block_(std::move(block)), dtype_(dtype), shape_(std::move(shape)) {}
+  /// `memory`: the Python face's object for where it lies.
+  Buffer(std::shared_ptr<Block> block, DType dtype, std::vector<int64_t> shape, nb::object memory)
+      : block_(std::move(block)), dtype_(dtype), shape_(std::move(shape)), memory_(std::move(memory)) {}
 
   DType dtype() const { return dtype_; }
   const std::vector<int64_t> &shape() const { return shape_; }
+  const nb::object &memory() const { return memory_; }
   bool is_deleted() const { return block_ == nullptr; }
   void remove() { block_.reset(); }
 
@@ -35,13 +37,14 @@ private:
   std::shared_ptr<Block> block_;
   DType dtype_;
   std::vector<int64_t> shape_;
+  nb::object memory_;
 };
 
 /// A new NumPy array over `block`, which it keeps alive.
 nb::object numpy_array(std::shared_ptr<Block> block, DType dtype, const int64_t *shape, size_t rank);
 
 /// A copy of a C-contiguous NumPy array. Throws Error(type) for element types that programs do not have.
-Buffer make_buffer(const std::shared_ptr<Allocator> &allocator, nb::handle array);
+Buffer make_buffer(const std::shared_ptr<Allocator> &allocator, nb::handle array, nb::object memory);
 
 nb::tuple shape_tuple(const int64_t *shape, size_t rank);
 

@@ -7,6 +7,7 @@
 #include "error.h"
 #include "gemm.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace disc {
@@ -177,6 +178,10 @@ std::shared_ptr<Block> Executable::pack(const PackSpec &spec, const void *source
   dot.b = source, dot.tile_columns = spec.columns;
   pack_right(device_->pool, dot, form->address());
   return form;
+}
+
+bool Executable::calls_others() const {
+  return std::ranges::any_of(program().calls, [](const CallSpec &call) { return call.custom.has_value(); });
 }
 
 CallPlan Executable::plan_for(const std::vector<int64_t> &symbols) const {

@@ -117,6 +117,9 @@ public:
   /// Allocates what a call at these symbol values does, gives it memory, and leaves it to the allocator's cache.
   void prepare(const std::vector<int64_t> &symbols) const;
 
+  /// Whether the program calls functions that are registered in this process.
+  bool calls_others() const;
+
   const Program &program() const { return code_->program; }
   const std::shared_ptr<Device> &device() const { return device_; }
   const std::shared_ptr<Allocator> &allocator() const { return device_->allocator; }

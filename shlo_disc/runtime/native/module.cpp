@@ -12,6 +12,7 @@
 #include "gemm_formats.h"
 #include "lapack.h"
 #include "object_code.h"
+#include "pjrt/client.h"
 #include "pjrt/python_compiler.h"
 #include "python_executable.h"
 #include "tree.h"
@@ -55,6 +56,8 @@ void translate(const std::exception_ptr &pointer, void *) {
     std::rethrow_exception(pointer);
   } catch (const AllocationFailure &failure) {
     raise_allocation(failure);
+  } catch (const pjrt::Failure &error) {
+    PyErr_SetString(PyExc_ValueError, error.what());
   } catch (const pjrt::Unreadable &error) {
     PyErr_SetString(PyExc_ValueError, error.what());
   } catch (const Error &error) {
@@ -77,6 +80,26 @@ void bind_tree(nb::module_ &module) {
       .def(nb::init<Tree::Kind, std::vector<std::shared_ptr<Tree>>, nb::object>(), nb::arg("kind"),
            nb::arg("children"), nb::arg("detail").none())
       .def_prop_ro("leaves", &Tree::leaves);
+}
+
+/// What both faces of the runtime say of the devices of this machine.
+void bind_topology(nb::module_ &module) {
+  nb::class_<PJRT_TopologyDescription>(module, "Topology")
+      .def("__init__", [](PJRT_TopologyDescription *self, int64_t device_count) {
+        new (self) PJRT_TopologyDescription(pjrt::checked_device_count(device_count), false);
+      })
+      .def_static("deserialize", [](const nb::bytes &serialized) {
+        return std::make_shared<PJRT_TopologyDescription>(std::string_view(serialized.c_str(), serialized.size()));
+      })
+      .def("serialize", [](const PJRT_TopologyDescription &self) {
+        std::string text = self.serialized();
+        return nb::bytes(text.data(), text.size());
+      })
+      .def_prop_ro("device_count", [](const PJRT_TopologyDescription &self) { return self.devices.size(); })
+      .def_prop_ro("fingerprint", &PJRT_TopologyDescription::fingerprint)
+      .def_prop_ro_static("memory_kinds", [](nb::handle) {
+        return std::vector<std::string>(std::begin(pjrt::kMemoryKinds), std::end(pjrt::kMemoryKinds));
+      });
 }
 
 void *capsule_address(nb::handle capsule) {
@@ -148,6 +171,7 @@ NB_MODULE(_native, module) {
     throw nb::python_error();
   nb::register_exception_translator(translate);
   bind_tree(module);
+  bind_topology(module);
   bind_buffer(module);
   bind_executable(module);
   bind_bound_executable(module);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "python_executable.h"
 
+#include "collectives/participants.h"
 #include "error.h"
 #include "without_gil.h"
 
@@ -40,6 +41,13 @@ nb::object PythonExecutable::call_with(const nb::tuple &args, const nb::dict &kw
   std::vector<nb::object> owners;
   std::vector<PyObject *> leaves = flatten(args, kwargs, owners);
   Arguments arguments(program(), leaves);
+  nb::object results = run_leaves(leaves, arguments, output, runtime);
+  delete_donated(leaves);
+  return results;
+}
+
+nb::object PythonExecutable::run_leaves(const std::vector<PyObject *> &leaves, Arguments &arguments, Output output,
+                                        const DiscRuntime &runtime) {
   if (program().packs.empty())
     return run(arguments, output, {}, runtime);
   auto pack_argument = [&](size_t i) -> std::shared_ptr<Block> {
@@ -52,6 +60,47 @@ nb::object PythonExecutable::call_with(const nb::tuple &args, const nb::dict &kw
     }
   };
   return run(arguments, output, repeats_.forms(program(), leaves, core_->constant_forms(), pack_argument), runtime);
+}
+
+/// Buffers that are given for arguments that the program may use up.
+void PythonExecutable::delete_donated(const std::vector<PyObject *> &leaves) const {
+  for (size_t i = 0; i < leaves.size(); ++i)
+    if (program().arguments[i].donated && nb::isinstance<Buffer>(nb::handle(leaves[i])))
+      nb::cast<Buffer &>(nb::handle(leaves[i])).remove();
+}
+
+nb::list PythonExecutable::call_sharded(const std::vector<std::pair<nb::tuple, nb::dict>> &calls,
+                                        const std::vector<nb::object> &memories, Output output) {
+  std::vector<nb::object> owners;
+  std::vector<std::vector<PyObject *>> leaves;
+  std::vector<std::unique_ptr<Arguments>> arguments;
+  std::vector<std::shared_ptr<const Plan>> plans;
+  std::vector<std::vector<void *>> buffers;
+  for (const auto &[args, kwargs] : calls) {
+    leaves.push_back(flatten(args, kwargs, owners));
+    arguments.push_back(std::make_unique<Arguments>(program(), leaves.back()));
+    plans.push_back(core_->plan(arguments.back()->dims()));
+  }
+  for (const std::unique_ptr<Arguments> &given : arguments) {
+    buffers.emplace_back(program().arguments.size());
+    given->addresses(core_->allocator(), buffers.back().data());
+  }
+  std::vector<Results> results(calls.size());
+  without_gil([&] {
+    run_participants(static_cast<int64_t>(calls.size()), core_->calls_others(), [&](Communicator &communicator) {
+      auto position = static_cast<size_t>(communicator.participant());
+      ParticipantRuntime runtime(core_->runtime(), communicator);
+      results[position] = core_->run(plans[position], std::move(buffers[position]), core_->constant_forms(),
+                                     runtime.runtime());
+    });
+  });
+  nb::list out;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    bool is_jax = output == Output::automatic && arguments[i]->any_jax();
+    out.append(make_results(std::move(results[i]), is_jax ? Output::jax : output, memories[i]));
+    delete_donated(leaves[i]);
+  }
+  return out;
 }
 
 /// Results that the caller has dropped give their memory to this call, not to the one after it.
@@ -72,7 +121,8 @@ nb::object PythonExecutable::run(Arguments &arguments, Output output, const Pack
   buffers.resize(program().arguments.size());
   arguments.addresses(core_->allocator(), buffers.data());
   return make_results(
-      without_gil([&] { return core_->run(std::move(plan), std::move(buffers), packed, runtime); }), output);
+      without_gil([&] { return core_->run(std::move(plan), std::move(buffers), packed, runtime); }), output,
+      hooks_.memory);
 }
 
 std::shared_ptr<Block> PythonExecutable::pack(const PackSpec &spec, const void *source) const {
@@ -85,23 +135,22 @@ void PythonExecutable::pack_argument(size_t index, Arguments &arguments, PackedF
       forms[i] = pack(program().packs[i], arguments.elements(index, core_->allocator()));
 }
 
-nb::object PythonExecutable::make_results(Results results, Output output) {
+nb::object PythonExecutable::make_results(Results results, Output output, const nb::object &memory) {
   std::vector<nb::object> leaves;
   leaves.reserve(results.leaves.size());
-  for (size_t i = 0; i < results.leaves.size(); ++i) {
-    const ArraySpec &spec = program().results[i];
-    Results::Leaf &leaf = results.leaves[i];
-    leaves.push_back(make_result(spec.dtype, leaf.shape, spec.shape.size(), std::move(leaf.block), output));
-  }
+  for (size_t i = 0; i < results.leaves.size(); ++i)
+    leaves.push_back(make_result(program().results[i], std::move(results.leaves[i]), output, memory));
   nb::object *next = leaves.data();
   return out_tree_->unflatten(next);
 }
 
-nb::object PythonExecutable::make_result(DType dtype, const int64_t *shape, size_t rank, std::shared_ptr<Block> block,
-                                         Output output) {
+nb::object PythonExecutable::make_result(const ArraySpec &spec, Results::Leaf leaf, Output output,
+                                         const nb::object &memory) {
+  size_t rank = spec.shape.size();
   if (output == Output::buffer)
-    return nb::cast(Buffer(std::move(block), dtype, std::vector<int64_t>(shape, shape + rank)));
-  nb::object array = numpy_array(std::move(block), dtype, shape, rank);
+    return nb::cast(
+        Buffer(std::move(leaf.block), spec.dtype, std::vector<int64_t>(leaf.shape, leaf.shape + rank), memory));
+  nb::object array = numpy_array(std::move(leaf.block), spec.dtype, leaf.shape, rank);
   if (output != Output::jax)
     return array;
   if (!to_jax_.is_valid()) {

@@ -12,6 +12,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace disc {
@@ -21,6 +22,7 @@ enum class Output { automatic, numpy, jax, buffer };
 /// Python objects that calls need; set once by the Python face.
 struct ExecutableHooks {
   nb::object explain_structure; // (args, kwargs) -> message
+  nb::object memory;            // of results that are Buffers
   nb::object jax_converter;     // () -> (ndarray -> jax.Array, collect or None); called once, for the first such result
 };
 
@@ -30,6 +32,10 @@ public:
                    ExecutableHooks hooks);
 
   nb::object call(const nb::tuple &args, const nb::dict &kwargs, Output output);
+
+  /// One call on several devices at a time: (args, kwargs) of each, and the memory for its results.
+  nb::list call_sharded(const std::vector<std::pair<nb::tuple, nb::dict>> &calls,
+                        const std::vector<nb::object> &memories, Output output);
 
   /// A call whose results are dropped: what each step of the program took.
   std::vector<StepTime> profile(const nb::tuple &args, const nb::dict &kwargs);
@@ -47,9 +53,12 @@ private:
   void collect_dropped_results() const;
   std::shared_ptr<Block> pack(const PackSpec &spec, const void *source) const;
   std::vector<PyObject *> flatten(const nb::tuple &args, const nb::dict &kwargs, std::vector<nb::object> &owners);
+  nb::object run_leaves(const std::vector<PyObject *> &leaves, Arguments &arguments, Output output,
+                        const DiscRuntime &runtime);
   nb::object call_with(const nb::tuple &args, const nb::dict &kwargs, Output output, const DiscRuntime &runtime);
-  nb::object make_results(Results results, Output output);
-  nb::object make_result(DType dtype, const int64_t *shape, size_t rank, std::shared_ptr<Block> block, Output output);
+  nb::object make_results(Results results, Output output, const nb::object &memory);
+  nb::object make_result(const ArraySpec &spec, Results::Leaf leaf, Output output, const nb::object &memory);
+  void delete_donated(const std::vector<PyObject *> &leaves) const;
 
   std::shared_ptr<Executable> core_;
   Repeats repeats_;

@@ -179,7 +179,7 @@ template <void (*Function)(const Collective &)> void collective(const Call &call
   Collective here{.call = call, .dtype = *dtype};
   try {
     if (!call.communicator)
-      throw ExchangeFailure("the program is for several devices; it runs through the PJRT plugin only");
+      throw ExchangeFailure("the program is for several devices and was called for one");
     Function(here);
   } catch (const ExchangeFailure &failure) {
     here.zero();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,16 @@ struct PJRT_DeviceDescription {
 /// What is known of the devices without a client.
 struct PJRT_TopologyDescription {
   explicit PJRT_TopologyDescription(int device_count, bool belongs_to_client);
+
+  /// Reads what `serialized` writes; throws INVALID_ARGUMENT.
+  explicit PJRT_TopologyDescription(std::string_view serialized);
+  PJRT_TopologyDescription(const PJRT_TopologyDescription &) = delete;
+  PJRT_TopologyDescription &operator=(const PJRT_TopologyDescription &) = delete;
+
+  std::string serialized() const;
+
+  /// Topologies differ by the number of their devices only.
+  uint64_t fingerprint() const;
 
   std::vector<std::unique_ptr<PJRT_DeviceDescription>> devices;
   std::vector<PJRT_DeviceDescription *> device_list;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Running a loaded executable: on the caller's thread, so that results are there when the call returns. Of several
 // devices, each but the first has a thread of its own for the time of the call.
-#include "../collectives/rendezvous.h"
+#include "../collectives/participants.h"
 #include "executable.h"
 #include "types.h"
 
 #include <algorithm>
-#include <thread>
 
 /// Frameworks pass data to custom calls in it; nothing here reads it.
 struct PJRT_ExecuteContext {};
@@ -124,47 +123,18 @@ Outputs run(const Code &code, const PJRT_Device &device, std::span<PJRT_Buffer *
   return outputs;
 }
 
-/// Runs the program on all devices at once. The first failure ends the others' waiting, and is thrown.
+/// Runs the program on all devices at once.
 std::vector<Outputs> run_on_all(PJRT_LoadedExecutable &loaded, const Code &code,
                                 std::span<const std::span<PJRT_Buffer *const>> buffers) {
-  size_t count = loaded.devices.size();
-  Rendezvous rendezvous(static_cast<int64_t>(count));
-  std::vector<Outputs> outputs(count);
-  std::mutex mutex;
-  std::exception_ptr first;
-  auto fail = [&](const std::string &why) {
-    std::lock_guard lock(mutex);
-    if (!first)
-      first = std::current_exception();
-    rendezvous.fail(why);
-  };
-  auto run_one = [&](size_t position) noexcept {
-    try {
-      std::unique_ptr<Communicator> connection = rendezvous.connect(static_cast<int64_t>(position));
-      ParticipantRuntime runtime(code.compiled.executable->runtime(), *connection);
-      outputs[position] = run(code, *loaded.devices[position], buffers[position], runtime.runtime());
-    } catch (const std::exception &error) {
-      fail(error.what());
-    }
-    rendezvous.leave();
-  };
+  std::vector<Outputs> outputs(loaded.devices.size());
+  const Executable &executable = *code.compiled.executable;
   // Functions of others, such as a framework's callbacks, run where the caller's thread has no say.
-  bool calls_others = std::ranges::any_of(code.program().calls, [](const CallSpec &call) { return call.custom.has_value(); });
-  std::vector<std::thread> threads;
-  for (size_t position = calls_others ? 0 : 1; position < count; ++position) {
-    try {
-      threads.emplace_back(run_one, position);
-    } catch (const std::system_error &error) {
-      fail(std::string("a thread for a device cannot start: ") + error.what());
-      break;
-    }
-  }
-  if (!calls_others)
-    run_one(0);
-  for (std::thread &thread : threads)
-    thread.join();
-  if (first)
-    std::rethrow_exception(first);
+  auto count = static_cast<int64_t>(outputs.size());
+  run_participants(count, executable.calls_others(), [&](Communicator &communicator) {
+    auto position = static_cast<size_t>(communicator.participant());
+    ParticipantRuntime runtime(executable.runtime(), communicator);
+    outputs[position] = run(code, *loaded.devices[position], buffers[position], runtime.runtime());
+  });
   return outputs;
 }
 

@@ -4,6 +4,23 @@
 
 #include <charconv>
 
+namespace {
+
+constexpr std::string_view kSerialized = "shlo_disc topology 1: "; // then the number of devices
+
+int device_count_of(std::string_view serialized) {
+  int count = 0;
+  if (!serialized.starts_with(kSerialized))
+    disc::pjrt::fail_argument("the bytes are no topology of shlo_disc");
+  const char *end = serialized.data() + serialized.size();
+  auto [stop, code] = std::from_chars(serialized.data() + kSerialized.size(), end, count);
+  if (code != std::errc() || stop != end)
+    disc::pjrt::fail_argument("the bytes are no topology of shlo_disc");
+  return disc::pjrt::checked_device_count(count);
+}
+
+} // namespace
+
 PJRT_TopologyDescription::PJRT_TopologyDescription(int device_count, bool belongs_to_client)
     : belongs_to_client(belongs_to_client) {
   for (int id = 0; id < device_count; ++id) {
@@ -12,11 +29,21 @@ PJRT_TopologyDescription::PJRT_TopologyDescription(int device_count, bool belong
   }
 }
 
+PJRT_TopologyDescription::PJRT_TopologyDescription(std::string_view serialized)
+    : PJRT_TopologyDescription(device_count_of(serialized), false) {}
+
+std::string PJRT_TopologyDescription::serialized() const {
+  return std::string(kSerialized) + std::to_string(devices.size());
+}
+
+uint64_t PJRT_TopologyDescription::fingerprint() const {
+  constexpr uint64_t spread = 0x9e3779b97f4a7c15u; // the golden ratio, so that neighbours look different
+  return spread * (devices.size() + 1);
+}
+
 namespace disc::pjrt {
 
 namespace {
-
-constexpr std::string_view kSerialized = "shlo_disc topology 1: "; // then the number of devices
 
 PJRT_TopologyDescription &topology_of(PJRT_TopologyDescription *topology) { return given(topology, "topology"); }
 
@@ -53,29 +80,18 @@ void topology_attributes(PJRT_TopologyDescription_Attributes_Args &args) {
 }
 
 void topology_serialize(PJRT_TopologyDescription_Serialize_Args &args) {
-  std::string text(kSerialized);
-  text += std::to_string(topology_of(args.topology).devices.size());
-  args.serialized_topology = new PJRT_Bytes{std::move(text)};
+  args.serialized_topology = new PJRT_Bytes{topology_of(args.topology).serialized()};
   args.serialized_topology_deleter = delete_bytes;
   lend(args.serialized_topology->contents, args.serialized_bytes, args.serialized_bytes_size);
 }
 
 void topology_deserialize(PJRT_TopologyDescription_Deserialize_Args &args) {
   std::string_view text(&given(args.serialized_topology, "serialized_topology"), args.serialized_topology_size);
-  int count = 0;
-  if (!text.starts_with(kSerialized))
-    fail_argument("the bytes are no topology of shlo_disc");
-  text.remove_prefix(kSerialized.size());
-  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (code != std::errc() || end != text.data() + text.size())
-    fail_argument("the bytes are no topology of shlo_disc");
-  args.topology = new PJRT_TopologyDescription(checked_device_count(count), false);
+  args.topology = new PJRT_TopologyDescription(text);
 }
 
-/// Topologies differ by the number of their devices only.
 void topology_fingerprint(PJRT_TopologyDescription_Fingerprint_Args &args) {
-  constexpr uint64_t spread = 0x9e3779b97f4a7c15u; // the golden ratio, so that neighbours look different
-  args.fingerprint = spread * (topology_of(args.topology).devices.size() + 1);
+  args.fingerprint = topology_of(args.topology).fingerprint();
 }
 
 } // namespace

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""PJRT's Device, Memory and TopologyDescription for this machine's processors.
+
+All devices of a process share its memory, one pool of threads and one allocator, and differ by number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _native
+
+
+class Memory:
+    """A memory of one device, by its kind: "device" (the default), "pinned_host" or "unpinned_host".
+
+    All kinds are the machine's memory; programs say in which one their results are to be.
+    """
+
+    def __init__(self, device: Device, id: int, kind: str):
+        self.device = device
+        self.id = id
+        self.kind = kind
+
+    def __repr__(self) -> str:
+        return f"Memory(id={self.id}, kind={self.kind!r}, device={self.device.id})"
+
+    def addressable_by_devices(self) -> list[Device]:
+        """The devices that can read and write it."""
+        return [self.device]
+
+
+class Device:
+    """The machine's processors, as one of the devices of a client."""
+
+    platform = "cpu"
+    device_kind = "cpu"
+    process_index = 0
+
+    def __init__(self, native: Any, id: int = 0):
+        self._native = native
+        self.id = id
+        kinds = _native.Topology.memory_kinds
+        self._memories = [Memory(self, id * len(kinds) + i, kind) for i, kind in enumerate(kinds)]
+
+    def __repr__(self) -> str:
+        return f"Device(platform='cpu', id={self.id}, threads={self._native.threads})"
+
+    @property
+    def local_hardware_id(self) -> int:
+        """The device's number among those of this process."""
+        return self.id
+
+    @property
+    def threads(self) -> int:
+        """Threads that one call may use, the caller's included."""
+        return self._native.threads
+
+    def memories(self) -> list[Memory]:
+        """The device's memories, the default one first."""
+        return list(self._memories)
+
+    def default_memory(self) -> Memory:
+        """Where arrays lie that nobody wants elsewhere."""
+        return self._memories[0]
+
+    def memory(self, kind: str) -> Memory:
+        """The memory of a kind. Raises ValueError when there is none."""
+        for memory in self._memories:
+            if memory.kind == kind:
+                return memory
+        raise ValueError(f"no memory of kind {kind!r}; there are {', '.join(m.kind for m in self._memories)}")
+
+    def memory_stats(self) -> dict[str, int]:
+        """Counters of all devices: live, peak, cached and constant bytes; arena, result and other allocations."""
+        return self._native.memory_stats()
+
+
+class TopologyDescription:
+    """What is known of the devices without a client. The PJRT plugin says the same, byte for byte."""
+
+    platform = "cpu"
+
+    def __init__(self, device_count: int = 1):
+        """Raises ValueError for a number of devices that there cannot be."""
+        self._native = _native.Topology(device_count)
+
+    def __repr__(self) -> str:
+        return f"TopologyDescription({self.device_count})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TopologyDescription) and self.serialize() == other.serialize()
+
+    def __hash__(self) -> int:
+        return self.fingerprint
+
+    @property
+    def device_count(self) -> int:
+        """How many devices there are; their numbers are those below it."""
+        return self._native.device_count
+
+    @property
+    def memory_kinds(self) -> list[str]:
+        """The kinds of memory that each device has, the default one first."""
+        return list(_native.Topology.memory_kinds)
+
+    @property
+    def fingerprint(self) -> int:
+        """The same for equal topologies only."""
+        return self._native.fingerprint
+
+    def serialize(self) -> bytes:
+        """The topology as bytes."""
+        return self._native.serialize()
+
+    @classmethod
+    def deserialize(cls, data: bytes) -> TopologyDescription:
+        """Read what `serialize` has written. Raises ValueError for other bytes."""
+        return cls(_native.Topology.deserialize(bytes(data)).device_count)
