@@ -222,7 +222,8 @@ def tanh(z: Complex) -> Complex:
     is_far = size > (22.0 if isinstance(element_type_of(z.re.value), ir.F64Type) else 11.0)
     decay = 4.0 * apply("sine", z.im) * apply("cosine", z.im) * apply("exponential", size * -2.0)
     im = where(is_far, where(size.equals(math.inf), 0.0, decay), im)
-    return Complex(where(is_far, re.like(1.0).with_sign_of(z.re), re), where(z.im.equals(0.0), z.im, im))
+    limit = where(tangent.equals(tangent) | size.equals(math.inf), re.like(1.0).with_sign_of(z.re), math.nan)
+    return Complex(where(is_far, limit, re), where(z.im.equals(0.0), z.im, im))
 
 
 def tan(z: Complex) -> Complex:
