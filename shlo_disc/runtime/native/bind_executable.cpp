@@ -2,6 +2,7 @@
 // Executables, their headers and their device, as Python sees them.
 #include "error.h"
 #include "python_executable.h"
+#include "python_reference.h"
 #include "without_gil.h"
 
 #include <nanobind/stl/pair.h>
@@ -231,8 +232,12 @@ Buffer buffer_from_host(Device &device, nb::handle host, nb::object memory) {
 
 void bind_device(nb::module_ &module) {
   nb::class_<Device>(module, "Device", "Threads and memory shared by the executables of one client.")
-      .def(nb::init<int, int64_t, int64_t, bool>(), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("cache_limit"),
-           nb::arg("guard_pages"))
+      // An owner of its own, which executables share; of an object in Python they would hold a reference to that, and
+      // could not be let go of without Python's lock.
+      .def(nb::new_([](int threads, int64_t memory_limit, int64_t cache_limit, bool guard_pages) {
+             return std::make_shared<Device>(threads, memory_limit, cache_limit, guard_pages);
+           }),
+           nb::arg("threads"), nb::arg("memory_limit"), nb::arg("cache_limit"), nb::arg("guard_pages"))
       .def_prop_ro("threads", [](const Device &self) { return self.pool.size(); })
       .def("memory_stats", [](const Device &self) { return stats_dict(self.allocator->stats()); })
       .def("reset_peak", [](const Device &self) { self.allocator->reset_peak(); })
@@ -243,21 +248,15 @@ void bind_device(nb::module_ &module) {
   module.def("default_device", [] { return default_device(); });
 }
 
-/// The bytes of any object with a buffer. They are given back with the GIL, which the last owner need not hold; not at
-/// all once the interpreter has ended.
+/// The bytes of any object with a buffer.
 ConstantBlock constants_of(const nb::object &constants) {
-  auto view = std::make_unique<Py_buffer>();
-  if (PyObject_GetBuffer(constants.ptr(), view.get(), PyBUF_SIMPLE) != 0)
+  nb::object view = nb::steal(PyMemoryView_FromObject(constants.ptr()));
+  if (!view.is_valid())
     throw nb::python_error();
-  auto release = [](const Py_buffer *held) {
-    if (!Py_IsInitialized())
-      return;
-    nb::gil_scoped_acquire gil;
-    PyBuffer_Release(const_cast<Py_buffer *>(held));
-    delete held;
-  };
-  std::shared_ptr<const Py_buffer> owner(view.release(), release);
-  return {static_cast<const char *>(owner->buf), owner->len, owner};
+  const Py_buffer &bytes = *PyMemoryView_GET_BUFFER(view.ptr());
+  if (!PyBuffer_IsContiguous(&bytes, 'C'))
+    bad_artifact("the constants are not contiguous");
+  return {static_cast<const char *>(bytes.buf), bytes.len, shared_reference(std::move(view))};
 }
 
 std::shared_ptr<Executable> load(std::shared_ptr<Device> device, const nb::dict &header, const nb::bytes &object,

@@ -17,7 +17,7 @@
 namespace disc {
 
 /// Threads and memory, shared by the executables of one client.
-struct Device {
+struct Device : std::enable_shared_from_this<Device> {
   Device(int threads, int64_t live_limit, int64_t cache_limit, bool guard_pages)
       : pool(threads), allocator(std::make_shared<Allocator>(live_limit, cache_limit, guard_pages)) {}
 

@@ -2,6 +2,7 @@
 #include "compile.h"
 
 #include "../python_executable.h"
+#include "../python_reference.h"
 #include "error.h"
 #include "python_compiler.h"
 
@@ -47,15 +48,6 @@ template <typename Body> auto with_python(const char *what, Body body) {
   }
 }
 
-PythonObject owned(nb::object object) {
-  return {object.release().ptr(), [](void *held) {
-            if (!Py_IsInitialized())
-              return;
-            nb::gil_scoped_acquire gil;
-            Py_DECREF(static_cast<PyObject *>(held));
-          }};
-}
-
 nb::bytes bytes_of(std::string_view text) { return nb::bytes(text.data(), text.size()); }
 
 std::string text_of(const nb::bytes &bytes) { return {bytes.c_str(), bytes.size()}; }
@@ -64,7 +56,7 @@ std::string text_of(const nb::bytes &bytes) { return {bytes.c_str(), bytes.size(
 Compiled compiled_of(const nb::object &loaded) {
   Compiled compiled;
   compiled.executable = nb::cast<const PythonExecutable &>(loaded.attr("native")).core();
-  compiled.artifact = owned(loaded.attr("artifact"));
+  compiled.artifact = shared_reference(loaded.attr("artifact"));
   return compiled;
 }
 

@@ -13,15 +13,12 @@
 
 namespace disc::pjrt {
 
-/// An artifact in Python, whose last owner needs not hold the GIL.
-using PythonObject = std::shared_ptr<void>;
-
 /// What a program became. Programs that differ in their sizes only may share an executable.
 struct Compiled {
   std::shared_ptr<const Executable> executable;
   std::vector<int64_t> symbols;               // the sizes of this program, in the order of the executable's symbols
   std::vector<std::shared_ptr<Block>> hidden; // arguments that follow the caller's, the same in every call
-  PythonObject artifact;
+  std::shared_ptr<void> artifact;             // in Python; any thread may let go of it
 };
 
 /// Compiles a program of format "mlir": text, bytecode or a portable artifact. One that was compiled before at other

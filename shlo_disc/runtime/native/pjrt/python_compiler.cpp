@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "python_compiler.h"
 
+#include "../python_reference.h"
 #include "compile.h"
 
 #include <nanobind/stl/pair.h>
@@ -18,16 +19,6 @@ namespace {
 nb::bytes bytes_of(std::string_view bytes) { return nb::bytes(bytes.data(), bytes.size()); }
 
 std::string_view view_of(const nb::bytes &bytes) { return {bytes.c_str(), bytes.size()}; }
-
-/// An object of Python's that any thread may let go of.
-std::shared_ptr<void> shared(nb::object object) {
-  return {new nb::object(std::move(object)), [](nb::object *held) {
-            if (!Py_IsInitialized())
-              return;
-            nb::gil_scoped_acquire lock;
-            delete held;
-          }};
-}
 
 using StepRow = std::tuple<int64_t, int64_t, int64_t>;
 
@@ -67,7 +58,7 @@ nb::dict describe(const nb::bytes &bytes, bool with_places) {
 nb::tuple compile_in_table(ProgramTable &table, const nb::bytes &program, const nb::bytes &options,
                            const nb::object &compile, const nb::object &generalize) {
   static constexpr const char *hows[] = {"compiled", "compiled_symbolic", "known", "instance"};
-  auto adopt = [](nb::object executable) { return TableExecutable{shared(std::move(executable)), 1}; };
+  auto adopt = [](nb::object executable) { return TableExecutable{shared_reference(std::move(executable)), 1}; };
   ProgramCompiler compiler;
   compiler.compile = [&](std::string_view one, std::string_view with, bool) {
     nb::gil_scoped_acquire lock;
@@ -85,7 +76,7 @@ nb::tuple compile_in_table(ProgramTable &table, const nb::bytes &program, const 
   nb::list hidden;
   for (const HiddenArgument &argument : served.hidden)
     hidden.append(nb::make_tuple(bytes_of(argument.bytes), nb::cast(argument.sizes)));
-  return nb::make_tuple(*static_cast<nb::object *>(served.executable.get()), hidden, hows[served.how]);
+  return nb::make_tuple(nb::handle(static_cast<PyObject *>(served.executable.get())), hidden, hows[served.how]);
 }
 
 } // namespace
