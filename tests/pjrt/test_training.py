@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The training examples on the plugin: the losses of XLA's CPU, and a few compiles for batches of changing sizes."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from tests.pjrt.plugin import run_python
+
+STEPS = 16
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["flax", "equinox"])
+def test_training_examples(library: str) -> None:
+    """Needs the extra `examples`."""
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    done = run_python(
+        "-m", f"examples.train_{library}", "--steps", str(STEPS), "--check", JAX_PLATFORMS="shlo_disc,cpu"
+    )
+    assert done.returncode == 0, done.stderr
+    line = next(line for line in done.stdout.splitlines() if line.startswith("programs: "))
+    counts = dict(reversed(part.split()) for part in line.removeprefix("programs: ").split(", "))
+    assert int(counts["compiled"]) + int(counts["compiled_symbolic"]) <= STEPS
+    assert int(counts["instances"]) >= STEPS - 5
