@@ -10,7 +10,7 @@ from typing import Any
 
 from shlo_disc.registry.custom_calls import register_custom_call
 
-from . import callbacks
+from . import callbacks, exported
 
 PLATFORM = "shlo_disc"
 _PRIORITY = -100  # below the CPU's 0: the platform is used when JAX_PLATFORMS names it first, or on request
@@ -29,6 +29,7 @@ def initialize() -> None:
     xla_bridge.register_plugin(PLATFORM, priority=_PRIORITY, library_path=library.origin, options=client_options)
     _share_lowerings_of_cpu()
     callbacks.install(PLATFORM)
+    exported.install(PLATFORM)
     xla_client.register_custom_call_handler(PLATFORM, _register_ffi_target)
 
 

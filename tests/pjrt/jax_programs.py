@@ -113,6 +113,29 @@ def an_exported_program() -> Any:
 
 
 @case
+def programs_exported_for_the_cpu() -> Any:
+    def function(x: Any) -> Any:
+        return jax.lax.platform_dependent(x, cpu=jnp.sin, tpu=jnp.cos, default=jnp.tan) + jnp.linalg.cholesky(x @ x.T)
+
+    def call(*platforms: str) -> Any:
+        return jax.export.export(jax.jit(function), platforms=platforms)(x).call(x)
+
+    x = ramp(3, 3) + np.eye(3, dtype=np.float32)
+    return call("cpu"), call("tpu", "cpu"), jax.jit(lambda: call("cpu"))()
+
+
+@check
+def programs_exported_for_others() -> None:
+    elsewhere = jax.export.export(jax.jit(jnp.sin), platforms=["tpu"])(ramp(3))
+    try:
+        elsewhere.call(ramp(3))
+    except ValueError as error:
+        assert f"used on '('{PLATFORM}',)'" in str(error), error
+    else:
+        raise AssertionError("it was run")
+
+
+@case
 def one_shard() -> Any:
     mesh = jax.sharding.Mesh([jax.config.jax_default_device], ("i",), axis_types=(AxisType.Auto,))
     spec = jax.sharding.PartitionSpec("i")
