@@ -18,6 +18,7 @@ from shlo_disc.options import Options
 from shlo_disc.registry.custom_calls import register_custom_call
 from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
 from shlo_disc.runtime.native_module import plugin_programs
+from shlo_disc.shape_dialect.expr import Expr
 
 from . import layouts
 from .artifacts import BYTECODE_MAGIC, rewritten
@@ -112,6 +113,14 @@ def compile_for_devices(program: bytes, replicas: int, partitions: int) -> tuple
         return api.compile_read(read, Options(), context=context).loaded, program
 
 
+def count_flops(artifact: Artifact, symbols: list[int]) -> float | None:
+    """The arithmetic of one run at the sizes that the symbols have, on each device; None where it depends on others."""
+    names = [row["name"] for row in artifact.header["symbols"]]
+    flops = Expr.parse(str(artifact.header.get("flops", 0)))
+    sizes = dict(zip(names, symbols, strict=True))
+    return float(flops.evaluate(sizes)) if flops.symbols() <= sizes.keys() else None
+
+
 _TINY_PROGRAM = 4096  # bytes of a portable artifact
 _TINY_ARRAYS = 4096  # elements of all arguments and results
 
@@ -181,6 +190,6 @@ def describe_error(error: BaseException) -> tuple[int, str]:
 
 
 __all__ = [
-    "Serialized", "compile_for_devices", "compile_program", "describe_error", "deserialize", "for_one_device",
-    "generalize_programs", "register_function", "serialize",
+    "Serialized", "compile_for_devices", "compile_program", "count_flops", "describe_error", "deserialize",
+    "for_one_device", "generalize_programs", "register_function", "serialize",
 ]  # fmt: skip

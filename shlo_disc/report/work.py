@@ -48,7 +48,7 @@ def work_of(fusion: func.FuncOp, functions: Functions) -> Work:
         " + ".join(said),
         _sum(_bytes_read(argument) for argument in block.arguments),
         _sum(_bytes(value) for value in results),
-        _sum(times * flops_of(op) for op, times in ops),
+        _sum(times * flops_of(op, functions) for op, times in ops),
         next((str(element_type_of(op.operands[0])) for op, _ in ops if _name(op) in _PRODUCTS), "f32"),
     )
 

@@ -232,7 +232,8 @@ class LoadedExecutable:
         """What a call has to do at values of the symbolic dimensions, under XLA's names. Raises ShapeError.
 
         "bytes accessed": arguments and results, each read or written once. "flops": arithmetic on elements, a
-        multiply-add counted as two and any other op as one, bodies of loops as often as they are known to run.
+        multiply-add counted as two and any other op as one, bodies of loops as often as they are known to run, and of
+        branches the longest.
         """
         stats = self.memory_stats(**dims)
         cost = {"bytes accessed": float(stats.argument_bytes + stats.result_bytes)}

@@ -27,13 +27,17 @@ _ONCE = Expr.const(1)
 def flops_in(module: ir.Module, entry: ir.Block) -> Expr:
     """The arithmetic of one run of a program."""
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
-    return sum((times * flops_of(op) for op, times in repeated_ops(entry, functions)), Expr.const(0))
+    return _flops_in_block(entry, functions)
+
+
+def _flops_in_block(block: ir.Block, functions: Functions) -> Expr:
+    return sum((times * flops_of(op, functions) for op, times in repeated_ops(block, functions)), Expr.const(0))
 
 
 def repeated_ops(block: ir.Block, functions: Functions, times: Expr = _ONCE) -> Iterator[tuple[ir.OpView, Expr]]:
     """The ops of a block and of what it calls and repeats, with how often each runs.
 
-    The body of a loop that runs an unknown number of times counts once, the branches of a choice not at all.
+    The body of a loop that runs an unknown number of times counts once; branches of choices are not among them.
     """
     for op in block.operations:
         yield op, times
@@ -46,11 +50,16 @@ def repeated_ops(block: ir.Block, functions: Functions, times: Expr = _ONCE) -> 
             yield from repeated_ops(nested_blocks(op)[1], functions, times * count.trip if count else times)
 
 
-def flops_of(op: ir.OpView) -> Expr:
-    """The arithmetic of one run of an op on elements: a multiply-add is two, anything else one."""
+def flops_of(op: ir.OpView, functions: Functions) -> Expr:
+    """The arithmetic of one run of an op on elements: a multiply-add is two, anything else one.
+
+    A choice takes as much as the longest of its branches.
+    """
     name = op.operation.name.removeprefix("stablehlo.")
     if name == op.operation.name or name in _MOVES:
         return Expr.const(0)
+    if name in ("case", "if"):
+        return Expr.maximum(*(_flops_in_block(branch, functions) for branch in nested_blocks(op)))
     if not op.results or not isinstance(op.results[0].type, ir.RankedTensorType):
         return Expr.const(0)
     if name == "dot_general":

@@ -23,7 +23,7 @@ from jax.sharding import Mesh, NamedSharding
 from jaxlib import xla_client
 
 from tests.pjrt.device_programs import CASES, Devices, P, laid, line, manual
-from tests.pjrt.jax_programs import PLATFORM, ramp
+from tests.pjrt.jax_programs import PLATFORM, ramp, refused
 
 CHECKS: dict[str, Callable[[Devices], None]] = {}
 
@@ -32,16 +32,6 @@ def check(function: Callable[[Devices], None]) -> Callable[[Devices], None]:
     """Something about the devices, with assertions of its own."""
     CHECKS[function.__name__] = function
     return function
-
-
-def refused(program: Callable[[], Any], *texts: str) -> None:
-    """Expect an error with these texts."""
-    try:
-        jax.block_until_ready(program())
-    except jax.errors.JaxRuntimeError as error:
-        assert all(text in str(error) for text in texts), str(error)
-    else:
-        raise AssertionError("there is no error")
 
 
 @check

@@ -88,7 +88,7 @@ def test_compiles_and_runs(client: Any) -> None:
     assert executable.num_outputs == 2
     stats = executable.compiled_memory_stats()
     assert (stats["argument_size_in_bytes"], stats["output_size_in_bytes"]) == (48, 48)
-    assert executable.cost_analysis() == {"bytes accessed": 96.0}
+    assert executable.cost_analysis() == {"bytes accessed": 96.0, "flops": 6.0}
 
 
 def test_sizes_may_come_with_the_arguments(client: Any) -> None:

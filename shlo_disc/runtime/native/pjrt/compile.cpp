@@ -6,6 +6,7 @@
 #include "error.h"
 #include "python_compiler.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -150,6 +151,13 @@ std::pair<Compiled, std::string> compile_for_devices(std::string_view program, s
     nb::object made = compiler().attr("compile_for_devices")(bytes_of(program), replicas, partitions);
     auto [loaded, described] = nb::cast<std::pair<nb::object, nb::bytes>>(made);
     return std::pair(compiled_of(loaded), text_of(described));
+  });
+}
+
+std::optional<double> count_flops(const Compiled &compiled) {
+  return with_python("counting operations", [&] {
+    nb::handle artifact(static_cast<PyObject *>(compiled.artifact.get()));
+    return nb::cast<std::optional<double>>(compiler().attr("count_flops")(artifact, compiled.symbols));
   });
 }
 

@@ -6,6 +6,7 @@
 #include "program_table.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,9 @@ Compiled compile(std::string_view program, std::string_view format);
 /// its arguments and results. Each program is compiled for its own sizes.
 std::pair<Compiled, std::string> compile_for_devices(std::string_view program, std::string_view format,
                                                      int64_t replicas, int64_t partitions);
+
+/// The arithmetic of one run on each device; nothing if it depends on sizes that are not known.
+std::optional<double> count_flops(const Compiled &compiled);
 
 /// Throws UNIMPLEMENTED when Python's lock is not to be had: whoever has it may be waiting for this very call.
 void require_python_lock();

@@ -107,8 +107,6 @@ Code::Code(Compiled given_compiled, std::string program_text, std::string option
       donated(donated_of(program(), argument_count())) {
   describe_arrays();
   describe_memories();
-  if (plan)
-    describe_cost();
 }
 
 const Plan &Code::known_plan() const {
@@ -143,12 +141,30 @@ void Code::describe_memories() {
   }
 }
 
-/// What a run must read and write at least.
-void Code::describe_cost() {
+std::span<const PJRT_NamedValue> Code::cost() const {
+  if (!plan)
+    return {};
+  {
+    std::lock_guard lock(mutex_);
+    if (!cost_.empty())
+      return cost_;
+  }
+  std::vector<PJRT_NamedValue> counted = count_cost(); // without the lock: it waits for Python's
+  std::lock_guard lock(mutex_);
+  if (cost_.empty())
+    cost_ = std::move(counted);
+  return cost_;
+}
+
+/// The bytes that a run must read and write at least, and its arithmetic.
+std::vector<PJRT_NamedValue> Code::count_cost() const {
   int64_t bytes = bytes_of(program().arguments, argument_count(), plan->words.data() + 1);
   for (int64_t result : plan->result_bytes)
     bytes += result;
-  cost.push_back(number("bytes accessed", static_cast<float>(bytes)));
+  std::vector<PJRT_NamedValue> counted = {number("bytes accessed", static_cast<float>(bytes))};
+  if (std::optional<double> flops = count_flops(compiled))
+    counted.push_back(number("flops", static_cast<float>(*flops)));
+  return counted;
 }
 
 namespace {
@@ -178,8 +194,9 @@ void executable_code_size(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args &args)
 }
 
 void executable_cost(PJRT_Executable_GetCostAnalysis_Args &args) {
-  args.properties = code_of(args.executable).cost.data();
-  args.num_properties = code_of(args.executable).cost.size();
+  std::span<const PJRT_NamedValue> cost = code_of(args.executable).cost();
+  args.properties = cost.data();
+  args.num_properties = cost.size();
 }
 
 void executable_output_memory_kinds(PJRT_Executable_OutputMemoryKinds_Args &args) {

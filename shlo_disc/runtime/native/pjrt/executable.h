@@ -26,6 +26,9 @@ public:
   /// Throws UNIMPLEMENTED when they are not.
   const Plan &known_plan() const;
 
+  /// What a run costs, as far as sizes are known. Counted by the first call.
+  std::span<const PJRT_NamedValue> cost() const;
+
   const Compiled compiled;
   const std::string source;  // the program as it came
   const std::string options; // a CompileOptionsProto
@@ -40,12 +43,14 @@ public:
   std::vector<int64_t> output_dims, argument_dims; // of all, as frameworks see them; none if they are not known
   std::vector<size_t> output_ranks;
   std::vector<Layout *> output_layouts, argument_layouts;
-  std::vector<PJRT_NamedValue> cost;
 
 private:
   void describe_arrays();
   void describe_memories();
-  void describe_cost();
+  std::vector<PJRT_NamedValue> count_cost() const;
+
+  mutable std::mutex mutex_;
+  mutable std::vector<PJRT_NamedValue> cost_; // empty before the first call
 };
 
 void add_executable_functions(PJRT_Api &api);
