@@ -2,8 +2,8 @@
 """Runs JAX's own test files on a platform, and compares what passes there with what passes on another.
 
     git clone --depth 1 --branch jax-v0.10.2 https://github.com/jax-ml/jax jax-source
-    python scripts/jax_tests.py run --source jax-source --output ours.json
-    python scripts/jax_tests.py run --source jax-source --output xla.json --library xla=PLUGIN.so
+    python scripts/jax_tests.py run --source jax-source --kind cpu --output ours.json
+    python scripts/jax_tests.py run --source jax-source --kind cpu --output xla.json --library xla=PLUGIN.so
     python scripts/jax_tests.py compare ours.json xla.json
 
 The source has to be that of the installed JAX. Each file runs in a process of its own; when that dies, the test that
@@ -46,6 +46,7 @@ def environment(options: argparse.Namespace, record: Path, done: Path) -> dict[s
         "RECORD_FILE": str(record),
         "RECORD_SKIP": str(done),
         "RECORD_PART": options.part or "0/1",
+        "RECORD_KIND": options.kind,
     }
     if library:
         changed["PJRT_NAMES_AND_LIBRARY_PATHS"] = f"{platform}:{library}"
@@ -172,6 +173,7 @@ def main() -> int:
     runs.add_argument("--source", type=Path, required=True, help="a checkout of JAX's source")
     runs.add_argument("--output", type=Path, required=True, help="the JSON file to write, or to add files to")
     runs.add_argument("--library", default="shlo_disc", help="NAME=PATH of another PJRT plugin")
+    runs.add_argument("--kind", default="", help="the device that the tests are told of, such as cpu")
     runs.add_argument("--part", metavar="K/N", help="only the K-th of N shares of the tests, from 0")
     runs.add_argument("--rest", action="store_true", help="only the tests that the output file has not as passed")
     runs.add_argument("--idle", type=float, default=300.0, help="seconds after which a test is given up")
