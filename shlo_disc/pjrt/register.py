@@ -14,7 +14,6 @@ from . import callbacks, exported
 
 PLATFORM = "shlo_disc"
 _PRIORITY = -100  # below the CPU's 0: the platform is used when JAX_PLATFORMS names it first, or on request
-_FORCED_DEVICES = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 
 
 def initialize() -> None:
@@ -33,18 +32,43 @@ def initialize() -> None:
     xla_client.register_custom_call_handler(PLATFORM, _register_ffi_target)
 
 
-def client_options() -> dict[str, int]:
-    """The options of the client: as many devices as JAX users ask for with the settings for CPU devices.
+def client_options() -> dict[str, int | str]:
+    """The options of the client.
 
-    These are the JAX option `jax_num_cpu_devices`, and XLA's flag `--xla_force_host_platform_device_count`.
+    As many devices as JAX users ask for with the settings for CPU devices: the JAX option `jax_num_cpu_devices`, or
+    XLA's flag `--xla_force_host_platform_device_count`. With `jax.distributed`, why MPI cannot be used, if so.
     """
     import jax
+    from jax._src import distributed
 
+    options: dict[str, int | str] = {}
     count = getattr(jax.config, "jax_num_cpu_devices", -1)
     if count is None or count < 1:
-        forced = _FORCED_DEVICES.search(os.environ.get("XLA_FLAGS", ""))
-        count = int(forced[1]) if forced else 1
-    return {"device_count": count}
+        count = _xla_flag("xla_force_host_platform_device_count") or 1
+    options["device_count"] = count
+    if distributed.global_state.client is not None:
+        timeout = _xla_flag("xla_cpu_collective_timeout_seconds")
+        if timeout:
+            options["collective_timeout_seconds"] = timeout
+        failure = _load_mpi()
+        if failure:
+            options["mpi_failure"] = failure
+    return options
+
+
+def _xla_flag(name: str) -> int | None:
+    """The number that XLA_FLAGS gives to a flag."""
+    found = re.search(rf"--{name}=(\d+)", os.environ.get("XLA_FLAGS", ""))
+    return int(found[1]) if found else None
+
+
+def _load_mpi() -> str:
+    """Load and initialise the MPI library that mpi4py finds, which also finalises it. Returns why it cannot be."""
+    try:
+        importlib.import_module("mpi4py.MPI")
+    except (ImportError, RuntimeError) as error:
+        return str(error) or type(error).__name__
+    return ""
 
 
 def _register_ffi_target(name: str, function: Any, platform: str, /, api_version: int = 1, traits: Any = None) -> None:

@@ -59,8 +59,14 @@ struct Collective {
     return found;
   }
 
-  void exchange(const std::vector<int64_t> &members, const CallTensor &mine, const Communicator::Reader &read) const {
-    call.communicator->exchange(call.site, members, mine.data, mine.elements() * dtype.size, read);
+  /// `needs` in elements.
+  void exchange(const std::vector<int64_t> &members, const CallTensor &mine, const Needs &needs,
+                const Communicator::Reader &read) const {
+    Needs bytes = [&](size_t owner, size_t reader) {
+      auto [begin, end] = needs(owner, reader);
+      return std::pair(begin * dtype.size, end * dtype.size);
+    };
+    call.communicator->exchange({call.site, members, mine.data, mine.elements() * dtype.size, bytes}, read);
   }
 
   void zero() const { std::memset(target.data, 0, static_cast<size_t>(target.elements() * dtype.size)); }
@@ -68,6 +74,13 @@ struct Collective {
     std::memcpy(target.data, part, static_cast<size_t>(target.elements() * dtype.size));
   }
 };
+
+constexpr std::pair<int64_t, int64_t> kNothing(0, 0);
+
+/// Every reader needs all elements of every owner.
+Needs all_of(const CallTensor &tensor) {
+  return [elements = tensor.elements()](size_t, size_t) { return std::pair(int64_t{0}, elements); };
+}
 
 /// Elements [begin, end) of all parts, combined.
 void combine(const Collective &c, Parts parts, int64_t begin, int64_t end) {
@@ -82,12 +95,18 @@ void all_reduce(const Collective &c) {
   const std::vector<int64_t> &group = c.required_group();
   int64_t total = c.target.elements(), count = static_cast<int64_t>(group.size()), mine = c.position_in(group);
   if (total <= kSmall) {
-    c.exchange(group, c.source, [&](Parts parts) { combine(c, parts, 0, total); });
+    c.exchange(group, c.source, all_of(c.source), [&](Parts parts) { combine(c, parts, 0, total); });
     return;
   }
   auto begin = [&](int64_t position) { return total / count * position + std::min(total % count, position); };
-  c.exchange(group, c.source, [&](Parts parts) { combine(c, parts, begin(mine), begin(mine + 1)); });
-  c.exchange(group, c.target, [&](Parts parts) {
+  auto share = [&](size_t position) {
+    return std::pair(begin(static_cast<int64_t>(position)), begin(static_cast<int64_t>(position) + 1));
+  };
+  c.exchange(
+      group, c.source, [&](size_t, size_t reader) { return share(reader); },
+      [&](Parts parts) { combine(c, parts, begin(mine), begin(mine + 1)); });
+  auto shares = [&](size_t owner, size_t) { return share(owner); };
+  c.exchange(group, c.target, shares, [&](Parts parts) {
     for (int64_t i = 0; i < count; ++i)
       if (i != mine)
         std::memcpy(c.to(begin(i)), c.of(parts[static_cast<size_t>(i)], begin(i)),
@@ -107,7 +126,12 @@ void check_pieces(const Piece &source, const Piece &target) {
 /// Puts a piece of each member's array into a piece of the result, or combines it with what is there.
 void gather_pieces(const Collective &c, const std::vector<int64_t> &group, Piece from, Piece into, Reducer reducer) {
   check_pieces(from, into);
-  c.exchange(group, c.source, [&](Parts parts) {
+  auto needs = [&](size_t, size_t reader) {
+    Piece piece = from;
+    piece.index = from.count == 1 ? 0 : static_cast<int64_t>(reader);
+    return piece.extent();
+  };
+  c.exchange(group, c.source, needs, [&](Parts parts) {
     for (size_t i = 0; i < parts.size(); ++i) {
       into.index = into.count == 1 ? 0 : static_cast<int64_t>(i);
       for_each_run(from, into, [&](int64_t source, int64_t target, int64_t elements) {
@@ -155,7 +179,13 @@ void permute(const Collective &c) {
     c.zero();
   if (!std::binary_search(members.begin(), members.end(), c.participant()))
     return;
-  c.exchange(members, c.source, [&](Parts parts) {
+  auto needs = [&](size_t owner, size_t reader) {
+    bool sends = std::ranges::any_of(c.call.spec.groups, [&](const std::vector<int64_t> &pair) {
+      return pair.front() == members[owner] && pair.back() == members[reader];
+    });
+    return sends ? std::pair(int64_t{0}, c.source.elements()) : kNothing;
+  };
+  c.exchange(members, c.source, needs, [&](Parts parts) {
     if (source >= 0)
       c.copy(parts[static_cast<size_t>(std::lower_bound(members.begin(), members.end(), source) - members.begin())]);
   });
@@ -163,8 +193,9 @@ void permute(const Collective &c) {
 
 /// The first member's elements. Whoever is in no group gets zeros.
 void broadcast(const Collective &c) {
+  auto needs = [&](size_t owner, size_t) { return owner == 0 ? std::pair(int64_t{0}, c.source.elements()) : kNothing; };
   if (const std::vector<int64_t> *group = c.group())
-    c.exchange(*group, c.source, [&](Parts parts) { c.copy(parts[0]); });
+    c.exchange(*group, c.source, needs, [&](Parts parts) { c.copy(parts[0]); });
   else
     c.zero();
 }

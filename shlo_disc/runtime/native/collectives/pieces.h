@@ -2,7 +2,9 @@
 // Arrays cut along an axis into pieces of one size, and the bytes that pieces of two arrays share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace disc {
@@ -33,6 +35,16 @@ struct Piece {
   int64_t offset() const {
     auto at = static_cast<size_t>(axis);
     return dims.empty() ? 0 : dims[at] / count * index * stride(at);
+  }
+
+  /// From the first element's place to behind the last one's.
+  std::pair<int64_t, int64_t> extent() const {
+    std::vector<int64_t> cut = sizes();
+    int64_t last = offset();
+    for (size_t i = 0; i < cut.size(); ++i)
+      last += (cut[i] - 1) * stride(i);
+    bool is_empty = std::ranges::find(cut, 0) != cut.end();
+    return {offset(), is_empty ? offset() : last + 1};
   }
 };
 

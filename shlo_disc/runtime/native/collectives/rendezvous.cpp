@@ -11,9 +11,8 @@ public:
 
   int64_t participant() const override { return participant_; }
 
-  void exchange(int64_t site, std::span<const int64_t> members, const void *mine, int64_t bytes,
-                const Reader &read) override {
-    rendezvous_.exchange(participant_, site, members, mine, bytes, read);
+  void exchange(const Exchange &exchange, const Reader &read) override {
+    rendezvous_.exchange(participant_, exchange, read);
   }
 
 private:
@@ -36,6 +35,11 @@ void Rendezvous::fail(const std::string &why) {
   set_failure(why);
 }
 
+void Rendezvous::check() {
+  std::lock_guard lock(mutex_);
+  throw_failure();
+}
+
 void Rendezvous::set_failure(const std::string &why) {
   if (!failure_)
     failure_ = why;
@@ -49,7 +53,7 @@ void Rendezvous::throw_failure() const {
 
 /// Whoever waits for a meeting to be complete is counted; a complete one takes its members off the count.
 void Rendezvous::check_progress() {
-  if (waiting_ > 0 && waiting_ + ended_ == participants_)
+  if (waiting_ > 0 && waiting_ + ended_ == here_)
     set_failure("participants of a collective wait for others that do not come: devices took different ways through "
                 "the program");
 }
@@ -88,13 +92,13 @@ std::shared_ptr<Rendezvous::Meeting> Rendezvous::arrive(const Key &key, size_t p
   return meeting;
 }
 
-void Rendezvous::exchange(int64_t participant, int64_t site, std::span<const int64_t> members, const void *mine,
-                          int64_t bytes, const Communicator::Reader &read) {
+void Rendezvous::exchange(int64_t participant, const Exchange &exchange, const Communicator::Reader &read) {
+  std::span<const int64_t> members = exchange.members;
   check_members(participant, members);
   auto position = static_cast<size_t>(std::find(members.begin(), members.end(), participant) - members.begin());
   std::unique_lock lock(mutex_);
   throw_failure();
-  auto meeting = arrive({site, {members.begin(), members.end()}}, position, mine, bytes);
+  auto meeting = arrive({exchange.site, {members.begin(), members.end()}}, position, exchange.mine, exchange.bytes);
   changed_.wait(lock, [&] { return failure_ || meeting->arrived == members.size(); });
   if (meeting->arrived < members.size())
     throw_failure();

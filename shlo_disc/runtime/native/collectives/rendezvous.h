@@ -10,24 +10,24 @@
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace disc {
 
-/// Where the participants of one run meet. Thread-safe; each participant is one thread.
+/// Where the participants of one run meet that are in this process. Thread-safe; each participant is one thread.
 ///
 /// Nobody waits in vain: when every participant waits or has ended, and none of the waiting can go on, all fail.
-class Rendezvous {
+class Rendezvous : public Run {
 public:
-  explicit Rendezvous(int64_t participants) : participants_(participants) {}
+  /// participants: of the run; here: those of them that are in this process.
+  Rendezvous(int64_t participants, int64_t here) : participants_(participants), here_(here) {}
 
-  /// A participant's connection. The rendezvous has to live as long.
-  std::unique_ptr<Communicator> connect(int64_t participant);
+  std::unique_ptr<Communicator> connect(int64_t participant) override;
+  void leave() override;
+  void fail(const std::string &why) override;
 
-  /// Says that a participant has ended.
-  void leave();
-
-  /// Ends all waiting, now and later, with `why`; the first call counts.
-  void fail(const std::string &why);
+  /// Throws after a failure.
+  void check();
 
 private:
   class Connection;
@@ -41,15 +41,14 @@ private:
   };
   using Key = std::pair<int64_t, std::vector<int64_t>>;
 
-  void exchange(int64_t participant, int64_t site, std::span<const int64_t> members, const void *mine, int64_t bytes,
-                const Communicator::Reader &read);
+  void exchange(int64_t participant, const Exchange &exchange, const Communicator::Reader &read);
   std::shared_ptr<Meeting> arrive(const Key &key, size_t position, const void *mine, int64_t bytes);
   void check_members(int64_t participant, std::span<const int64_t> members) const;
   void check_progress();
   void set_failure(const std::string &why);
   void throw_failure() const;
 
-  const int64_t participants_;
+  const int64_t participants_, here_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<Key, std::shared_ptr<Meeting>> meetings_; // those that somebody has still to come to

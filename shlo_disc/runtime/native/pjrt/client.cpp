@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "client.h"
 
-#include <limits>
-#include <string_view>
+#include <algorithm>
+#include <span>
 
-PJRT_Client::PJRT_Client(const disc::pjrt::ClientOptions &options)
-    : runtime(disc::default_device()), topology(options.device_count, true) {
+PJRT_Client::PJRT_Client(disc::pjrt::Processes given)
+    : processes(std::move(given)), runtime(disc::default_device()), topology(processes.device_counts, true) {
   for (PJRT_DeviceDescription *description : topology.device_list) {
-    devices.push_back(std::make_unique<PJRT_Device>(this, description));
-    device_list.push_back(devices.back().get());
-    memory_list.insert(memory_list.end(), devices.back()->memory_list.begin(), devices.back()->memory_list.end());
+    bool is_addressable = description->process == processes.index;
+    devices.push_back(std::make_unique<PJRT_Device>(this, description, is_addressable));
+    PJRT_Device &device = *devices.back();
+    device_list.push_back(&device);
+    if (is_addressable)
+      addressable_list.push_back(&device);
+    memory_list.insert(memory_list.end(), device.memory_list.begin(), device.memory_list.end());
   }
 }
 
@@ -18,6 +22,22 @@ PJRT_Device &PJRT_Client::device(int64_t id) const {
     disc::pjrt::fail_argument("there is no device " + std::to_string(id) + "; there are " +
                               std::to_string(devices.size()));
   return *devices[static_cast<size_t>(id)];
+}
+
+std::vector<int64_t> PJRT_Client::first_devices(int64_t count) const {
+  bool are_here = count <= static_cast<int64_t>(addressable_list.size());
+  const std::vector<PJRT_Device *> &from = are_here ? addressable_list : device_list;
+  if (count < 1 || count > static_cast<int64_t>(from.size()))
+    disc::pjrt::fail_argument("there are not as many devices as replicas times partitions");
+  std::vector<int64_t> ids;
+  for (PJRT_Device *device : std::span(from).first(static_cast<size_t>(count)))
+    ids.push_back(device->description->id);
+  return ids;
+}
+
+uint64_t PJRT_Client::next_run(const std::vector<int64_t> &device_ids) {
+  std::lock_guard lock(mutex_);
+  return runs_[device_ids]++;
 }
 
 namespace disc::pjrt {
@@ -32,31 +52,12 @@ const std::string &platform_version() {
   return version;
 }
 
-int checked_device_count(int64_t count) {
-  constexpr int64_t most = 4096;
-  if (count < 1 || count > most)
-    fail_argument("the option device_count is a number from 1 to " + std::to_string(most) + ", not " +
-                  std::to_string(count));
-  return static_cast<int>(count);
-}
-
-ClientOptions::ClientOptions(const PJRT_NamedValue *values, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    std::string_view name(values[i].name, values[i].name_size);
-    if (name == "device_count" && values[i].type == PJRT_NamedValue_kInt64)
-      device_count = checked_device_count(values[i].int64_value);
-    else
-      fail_argument("'" + std::string(name) +
-                    "' is no option of a client, or its value has another type; the option is device_count, an integer");
-  }
-}
-
 namespace {
 
 PJRT_Client &client_of(PJRT_Client *client) { return given(client, "client"); }
 
 void client_create(PJRT_Client_Create_Args &args) {
-  args.client = new PJRT_Client(ClientOptions(args.create_options, args.num_options));
+  args.client = new PJRT_Client(join(ClientOptions(args.create_options, args.num_options), args));
 }
 
 void client_destroy(PJRT_Client_Destroy_Args &args) { delete args.client; }
@@ -72,8 +73,7 @@ void client_platform_version(PJRT_Client_PlatformVersion_Args &args) {
 }
 
 void client_process_index(PJRT_Client_ProcessIndex_Args &args) {
-  client_of(args.client);
-  args.process_index = 0;
+  args.process_index = client_of(args.client).processes.index;
 }
 
 void client_devices(PJRT_Client_Devices_Args &args) {
@@ -82,8 +82,8 @@ void client_devices(PJRT_Client_Devices_Args &args) {
 }
 
 void client_addressable_devices(PJRT_Client_AddressableDevices_Args &args) {
-  args.addressable_devices = client_of(args.client).device_list.data();
-  args.num_addressable_devices = args.client->device_list.size();
+  args.addressable_devices = client_of(args.client).addressable_list.data();
+  args.num_addressable_devices = args.client->addressable_list.size();
 }
 
 void client_addressable_memories(PJRT_Client_AddressableMemories_Args &args) {
@@ -96,7 +96,11 @@ void client_lookup_device(PJRT_Client_LookupDevice_Args &args) {
 }
 
 void client_lookup_addressable_device(PJRT_Client_LookupAddressableDevice_Args &args) {
-  args.addressable_device = &client_of(args.client).device(args.local_hardware_id);
+  const std::vector<PJRT_Device *> &devices = client_of(args.client).addressable_list;
+  if (args.local_hardware_id < 0 || static_cast<size_t>(args.local_hardware_id) >= devices.size())
+    fail_argument("this process has no device " + std::to_string(args.local_hardware_id) + "; it has " +
+                  std::to_string(devices.size()));
+  args.addressable_device = devices[static_cast<size_t>(args.local_hardware_id)];
 }
 
 void client_topology_description(PJRT_Client_TopologyDescription_Args &args) {
@@ -106,13 +110,27 @@ void client_topology_description(PJRT_Client_TopologyDescription_Args &args) {
 /// Replicas, and in each its partitions, take the devices in order.
 void client_default_device_assignment(PJRT_Client_DefaultDeviceAssignment_Args &args) {
   const PJRT_Client &client = client_of(args.client);
-  int64_t count = int64_t{args.num_replicas} * args.num_partitions;
-  if (args.num_replicas < 1 || args.num_partitions < 1 || count > static_cast<int64_t>(client.devices.size()))
-    fail_argument("there are not as many devices as replicas times partitions");
-  if (args.default_assignment_size < static_cast<size_t>(count))
+  int64_t count = args.num_replicas < 1 ? 0 : int64_t{args.num_replicas} * args.num_partitions;
+  std::vector<int64_t> ids = client.first_devices(count);
+  if (args.default_assignment_size < ids.size())
     fail_argument("the list for the assignment is too short");
-  for (int32_t i = 0; i < count; ++i)
-    (&given(args.default_assignment, "default_assignment"))[i] = i;
+  std::ranges::copy(ids, &given(args.default_assignment, "default_assignment"));
+}
+
+/// How the framework sees the job's processes, whenever that changes.
+void client_update_global_process_info(PJRT_Client_UpdateGlobalProcessInfo_Args &args) {
+  Transport *transport = client_of(args.client).processes.transport.get();
+  const auto *at = reinterpret_cast<const char *>(args.process_infos);
+  for (size_t i = 0; i < args.num_process_infos; ++i) {
+    const PJRT_ProcessInfo &info = given(reinterpret_cast<const PJRT_ProcessInfo *>(at), "process_infos");
+    at += info.struct_size;
+    if (!transport || (info.state != PJRT_ProcessState_kDisconnected && info.state != PJRT_ProcessState_kError))
+      continue;
+    std::string how = "has left the job";
+    if (info.error_message_size > 0)
+      how += ": " + std::string(info.error_message, info.error_message_size);
+    transport->set_gone(info.task_id, how);
+  }
 }
 
 } // namespace
@@ -129,6 +147,7 @@ void add_client_functions(PJRT_Api &api) {
   api.PJRT_Client_LookupDevice = entry<client_lookup_device>;
   api.PJRT_Client_LookupAddressableDevice = entry<client_lookup_addressable_device>;
   api.PJRT_Client_TopologyDescription = entry<client_topology_description>;
+  api.PJRT_Client_UpdateGlobalProcessInfo = entry<client_update_global_process_info>;
   api.PJRT_Client_DefaultDeviceAssignment = entry<client_default_device_assignment>;
 }
 

@@ -4,35 +4,37 @@
 
 #include "../executable.h"
 #include "device.h"
+#include "processes.h"
 
 namespace disc::pjrt {
 
 const std::string &platform_name();
 const std::string &platform_version();
 
-/// Refuses a number of devices that is not one.
-int checked_device_count(int64_t count);
-
-/// What a client is created with. "device_count": how many devices it has, 1 by default.
-struct ClientOptions {
-  ClientOptions(const PJRT_NamedValue *values, size_t count);
-
-  int device_count = 1;
-};
-
 void add_client_functions(PJRT_Api &api);
 
 } // namespace disc::pjrt
 
 struct PJRT_Client {
-  explicit PJRT_Client(const disc::pjrt::ClientOptions &options);
+  explicit PJRT_Client(disc::pjrt::Processes processes);
 
   /// The device with a number. Throws when there is none.
   PJRT_Device &device(int64_t id) const;
 
+  /// So many devices in order, this process's if they are enough. Throws when there are not as many.
+  std::vector<int64_t> first_devices(int64_t count) const;
+
+  /// The next number of a program's run on devices of several processes; all of them count alike.
+  uint64_t next_run(const std::vector<int64_t> &device_ids);
+
+  const disc::pjrt::Processes processes;
   std::shared_ptr<disc::Device> runtime;
   PJRT_TopologyDescription topology;
-  std::vector<std::unique_ptr<PJRT_Device>> devices;
-  std::vector<PJRT_Device *> device_list;
+  std::vector<std::unique_ptr<PJRT_Device>> devices; // of all processes
+  std::vector<PJRT_Device *> device_list, addressable_list; // the latter are this process's
   std::vector<PJRT_Memory *> memory_list;
+
+private:
+  std::mutex mutex_;
+  std::map<std::vector<int64_t>, uint64_t> runs_;
 };

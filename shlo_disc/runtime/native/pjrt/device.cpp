@@ -3,11 +3,22 @@
 
 #include "client.h"
 
-PJRT_DeviceDescription::PJRT_DeviceDescription(int id)
-    : id(id), kind("cpu"), text("ShloDiscDevice(id=" + std::to_string(id) + ")") {}
+PJRT_DeviceDescription::PJRT_DeviceDescription(int id, int process, int local_id)
+    : id(id), process(process), local_id(local_id), kind("cpu"),
+      text("ShloDiscDevice(id=" + std::to_string(id) +
+           (process == 0 ? "" : ", process=" + std::to_string(process)) + ")") {}
 
-PJRT_Device::PJRT_Device(PJRT_Client *client, PJRT_DeviceDescription *description)
+PJRT_Memory *PJRT_Device::default_memory() const {
+  if (!is_addressable())
+    disc::pjrt::fail_argument("device " + std::to_string(description->id) + " is one of process " +
+                              std::to_string(description->process));
+  return memory_list.front();
+}
+
+PJRT_Device::PJRT_Device(PJRT_Client *client, PJRT_DeviceDescription *description, bool is_addressable)
     : client(client), description(description) {
+  if (!is_addressable)
+    return;
   constexpr int kinds = std::size(disc::pjrt::kMemoryKinds);
   for (int kind = 0; kind < kinds; ++kind) {
     memories.push_back(std::make_unique<PJRT_Memory>(this, description->id * kinds + kind, kind));
@@ -27,8 +38,7 @@ PJRT_DeviceDescription &described(PJRT_DeviceDescription *description) {
 void description_id(PJRT_DeviceDescription_Id_Args &args) { args.id = described(args.device_description).id; }
 
 void description_process_index(PJRT_DeviceDescription_ProcessIndex_Args &args) {
-  described(args.device_description);
-  args.process_index = 0;
+  args.process_index = described(args.device_description).process;
 }
 
 void description_attributes(PJRT_DeviceDescription_Attributes_Args &args) {
@@ -54,12 +64,11 @@ void device_get_description(PJRT_Device_GetDescription_Args &args) {
 }
 
 void device_is_addressable(PJRT_Device_IsAddressable_Args &args) {
-  device_of(args.device);
-  args.is_addressable = true;
+  args.is_addressable = device_of(args.device).is_addressable();
 }
 
 void device_local_hardware_id(PJRT_Device_LocalHardwareId_Args &args) {
-  args.local_hardware_id = device_of(args.device).description->id;
+  args.local_hardware_id = device_of(args.device).description->local_id;
 }
 
 void device_addressable_memories(PJRT_Device_AddressableMemories_Args &args) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Devices, their memories and their descriptions. All devices of a process are its processors: they share the runtime's
-// threads and its allocator, and differ by number.
+// threads and its allocator, and differ by number. Other processes' devices are known by number only.
 #pragma once
 
 #include "error.h"
@@ -33,15 +33,18 @@ void add_topology_functions(PJRT_Api &api);
 } // namespace disc::pjrt
 
 struct PJRT_DeviceDescription {
-  explicit PJRT_DeviceDescription(int id);
+  PJRT_DeviceDescription(int id, int process, int local_id);
 
-  int id;
+  int id;       // among those of all processes
+  int process;
+  int local_id; // among those of its process
   std::string kind, text;
 };
 
 /// What is known of the devices without a client.
 struct PJRT_TopologyDescription {
-  explicit PJRT_TopologyDescription(int device_count, bool belongs_to_client);
+  /// device_counts: of each process.
+  PJRT_TopologyDescription(std::vector<int> device_counts, bool belongs_to_client);
 
   /// Reads what `serialized` writes; throws INVALID_ARGUMENT.
   explicit PJRT_TopologyDescription(std::string_view serialized);
@@ -50,9 +53,10 @@ struct PJRT_TopologyDescription {
 
   std::string serialized() const;
 
-  /// Topologies differ by the number of their devices only.
+  /// Topologies differ by the numbers of devices only.
   uint64_t fingerprint() const;
 
+  std::vector<int> device_counts;
   std::vector<std::unique_ptr<PJRT_DeviceDescription>> devices;
   std::vector<PJRT_DeviceDescription *> device_list;
   bool belongs_to_client;
@@ -77,9 +81,12 @@ struct PJRT_Memory {
 };
 
 struct PJRT_Device {
-  PJRT_Device(PJRT_Client *client, PJRT_DeviceDescription *description);
+  /// Only what is addressable has memories.
+  PJRT_Device(PJRT_Client *client, PJRT_DeviceDescription *description, bool is_addressable);
 
-  PJRT_Memory *default_memory() const { return memory_list.front(); }
+  /// Throws for another process's device.
+  PJRT_Memory *default_memory() const;
+  bool is_addressable() const { return !memory_list.empty(); }
 
   PJRT_Client *client;
   PJRT_DeviceDescription *description;

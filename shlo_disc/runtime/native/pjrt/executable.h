@@ -71,9 +71,12 @@ struct PJRT_LoadedExecutable {
   void remove();
   bool is_deleted() const;
 
+  bool spans_processes() const { return devices.size() < device_ids.size(); }
+
   PJRT_Client &client;
-  const std::vector<int64_t> device_ids;
-  std::vector<PJRT_Device *> devices;
+  const std::vector<int64_t> device_ids; // by participant
+  std::vector<int64_t> participants;     // those in this process
+  std::vector<PJRT_Device *> devices;    // theirs
   std::vector<PJRT_LogicalDeviceIds> logical_ids;
 
 private:

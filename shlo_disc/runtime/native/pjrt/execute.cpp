@@ -2,6 +2,7 @@
 // Running a loaded executable: on the caller's thread, so that results are there when the call returns. Of several
 // devices, each but the first has a thread of its own for the time of the call.
 #include "../collectives/participants.h"
+#include "../collectives/spanning_run.h"
 #include "executable.h"
 #include "types.h"
 
@@ -123,15 +124,38 @@ Outputs run(const Code &code, const PJRT_Device &device, std::span<PJRT_Buffer *
   return outputs;
 }
 
-/// Runs the program on all devices at once.
+/// A number for a program's name, the same in all processes.
+uint64_t number_of(std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
+  for (char letter : name)
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
+  return hash;
+}
+
+/// How the participants in this process reach each other and those in others.
+std::unique_ptr<Run> run_of(PJRT_LoadedExecutable &loaded, const Code &code) {
+  const Processes &processes = loaded.client.processes;
+  if (!loaded.spans_processes() || !processes.transport)
+    return std::make_unique<Rendezvous>(static_cast<int64_t>(loaded.device_ids.size()),
+                                        static_cast<int64_t>(loaded.devices.size()));
+  std::vector<SpanningRun::Place> places;
+  for (int64_t id : loaded.device_ids) {
+    const PJRT_DeviceDescription &device = *loaded.client.device(id).description;
+    places.push_back({device.process, device.local_id});
+  }
+  return std::make_unique<SpanningRun>(*processes.transport, std::move(places), number_of(code.program().name),
+                                       loaded.client.next_run(loaded.device_ids), processes.collective_timeout);
+}
+
+/// Runs the program on all of its devices that are this process's, at once.
 std::vector<Outputs> run_on_all(PJRT_LoadedExecutable &loaded, const Code &code,
                                 std::span<const std::span<PJRT_Buffer *const>> buffers) {
   std::vector<Outputs> outputs(loaded.devices.size());
   const Executable &executable = *code.compiled.executable;
   // Functions of others, such as a framework's callbacks, run where the caller's thread has no say.
-  auto count = static_cast<int64_t>(outputs.size());
-  run_participants(count, executable.calls_others(), [&](Communicator &communicator) {
-    auto position = static_cast<size_t>(communicator.participant());
+  run_participants(*run_of(loaded, code), loaded.participants, executable.calls_others(), [&](Communicator &communicator) {
+    auto found = std::ranges::lower_bound(loaded.participants, communicator.participant());
+    auto position = static_cast<size_t>(found - loaded.participants.begin());
     ParticipantRuntime runtime(executable.runtime(), communicator);
     outputs[position] = run(code, *loaded.devices[position], buffers[position], runtime.runtime());
   });
@@ -140,7 +164,7 @@ std::vector<Outputs> run_on_all(PJRT_LoadedExecutable &loaded, const Code &code,
 
 std::vector<Outputs> run_on(PJRT_LoadedExecutable &loaded, const Code &code, PJRT_Device *device,
                             std::span<const std::span<PJRT_Buffer *const>> buffers) {
-  if (loaded.devices.size() > 1)
+  if (loaded.device_ids.size() > 1)
     return run_on_all(loaded, code, buffers);
   std::vector<Outputs> outputs;
   const PJRT_Device &chosen = device ? *device : *loaded.devices.front();

@@ -3,17 +3,21 @@
 #include "bytes.h"
 #include "executable.h"
 
+#include <algorithm>
+
 namespace disc::pjrt {
 
 namespace {
 
 /// The devices of the assignment; without one the first devices, in order.
-std::vector<int64_t> devices_of(const Code &code) {
+std::vector<int64_t> devices_of(const PJRT_Client &client, const Code &code) {
   const CompileOptions &options = code.parsed_options;
-  std::vector<int64_t> devices = options.devices;
-  for (int64_t id = 0; options.devices.empty() && id < options.replicas * options.partitions; ++id)
-    devices.push_back(id);
-  return devices;
+  return options.devices.empty() ? client.first_devices(options.replicas * options.partitions) : options.devices;
+}
+
+/// Whether the program's participants exchange anything.
+bool has_collectives(const Program &program) {
+  return std::ranges::any_of(program.calls, [](const CallSpec &call) { return !call.groups.empty(); });
 }
 
 } // namespace
@@ -21,13 +25,23 @@ std::vector<int64_t> devices_of(const Code &code) {
 } // namespace disc::pjrt
 
 PJRT_LoadedExecutable::PJRT_LoadedExecutable(PJRT_Client &client, std::shared_ptr<const disc::pjrt::Code> code)
-    : client(client), device_ids(disc::pjrt::devices_of(*code)), code_(std::move(code)) {
+    : client(client), device_ids(disc::pjrt::devices_of(client, *code)), code_(std::move(code)) {
   auto partitions = static_cast<int32_t>(code_->parsed_options.partitions);
-  for (int64_t id : device_ids) {
-    auto position = static_cast<int32_t>(devices.size());
-    devices.push_back(&client.device(id));
+  for (size_t i = 0; i < device_ids.size(); ++i) {
+    PJRT_Device &device = client.device(device_ids[i]);
+    if (!device.is_addressable())
+      continue;
+    auto position = static_cast<int32_t>(i);
+    participants.push_back(position);
+    devices.push_back(&device);
     logical_ids.push_back({position / partitions, position % partitions});
   }
+  if (devices.empty())
+    disc::pjrt::fail_argument("none of the devices that the program is for is one of this process");
+  if (spans_processes() && !client.processes.transport && disc::pjrt::has_collectives(code_->program()))
+    throw disc::pjrt::Failure(PJRT_Error_Code_FAILED_PRECONDITION,
+                              "a program with collectives between processes needs MPI, by the extra 'mpi' of shlo_disc; " +
+                                  client.processes.obstacle);
 }
 
 std::shared_ptr<const disc::pjrt::Code> PJRT_LoadedExecutable::loaded() const {

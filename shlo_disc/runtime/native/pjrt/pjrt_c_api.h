@@ -60,6 +60,11 @@ enum PJRT_NamedValue_Type : int32_t {
   PJRT_NamedValue_kBool = 4,
 };
 
+enum PJRT_ProcessState : uint32_t {
+  PJRT_ProcessState_kUnspecified = 0, PJRT_ProcessState_kUninitialized = 1, PJRT_ProcessState_kDisconnected = 2,
+  PJRT_ProcessState_kConnected = 3, PJRT_ProcessState_kError = 4,
+};
+
 enum PJRT_HostBufferSemantics : int32_t {
   PJRT_HostBufferSemantics_kImmutableOnlyDuringCall = 0, PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes = 1,
   PJRT_HostBufferSemantics_kImmutableZeroCopy = 2, PJRT_HostBufferSemantics_kMutableZeroCopy = 3,
@@ -146,6 +151,20 @@ struct PJRT_Event_Set_Args : PJRT_Head {
 struct PJRT_Plugin_Attributes_Args : PJRT_Head { const PJRT_NamedValue *attributes; size_t num_attributes; };
 struct PJRT_Plugin_Initialize_Args : PJRT_Head {};
 
+// The keys and values that the processes of a job share
+
+using PJRT_CallbackError = PJRT_Error *(*)(PJRT_Error_Code code, const char *message, size_t message_size);
+struct PJRT_KeyValueGetCallback_Args : PJRT_Head {
+  const char *key; size_t key_size; int32_t timeout_in_ms; PJRT_CallbackError *callback_error; void *user_arg;
+  char *value; size_t value_size; void (*value_deleter_callback)(char *value);
+};
+struct PJRT_KeyValuePutCallback_Args : PJRT_Head {
+  const char *key; size_t key_size; const char *value; size_t value_size; PJRT_CallbackError *callback_error;
+  void *user_arg;
+};
+using PJRT_KeyValueGetCallback = PJRT_Error *(*)(PJRT_KeyValueGetCallback_Args *args);
+using PJRT_KeyValuePutCallback = PJRT_Error *(*)(PJRT_KeyValuePutCallback_Args *args);
+
 // Clients
 
 struct PJRT_Client_AddressableDevices_Args : PJRT_Head {
@@ -174,9 +193,9 @@ struct PJRT_Client_CreateViewOfDeviceBuffer_Args : PJRT_Head {
   void *on_delete_callback_arg; int64_t stream; PJRT_Buffer *buffer; PJRT_Memory *memory;
 };
 struct PJRT_Client_Create_Args : PJRT_Head {
-  const PJRT_NamedValue *create_options; size_t num_options; void *kv_get_callback; void *kv_get_user_arg;
-  void *kv_put_callback; void *kv_put_user_arg; PJRT_Client *client; void *kv_try_get_callback;
-  void *kv_try_get_user_arg;
+  const PJRT_NamedValue *create_options; size_t num_options; PJRT_KeyValueGetCallback kv_get_callback;
+  void *kv_get_user_arg; PJRT_KeyValuePutCallback kv_put_callback; void *kv_put_user_arg; PJRT_Client *client;
+  void *kv_try_get_callback; void *kv_try_get_user_arg;
 };
 struct PJRT_Client_DefaultDeviceAssignment_Args : PJRT_Head {
   PJRT_Client *client; int32_t num_replicas, num_partitions; size_t default_assignment_size;
@@ -195,6 +214,13 @@ struct PJRT_Client_PlatformVersion_Args : PJRT_Head {
   PJRT_Client *client; const char *platform_version; size_t platform_version_size;
 };
 struct PJRT_Client_ProcessIndex_Args : PJRT_Head { PJRT_Client *client; int32_t process_index; };
+struct PJRT_ProcessInfo {
+  size_t struct_size; int32_t task_id; uint64_t incarnation_id; PJRT_ProcessState state; int32_t error_code;
+  const char *error_message; size_t error_message_size;
+};
+struct PJRT_Client_UpdateGlobalProcessInfo_Args : PJRT_Head {
+  PJRT_Client *client; PJRT_ProcessInfo *process_infos; size_t num_process_infos;
+};
 struct PJRT_Client_TopologyDescription_Args : PJRT_Head { PJRT_Client *client; PJRT_TopologyDescription *topology; };
 
 // Devices, memories and topologies

@@ -6,39 +6,54 @@
 
 namespace {
 
-constexpr std::string_view kSerialized = "shlo_disc topology 1: "; // then the number of devices
+constexpr std::string_view kSerialized = "shlo_disc topology 1: "; // then the number of devices of each process
 
-int device_count_of(std::string_view serialized) {
-  int count = 0;
+std::vector<int> device_counts_of(std::string_view serialized) {
   if (!serialized.starts_with(kSerialized))
     disc::pjrt::fail_argument("the bytes are no topology of shlo_disc");
-  const char *end = serialized.data() + serialized.size();
-  auto [stop, code] = std::from_chars(serialized.data() + kSerialized.size(), end, count);
-  if (code != std::errc() || stop != end)
-    disc::pjrt::fail_argument("the bytes are no topology of shlo_disc");
-  return disc::pjrt::checked_device_count(count);
+  std::vector<int> counts;
+  const char *last = serialized.data() + serialized.size();
+  for (const char *at = serialized.data() + kSerialized.size();; ++at) {
+    int count = 0;
+    auto [end, code] = std::from_chars(at, last, count);
+    if (code != std::errc() || (end != last && *end != ' '))
+      disc::pjrt::fail_argument("the bytes are no topology of shlo_disc");
+    counts.push_back(disc::pjrt::checked_device_count(count));
+    if ((at = end) == last)
+      return counts;
+  }
 }
 
 } // namespace
 
-PJRT_TopologyDescription::PJRT_TopologyDescription(int device_count, bool belongs_to_client)
-    : belongs_to_client(belongs_to_client) {
-  for (int id = 0; id < device_count; ++id) {
-    devices.push_back(std::make_unique<PJRT_DeviceDescription>(id));
-    device_list.push_back(devices.back().get());
-  }
+PJRT_TopologyDescription::PJRT_TopologyDescription(std::vector<int> counts, bool belongs_to_client)
+    : device_counts(std::move(counts)), belongs_to_client(belongs_to_client) {
+  int id = 0;
+  for (size_t process = 0; process < device_counts.size(); ++process)
+    for (int local_id = 0; local_id < device_counts[process]; ++local_id) {
+      devices.push_back(std::make_unique<PJRT_DeviceDescription>(id++, static_cast<int>(process), local_id));
+      device_list.push_back(devices.back().get());
+    }
 }
 
 PJRT_TopologyDescription::PJRT_TopologyDescription(std::string_view serialized)
-    : PJRT_TopologyDescription(device_count_of(serialized), false) {}
+    : PJRT_TopologyDescription(device_counts_of(serialized), false) {}
 
 std::string PJRT_TopologyDescription::serialized() const {
-  return std::string(kSerialized) + std::to_string(devices.size());
+  std::string text(kSerialized);
+  for (const char *separator = ""; int count : device_counts) {
+    text += separator + std::to_string(count);
+    separator = " ";
+  }
+  return text;
 }
 
 uint64_t PJRT_TopologyDescription::fingerprint() const {
   constexpr uint64_t spread = 0x9e3779b97f4a7c15u; // the golden ratio, so that neighbours look different
-  return spread * (devices.size() + 1);
+  uint64_t fingerprint = 0;
+  for (int count : device_counts)
+    fingerprint = (fingerprint + static_cast<uint64_t>(count) + 1) * spread;
+  return fingerprint;
 }
 
 namespace disc::pjrt {
@@ -49,7 +64,8 @@ PJRT_TopologyDescription &topology_of(PJRT_TopologyDescription *topology) { retu
 
 void topology_create(PJRT_TopologyDescription_Create_Args &args) {
   ClientOptions options(args.create_options, args.num_options);
-  args.topology = new PJRT_TopologyDescription(options.device_count, false);
+  args.topology = new PJRT_TopologyDescription(
+      std::vector<int>(static_cast<size_t>(options.num_nodes), options.device_count), false);
 }
 
 void topology_destroy(PJRT_TopologyDescription_Destroy_Args &args) {

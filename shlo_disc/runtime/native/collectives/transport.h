@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Messages between the processes of a job.
+#pragma once
+
+#include "communicator.h"
+
+#include <memory>
+
+namespace disc {
+
+/// Bytes under way, and the memory that they lie in. A message that is given up before it is done keeps its memory.
+class Message {
+public:
+  explicit Message(int64_t process) : process(process) {}
+  virtual ~Message() = default;
+
+  const int64_t process; // the other one
+
+  /// Whether the bytes have been sent, or have come. Throws ExchangeFailure.
+  virtual bool is_done() = 0;
+
+  virtual char *contents() = 0;
+};
+
+/// A connection to the other processes. Thread-safe.
+class Transport {
+public:
+  virtual ~Transport() = default;
+
+  /// This process's number; they are counted from 0.
+  virtual int64_t process() const = 0;
+
+  /// Tags are from 0 up to, but without, this number.
+  static constexpr int64_t kTags = 1 << 14;
+
+  /// Begins to send, and to receive, `bytes` bytes. Messages of one tag between two processes come in the order in which
+  /// they were sent. What is to be sent is written by `fill`. Throws ExchangeFailure.
+  virtual std::unique_ptr<Message> send(int64_t process, int64_t tag, size_t bytes,
+                                        const std::function<void(char *)> &fill) = 0;
+  virtual std::unique_ptr<Message> receive(int64_t process, int64_t tag, size_t bytes) = 0;
+
+  /// Tells all processes that this one has failed; the first call counts. There is no more exchange between them.
+  virtual void fail(const std::string &why) noexcept = 0;
+
+  /// Throws ExchangeFailure when this or another process has failed.
+  virtual void check() = 0;
+
+  /// Says that a process has gone, and how. What it has sent before may still come.
+  virtual void set_gone(int64_t process, const std::string &how) = 0;
+
+  /// Throws ExchangeFailure when a process has gone.
+  virtual void check_present(int64_t process) = 0;
+};
+
+} // namespace disc

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "processes.h"
+
+#include "../collectives/mpi_transport.h"
+#include "../collectives/spanning_run.h"
+#include "error.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <string_view>
+
+namespace disc::pjrt {
+
+namespace {
+
+constexpr std::chrono::minutes kOthersCome(5); // as for XLA's own clients
+constexpr int kMostNodes = 1 << 20;
+
+int checked_number(const PJRT_NamedValue &value, int64_t least, int64_t most) {
+  std::string_view name(value.name, value.name_size);
+  if (value.type != PJRT_NamedValue_kInt64 || value.int64_value < least || value.int64_value > most)
+    fail_argument("the option " + std::string(name) + " is a number from " + std::to_string(least) + " to " +
+                  std::to_string(most));
+  return static_cast<int>(value.int64_value);
+}
+
+/// The framework's store, with the errors of its functions as exceptions.
+class KeyValueStore {
+public:
+  explicit KeyValueStore(const PJRT_Client_Create_Args &args) : args_(args) {
+    if (!args.kv_get_callback || !args.kv_put_callback)
+      fail_argument("a client with num_nodes > 1 needs the callbacks kv_get_callback and kv_put_callback");
+  }
+
+  void put(const std::string &key, const std::string &value) const {
+    PJRT_KeyValuePutCallback_Args args{};
+    args.struct_size = sizeof args;
+    lend(key, args.key, args.key_size);
+    lend(value, args.value, args.value_size);
+    args.callback_error = &make_error_;
+    args.user_arg = args_.kv_put_user_arg;
+    check(args_.kv_put_callback(&args));
+  }
+
+  /// Waits for the key to come.
+  std::string get(const std::string &key) const {
+    PJRT_KeyValueGetCallback_Args args{};
+    args.struct_size = sizeof args;
+    lend(key, args.key, args.key_size);
+    args.timeout_in_ms = static_cast<int32_t>(std::chrono::milliseconds(kOthersCome).count());
+    args.callback_error = &make_error_;
+    args.user_arg = args_.kv_get_user_arg;
+    check(args_.kv_get_callback(&args));
+    std::string value(args.value, args.value_size);
+    if (args.value_deleter_callback)
+      args.value_deleter_callback(args.value);
+    return value;
+  }
+
+private:
+  static void lend(const std::string &text, const char *&data, size_t &size) {
+    data = text.data();
+    size = text.size();
+  }
+
+  static PJRT_Error *make_error(PJRT_Error_Code code, const char *message, size_t size) {
+    return new PJRT_Error(code, std::string(message, size));
+  }
+
+  static void check(PJRT_Error *error) {
+    if (!error)
+      return;
+    Failure failure(error->code, "the store of keys and values: " + error->message);
+    delete error;
+    throw failure;
+  }
+
+  const PJRT_Client_Create_Args &args_;
+  mutable PJRT_CallbackError make_error_ = make_error;
+};
+
+/// What a process tells the others: how many devices it has and, if so, why it cannot exchange with them.
+struct Introduction {
+  int device_count;
+  std::string obstacle;
+
+  std::string text() const { return std::to_string(device_count) + " " + obstacle; }
+
+  static Introduction of(const std::string &text) {
+    int64_t count = 0;
+    auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (code != std::errc() || end == text.data() + text.size())
+      fail_argument("another process of the job has another version of shlo_disc");
+    return {checked_device_count(count), end + 1};
+  }
+};
+
+/// Frameworks may make a client after another; the store keeps what was said for the first ones.
+int clients_before(int node) {
+  static std::mutex mutex;
+  static std::map<int, int> clients;
+  std::lock_guard lock(mutex);
+  return clients[node]++;
+}
+
+std::string own_obstacle(const ClientOptions &options) {
+  if (!options.mpi_failure.empty())
+    return options.mpi_failure;
+  if (options.device_count > SpanningRun::kDevices)
+    return "there are more than " + std::to_string(SpanningRun::kDevices) + " devices in a process";
+  try {
+    MpiLibrary::instance();
+    return "";
+  } catch (const ExchangeFailure &failure) {
+    return failure.what();
+  }
+}
+
+} // namespace
+
+int checked_device_count(int64_t count) {
+  constexpr int64_t most = 4096;
+  if (count < 1 || count > most)
+    fail_argument("the option device_count is a number from 1 to " + std::to_string(most) + ", not " +
+                  std::to_string(count));
+  return static_cast<int>(count);
+}
+
+ClientOptions::ClientOptions(const PJRT_NamedValue *values, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    std::string_view name(values[i].name, values[i].name_size);
+    if (name == "device_count" && values[i].type == PJRT_NamedValue_kInt64)
+      device_count = checked_device_count(values[i].int64_value);
+    else if (name == "node_id")
+      node_id = checked_number(values[i], 0, kMostNodes - 1);
+    else if (name == "num_nodes")
+      num_nodes = checked_number(values[i], 1, kMostNodes);
+    else if (name == "collective_timeout_seconds")
+      collective_timeout = std::chrono::seconds(checked_number(values[i], 1, std::numeric_limits<int>::max()));
+    else if (name == "mpi_failure" && values[i].type == PJRT_NamedValue_kString)
+      mpi_failure = std::string(values[i].string_value, values[i].value_size);
+    else if (name != "partition_index") // of machines that share a fast network, which makes no difference here
+      fail_argument("'" + std::string(name) + "' is no option of a client, or its value has another type; the options "
+                    "are device_count, node_id, num_nodes, collective_timeout_seconds and mpi_failure");
+  }
+  if (node_id >= num_nodes)
+    fail_argument("the option node_id is " + std::to_string(node_id) + ", and there are " + std::to_string(num_nodes) +
+                  " nodes");
+}
+
+Processes join(const ClientOptions &options, const PJRT_Client_Create_Args &args) {
+  Processes processes{.index = options.node_id, .device_counts = {}, .transport = nullptr, .obstacle = {},
+                      .collective_timeout = options.collective_timeout};
+  if (options.num_nodes == 1) {
+    processes.device_counts = {options.device_count};
+    return processes;
+  }
+  KeyValueStore store(args);
+  std::string prefix = "shlo_disc/client " + std::to_string(clients_before(options.node_id)) + "/process ";
+  store.put(prefix + std::to_string(options.node_id), Introduction{options.device_count, own_obstacle(options)}.text());
+  for (int node = 0; node < options.num_nodes; ++node) {
+    auto [device_count, obstacle] = Introduction::of(store.get(prefix + std::to_string(node)));
+    processes.device_counts.push_back(device_count);
+    if (processes.obstacle.empty() && !obstacle.empty())
+      processes.obstacle = "process " + std::to_string(node) + ": " + obstacle;
+  }
+  if (!processes.obstacle.empty())
+    return processes;
+  try {
+    processes.transport = std::make_shared<MpiTransport>(options.node_id, options.num_nodes);
+  } catch (const ExchangeFailure &failure) {
+    processes.obstacle = failure.what();
+  }
+  return processes;
+}
+
+} // namespace disc::pjrt

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The processes of a job: what they tell each other when their clients are made, through a store of keys and values
+// that the framework has.
+#pragma once
+
+#include "../collectives/transport.h"
+#include "pjrt_c_api.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace disc::pjrt {
+
+/// What a client is created with.
+struct ClientOptions {
+  ClientOptions(const PJRT_NamedValue *values, size_t count);
+
+  int device_count = 1; // of this process
+  int node_id = 0;
+  int num_nodes = 1;
+  std::chrono::seconds collective_timeout{1800}; // XLA's
+  std::string mpi_failure;                       // why MPI cannot be used; empty when it can
+};
+
+/// Refuses a number of devices that is not one.
+int checked_device_count(int64_t count);
+
+/// A job as one of its processes sees it.
+struct Processes {
+  int index = 0;
+  std::vector<int> device_counts; // by process
+  std::shared_ptr<Transport> transport; // null when there is none
+  std::string obstacle;                 // why there is none
+  std::chrono::seconds collective_timeout;
+};
+
+/// Finds the other processes and connects with them. Throws the store's errors, such as that a process does not come.
+Processes join(const ClientOptions &options, const PJRT_Client_Create_Args &args);
+
+} // namespace disc::pjrt

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs over the devices of several processes, which `test_processes.py` starts with mpiexec.
+
+`python -m tests.pjrt.process_programs PORT FILE NAME...` runs what is named, in each process: programs of
+`device_programs.py`, compared with four of XLA's CPU devices in the same process, and what is here. Process i writes
+"ok" or what is wrong for each, as JSON, into FILE.i.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax, shard_map
+from jax.experimental import multihost_utils
+from jax.extend import backend
+from jax.sharding import NamedSharding
+from mpi4py import MPI
+
+from tests.pjrt.device_programs import CASES, P, line
+from tests.pjrt.jax_programs import PLATFORM, ramp
+
+CHECKS: dict[str, Callable[[], None]] = {}
+
+
+def check(function: Callable[[], None]) -> Callable[[], None]:
+    """Something with assertions of its own."""
+    CHECKS[function.__name__] = function
+    return function
+
+
+def refused(program: Callable[[], Any], *texts: str) -> None:
+    """Expect an error with one of these texts."""
+    try:
+        jax.block_until_ready(program())
+    except jax.errors.JaxRuntimeError as error:
+        assert any(text in str(error) for text in texts), str(error)
+    else:
+        raise AssertionError("there is no error")
+
+
+def whole(array: jax.Array) -> np.ndarray:
+    """All elements, those of other processes included."""
+    return np.asarray(multihost_utils.process_allgather(array, tiled=True))
+
+
+def sums(size: int = 3) -> Any:
+    """The sum over all devices of an array that depends on the process."""
+    mesh = line(jax.devices())
+    mine = np.full((len(jax.local_devices()), size), 1.0 + jax.process_index(), np.float32)
+    a = jax.make_array_from_process_local_data(NamedSharding(mesh, P("i")), mine)
+    return jax.jit(shard_map(lambda a: lax.psum(a, "i"), mesh=mesh, in_specs=P("i"), out_specs=P()))(a)
+
+
+@check
+def devices_of_all_processes() -> None:
+    count, index = jax.process_count(), jax.process_index()
+    assert (count, index) == (MPI.COMM_WORLD.Get_size(), MPI.COMM_WORLD.Get_rank())
+    here = jax.local_devices()
+    assert [d.id for d in jax.devices()] == list(range(count * len(here)))
+    assert [d.id for d in here] == [len(here) * index + k for k in range(len(here))]
+    assert [d.local_hardware_id for d in here] == list(range(len(here)))
+    assert {d.process_index for d in here} == {index}
+    assert (jax.jit(lambda a: a + 1)(np.ones(3)) == 2).all()
+
+
+@check
+def arrays_of_all_processes() -> None:
+    mesh = line(jax.devices())
+    everything = ramp(2 * len(jax.devices()), 3)
+    mine = np.split(everything, jax.process_count())[jax.process_index()]
+    a = jax.make_array_from_process_local_data(NamedSharding(mesh, P("i")), mine)
+    assert a.shape == everything.shape and not a.is_fully_addressable
+    np.testing.assert_array_equal(whole(jax.jit(lambda a: a * 2)(a)), everything * 2)
+    np.testing.assert_allclose(jax.jit(lambda a: a.sum(0))(a), everything.sum(0), rtol=1e-5)
+
+
+@check
+def utilities() -> None:
+    index, count = jax.process_index(), jax.process_count()
+    gathered = multihost_utils.process_allgather(np.float32(index))
+    assert gathered.tolist() == list(range(count))
+    assert multihost_utils.broadcast_one_to_all(np.int32(index + 7)) == 7
+    multihost_utils.sync_global_devices("here")
+    multihost_utils.assert_equal(np.arange(5), "differs")
+
+
+@check
+def sums_in_the_order_of_devices() -> None:
+    """Bit for bit what one process with as many devices gets."""
+    mesh, count = line(jax.devices()), len(jax.devices())
+    for size in (100, 50_001):  # whole arrays, and shares of them
+        parts = np.random.default_rng(size).standard_normal((count, size)).astype(np.float32)
+        mine = np.split(parts, jax.process_count())[jax.process_index()]
+        a = jax.make_array_from_process_local_data(NamedSharding(mesh, P("i")), mine)
+        found = jax.jit(shard_map(lambda a: lax.psum(a, "i"), mesh=mesh, in_specs=P("i"), out_specs=P()))(a)
+        expected = parts[0]
+        for part in parts[1:]:
+            expected = expected + part
+        assert np.array_equal(np.asarray(found)[0], expected)
+
+
+@check
+def a_process_fails() -> None:
+    """All processes get the error, now and later."""
+
+    def fail(a: Any) -> Any:
+        if jax.process_index() == 1:
+            raise ValueError("no good")
+        return a
+
+    mesh = line(jax.devices())
+    body = lambda a: lax.psum(jax.pure_callback(fail, jax.ShapeDtypeStruct(a.shape, a.dtype), a), "i")  # noqa: E731
+    a = jax.make_array_from_callback((8,), NamedSharding(mesh, P("i")), lambda _: np.ones(8 // len(jax.devices())))
+    refused(lambda: jax.jit(shard_map(body, mesh=mesh, in_specs=P("i"), out_specs=P(), check_vma=False))(a), "no good")
+    refused(sums, "no good")
+    assert (jax.jit(lambda a: a + 1)(np.ones(3)) == 2).all()
+
+
+@check
+def processes_that_part() -> None:
+    """They run different programs, of the same sizes."""
+    mesh = line(jax.devices())
+    a = jax.make_array_from_callback((8,), NamedSharding(mesh, P("i")), lambda _: np.ones(8 // len(jax.devices())))
+
+    def one(a: Any) -> Any:
+        return lax.psum(a, "i")
+
+    def other(a: Any) -> Any:
+        return lax.pmax(a, "i")
+
+    body = other if jax.process_index() else one
+    mapped = jax.jit(shard_map(body, mesh=mesh, in_specs=P("i"), out_specs=P()))
+    refused(lambda: mapped(a), "different collectives", "failed, in process")
+
+
+@check
+def a_process_ends() -> None:
+    """Who waits for it is told so."""
+    assert (np.asarray(sums()) == sums(3)).all()
+    if jax.process_index() == 1:
+        backend.clear_backends()
+        time.sleep(1)
+        jax.devices()
+    else:
+        refused(sums, "has ended")
+
+
+def compare(name: str) -> None:
+    """A program over the devices of all processes, against XLA's CPU in this one."""
+    ours = jax.tree.leaves(CASES[name](jax.devices()[:4]))
+    cpus = jax.local_devices(backend="cpu")[:4]
+    with jax.default_device(cpus[0]):
+        theirs = jax.tree.leaves(CASES[name](cpus))
+    for found, expected in zip(ours, theirs, strict=True):
+        assert {d.platform for d in found.devices()} == {PLATFORM}
+        loose = 2e-2 if expected.dtype.itemsize == 2 else 2e-5
+        wide = np.asarray(expected).astype(np.complex128)
+        np.testing.assert_allclose(whole(found).astype(np.complex128), wide, rtol=loose, atol=loose)
+
+
+def run(name: str) -> str:
+    """The outcome, or the failure."""
+    try:
+        CHECKS[name]() if name in CHECKS else compare(name)
+        return "ok"
+    except Exception:
+        return traceback.format_exc()[-3000:]
+
+
+def main() -> None:
+    port, file, *names = sys.argv[1:]
+    index, count = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()
+    jax.distributed.initialize(f"127.0.0.1:{port}", count, index)
+    begin = time.time()
+    outcomes = {name: run(name) for name in names}
+    Path(f"{file}.{index}").write_text(json.dumps(outcomes))
+    if "VERBOSE" in os.environ:
+        print(time.time() - begin)
+
+
+if __name__ == "__main__":
+    main()
