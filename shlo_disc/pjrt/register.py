@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import atexit
+import importlib
 import importlib.util
 import os
 import re
@@ -64,10 +66,13 @@ def _xla_flag(name: str) -> int | None:
 
 def _load_mpi() -> str:
     """Load and initialise the MPI library that mpi4py finds, which also finalises it. Returns why it cannot be."""
+    from shlo_disc.runtime.native_module import leave_job
+
     try:
         importlib.import_module("mpi4py.MPI")
     except (ImportError, RuntimeError) as error:
         return str(error) or type(error).__name__
+    atexit.register(leave_job)  # before MPI is finalised, and before JAX waits for the other processes
     return ""
 
 

@@ -20,6 +20,7 @@ from .adapt import adapt_argument
 Buffer = _native.Buffer
 ProgramTable = _native.ProgramTable
 evaluate_steps = _native.evaluate_steps
+leave_job = _native.leave_job
 plugin_programs = _native.plugin_programs
 read_program = _native.read_program
 

@@ -46,6 +46,8 @@ void report_failure(std::string message) {
     failure = std::move(message);
 }
 
+bool has_failed() { return failure.has_value(); }
+
 std::optional<std::string> take_failure() { return std::exchange(failure, std::nullopt); }
 
 int64_t CallSpec::attribute(std::string_view name, int64_t otherwise) const {

@@ -103,6 +103,9 @@ public:
 /// Says that a library call of this thread's run has failed; the first message counts.
 void report_failure(std::string message);
 
+/// Whether one has.
+bool has_failed();
+
 /// The message of the first failure since the last call; the run that made it is over.
 std::optional<std::string> take_failure();
 

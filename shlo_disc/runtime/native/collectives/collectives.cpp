@@ -209,6 +209,8 @@ template <void (*Function)(const Collective &)> void collective(const Call &call
   }
   Collective here{.call = call, .dtype = *dtype};
   try {
+    if (has_failed())
+      throw ExchangeFailure("nothing is exchanged after a failure");
     if (!call.communicator)
       throw ExchangeFailure("the program is for several devices and was called for one");
     Function(here);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace disc {
 
@@ -58,6 +59,16 @@ private:
   std::vector<MpiLibrary::Handle> requests_;
 };
 
+struct Connections {
+  std::mutex mutex;
+  std::set<MpiTransport *> open;
+};
+
+Connections &connections() {
+  static auto *all = new Connections; // clients may outlive static destructors
+  return *all;
+}
+
 } // namespace
 
 MpiTransport::MpiTransport(int64_t process, int64_t processes)
@@ -70,6 +81,8 @@ MpiTransport::MpiTransport(int64_t process, int64_t processes)
                           " processes: start all of them with one mpiexec");
   mpi_.check(mpi_.comm_split(mpi_.world, 0, static_cast<int>(process), &comm_));
   mpi_.check(mpi_.comm_set_errhandler(comm_, mpi_.errors_return));
+  std::lock_guard lock(connections().mutex);
+  connections().open.insert(this);
 }
 
 std::unique_ptr<Message> MpiTransport::send(int64_t process, int64_t tag, size_t bytes,
@@ -91,9 +104,24 @@ std::unique_ptr<Message> MpiTransport::receive(int64_t process, int64_t tag, siz
 }
 
 MpiTransport::~MpiTransport() {
+  {
+    std::lock_guard lock(connections().mutex);
+    connections().open.erase(this);
+  }
+  close();
+}
+
+void MpiTransport::close_all() {
+  std::lock_guard lock(connections().mutex);
+  for (MpiTransport *transport : connections().open)
+    transport->close();
+}
+
+void MpiTransport::close() noexcept {
+  std::lock_guard lock(mutex_);
   int finalized = 0;
   mpi_.finalized(&finalized);
-  if (!finalized)
+  if (!finalized && !std::exchange(is_closed_, true))
     notify("");
 }
 

@@ -17,6 +17,9 @@ public:
   MpiTransport(int64_t process, int64_t processes);
   ~MpiTransport() override;
 
+  /// Tells the others, on all connections of this process, that it ends.
+  static void close_all();
+
   int64_t process() const override { return process_; }
   std::unique_ptr<Message> send(int64_t process, int64_t tag, size_t bytes,
                                 const std::function<void(char *)> &fill) override;
@@ -27,6 +30,7 @@ public:
   void check_present(int64_t process) override;
 
 private:
+  void close() noexcept;
   void notify(const std::string &failure) noexcept;
   void look_for_notices();
 
@@ -35,6 +39,7 @@ private:
   MpiLibrary::Handle comm_ = 0;
   std::mutex mutex_;
   std::optional<std::string> failure_;
+  bool is_closed_ = false;
   std::vector<std::string> gone_; // how, by process
   std::vector<std::unique_ptr<Message>> notices_; // on their way to the others
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "python_compiler.h"
 
+#include "../collectives/mpi_transport.h"
 #include "../python_reference.h"
 #include "compile.h"
 
@@ -116,6 +117,7 @@ nb::dict counts_of(const ProgramTable &table) {
 
 void bind_programs(nb::module_ &module) {
   module.def("read_program", &describe, nb::arg("program"), nb::arg("with_places") = true);
+  module.def("leave_job", &MpiTransport::close_all, "Tells the other processes of the job that this one ends.");
   module.def("plugin_programs", &program_table, nb::rv_policy::reference, "The programs that the plugin has compiled.");
   module.def("evaluate_steps", &evaluate_steps, nb::arg("steps"), nb::arg("symbols"));
   nb::class_<ProgramTable>(module, "ProgramTable")
