@@ -13,7 +13,7 @@ help:
 $(STAMP): pyproject.toml CMakeLists.txt $(wildcard $(addprefix shlo_disc/runtime/native/,* */*))
 	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "Python 3.11 to 3.13 is needed: make PYTHON=python3.12 ...")'
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[test,lint]'
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[test,lint,mpi]'
 	touch $(STAMP)
 
 demo: $(STAMP)

@@ -20,10 +20,10 @@ abi: Any = pytest.importorskip("pypjrt._abi.pjrt_0_114")
 UNIMPLEMENTED = {
     "CopyToDeviceStream_Destroy", "CopyToDeviceStream_AddChunk", "CopyToDeviceStream_TotalBytes",
     "CopyToDeviceStream_GranuleSize", "CopyToDeviceStream_CurrentBytes", "Client_DmaMap", "Client_DmaUnmap",
-    "Client_CreateAliasBuffer", "Client_FulfillAliasBuffer",
-    "Client_CreateErrorBuffer", "AsyncHostToDeviceTransferManager_AddMetadata",
-    "AsyncHostToDeviceTransferManager_TransferLiteral", "Buffer_CopyRawToHostFuture", "Device_PoisonExecution",
-    "Device_CreateAsyncTrackingEvent", "AsyncTrackingEvent_Destroy", "Buffer_DonateWithControlDependency",
+    "Client_CreateAliasBuffer", "Client_FulfillAliasBuffer", "Client_CreateErrorBuffer",
+    "AsyncHostToDeviceTransferManager_AddMetadata", "AsyncHostToDeviceTransferManager_TransferLiteral",
+    "Buffer_CopyRawToHostFuture", "Device_PoisonExecution", "Device_CreateAsyncTrackingEvent",
+    "AsyncTrackingEvent_Destroy", "Buffer_DonateWithControlDependency",
     "TopologyDescription_MakeCanonicalShapeForMemorySpace", "TopologyDescription_GetMemorySpaceKindIds",
 }  # fmt: skip
 """What the table has for order's sake; docs/plugin.md lists the same."""

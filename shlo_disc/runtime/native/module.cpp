@@ -86,7 +86,7 @@ void bind_tree(nb::module_ &module) {
 void bind_topology(nb::module_ &module) {
   nb::class_<PJRT_TopologyDescription>(module, "Topology")
       .def("__init__", [](PJRT_TopologyDescription *self, int64_t device_count) {
-        new (self) PJRT_TopologyDescription(pjrt::checked_device_count(device_count), false);
+        new (self) PJRT_TopologyDescription({pjrt::checked_device_count(device_count)}, false);
       })
       .def_static("deserialize", [](const nb::bytes &serialized) {
         return std::make_shared<PJRT_TopologyDescription>(std::string_view(serialized.c_str(), serialized.size()));
