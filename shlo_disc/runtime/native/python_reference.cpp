@@ -22,14 +22,7 @@ Abandoned &abandoned() {
 }
 
 int free_abandoned(void *) {
-  std::vector<PyObject *> objects;
-  {
-    std::lock_guard lock(abandoned().mutex);
-    objects.swap(abandoned().objects);
-    abandoned().is_scheduled = false;
-  }
-  for (PyObject *object : objects)
-    Py_DECREF(object);
+  free_abandoned_references();
   return 0;
 }
 
@@ -48,6 +41,17 @@ void let_go(PyObject *object) {
 }
 
 } // namespace
+
+void free_abandoned_references() {
+  std::vector<PyObject *> objects;
+  {
+    std::lock_guard lock(abandoned().mutex);
+    objects.swap(abandoned().objects);
+    abandoned().is_scheduled = false;
+  }
+  for (PyObject *object : objects)
+    Py_DECREF(object);
+}
 
 std::shared_ptr<PyObject> shared_reference(nanobind::object object) { return {object.release().ptr(), let_go}; }
 

@@ -12,4 +12,7 @@ namespace disc {
 /// for the lock, because Python, when it finalizes, ends the threads that do. Once Python has ended, nothing is freed.
 std::shared_ptr<PyObject> shared_reference(nanobind::object object);
 
+/// Frees what is left to the main thread, which may be waiting for something else. For threads that have the lock.
+void free_abandoned_references();
+
 } // namespace disc

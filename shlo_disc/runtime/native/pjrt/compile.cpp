@@ -35,6 +35,7 @@ template <typename Body> auto with_python(const char *what, Body body) {
     throw Failure(PJRT_Error_Code_UNIMPLEMENTED,
                   std::string(what) + " needs a Python interpreter in the process, with shlo_disc installed");
   nb::gil_scoped_acquire gil;
+  free_abandoned_references();
   try {
     return body();
   } catch (nb::python_error &error) {
