@@ -8,9 +8,11 @@ A case is a function without arguments whose arrays are compared. `python -m tes
 from __future__ import annotations
 
 import json
+import tempfile
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -342,6 +344,40 @@ def algorithms_of_products() -> None:
         with jax.default_device(jax.devices(PLATFORM)[0]):
             found = np.asarray(jax.lax.dot(x, y, precision=preset))
         np.testing.assert_allclose(found, exact, rtol=4 * 2.0**-bits, atol=1e-3 * 2.0**-bits, err_msg=str(preset))
+
+
+@check
+def profiles_have_programs_and_kernels() -> None:
+    x = jnp.ones((64, 64))
+    program = jax.jit(lambda a: jnp.tanh(a @ a).sum())
+    for _ in range(2):
+        with tempfile.TemporaryDirectory() as folder:
+            with jax.profiler.trace(folder), jax.profiler.TraceAnnotation("all of it"):
+                program(x).block_until_ready()
+            (file,) = Path(folder).glob("**/*.xplane.pb")
+            data = jax.profiler.ProfileData.from_file(str(file))
+        planes = {plane.name: [event for line in plane.lines for event in line.events] for plane in data.planes}
+        ours = {event.name: event for event in planes["/device:CUSTOM:shlo_disc"]}
+        (around,) = (event for event in planes["/host:CPU"] if event.name == "all of it")
+        (run,) = (event for name, event in ours.items() if name.startswith("jit_"))
+        inner = ours["product"]
+        assert around.start_ns <= run.start_ns <= inner.start_ns, ours
+        assert 0 < inner.duration_ns <= run.duration_ns <= around.duration_ns, ours
+
+
+@check
+def arrays_and_caches() -> None:
+    x = jax.device_put(np.arange(6.0, dtype=np.float32))
+    program = jax.jit(lambda a: a * 2)
+    y = program(x)
+    assert x.is_ready()
+    assert any(array is y for array in jax.live_arrays(PLATFORM))
+    jax.clear_caches()
+    assert np.array_equal(jax.block_until_ready(program(x)), y)
+    on_cpu = jax.device_put(y, jax.devices("cpu")[0])  # the same memory, with all that JAX has for its own arrays
+    assert np.from_dlpack(on_cpu).ctypes.data == y.unsafe_buffer_pointer()
+    with jax.enable_x64(True):
+        assert jax.jit(lambda a: a / 3)(np.arange(4.0)).dtype == np.float64
 
 
 @check

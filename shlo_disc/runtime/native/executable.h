@@ -129,6 +129,7 @@ public:
   std::vector<std::vector<int64_t>> memo_symbols() const { return code_->planners.front()->memo().symbols(); }
   int64_t memo_bytes() const;
   std::vector<std::string> function_names() const { return code_->object.function_names(); }
+  std::string function_at(const void *address) const { return code_->object.function_at(address); }
 
 private:
   /// At a fixed address: the planner refers to the program.

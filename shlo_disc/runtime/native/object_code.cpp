@@ -271,4 +271,11 @@ std::vector<std::string> ObjectCode::function_names() const {
   return names;
 }
 
+std::string ObjectCode::function_at(const void *address) const {
+  for (const auto &[name, function] : functions_)
+    if (function.address == reinterpret_cast<uint64_t>(address))
+      return name;
+  return {};
+}
+
 } // namespace disc

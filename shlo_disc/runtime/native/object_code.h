@@ -26,6 +26,9 @@ public:
   /// The address of a function defined by the object; throws when there is none of that name.
   void *function(const std::string &name) const;
   std::vector<std::string> function_names() const;
+
+  /// The name of the function at an address; empty when there is none.
+  std::string function_at(const void *address) const;
   size_t mapped_bytes() const { return size_; }
 
   /// Appends this object's functions to /tmp/perf-PID.map, where Linux perf looks for the names of generated code.

@@ -1,13 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What each step of a program does and how long it takes, for one call.
+// What each step of a program does and how long it takes.
 #pragma once
 
 #include "abi.h"
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
 namespace disc {
+
+/// The way that this thread's last step went; the runtime's functions note it where they choose.
+inline thread_local const char *chosen_way = nullptr;
+
+/// One step that has run: a kernel, a library call by its index, or else what `kind` names.
+struct StepRun {
+  const char *kind = nullptr;
+  DiscKernel kernel = nullptr;
+  int64_t call = -1;
+  int64_t step = 0;
+  std::chrono::system_clock::time_point start{};
+  std::chrono::nanoseconds taken{};
+};
+
+/// The functions of a runtime, each of which tells when it has run. A step that is not called through the runtime is
+/// not seen.
+class ObservedRuntime {
+public:
+  explicit ObservedRuntime(const DiscRuntime &runtime);
+  ObservedRuntime(const ObservedRuntime &) = delete;
+  ObservedRuntime &operator=(const ObservedRuntime &) = delete;
+
+  const DiscRuntime &runtime() const { return observed_; }
+
+protected:
+  ~ObservedRuntime() = default;
+
+private:
+  virtual void note(const StepRun &run) = 0;
+
+  template <auto Function, typename... Arguments>
+  static void observed(const DiscRuntime *runtime, Arguments... arguments, int64_t step);
+
+  DiscRuntime plain_;
+  DiscRuntime observed_;
+};
 
 /// One step over a call: how often it ran, for how long, and the way that the runtime chose for it, or null.
 struct StepTime {
@@ -16,23 +53,16 @@ struct StepTime {
   const char *way = nullptr;
 };
 
-/// The way that this thread's last step went; the runtime's functions note it where they choose.
-inline thread_local const char *chosen_way = nullptr;
-
-/// The functions of a runtime, each of which is timed. A step that is not called through the runtime is not seen.
-class StepClock {
+/// Adds up the times of each step.
+class StepClock final : public ObservedRuntime {
 public:
-  explicit StepClock(const DiscRuntime &runtime);
+  using ObservedRuntime::ObservedRuntime;
 
-  const DiscRuntime &runtime() const { return timed_; }
   const std::vector<StepTime> &times() const { return times_; }
 
 private:
-  template <auto Function, typename... Arguments>
-  static void timed(const DiscRuntime *runtime, Arguments... arguments, int64_t step);
+  void note(const StepRun &run) override;
 
-  DiscRuntime plain_;
-  DiscRuntime timed_;
   std::vector<StepTime> times_;
 };
 

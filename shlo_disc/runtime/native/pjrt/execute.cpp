@@ -3,6 +3,7 @@
 // devices, each but the first has a thread of its own for the time of the call.
 #include "../collectives/participants.h"
 #include "../collectives/spanning_run.h"
+#include "../trace.h"
 #include "executable.h"
 #include "types.h"
 
@@ -95,6 +96,17 @@ std::vector<PJRT_Buffer *> donated_arguments(const Code &code, const PJRT_Execut
 /// The results of one device, not yet the caller's.
 using Outputs = std::vector<std::unique_ptr<PJRT_Buffer>>;
 
+/// Runs an executable; its steps are recorded when a profiler wants them.
+Results run_traced(const Executable &executable, std::shared_ptr<const Plan> plan, std::vector<void *> addresses,
+                   const PackedForms &forms, const DiscRuntime &runtime) {
+  std::shared_ptr<Recording> recording = current_recording();
+  if (!recording)
+    return executable.run(std::move(plan), std::move(addresses), forms, runtime);
+  SpanRecorder whole(recording, executable.program().name);
+  StepRecorder steps(executable, runtime, recording);
+  return executable.run(std::move(plan), std::move(addresses), forms, steps.runtime());
+}
+
 /// Runs the program on one device.
 Outputs run(const Code &code, const PJRT_Device &device, std::span<PJRT_Buffer *const> buffers,
             const DiscRuntime &runtime) {
@@ -109,7 +121,7 @@ Outputs run(const Code &code, const PJRT_Device &device, std::span<PJRT_Buffer *
     if (const PackSpec &spec = code.program().packs[i]; spec.buffer < buffers.size() &&
         &buffers[spec.buffer]->layout == code.argument_layouts[spec.buffer])
       forms[i] = buffers[spec.buffer]->forms.form(executable, spec, arguments.elements[spec.buffer].get());
-  Results results = executable.run(plan_of(code, arguments), std::move(addresses), forms, runtime);
+  Results results = run_traced(executable, plan_of(code, arguments), std::move(addresses), forms, runtime);
   Outputs outputs;
   outputs.reserve(results.leaves.size());
   for (size_t i = 0; i < results.leaves.size(); ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Programs compiled onto devices, and brought there from bytes.
+#include "../trace.h"
 #include "bytes.h"
 #include "executable.h"
 
@@ -69,6 +70,7 @@ namespace {
 std::string text_of(const char *data, size_t size) { return size == 0 ? std::string() : std::string(data, size); }
 
 std::shared_ptr<const Code> compiled_code(const PJRT_Program &program, std::string options) {
+  SpanRecorder span(current_recording(), "compile");
   std::string source = text_of(program.code, program.code_size);
   CompileOptions parsed(options);
   check_overrides(parsed);

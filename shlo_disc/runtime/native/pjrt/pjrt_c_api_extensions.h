@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The extensions of PJRT's C API that this plugin has: the structures of XLA's pjrt_c_api_layouts_extension.h and
-// pjrt_c_api_ffi_extension.h. The order of fields is the interface.
+// The extensions of PJRT's C API that this plugin has: the structures of XLA's pjrt_c_api_layouts_extension.h,
+// pjrt_c_api_ffi_extension.h, and pjrt_c_api_profiler_extension.h with its profiler_c_api.h. The order of fields is the interface.
 #pragma once
 
 #include "pjrt_c_api.h"
 
-enum PJRT_Extension_Type : int32_t { PJRT_Extension_Type_Layouts = 4, PJRT_Extension_Type_FFI = 5 };
+enum PJRT_Extension_Type : int32_t {
+  PJRT_Extension_Type_Profiler = 1, PJRT_Extension_Type_Layouts = 4, PJRT_Extension_Type_FFI = 5
+};
 
 struct PJRT_Layouts_MemoryLayout;
 
@@ -60,4 +62,44 @@ struct PJRT_FFI_Extension {
   PJRT_Error *(*type_register)(PJRT_FFI_Type_Register_Args *);
   PJRT_Error *(*user_data_add)(PJRT_FFI_UserData_Add_Args *);
   PJRT_Error *(*register_handler)(PJRT_FFI_Register_Handler_Args *);
+};
+
+/// Callers do not fill in the sizes of the structures of arguments.
+struct PLUGIN_Profiler;
+struct PLUGIN_Profiler_Error;
+struct PLUGIN_Profiler_Error_Destroy_Args { size_t struct_size; void *priv; PLUGIN_Profiler_Error *error; };
+struct PLUGIN_Profiler_Error_Message_Args {
+  size_t struct_size; void *priv; const PLUGIN_Profiler_Error *error; const char *message; size_t message_size;
+};
+struct PLUGIN_Profiler_Error_GetCode_Args {
+  size_t struct_size; void *priv; const PLUGIN_Profiler_Error *error; int32_t code;
+};
+struct PLUGIN_Profiler_Create_Args {
+  size_t struct_size; const char *options; size_t options_size; PLUGIN_Profiler *profiler;
+};
+struct PLUGIN_Profiler_Destroy_Args { size_t struct_size; PLUGIN_Profiler *profiler; };
+struct PLUGIN_Profiler_Start_Args { size_t struct_size; PLUGIN_Profiler *profiler; };
+struct PLUGIN_Profiler_Stop_Args { size_t struct_size; PLUGIN_Profiler *profiler; };
+struct PLUGIN_Profiler_CollectData_Args {
+  size_t struct_size; PLUGIN_Profiler *profiler; uint8_t *buffer; size_t buffer_size_in_bytes;
+};
+
+/// As far as jaxlib 0.10 knows it; later fields are another way to fetch the data.
+struct PLUGIN_Profiler_Api {
+  size_t struct_size;
+  void *priv;
+  void (*error_destroy)(PLUGIN_Profiler_Error_Destroy_Args *);
+  void (*error_message)(PLUGIN_Profiler_Error_Message_Args *);
+  PLUGIN_Profiler_Error *(*error_get_code)(PLUGIN_Profiler_Error_GetCode_Args *);
+  PLUGIN_Profiler_Error *(*create)(PLUGIN_Profiler_Create_Args *);
+  PLUGIN_Profiler_Error *(*destroy)(PLUGIN_Profiler_Destroy_Args *);
+  PLUGIN_Profiler_Error *(*start)(PLUGIN_Profiler_Start_Args *);
+  PLUGIN_Profiler_Error *(*stop)(PLUGIN_Profiler_Stop_Args *);
+  PLUGIN_Profiler_Error *(*collect_data)(PLUGIN_Profiler_CollectData_Args *);
+};
+
+struct PJRT_Profiler_Extension {
+  PJRT_Extension_Base base;
+  PLUGIN_Profiler_Api *profiler_api;
+  int64_t traceme_context_id; // where the extension is an argument
 };
