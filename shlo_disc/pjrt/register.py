@@ -65,7 +65,12 @@ def _xla_flag(name: str) -> int | None:
 
 
 def _load_mpi() -> str:
-    """Load and initialise the MPI library that mpi4py finds, which also finalises it. Returns why it cannot be."""
+    """Load and initialise the MPI library that mpi4py finds, which also finalises it. Returns why it is not."""
+    import jax
+
+    platforms = getattr(jax.config, "jax_platforms", None) or ""
+    if PLATFORM not in platforms.split(","):  # other platforms' jobs are no concern of ours
+        return f"JAX_PLATFORMS does not name {PLATFORM}"
     from shlo_disc.runtime.native_module import leave_job
 
     try:

@@ -114,7 +114,7 @@ def a_process_fails() -> None:
 
     mesh = line(jax.devices())
     body = lambda a: lax.psum(jax.pure_callback(fail, jax.ShapeDtypeStruct(a.shape, a.dtype), a), "i")  # noqa: E731
-    a = jax.make_array_from_callback((8,), NamedSharding(mesh, P("i")), lambda _: np.ones(8 // len(jax.devices())))
+    a = jax.make_array_from_callback((2 * mesh.size,), NamedSharding(mesh, P("i")), lambda _: np.ones(2))
     refused(lambda: jax.jit(shard_map(body, mesh=mesh, in_specs=P("i"), out_specs=P(), check_vma=False))(a), "no good")
     refused(sums, "no good")
     assert (jax.jit(lambda a: a + 1)(np.ones(3)) == 2).all()
@@ -124,7 +124,7 @@ def a_process_fails() -> None:
 def processes_that_part() -> None:
     """They run different programs, of the same sizes."""
     mesh = line(jax.devices())
-    a = jax.make_array_from_callback((8,), NamedSharding(mesh, P("i")), lambda _: np.ones(8 // len(jax.devices())))
+    a = jax.make_array_from_callback((2 * mesh.size,), NamedSharding(mesh, P("i")), lambda _: np.ones(2))
 
     def one(a: Any) -> Any:
         return lax.psum(a, "i")

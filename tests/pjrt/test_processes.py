@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from shlo_disc.pjrt import register
 from tests.pjrt.plugin import ROOT, library, program_names
 
 pypjrt: Any = pytest.importorskip("pypjrt")
@@ -29,7 +30,7 @@ ALONE = {"mapped_over_devices"}  # pmap takes the arrays of one process
 LAST = ("a_process_fails", "a_process_ends", "processes_that_part")  # after them, nothing works
 CHECKS = [n for n in program_names("process_programs.py") if n not in LAST]
 QUICK = ("reductions", "large_sums_are_repeatable", "gathers", "scatters", "exchanges", "permutations", "positions")
-PROGRAMS = [n for n in program_names("device_programs.py") if n not in ALONE]
+PROGRAMS = tuple(n for n in program_names("device_programs.py") if n not in ALONE)
 
 GATHER = """module attributes {mhlo.num_replicas = 3 : i32} {
   func.func @main(%x: tensor<2xf32>) -> tensor<6xf32> {
@@ -77,9 +78,9 @@ def test_what_goes_wrong(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("processes", [2, 4])
-def test_all_programs(tmp_path: Path, processes: int) -> None:
-    expect_ok(launch(tmp_path, processes, 4, *PROGRAMS), *PROGRAMS)
+@pytest.mark.parametrize("processes, names", [(2, PROGRAMS), (4, QUICK)])
+def test_programs(tmp_path: Path, processes: int, names: tuple[str, ...]) -> None:
+    expect_ok(launch(tmp_path, processes, 4, *names), *names)
 
 
 # ---- without MPI ----------------------------------------------------------------------------------------------------
@@ -149,6 +150,11 @@ def test_collectives_without_a_transport(plugin: Any) -> None:
     with pytest.raises(errors.PjrtError, match="(?s)needs MPI.*process 0: not tried"):
         client.compile(GATHER, options=options_module.CompileOptions(num_replicas=3))
     client.close()
+
+
+def test_mpi_is_left_alone_where_the_platform_is_not_asked_for() -> None:
+    assert register._load_mpi() == "JAX_PLATFORMS does not name shlo_disc"
+    assert "mpi4py" not in sys.modules
 
 
 def test_options_of_a_job(plugin: Any) -> None:
