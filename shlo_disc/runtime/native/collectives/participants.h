@@ -11,8 +11,8 @@ namespace disc {
 /// What one participant does; its number is the communicator's.
 using ParticipantBody = std::function<void(Communicator &communicator)>;
 
-/// Runs participants at once, those of a run that are in this process, and returns when all have ended. The first failure
-/// ends the others' waiting, and is thrown. The caller's thread is a participant, unless `caller_waits`.
+/// Runs participants at once, those of a run that are in this process, and returns when all have ended. The first
+/// failure ends the others' waiting, and is thrown. The caller's thread is a participant, unless `caller_waits`.
 void run_participants(Run &run, std::span<const int64_t> participants, bool caller_waits, const ParticipantBody &body);
 
 /// The same for a run of `count` participants, all of which are in this process.

@@ -22,11 +22,13 @@ public:
   void exchange(const Exchange &exchange, const Reader &read) override;
 
 private:
-  /// A message to or from another member.
+  using Messages = std::vector<std::unique_ptr<Message>>;
+
+  /// What comes from another member.
   struct Passing {
-    size_t member;   // its position in the group
-    int64_t begin;   // of the bytes of the owner's array
-    size_t messages; // its number among the messages
+    size_t member;  // its position in the group
+    int64_t begin;  // of the bytes of its array
+    size_t message; // the number of the message
   };
 
   int64_t tag(int64_t owner, int64_t reader) const {
@@ -34,8 +36,8 @@ private:
     return device(owner) * kDevices + device(reader);
   }
 
-  void send(const Exchange &exchange, size_t me, std::vector<std::unique_ptr<Message>> &messages) const;
-  std::vector<Passing> receive(const Exchange &exchange, size_t me, std::vector<std::unique_ptr<Message>> &messages) const;
+  void send(const Exchange &exchange, size_t me, Messages &messages) const;
+  std::vector<Passing> receive(const Exchange &exchange, size_t me, Messages &messages) const;
   Header header(const Exchange &exchange) const {
     return {run_.program_, run_.number_, exchange.site, exchange.bytes};
   }
@@ -96,8 +98,7 @@ void SpanningRun::wait_for(std::span<const std::unique_ptr<Message>> messages) {
   }
 }
 
-void SpanningRun::Connection::send(const Exchange &exchange, size_t me,
-                                   std::vector<std::unique_ptr<Message>> &messages) const {
+void SpanningRun::Connection::send(const Exchange &exchange, size_t me, Messages &messages) const {
   Header head = header(exchange);
   for (size_t i = 0; i < exchange.members.size(); ++i) {
     int64_t reader = exchange.members[i];
@@ -106,18 +107,18 @@ void SpanningRun::Connection::send(const Exchange &exchange, size_t me,
       continue;
     auto bytes = static_cast<size_t>(end - begin);
     auto *from = static_cast<const char *>(exchange.mine) + begin;
-    messages.push_back(run_.transport_.send(run_.places_[static_cast<size_t>(reader)].process, tag(participant_, reader),
-                                            kHeaderBytes + bytes, [&](char *to) {
-                                              std::memset(to, 0, kHeaderBytes);
-                                              std::memcpy(to, &head, sizeof head);
-                                              std::memcpy(to + kHeaderBytes, from, bytes);
-                                            }));
+    auto fill = [&](char *to) {
+      std::memset(to, 0, kHeaderBytes);
+      std::memcpy(to, &head, sizeof head);
+      std::memcpy(to + kHeaderBytes, from, bytes);
+    };
+    int64_t process = run_.places_[static_cast<size_t>(reader)].process;
+    messages.push_back(run_.transport_.send(process, tag(participant_, reader), kHeaderBytes + bytes, fill));
   }
 }
 
 std::vector<SpanningRun::Connection::Passing>
-SpanningRun::Connection::receive(const Exchange &exchange, size_t me,
-                                 std::vector<std::unique_ptr<Message>> &messages) const {
+SpanningRun::Connection::receive(const Exchange &exchange, size_t me, Messages &messages) const {
   std::vector<Passing> passing;
   for (size_t i = 0; i < exchange.members.size(); ++i) {
     int64_t owner = exchange.members[i];
@@ -125,9 +126,9 @@ SpanningRun::Connection::receive(const Exchange &exchange, size_t me,
     if (begin == end)
       continue;
     passing.push_back({i, begin, messages.size()});
-    messages.push_back(run_.transport_.receive(run_.places_[static_cast<size_t>(owner)].process,
-                                               tag(owner, participant_),
-                                               kHeaderBytes + static_cast<size_t>(end - begin)));
+    int64_t process = run_.places_[static_cast<size_t>(owner)].process;
+    size_t bytes = kHeaderBytes + static_cast<size_t>(end - begin);
+    messages.push_back(run_.transport_.receive(process, tag(owner, participant_), bytes));
   }
   return passing;
 }
@@ -150,7 +151,7 @@ void SpanningRun::Connection::exchange(const Exchange &exchange, const Reader &r
     members_here.push_back(member);
     positions_here.push_back(i);
   }
-  std::vector<std::unique_ptr<Message>> messages;
+  Messages messages;
   std::vector<const void *> parts(exchange.members.size());
   run_.transport_.check();
   std::vector<Passing> received = receive(exchange, me, messages);
@@ -158,7 +159,7 @@ void SpanningRun::Connection::exchange(const Exchange &exchange, const Reader &r
   run_.wait_for(messages);
   Header expected = header(exchange);
   for (const Passing &passing : received) {
-    const char *contents = messages[passing.messages]->contents();
+    const char *contents = messages[passing.message]->contents();
     Header found;
     std::memcpy(&found, contents, sizeof found);
     if (found != expected)

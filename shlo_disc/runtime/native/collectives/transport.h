@@ -33,8 +33,8 @@ public:
   /// Tags are from 0 up to, but without, this number.
   static constexpr int64_t kTags = 1 << 14;
 
-  /// Begins to send, and to receive, `bytes` bytes. Messages of one tag between two processes come in the order in which
-  /// they were sent. What is to be sent is written by `fill`. Throws ExchangeFailure.
+  /// Begins to send, and to receive, `bytes` bytes. Messages of one tag between two processes come in the order in
+  /// which they were sent. What is to be sent is written by `fill`. Throws ExchangeFailure.
   virtual std::unique_ptr<Message> send(int64_t process, int64_t tag, size_t bytes,
                                         const std::function<void(char *)> &fill) = 0;
   virtual std::unique_ptr<Message> receive(int64_t process, int64_t tag, size_t bytes) = 0;

@@ -165,7 +165,8 @@ std::vector<Outputs> run_on_all(PJRT_LoadedExecutable &loaded, const Code &code,
   std::vector<Outputs> outputs(loaded.devices.size());
   const Executable &executable = *code.compiled.executable;
   // Functions of others, such as a framework's callbacks, run where the caller's thread has no say.
-  run_participants(*run_of(loaded, code), loaded.participants, executable.calls_others(), [&](Communicator &communicator) {
+  bool caller_waits = executable.calls_others();
+  run_participants(*run_of(loaded, code), loaded.participants, caller_waits, [&](Communicator &communicator) {
     auto found = std::ranges::lower_bound(loaded.participants, communicator.participant());
     auto position = static_cast<size_t>(found - loaded.participants.begin());
     ParticipantRuntime runtime(executable.runtime(), communicator);

@@ -41,8 +41,8 @@ PJRT_LoadedExecutable::PJRT_LoadedExecutable(PJRT_Client &client, std::shared_pt
     disc::pjrt::fail_argument("none of the devices that the program is for is one of this process");
   if (spans_processes() && !client.processes.transport && disc::pjrt::has_collectives(code_->program()))
     throw disc::pjrt::Failure(PJRT_Error_Code_FAILED_PRECONDITION,
-                              "a program with collectives between processes needs MPI, by the extra 'mpi' of shlo_disc; " +
-                                  client.processes.obstacle);
+                              "a program with collectives between processes needs MPI, by the extra 'mpi' of "
+                              "shlo_disc; " + client.processes.obstacle);
 }
 
 std::shared_ptr<const disc::pjrt::Code> PJRT_LoadedExecutable::loaded() const {
