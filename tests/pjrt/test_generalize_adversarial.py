@@ -210,6 +210,14 @@ def test_classes_of_sizes() -> None:
     assert stream.table.counts["not_general"] == 1
 
 
+def test_arrays_without_elements_are_no_samples() -> None:
+    """Programs with them are compiled as they are, and do not stand in the way of the others."""
+    stream = Stream(rows_or_columns)
+    how = [stream.check(draw(*sizes)) for sizes in ((0, 4), (3, 4), (0, 6), (5, 4), (0, 0), (7, 4))]
+    assert how == ["compiled", "compiled", "compiled_symbolic", "compiled_symbolic", "compiled", "instance"]
+    assert stream.table.counts["not_general"] == 0
+
+
 def test_the_reason_is_told() -> None:
     """A size that comes from no argument has none to be computed from."""
     programs = [artifact(lambda x, n=n: x + jnp.ones(n, x.dtype).sum(), [draw()]) for n in (5, 7)]

@@ -84,7 +84,7 @@ class Expressions:
         arguments = [self.samples.dims.get(a, []) for a in self.main.regions[0].blocks[0].arguments]
         moving = [[axis for axis, n in enumerate(dims) if not self.samples.is_fixed(n)] for dims in arguments]
         free = [(n, axis in axes) for dims, axes in zip(arguments, moving, strict=True) if axes
-                for axis, n in enumerate(dims[: axes[-1] + 1])]  # fmt: skip
+                for axis, n in enumerate(dims[: axes[-1] + 1]) if min(self.samples.values[n])]  # fmt: skip
         self._stretch([number for number, _ in free])
         still = [dims for dims, axes in zip(arguments, moving, strict=True) if not axes]
         root = self.relations.root

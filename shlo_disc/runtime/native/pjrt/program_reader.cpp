@@ -167,6 +167,8 @@ void Reader::block(Cursor &cursor, uint32_t owner, uint32_t region, int depth) {
 void Reader::block_arguments(Cursor &cursor, uint32_t owner, uint32_t region) {
   uint64_t count = cursor.count();
   tokens_.number(count);
+  bool is_first = program_.last_size == 0;
+  program_.first_size = is_first ? program_.numbers.size() : program_.first_size;
   for (uint64_t i = 0; i < count; ++i) {
     uint64_t index = cursor.varint();
     if (index & 1)
@@ -174,6 +176,7 @@ void Reader::block_arguments(Cursor &cursor, uint32_t owner, uint32_t region) {
     type(index >> 1, {NumberPlace::block_argument, owner, static_cast<uint32_t>(i), 0, region, {}});
     values_.define({values_.new_id(), index >> 1, index >> 1});
   }
+  program_.last_size = is_first ? program_.numbers.size() : program_.last_size;
   if (cursor.byte())
     skip_use_orders(cursor, count);
 }

@@ -35,6 +35,7 @@ struct StaticProgram {
   std::string skeleton;
   std::vector<int64_t> numbers;
   std::vector<ProgramConstant> constants;
+  size_t first_size = 0, last_size = 0; // the numbers between are the sizes of the arguments of the first function
   std::vector<NumberPlace> places; // filled on request
   std::vector<std::string> ops;    // likewise
 };

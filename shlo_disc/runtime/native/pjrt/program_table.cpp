@@ -78,6 +78,15 @@ std::optional<Served> instance_of(const SymbolicProgram &symbolic, const StaticP
   return out;
 }
 
+/// Whether the same arguments have no elements in both. Symbols are at least 1: where an argument has elements in one
+/// program only, no symbolic program has both as instances.
+bool are_alike(const StaticProgram &program, const std::vector<int64_t> &numbers) {
+  for (size_t i = program.first_size; i < program.last_size; ++i)
+    if ((program.numbers[i] == 0) != (numbers[i] == 0))
+      return false;
+  return true;
+}
+
 } // namespace
 
 Served ProgramTable::compile(std::string_view bytes, std::string_view options, const ProgramCompiler &compiler) {
@@ -170,6 +179,8 @@ std::optional<Served> ProgramTable::generalize(const std::shared_ptr<Entry> &ent
     if (entry->symbolic.size() == most_symbolic || entry->failures == most_failures)
       return std::nullopt;
     for (const Sample &sample : entry->samples) { // only the one who compiles changes them
+      if (!are_alike(program, sample.numbers))
+        continue;
       all.push_back(sample.program);
       StaticProgram known = read_program(sample.program);
       auto serves = [&](const SymbolicProgram &symbolic) { return symbolic.sizes_of(known).has_value(); };
