@@ -80,7 +80,7 @@ def _emit(ctx: Any, function: Callable[..., Sequence[Any]], operands: Sequence[A
 
     registered = _Registered(function)
     ctx.module_context.add_keepalive(registered)
-    value: Any = np.array(registered.number, np.uint64)
+    value: Any = np.array(registered.number, np.int64)
     number = stablehlo.constant(ir.DenseElementsAttr.get(value))
     lowering = ffi.build_ffi_lowering_function(
         _TARGET, has_side_effect=has_side_effect, skip_ffi_layout_processing=True

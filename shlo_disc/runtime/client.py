@@ -8,6 +8,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
 from shlo_disc.dtypes import BY_NUMPY
 
 from . import _native
@@ -75,8 +77,11 @@ class Client:
     def buffer_from_host(self, array: Any, place: Device | Memory | None = None) -> Buffer:
         """A Buffer with a copy of `array`, by default in the default memory of the first device.
 
-        Raises ArgumentTypeError for element types that programs do not have.
+        `array`: of NumPy, or anything with `__array__` or `__dlpack__`. Raises ArgumentTypeError for element types that
+        programs do not have.
         """
+        if not hasattr(array, "__array__") and hasattr(array, "__dlpack__"):
+            array = np.from_dlpack(array)
         dtype = BY_NUMPY.get(str(getattr(array, "dtype", "")))
         if dtype is not None and dtype.is_extension:
             install_extension_dtype(dtype)

@@ -76,6 +76,30 @@ def test_buffers_lie_in_a_memory(client: Client) -> None:
     assert client.buffer_from_host(x).device is client.device(0)
 
 
+class OnlyDLPack:
+    """An array of a library that has DLPack and nothing else."""
+
+    def __init__(self, array: np.ndarray):
+        self._array = array
+
+    def __dlpack__(self, **options: object) -> object:
+        return self._array.__dlpack__(**options)  # type: ignore[arg-type]
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+
+def test_dlpack_in_and_out(client: Client) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    buffer = client.buffer_from_host(OnlyDLPack(x))
+    shared = np.from_dlpack(buffer)
+    x[:] = 0
+    assert np.array_equal(shared, np.arange(6).reshape(2, 3))
+    assert shared.ctypes.data == np.asarray(buffer).ctypes.data
+    buffer.delete()
+    assert shared[1, 2] == 5
+
+
 def test_what_is_there_is_ready(client: Client) -> None:
     event = client.buffer_from_host(np.ones(3)).ready_event()
     seen: list[BaseException | None] = []
