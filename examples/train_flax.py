@@ -42,7 +42,7 @@ class Transformer(nn.Module):
 
     width: int = 72
     heads: int = 4
-    layers: int = 2
+    layers: int = 1
     max_length: int = 128
 
     @nn.compact

@@ -22,10 +22,13 @@ def library() -> str:
     return found.origin
 
 
-def run_python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run this interpreter on `arguments` with the tests importable; returns when it has ended."""
+def run_python(*arguments: str, timeout: float = 300, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run this interpreter on `arguments` with the tests importable; returns when it has ended.
+
+    timeout: seconds.
+    """
     env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300, env=env)
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=timeout, env=env)
 
 
 def program_names(*files: str) -> list[str]:

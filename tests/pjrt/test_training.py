@@ -9,7 +9,8 @@ import pytest
 
 from tests.pjrt.plugin import run_python
 
-STEPS = 16
+STEPS = 12
+MOST_COMPILES = {"flax": 8, "equinox": 14}
 
 
 @pytest.mark.slow
@@ -18,11 +19,10 @@ def test_training_examples(library: str) -> None:
     """Needs the extra `examples`."""
     if importlib.util.find_spec(library) is None:
         pytest.skip(f"{library} is not installed")
-    done = run_python(
-        "-m", f"examples.train_{library}", "--steps", str(STEPS), "--check", JAX_PLATFORMS="shlo_disc,cpu"
-    )
+    arguments = ("-m", f"examples.train_{library}", "--steps", str(STEPS), "--check")
+    done = run_python(*arguments, timeout=1200, JAX_PLATFORMS="shlo_disc,cpu")
     assert done.returncode == 0, done.stderr
     line = next(line for line in done.stdout.splitlines() if line.startswith("programs: "))
     counts = dict(reversed(part.split()) for part in line.removeprefix("programs: ").split(", "))
-    assert int(counts["compiled"]) + int(counts["compiled_symbolic"]) <= STEPS
+    assert int(counts["compiled"]) + int(counts["compiled_symbolic"]) <= MOST_COMPILES[library]
     assert int(counts["instances"]) >= STEPS - 5
