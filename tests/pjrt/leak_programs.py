@@ -28,11 +28,12 @@ def resident_bytes() -> int:
 
 
 def growth(work: Callable[[int], None], count: int) -> int:
-    """Bytes by which the process grows over `count` rounds, a tenth as many before them not counted."""
-    for number in range(count // 10):
+    """Bytes by which the process grows over `count` rounds; those before them fill pools and caches."""
+    first = max(count // 10, 25)
+    for number in range(first):
         work(number)
     before = resident_bytes()
-    for number in range(count // 10, count // 10 + count):
+    for number in range(first, first + count):
         work(number)
     return resident_bytes() - before
 
