@@ -176,7 +176,7 @@ def sums_made_later(devices: Devices) -> Any:
     mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=explicit, devices=list(devices))
 
     def f(a: Any) -> Any:
-        sums = shard_map(lambda b: b.sum(0), out_specs=P("y", unreduced={"x"}))(a)
+        sums = shard_map(lambda b: lax.pcast(b.sum(0), "x", to="unreduced"), out_specs=P("y", unreduced={"x"}))(a)
         return jax.sharding.reshard(sums, P("y"))
 
     with jax.set_mesh(mesh):

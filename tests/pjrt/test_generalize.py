@@ -85,7 +85,7 @@ CASES: dict[str, Case] = {
     "pooling": (lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (2, 2), "VALID"), [
         (draw(n, n + 2),) for n in (4, 6, 9)]),
     "scan": (lambda x: lax.scan(lambda c, y: (c + y, c * 2), jnp.zeros(3), x), [(draw(n, 3),) for n in (4, 6, 9)]),
-    "loop": (countdown, [(draw(n, 3),) for n in (4, 6, 9)]),
+    "loop": (countdown, [(draw(n, 7),) for n in (4, 6, 9)]),
     "branch": (branches, [(draw(n), np.int32(n - 5)) for n in (4, 6, 9)]),
     "gradient": (jax.value_and_grad(loss), [(draw(4, 5), draw(b, 4)) for b in (3, 6, 8)]),
     "random": (lambda k, x: x * jax.random.uniform(k, x.shape), [(KEY, draw(n, 4)) for n in (4, 6, 10)]),
