@@ -14,9 +14,11 @@ from shlo_disc.cache import CompileCache, cache_key, open_cache
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, RecompileError, ShapeError
 from shlo_disc.executable import Executable
 from shlo_disc.options import Options
+from shlo_disc.recovery import Attempts, compile_on
 from shlo_disc.target import cuda_architecture
 
 if TYPE_CHECKING:
+    from shlo_disc.call_types import WeakTypes
     from shlo_disc.compiler import Compilation
     from shlo_disc.gpu_program import GpuProgram
 
@@ -56,9 +58,10 @@ def compile(
 ) -> Executable | GpuProgram:
     """Compile a program once, for every shape it admits.
 
-    program: a `jax.export.Exported`; StableHLO as text, bytecode or portable artifact (str, bytes or a path); or a JAX
-    function with `args=`/`kwargs=` whose leaves are arrays, `jax.ShapeDtypeStruct`s or pairs like ("b, s, 768",
-    "float32"). `constraints` are JAX's, e.g. "s <= 512", and apply to a JAX function.
+    program: a `jax.export.Exported`, or what its `serialize` wrote (bytes or a path); StableHLO as text, bytecode or
+    portable artifact (str, bytes or a path); or a JAX function with `args=`/`kwargs=` whose leaves are arrays,
+    `jax.ShapeDtypeStruct`s or pairs like ("b, s, 768", "float32"). `constraints` are JAX's, e.g. "s <= 512", and apply
+    to a JAX function. An Exported for several platforms is compiled for that of the target.
     target: "cpu"; or "cuda:sm_80" or "cuda:sm_90", which give a GpuProgram, to read and assemble but not to run.
 
     Raises ProgramError when the program cannot be parsed or verified, UnsupportedError listing every construct that
@@ -127,9 +130,9 @@ def _compiled(read: Any, target: str, options: Options, reading: float, context:
     """The program compiled. The seconds of `reading` it count as those of its import."""
     from shlo_disc.compiler import artifact_of, import_stage, run_pipeline
 
-    compilation = import_stage(read, target, options, context=context)
+    attempts = Attempts(lambda: import_stage(read, target, options, context=context), run_pipeline)
+    compilation = compile_on(attempts, options, read, target)
     compilation.timings["import"] += reading
-    run_pipeline(compilation)
     if compilation.gpu is not None:
         from shlo_disc.gpu_program import GpuProgram
 
@@ -150,13 +153,16 @@ class Jitted:
         compile_once: bool,
     ):
         functools.update_wrapper(self, function)
+        _check_static(function)
+        if not (dynamic is None or isinstance(dynamic, str | Sequence)):
+            raise OptionError(f"dynamic must be a string, a sequence of strings or None, not {dynamic!r}")
         self._function = function
         self._dynamic = dynamic
         self._constraints = tuple(constraints)
         self._options = options
         self._compile_once = compile_once
         self._lock = threading.Lock()
-        self._executables: list[Executable] = []
+        self._executables: list[tuple[WeakTypes, Executable]] = []
 
     @property
     def compile_count(self) -> int:
@@ -168,37 +174,75 @@ class Jitted:
         """The newest executable. Raises ValueError before the first call."""
         if not self._executables:
             raise ValueError(f"{self._function} has not been called yet")
-        return self._executables[-1]
+        return self._executables[-1][1]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the function. The first call exports and compiles it; later calls of any admissible size only run."""
+        """Run the function. The first call exports and compiles it; later calls of any admissible size only run.
+
+        Types are those of `jax.jit`: dtypes of 64 bits are taken as such of 32 unless jax_enable_x64 is set, and a
+        Python number is an argument of another type than an array.
+        """
+        from shlo_disc.call_types import difference, weak_types
+
+        _refuse_tracers((args, kwargs))
+        weak = weak_types((args, kwargs))
         if not self._executables:
-            self._compile_first(args, kwargs)
-        for executable in self._executables:
+            self._compile_first(args, kwargs, weak)
+        for compiled, executable in self._executables:
             try:
-                return executable(*args, **kwargs)
+                if compiled == weak:
+                    return _call_canonical(executable, args, kwargs)
+                if self._compile_once:
+                    raise ArgumentTypeError(difference((args, kwargs), compiled))
             except (ShapeError, ArgumentTypeError) as error:
                 if self._compile_once:
                     raise RecompileError(f"this call does not fit the one compiled program: {error}") from error
         executable = self._compile(args, kwargs)
-        self._executables.append(executable)
-        return executable(*args, **kwargs)
+        self._executables.append((weak, executable))
+        return _call_canonical(executable, args, kwargs)
 
-    def _compile_first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _compile_first(self, args: tuple[Any, ...], kwargs: dict[str, Any], weak: WeakTypes) -> None:
         with self._lock:
             if not self._executables:
-                self._executables.append(self._compile(args, kwargs))
+                self._executables.append((weak, self._compile(args, kwargs)))
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
-        from jax import export
+        from shlo_disc.call_types import specifications
 
-        specs = export.symbolic_args_specs((args, kwargs), self._specification(args), self._constraints)
+        specs = specifications(args, kwargs, self._specification(args), self._constraints)
         return compile(self._function, args=specs[0], kwargs=specs[1], options=self._options)
 
     def _specification(self, args: tuple[Any, ...]) -> Any:
         if self._dynamic is None or isinstance(self._dynamic, str):
             return self._dynamic
         return (tuple(self._dynamic), None)
+
+
+def _call_canonical(executable: Executable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call; when its dtypes are refused, one more with those that JAX gives them."""
+    from shlo_disc.call_types import canonical
+
+    try:
+        return executable(*args, **kwargs)
+    except ArgumentTypeError:
+        new_args, new_kwargs = canonical((args, kwargs))
+        return executable(*new_args, **new_kwargs)
+
+
+def _check_static(function: Any) -> None:
+    """Refuse functions of jax.jit with static arguments: those would be traced."""
+    info = getattr(function, "_jit_info", None)
+    if getattr(info, "static_argnums", ()) or getattr(info, "static_argnames", ()):
+        raise OptionError("shlo_disc.jit has no static arguments: fix them with functools.partial")
+
+
+def _refuse_tracers(call: Any) -> None:
+    import jax
+
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(call)):
+        raise ArgumentTypeError(
+            "a function of shlo_disc.jit cannot be called inside a function that JAX is tracing (jit, grad, vmap)"
+        )
 
 
 def jit(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The command line: `python -m shlo_disc opt|compile|info|run|explain|tune|check|ops`.
+"""The command line: `python -m shlo_disc opt|compile|info|run|explain|tune|bisect|check|ops`.
 
     opt FILE [--stage NAME] [-o FILE]   print a stage's MLIR, or the LLVM IR or assembly
     compile FILE -o OUT                 write the artifact, which `shlo_disc.runtime` loads without the compiler
@@ -7,12 +7,13 @@
     run FILE --dims b=2,s=16            call the program once on made-up or given arrays
     explain FILE --dims b=2,s=16        what a call consists of: each kernel's time beside what the machine allows
     tune FILE --dims b=2,s=16 -o OUT    choose how kernels are written by measuring, for `--schedule OUT`
+    bisect FILE [--dims b=2,s=16]       find the decision with which the results become wrong
     check FILE...                       run self-checking modules; see `shlo_disc.check`
     ops                                 the table of ops: what is compiled, for which element types and how
 
-FILE is StableHLO text, bytecode or a portable artifact; `info` and `run` take a compiled artifact too. Results go to
-standard output and errors to standard error. Exit status: 0, 1 when the program or a file is at fault, 2 when the
-command line is.
+FILE is StableHLO text, bytecode or a portable artifact, or what the `serialize` of a `jax.export.Exported` wrote;
+`info` and `run` take a compiled artifact too. Results go to standard output and errors to standard error. Exit status:
+0, 1 when the program or a file is at fault, 2 when the command line is.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shlo_disc.bisect.command import add_bisect
 from shlo_disc.check.command import add_check
 from shlo_disc.errors import ArtifactError, DiscError, OptionError
 from shlo_disc.options import Options
@@ -72,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_explain(commands)
     _add_tune(commands)
     add_check(commands)
+    add_bisect(commands, _pairs, _add_common, _options)
     _add_ops(commands)
     return parser
 
@@ -145,6 +148,8 @@ def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument("--opt-level", type=int, help="LLVM's optimisation level, 0 to 3")
     command.add_argument("--schedule", metavar="FILE", help="how kernels are written, by `shlo_disc tune`")
     command.add_argument("--max-fusions", type=int, metavar="N", help="make N fusions at most, to find a faulty one")
+    command.add_argument("--no-reuse", action="store_true", help="give every value a buffer of its own, to find faults")
+    command.add_argument("--strict", action="store_true", help="an internal error of a fusion ends the compile")
     command.add_argument("--symbolic", action="store_true", help="make the argument sizes of a static program symbols")
     command.add_argument("--hints", type=_pairs, default={}, metavar="s=128", help="likely sizes of symbols")
 
@@ -165,6 +170,8 @@ def _options(options: argparse.Namespace) -> Options:
         hints=options.hints,
         symbolic=options.symbolic,
         max_fusions=options.max_fusions,
+        reuse=not options.no_reuse,
+        strict=options.strict or None,
         schedule=Schedule.load(options.schedule) if options.schedule else Schedule(),
     )
 

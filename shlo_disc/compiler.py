@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shlo_disc import codegen
-from shlo_disc.errors import ArtifactError, CompilerError, OptionError, ProgramError
+from shlo_disc.errors import ArtifactError, CompilerError, DiscError, OptionError, ProgramError
 from shlo_disc.lowering_cpu import LoweredProgram, lower
 from shlo_disc.lowering_cpu.host_plan import Check, function_name
 from shlo_disc.lowering_cpu.kernel import CpuOptions
@@ -22,18 +22,20 @@ from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, TreeSpec, cpu_features
 from shlo_disc.schedule import Schedule
 from shlo_disc.shape_dialect.annotate import Constraint, annotate, entry_block, read_facts
+from shlo_disc.shape_dialect.barriers import remove_barriers
 from shlo_disc.shape_dialect.dialect import make_context
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Declaration, Facts, Relation
 from shlo_disc.shape_dialect.types import Dims
 from shlo_disc.stages import STAGES
-from shlo_disc.target import cuda_architecture
+from shlo_disc.target import cuda_architecture, jax_platforms
+from shlo_disc.transforms.decisions import Decisions, deciding
 from shlo_disc.transforms.flops import flops_in
 from shlo_disc.transforms.fusion import fuse
-from shlo_disc.transforms.fusion.budget import Budget
 from shlo_disc.transforms.fusion.products import fuse_products
 from shlo_disc.transforms.memory import plan_memory
 from shlo_disc.transforms.simplify import simplify
+from shlo_disc.verify import verify_buffers, verify_fusions
 
 if TYPE_CHECKING:
     from shlo_disc.lowering_gpu import GpuLoweredProgram
@@ -62,8 +64,13 @@ class Compilation:
     snapshots: dict[str, ir.Operation] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
     compile_count: int = 0
-    fusions: Budget = field(default_factory=Budget)
+    decisions: dict[str, Decisions] = field(init=False)
     flops: Expr = field(default_factory=lambda: Expr.const(0))
+
+    def __post_init__(self) -> None:
+        """The decisions that may be made, by their kind, are those that the options allow."""
+        fusions, reuses = self.options.max_fusions, None if self.options.reuse else 0
+        self.decisions = {"hoist": Decisions(fusions), "fusion": Decisions(fusions), "reuse": Decisions(reuses)}
 
     @property
     def exported(self) -> set[str]:
@@ -87,6 +94,10 @@ class Compilation:
             raise CompilerError(f"the stage {name} failed: {'; '.join(found) or error}") from error
         except RecursionError as error:
             raise CompilerError(f"the stage {name} failed: the program's chains are too long for it") from error
+        except (DiscError, OSError, MemoryError):
+            raise
+        except Exception as error:
+            raise CompilerError(f"the stage {name} failed: {type(error).__name__}: {error}") from error
         self.timings[name] = time.perf_counter() - start
         lowered = self.lowered or self.gpu
         module = self.module if lowered is None else lowered.module
@@ -124,20 +135,28 @@ def _annotate(c: Compilation) -> None:
         if name not in names:
             raise OptionError(f"the hint for {name!r} names no symbol; the symbols are {names}")
         declaration = c.facts.symbols[name]
-        c.facts.declare(name, min=declaration.min, max=declaration.max, divisor=declaration.divisor, hints=(value,))
+        c.facts.declare(name, min=declaration.min, max=declaration.max, hints=(value,))
+
+
+def _simplify(c: Compilation) -> None:
+    simplify(_made(c.module), c.facts, c.decisions["hoist"])
 
 
 def _fuse(c: Compilation) -> None:
     module = _made(c.module)
     c.flops = c.facts.simplify(flops_in(module, entry_block(module)))
-    c.fusions = Budget(c.options.max_fusions)
-    fuse(module, c.fusions)
+    fuse(module, c.decisions["fusion"])
     if cuda_architecture(c.target) is None:
-        fuse_products(module, c.fusions)
+        fuse_products(module, c.decisions["fusion"])
+    remove_barriers(entry_block(module))
+    if c.options.verify:
+        verify_fusions(module)
 
 
 def _plan(c: Compilation) -> None:
-    plan_memory(_made(c.module), c.facts)
+    plan_memory(_made(c.module), c.facts, c.decisions["reuse"])
+    if c.options.verify:
+        verify_buffers(_made(c.module), c.facts, entry_block(_made(c.module)))
 
 
 def _require_solved(c: Compilation) -> None:
@@ -202,7 +221,7 @@ Work = Callable[[Compilation], None]
 
 PIPELINE: tuple[tuple[str, Work], ...] = (
     ("annotate", _annotate),
-    ("simplify", lambda c: simplify(_made(c.module), c.facts)),
+    ("simplify", _simplify),
     ("fuse", _fuse),
     ("plan", _plan),
     ("lower", _lower),
@@ -232,7 +251,7 @@ def import_stage(
         reader = importlib.import_module("shlo_disc.import.program")
         importer = importlib.import_module("shlo_disc.import.import_program")
         read = reader.read(program, args, kwargs, constraints)
-        imported = importer.import_program(read, c.context, options.symbolic)
+        imported = importer.import_program(read, c.context, options.symbolic, jax_platforms(target))
         c.module, c.signature = imported.module, imported.signature
         c.facts, c.shapes = imported.facts, imported.shapes
 
@@ -243,7 +262,7 @@ def import_stage(
 def run_pipeline(c: Compilation, last: str = STAGES[-1]) -> Compilation:
     """Run the stages that have not run yet, up to and including `last`."""
     is_gpu = cuda_architecture(c.target) is not None
-    with c.context, ir.Location.unknown():
+    with c.context, ir.Location.unknown(), deciding(strict=c.options.is_strict):
         for name, work in PIPELINE:
             if STAGES.index(name) > STAGES.index(last):
                 break
@@ -408,7 +427,7 @@ def _symbol_row(source: Any, declaration: Declaration) -> dict[str, Any]:
 def _tensor_row(spec: Any) -> dict[str, Any]:
     shape = [str(d) if d.constant is None else d.constant for d in spec.dims]
     row = {"path": spec.path, "dtype": spec.dtype, "shape": shape, "donated": spec.donated}
-    stated = {"memory": spec.memory, "layout": list(spec.layout)}
+    stated = {"memory": spec.memory, "layout": list(spec.layout), "key": spec.key}
     return row | {key: value for key, value in stated.items() if value}
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from shlo_disc.dtypes import BY_NAME
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, BoundExecutable, Client, LoadedExecutable, MemoryStats
+from shlo_disc.runtime.keys import key_dtype
 from shlo_disc.stages import STAGES
 
 if TYPE_CHECKING:
@@ -46,8 +47,9 @@ def _client(threads: int, guard_pages: bool, device_count: int) -> Client:
 class Executable:
     """A compiled program: call it with arrays of any admissible shape.
 
-    Takes and returns NumPy arrays, jax.Arrays and DLPack arrays in the program's own pytree. Raises ShapeError on a
-    wrong rank, size or constraint and ArgumentTypeError on a wrong dtype or pytree; nothing has run then.
+    Takes and returns NumPy arrays, jax.Arrays and DLPack arrays in the program's own pytree. jax.Arrays that are given
+    for donated arguments are deleted. Raises ShapeError on a wrong rank, size or constraint and ArgumentTypeError on a
+    wrong dtype or pytree; nothing has run then.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class Executable:
         self._timings = timings
         self._compile_count = compile_count
         self._lock = threading.Lock()
-        self._client = client(options.threads, options.guard_pages, options.replicas)
+        self._client = client(options.threads, options.has_guard_pages, options.replicas)
         self._loaded = self._client.load(artifact, in_tree=trees[0], out_tree=trees[1])
         self._output = options.output
 
@@ -91,8 +93,8 @@ class Executable:
         """The program with its first arguments fixed, as serving does with weights; call it with the others.
 
         Right-hand sides of products among them are packed once for all shapes, and where nothing else reads them only
-        the packed form is kept. The arrays given may be changed or dropped afterwards; with `donate`, those jax.Arrays
-        among them are deleted of which only the packed form is kept, one by one, so that no two copies of all weights
+        the packed form is kept; everything else is copied. The arrays given may be changed or dropped afterwards; with
+        `donate`, the jax.Arrays and Buffers among them are deleted, one by one, so that no two copies of all weights
         are ever in memory. Raises ArgumentTypeError, ShapeError and AllocationError.
         """
         return self._loaded.bind(*args, output=self._output, donate=donate)
@@ -126,7 +128,7 @@ class Executable:
     @property
     def fusion_count(self) -> int:
         """How many decisions to fuse were made, `Options(max_fusions=...)` at most."""
-        return self._at("fuse").fusions.taken
+        return self._at("fuse").decisions["fusion"].taken
 
     @property
     def timings(self) -> dict[str, float]:
@@ -193,7 +195,9 @@ class Executable:
 
         shapes = self._loaded.result_shapes(**dims)
         leaves = [
-            jax.ShapeDtypeStruct(shape, jax.numpy.dtype(BY_NAME[result["dtype"]].numpy))
+            jax.ShapeDtypeStruct(shape[:-1], key_dtype(result["key"]))
+            if "key" in result
+            else jax.ShapeDtypeStruct(shape, jax.numpy.dtype(BY_NAME[result["dtype"]].numpy))
             for shape, result in zip(shapes, self._artifact.header["results"], strict=True)
         ]
         if self._out_tree is not None:

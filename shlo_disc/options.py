@@ -12,6 +12,8 @@ from shlo_disc.schedule import Schedule
 
 OUTPUTS = ("numpy", "jax", "buffer", None)
 CPUS = ("host", "x86-64-v3")
+STRICT_VARIABLE = "SHLO_DISC_STRICT"
+GUARD_PAGES_VARIABLE = "SHLO_DISC_GUARD_PAGES"
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,10 @@ class Options:
     output: "numpy", "jax" or "buffer" results; None gives jax.Arrays when an argument is one, else NumPy arrays.
     max_fusions: make no more decisions to fuse than these, in the order in which they come up (None: all): halving the
         number finds the fusion that a fault comes from. `Executable.fusion_count` tells how many there are.
+    reuse: whether the memory plan may give several values one buffer, one after the other. False gives every value its
+        own, for finding faults.
+    strict: an internal error of a fusion or another pattern raises a CompilerError, where the program would otherwise
+        be compiled without it, with a warning. None means what the environment variable SHLO_DISC_STRICT says: 1 or 0.
     schedule: how kernels are written, e.g. `Schedule.load(path)` of what `shlo_disc tune` wrote.
     cpu: the processors that the code is for: "host", that of this process, or "x86-64-v3", all with AVX2 and FMA.
     symbolic: make the argument sizes above 1 of a static StableHLO program symbols, as far as its ops leave them free.
@@ -36,7 +42,8 @@ class Options:
         what the environment variable SHLO_DISC_CACHE_DIR names, and "" no directory at all.
     cache_bytes: the most that the directory may hold; what was used longest ago goes first.
     guard_pages: arguments, results and the arena end at an inaccessible page, and memory is 0xFF before it is written:
-        a kernel that accesses what is not its own gets a signal, or NaNs. Slow; for tests.
+        a kernel that accesses what is not its own gets a signal, or NaNs. Slow; for tests. None means what the
+        environment variable SHLO_DISC_GUARD_PAGES says: 1 or 0.
     """
 
     threads: int = 0
@@ -45,6 +52,8 @@ class Options:
     opt_level: int | None = None
     output: str | None = None
     max_fusions: int | None = None
+    reuse: bool = True
+    strict: bool | None = None
     schedule: Schedule = field(default_factory=Schedule)
     cpu: str = "host"
     symbolic: bool = False
@@ -52,7 +61,7 @@ class Options:
     dump: str | None = None
     cache_dir: str | os.PathLike[str] | None = None
     cache_bytes: int = 4 << 30
-    guard_pages: bool = False
+    guard_pages: bool | None = None
 
     def __post_init__(self) -> None:
         """Raises OptionError on a value that no compilation can use."""
@@ -64,6 +73,13 @@ class Options:
             raise OptionError(f"opt_level must be 0, 1, 2 or 3, not {self.opt_level!r}")
         if self.max_fusions is not None and (not _is_integer(self.max_fusions) or self.max_fusions < 0):
             raise OptionError(f"max_fusions must be an integer of at least 0 or None, not {self.max_fusions!r}")
+        self._check_choices()
+
+    def _check_choices(self) -> None:
+        either = (True, False, None)
+        for name, allowed in (("reuse", (True, False)), ("strict", either), ("guard_pages", either)):
+            if getattr(self, name) not in allowed:
+                raise OptionError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
         if not isinstance(self.schedule, Schedule):
             raise OptionError(f"schedule must be a shlo_disc.Schedule, not {self.schedule!r}")
         if self.cpu not in CPUS:
@@ -77,6 +93,16 @@ class Options:
         for name, value in self.hints.items():
             if not _is_integer(value) or value < 0:
                 raise OptionError(f"the hint for {name!r} must be an integer of at least 0, not {value!r}")
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether internal errors of patterns raise."""
+        return os.environ.get(STRICT_VARIABLE, "") == "1" if self.strict is None else self.strict
+
+    @property
+    def has_guard_pages(self) -> bool:
+        """Whether buffers end at an inaccessible page."""
+        return os.environ.get(GUARD_PAGES_VARIABLE, "") == "1" if self.guard_pages is None else self.guard_pages
 
 
 def _is_integer(value: object) -> bool:

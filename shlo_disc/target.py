@@ -10,6 +10,11 @@ CUDA_ARCHITECTURES = ("sm_80", "sm_90")
 TARGETS = (CPU, *(f"cuda:{a}" for a in CUDA_ARCHITECTURES))
 
 
+def jax_platforms(target: str) -> tuple[str, ...]:
+    """The platforms of JAX whose programs are compiled for a target, best first; our plugin's are as the CPU's."""
+    return ("cpu", "shlo_disc") if target == CPU else ("cuda", "cpu", "shlo_disc")
+
+
 def cuda_architecture(target: str) -> str | None:
     """The NVIDIA architecture that a target names, e.g. "sm_90"; None for "cpu".
 

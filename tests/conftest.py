@@ -7,6 +7,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # The reference is XLA on the CPU. JAX reads this when it is first imported, so it is set before any test module is.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# What a pattern raises is a defect, though users get a program without that pattern.
+os.environ.setdefault("SHLO_DISC_STRICT", "1")
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
@@ -46,8 +49,29 @@ def ptxas_available() -> bool:
     return any(next(Path(place).glob("**/bin/ptxas"), None) is not None for place in places or ())
 
 
+THINNED = {
+    "tests/fuzz/": 4,
+    "tests/pjrt/": 3,
+    "tests/run/test_bad_input": 2,
+    "tests/run/test_divisors": 4,
+    "tests/run/test_models": 3,
+    "tests/run/test_ops_": 4,
+    "tests/unit/runtime/test_dot": 4,
+}
+"""Tests that are many rows of a table: one of so many runs by default, the others count as slow."""
+
+
+def _is_left_for_later(item: pytest.Item) -> bool:
+    """Whether a row of a large table is not in its sample, which depends on the row's name alone."""
+    every = next((n for start, n in THINNED.items() if item.nodeid.startswith(start)), 1)
+    return "[" in item.nodeid and zlib.crc32(item.nodeid.encode()) % every != 0
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips the tests marked ptxas, with a message, where the assembler is absent."""
+    """Marks most rows of large tables slow; skips the tests marked ptxas, with a message, where it is absent."""
+    for item in items:
+        if _is_left_for_later(item):
+            item.add_marker(pytest.mark.slow)
     marked = [item for item in items if item.get_closest_marker("ptxas")]
     if not marked or ptxas_available():
         return

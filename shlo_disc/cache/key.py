@@ -33,6 +33,7 @@ def cache_key(program: Any, options: Options) -> str:
         options.cpu,
         options.symbolic,
         options.max_fusions,
+        options.reuse,
         options.schedule.key(),
         *sorted(options.hints.items()),
     )
@@ -45,9 +46,12 @@ def _program_parts(program: Any) -> list[bytes]:
     if not hasattr(program, "exported"):
         return [b"text", _bytes(program.data), _bytes(program.participants)]
     exported = program.exported
-    code = importlib.import_module("shlo_disc.import.jax_program").without_locations(exported)
+    code = bytes(exported.mlir_module_serialized)
+    if program.source is None:  # bytecode of others is not read here
+        code = importlib.import_module("shlo_disc.import.jax_program").without_locations(exported)
     call = (exported.fun_name, exported.in_tree, exported.in_avals, exported.out_tree, exported.out_avals)
-    return [b"jax", code, *map(_bytes, (*call, exported.module_kept_var_idx, tuple(program.sizes)))]
+    module = (exported.module_kept_var_idx, exported.platforms, tuple(program.sizes))
+    return [b"jax", code, *map(_bytes, (*call, *module))]
 
 
 def _bytes(part: Any) -> bytes:

@@ -11,8 +11,9 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import BindOp, NonzeroOp, ShapeOp
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.locations import source_line
-from shlo_disc.shape_dialect.regions import terminator_of
 from shlo_disc.shape_dialect.types import dims_attr, element_type_of, tensor_type
+
+from .entry_arguments import drop_arguments
 
 NONZERO = "shlo_disc.nonzero"
 
@@ -37,7 +38,7 @@ def open_data_sizes(function: ir.OpView, hidden: Mapping[int, str]) -> None:
         size = symbol if argument in calls else Expr.const(0)
         for use in list(argument.uses):
             _replace_size(use.owner, size)
-    _drop_arguments(function, hidden)
+    drop_arguments(function, hidden)
 
 
 def is_target(op: ir.OpView, target: str) -> bool:
@@ -109,16 +110,3 @@ def _forget_hidden(op: ir.OpView, hidden: Mapping[int, str]) -> None:
             for operand in found.groups():  # no longer named in the message
                 op.operands[1 + int(operand)] = op.operands[1]
     op.attributes["error_message"] = ir.StringAttr.get(message)
-
-
-def _drop_arguments(function: ir.OpView, hidden: Mapping[int, str]) -> None:
-    block = function.regions[0].blocks[0]
-    for position in sorted(hidden, reverse=True):
-        block.erase_argument(position)
-    inputs = [a.type for a in block.arguments]
-    results = [v.type for v in terminator_of(block).operands]
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
-    if "arg_attrs" in function.attributes:
-        attributes = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
-        kept = [a for position, a in enumerate(attributes) if position not in hidden]
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get(kept)

@@ -4,24 +4,25 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from shlo_disc.errors import OptionError, ProgramError
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.collectives import PARTICIPANTS, counts_of
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.regions import terminator_of
 from shlo_disc.shape_dialect.types import Dims, dims_of, has_dims
 
 from .data_sizes import open_data_sizes
-from .normalise import entry_function, global_constant_names, normalise
-from .parse import BYTECODE_MAGIC, parse_program, parse_trusted
+from .normalise import choose_platform, entry_function, global_constant_names, normalise
+from .parse import BYTECODE_MAGIC, check_bytecode, parse_program, parse_trusted
 from .program import JaxProgram, TextProgram
 from .signature import Signature, TensorSpec, dtype_of
 from .support import check_signature_supported, check_supported
 from .symbolic import make_symbolic
-from .tokens import tokens_as_arrays
+from .tokens import tokens_as_arrays, without_tokens
 
 
 @dataclass
@@ -37,10 +38,16 @@ class ImportedProgram:
     shapes: list[Dims | None]
 
 
-def import_program(program: JaxProgram | TextProgram, context: ir.Context, symbolic: bool = False) -> ImportedProgram:
+def import_program(
+    program: JaxProgram | TextProgram,
+    context: ir.Context,
+    symbolic: bool = False,
+    platforms: Sequence[str] = ("cpu",),
+) -> ImportedProgram:
     """Import a program that `program.read` has read.
 
     symbolic: a static StableHLO program's argument sizes become symbols where its ops leave them free.
+    platforms: those of JAX that an Exported may be for, best first.
 
     Raises ProgramError when it cannot be parsed or verified, UnsupportedError listing every construct that cannot be
     compiled.
@@ -48,7 +55,7 @@ def import_program(program: JaxProgram | TextProgram, context: ir.Context, symbo
     if isinstance(program, JaxProgram):
         if symbolic:
             raise OptionError("the option symbolic is for StableHLO; a JAX function or Exported has symbols")
-        return _import_exported(program, context)
+        return _import_exported(program, context, platforms)
     module = _parse(program, context)
     with context, ir.Location.unknown():
         _mark_participants(module, program.participants)
@@ -78,14 +85,57 @@ def _mark_participants(module: ir.Module, participants: int) -> None:
 _NONE: Mapping[int, str] = {}
 
 
-def _import_exported(program: JaxProgram, context: ir.Context) -> ImportedProgram:
+def _import_exported(program: JaxProgram, context: ir.Context, platforms: Sequence[str]) -> ImportedProgram:
     jax_program = importlib.import_module(".jax_program", __package__)
     jax_signature = importlib.import_module(".jax_signature", __package__)
-    module = parse_trusted(jax_program.portable_artifact(program.exported), context)
-    signature, hidden = jax_signature.signature_of(program.exported, program.sizes)
+    exported = program.exported
+    platform = jax_program.platform_index(exported, platforms)
+    if program.source is not None:
+        check_bytecode(bytes(exported.mlir_module_serialized), program.source)
+    module = parse_trusted(jax_program.portable_artifact(exported), context)
+    signature, hidden = jax_signature.signature_of(exported, program.sizes)
     check_signature_supported(signature)
     with context, ir.Location.unknown():
-        return _finish(module, signature, hidden=hidden)
+        if len(exported.platforms) > 1:
+            choose_platform(module, platform)
+        if exported.ordered_effects:
+            without_tokens(entry_function(module))
+        _check_fits(exported.fun_name, signature, module, hidden)
+        return _finish(module, _with_donations(signature, module, hidden), hidden=hidden)
+
+
+def _check_fits(name: str, signature: Signature, module: ir.Module, hidden: Collection[int]) -> None:
+    """Raise ProgramError when what an Exported says of its module is not so, as in one that was damaged on the way."""
+    block = entry_function(module).regions[0].blocks[0]
+    arguments = [a for i, a in enumerate(block.arguments) if i not in hidden]
+    pairs = (
+        ([signature.arguments[leaf] for leaf in signature.kept], arguments),
+        (signature.results, list(terminator_of(block).operands)),
+    )
+    for specs, values in pairs:
+        fits = len(specs) == len(values) and all(map(_is_of, values, specs))
+        if not fits:
+            raise ProgramError(f"the exported program {name!r} is damaged: its module has other types than it says")
+
+
+def _is_of(value: ir.Value, spec: TensorSpec) -> bool:
+    tensor = value.type
+    if not isinstance(tensor, ir.RankedTensorType) or tensor.rank != len(spec.dims) or dtype_of(value) != spec.dtype:
+        return False
+    sizes = [None if tensor.is_dynamic_dim(i) else size for i, size in enumerate(tensor.shape)]
+    return all(size is None or dim.constant in (None, size) for dim, size in zip(spec.dims, sizes, strict=True))
+
+
+def _with_donations(signature: Signature, module: ir.Module, hidden: Collection[int]) -> Signature:
+    """The signature, with the arguments that JAX says may be used up."""
+    function = entry_function(module)
+    arguments = list(signature.arguments)
+    said = _attributes(function, "arg_attrs", len(function.regions[0].blocks[0].arguments))
+    shown = [attributes for i, attributes in enumerate(said) if i not in hidden]
+    for leaf, attributes in zip(signature.kept, shown, strict=True):
+        if any(name in attributes for name in _DONATED):
+            arguments[leaf] = replace(arguments[leaf], donated=True)
+    return replace(signature, arguments=tuple(arguments))
 
 
 def _finish(

@@ -13,6 +13,8 @@ from typing import Any
 import jax
 import numpy as np
 from jax import export
+from jax._src import callback as jax_callback
+from jax._src import debugging as jax_debugging
 from jax.extend.mlir import deserialize_portable_artifact, serialize_portable_artifact
 from jax.extend.mlir.dialects.stablehlo import StablehloCompatibilityRequirement as _VERSION
 from jax.extend.mlir.dialects.stablehlo import get_version_from_compatibility_requirement
@@ -21,7 +23,8 @@ from jaxlib.mlir.ir import WalkResult
 from jaxlib.mlir.passmanager import PassManager
 
 from shlo_disc.dtypes import BY_NUMPY
-from shlo_disc.errors import ProgramError
+from shlo_disc.errors import ArgumentTypeError, ProgramError
+from shlo_disc.registry.custom_calls import REFUSED_CALLBACK
 from shlo_disc.shape_dialect.expr import Expr
 
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
@@ -53,7 +56,12 @@ def export_function(
         raise ProgramError(f"constraints= is a sequence of strings: write constraints=({constraints!r},)")
     try:
         scope = export.SymbolicScope(constraints)
-        specs = jax.tree.map(lambda leaf: _spec(leaf, scope), (tuple(args), dict(kwargs)), is_leaf=_is_pair)
+        # One by one: a tuple of two arguments may look like a pair.
+        positional, keyword = (
+            [jax.tree.map(lambda leaf: _spec(leaf, scope), value, is_leaf=_is_pair) for value in values]
+            for values in (args, kwargs.values())
+        )
+        specs = (tuple(positional), dict(zip(kwargs, keyword, strict=True)))
     except ValueError as error:  # the texts of JAX's parser
         raise ProgramError(str(error)) from None
     jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
@@ -89,6 +97,21 @@ def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -
     return jax.ffi.ffi_lowering(FFT_TARGET)(ctx, x, kind=kind, rank=np.int64(len(fft_lengths)))
 
 
+_CALLBACKS = (
+    jax_callback.pure_callback_p,
+    jax_callback.io_callback_p,
+    jax_debugging.debug_callback_p,
+    jax_debugging.debug_print_p,
+)
+
+
+def _lower_callback(ctx: Any, *operands: Any, **_: Any) -> Any:
+    """Callbacks cannot be exported; what they become here is refused with all else that cannot be compiled."""
+    if ctx.tokens_in:  # of ordered callbacks
+        ctx.set_tokens_out(ctx.tokens_in)
+    return jax.ffi.ffi_lowering(REFUSED_CALLBACK, has_side_effect=True)(ctx, *operands)
+
+
 def _export(
     jitted: Any, specs: tuple[Any, Any], custom_calls: Sequence[str], rules: Sequence[tuple[Any, Any]] = ()
 ) -> export.Exported:
@@ -98,15 +121,20 @@ def _export(
     the rest of the program, where the user's source line is known.
     """
     checks = [export.DisabledSafetyCheck.custom_call(name) for name in custom_calls]
+    callbacks = [(primitive, _lower_callback) for primitive in _CALLBACKS]
     try:
         exporter = export.export(
-            jitted, platforms=["cpu"], disabled_checks=checks, _override_lowering_rules=tuple(rules)
+            jitted, platforms=["cpu"], disabled_checks=checks, _override_lowering_rules=(*rules, *callbacks)
         )
         return exporter(*specs[0], **specs[1])
     except NotImplementedError as error:
         if rules or "fft_length" not in str(error):
             raise
         return _export(jitted, specs, custom_calls, [(jax.lax.fft_p, _lower_fft)])
+    except TypeError as error:
+        if not str(error).startswith("Error interpreting argument"):
+            raise
+        raise ArgumentTypeError(str(error)) from None
     except ValueError as error:  # the function's own errors keep their traceback
         message = str(error)
         if message.startswith("Cannot solve for values of dimension variables"):
@@ -115,6 +143,22 @@ def _export(
         if custom_calls or not found or not message.startswith("Cannot serialize code with custom calls"):
             raise
     return _export(jitted, specs, sorted({quoted or plain for quoted, plain in found}), rules)
+
+
+def platform_index(exported: export.Exported, platforms: Sequence[str]) -> int:
+    """Which of the platforms of an Exported to compile for, of those that will do.
+
+    Raises ProgramError when it is for none of them.
+    """
+    for platform in platforms:
+        if platform in exported.platforms:
+            return exported.platforms.index(platform)
+    if export.DisabledSafetyCheck.platform() in exported.disabled_safety_checks:
+        return 0
+    raise ProgramError(
+        f"{exported.fun_name!r} was exported for {', '.join(exported.platforms)}; export it with "
+        f"platforms=[{platforms[0]!r}], or with that among others"
+    )
 
 
 def portable_artifact(exported: export.Exported) -> bytes:
@@ -154,7 +198,13 @@ def _is_pair(leaf: Any) -> bool:
         return False
     if isinstance(leaf[1], str):
         return True  # a string is no array, so this can only be meant as a pair
-    return isinstance(leaf[1], type | np.dtype)
+    return isinstance(leaf[1], type | np.dtype) or _is_key_dtype(leaf[1])
+
+
+def _is_key_dtype(value: Any) -> bool:
+    """The dtype of PRNG keys, as `jax.random.key(0).dtype` is."""
+    scalar = getattr(value, "type", None)
+    return isinstance(scalar, type) and issubclass(scalar, jax.dtypes.prng_key)
 
 
 def _spec(leaf: Any, scope: export.SymbolicScope) -> Any:

@@ -48,6 +48,25 @@ def _argument_path(path: tuple[Any, ...]) -> str:
 
 
 def _tensor_spec(path: str, aval: Any) -> TensorSpec:
+    key = ""
+    if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key):
+        aval, key = _data_of_keys(aval)
     dims = tuple(Expr.parse(str(d)) if export.is_symbolic_dim(d) else Expr.const(int(d)) for d in aval.shape)
     known = BY_NUMPY.get(aval.dtype.name)
-    return TensorSpec(path, known.name if known else aval.dtype.name, dims)
+    return TensorSpec(path, known.name if known else aval.dtype.name, dims, key=key)
+
+
+def _data_of_keys(aval: Any) -> tuple[Any, str]:
+    """The type of the data of PRNG keys, and the name of their implementation; that of a user's own has none.
+
+    Programs for the latter are refused by their dtype.
+    """
+    names: list[Any] = []
+
+    def data(keys: Any) -> Any:
+        names.append(jax.random.key_impl(keys))
+        return jax.random.key_data(keys)
+
+    physical = jax.eval_shape(data, jax.ShapeDtypeStruct(aval.shape, aval.dtype))
+    is_known = isinstance(names[0], str) and len(physical.shape) == len(aval.shape) + 1
+    return (physical, names[0]) if is_known else (aval, "")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.mlir import ir
-from shlo_disc.registry.custom_calls import find_custom_call
+from shlo_disc.registry.custom_calls import find_custom_call, is_callback
 from shlo_disc.registry.lapack import LAPACK, MATRIX, LapackFunction, LapackTensor
 from shlo_disc.shape_dialect.custom_attributes import attribute_values
 from shlo_disc.shape_dialect.rules.fft import KINDS
@@ -15,6 +15,13 @@ from shlo_disc.shape_dialect.rules.linear_algebra import parameters_of, shape_op
 
 UNKNOWN = "this custom call has no lowering"
 REGISTER = "register a native function for it with shlo_disc.register_custom_call"
+CALLBACK = "a compiled program does not call Python"
+ADVICE = {
+    UNKNOWN: REGISTER,
+    CALLBACK: "run the function with jax.jit on the plugin (JAX_PLATFORMS=shlo_disc,cpu), which has callbacks, or call "
+    "Python before and after the program",
+}
+"""What to do about some problems."""
 
 
 def custom_call_problem(op: ir.OpView) -> str | None:
@@ -26,7 +33,7 @@ def custom_call_problem(op: ir.OpView) -> str | None:
         return _lapack_problem(op, LAPACK[target])
     if find_custom_call(target) is not None:
         return _registered_problem(op)
-    return UNKNOWN
+    return CALLBACK if is_callback(target) else UNKNOWN
 
 
 def _assertion_problem(op: ir.OpView) -> str | None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 
 from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import has_chlo, ir, passmanager
+from shlo_disc.shape_dialect.barriers import thin_barriers
 from shlo_disc.shape_dialect.carried import carry_less
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.known_branches import open_known_branches
 
 from .chlo import legalise_chlo
+from .entry_arguments import drop_arguments
 from .resolve import erase_unused, resolve
 from .tokens import branches_without_tokens
 
@@ -24,6 +28,24 @@ def entry_function(module: ir.Module) -> ir.OpView:
     if not public[0].regions[0].blocks:
         raise ProgramError("the entry function has no body")
     return public[0]
+
+
+def choose_platform(module: ir.Module, index: int) -> None:
+    """Make a module for several platforms, which takes the number of one as its first argument, one for that platform.
+
+    Normalises the module: what is for other platforms only is gone.
+    """
+    function = entry_function(module)
+    block = function.regions[0].blocks[0]
+    number = block.arguments[0]
+    with ir.InsertionPoint.at_block_begin(block):
+        tensor = ir.RankedTensorType(number.type)
+        value = ir.DenseElementsAttr.get_splat(tensor, ir.IntegerAttr.get(tensor.element_type, index))
+        constant = ir.Operation.create("stablehlo.constant", results=[tensor], attributes={"value": value})
+    number.replace_all_uses_with(constant.result)
+    drop_arguments(function, (0,))
+    normalise(module)
+    open_known_branches(block)
 
 
 def normalise(module: ir.Module) -> None:
@@ -43,15 +65,24 @@ def normalise(module: ir.Module) -> None:
         block = entry.regions[0].blocks[0]
         resolve(block)
         branches_without_tokens(block)
+        thin_barriers(block)
         carry_less(block)
         erase_unused(block)
+
+
+def _is_symbol(name: str) -> bool:
+    try:
+        Expr.symbol(name)
+    except ProgramError:
+        return False
+    return True
 
 
 def global_constant_names(module: ir.Module) -> dict[tuple[int, int], str]:
     """The dim variables' names in a jax.export module: (argument, axis) of `@main` -> "b".
 
     jax.export reads each dim variable with `get_dimension_size` in `@main` and passes it to a function whose argument
-    is marked `jax.global_constant`.
+    is marked `jax.global_constant`. Helpers by which it computes variables, as of `2*b`, have marks without names.
     """
     entry = entry_function(module)
     functions = {
@@ -77,5 +108,6 @@ def global_constant_names(module: ir.Module) -> dict[tuple[int, int], str]:
             if source.name == "stablehlo.get_dimension_size" and source.operands[0] in arguments:
                 axis = ir.IntegerAttr(source.attributes["dimension"]).value
                 name = ir.StringAttr(attributes["jax.global_constant"]).value
-                names[(arguments.index(source.operands[0]), axis)] = name
+                if _is_symbol(name):
+                    names[(arguments.index(source.operands[0]), axis)] = name
     return names

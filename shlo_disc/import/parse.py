@@ -124,6 +124,24 @@ def bytecode_to_text(data: bytes, what: str = "the program") -> str:
 
     Raises ProgramError when it is damaged, whether the reader says so, crashes or hangs.
     """
+    is_read, text = _read_apart(data, what)
+    if not is_read:
+        raise ProgramError(f"{what} cannot be parsed: {text}")
+    return text
+
+
+def check_bytecode(data: bytes, source: str) -> None:
+    """Raise ProgramError when a portable artifact is damaged. `source` is the path, for messages."""
+    what = f"the program {source!r}" if source else "the program"
+    is_read, text = _read_apart(data, what)
+    # Sharding rules, which JAX attaches to its custom calls, are of a dialect that the reader lacks.
+    if not is_read and b"sdy" not in data:
+        raise ProgramError(f"{what} cannot be parsed: {text}")
+
+
+def _read_apart(data: bytes, what: str) -> tuple[bool, str]:
+    """Bytecode read in another process: its text, or the reason why there is none. Raises ProgramError when that
+    process crashes or hangs."""
     limit = 60 + len(data) / 1e6  # seconds; reading takes far less
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-P", "-m", "shlo_disc.import.bytecode_reader"]
@@ -133,13 +151,14 @@ def bytecode_to_text(data: bytes, what: str = "the program") -> str:
     except subprocess.TimeoutExpired:
         raise ProgramError(f"{what} cannot be parsed: the bytecode is damaged (its reader does not end)") from None
     if done.returncode == 0:
-        return done.stdout.decode()
+        return True, done.stdout.decode()
     if done.returncode == 1:
-        raise ProgramError(f"{what} cannot be parsed: {done.stdout.decode(errors='replace').strip()}")
+        return False, done.stdout.decode(errors="replace").strip()
     name = signal.Signals(-done.returncode).name if done.returncode < 0 else f"exit status {done.returncode}"
     raise ProgramError(f"{what} cannot be parsed: the bytecode is damaged (its reader ended with {name})")
 
 
 __all__ = [
-    "BYTECODE_MAGIC", "bytecode_to_text", "check_nesting", "parse_program", "parse_trusted", "position_of",
+    "BYTECODE_MAGIC", "bytecode_to_text", "check_bytecode", "check_nesting", "parse_program", "parse_trusted",
+    "position_of",
 ]  # fmt: skip

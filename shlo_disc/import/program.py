@@ -14,10 +14,14 @@ from shlo_disc.errors import OptionError, ProgramError
 
 
 class JaxProgram(NamedTuple):
-    """A `jax.export.Exported`, and the names of the sizes that its hidden arguments stand for."""
+    """A `jax.export.Exported`, and the names of the sizes that its hidden arguments stand for.
+
+    source: where it was read from, for messages; None when this process made it, and its bytecode is known to be whole.
+    """
 
     exported: Any
     sizes: Sequence[str] = ()
+    source: str | None = None
 
     def trees(self) -> tuple[Any, Any]:
         """The pytrees of the arguments and of the results."""
@@ -46,7 +50,10 @@ class TextProgram(NamedTuple):
         return None, None
 
 
-_SOURCES = "a program is a jax.export.Exported, StableHLO (str, bytes or a path), or a JAX function with args="
+_SOURCES = (
+    "a program is a jax.export.Exported, StableHLO or a serialized Exported (str, bytes or a path), or a JAX function "
+    "with args="
+)
 
 
 def read(
@@ -55,15 +62,51 @@ def read(
     kwargs: dict[str, Any] | None = None,
     constraints: Sequence[str] = (),
 ) -> JaxProgram | TextProgram:
-    """A jax.export.Exported, StableHLO (text, bytecode, portable artifact, or a path), or a JAX function, which is
-    traced. Raises ProgramError when it is none of them or cannot be read."""
+    """A jax.export.Exported or what its `serialize` wrote, StableHLO (text, bytecode, portable artifact), a path of
+    either, or a JAX function, which is traced. Raises ProgramError when it is none of them or cannot be read."""
     if isinstance(program, JaxProgram | TextProgram):
         return program
+    if isinstance(program, bytearray | memoryview):
+        program = bytes(program)
     if not isinstance(program, str | bytes | os.PathLike):
         return _read_jax(program, args, kwargs, constraints)
     if args is not None or kwargs is not None or constraints:
         raise OptionError("args=, kwargs= and constraints= apply to a JAX function; this program states its own shapes")
-    return _read_text(program)
+    read_program = _read_text(program)
+    if isinstance(read_program.data, bytes) and _is_serialized_export(read_program.data):
+        return _read_export(read_program.data, read_program.source)
+    return read_program
+
+
+def _is_serialized_export(data: bytes) -> bool:
+    """Whether bytes are what `Exported.serialize` writes: a FlatBuffer whose first field is a version number."""
+
+    def number(position: int, size: int) -> int:
+        return int.from_bytes(data[position : position + size], "little", signed=size == 4)
+
+    root = number(0, 4)
+    if not 4 <= root <= len(data) - 4:
+        return False
+    table = root - number(root, 4)
+    if not 4 <= table <= len(data) - 6 or number(table, 2) < 6:
+        return False
+    field = number(table + 4, 2)
+    return 4 <= field <= len(data) - root - 2 and 1 <= number(root + field, 2) <= _MOST_VERSIONS
+
+
+_MOST_VERSIONS = 1000  # JAX 0.10 writes version 6
+
+
+def _read_export(data: bytes, source: str) -> JaxProgram:
+    """What `Exported.serialize` wrote. Raises ProgramError when JAX cannot read it."""
+    what = f"the program {source!r}" if source else "the program"
+    try:
+        export = importlib.import_module("jax.export")
+        return JaxProgram(export.deserialize(bytearray(data)), source=source)
+    except ImportError as error:
+        raise ProgramError(f"{what} was written by jax.export, which cannot be used here: {error}") from None
+    except Exception as error:  # damaged bytes make JAX's reader fail in many ways
+        raise ProgramError(f"{what} was written by jax.export, which cannot read it: {error}") from None
 
 
 def _read_jax(program: Any, args: Any, kwargs: Any, constraints: Sequence[str]) -> JaxProgram:

@@ -44,7 +44,7 @@ def erase_unused(block: ir.Block) -> None:
 def _values(op: ir.OpView) -> list[ir.Value] | None:
     """What the results of an op are; None when it stays."""
     name = op.operation.name
-    if name == "stablehlo.optimization_barrier" or (name == "stablehlo.custom_call" and _is_identity_call(op)):
+    if name == "stablehlo.custom_call" and _is_identity_call(op):
         return list(op.operands)
     if name == "stablehlo.get_tuple_element":
         source = op.operands[0].owner

@@ -21,6 +21,7 @@ class TensorSpec:
 
     memory: the kind of memory that JAX wants it in, "" where it does not say.
     layout: the axis that each axis is to JAX, in an order other than row-major; () where they are the same.
+    key: the implementation of the PRNG keys whose data this is, a key in the last dim; "" for numbers.
     """
 
     path: str
@@ -29,8 +30,11 @@ class TensorSpec:
     donated: bool = False
     memory: str = ""
     layout: tuple[int, ...] = ()
+    key: str = ""
 
     def __str__(self) -> str:
+        if self.key:
+            return f"{self.path}: key<{self.key}>[{', '.join(str(d) for d in self.dims[:-1])}]"
         return f"{self.path}: {self.dtype}[{', '.join(str(d) for d in self.dims)}]"
 
 

@@ -14,7 +14,7 @@ from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.regions import all_values, called_function, captured, constant_of
 from shlo_disc.shape_dialect.types import dims_of_attr, storage_type
 
-from .library_calls import REGISTER, UNKNOWN, custom_call_problem, fft_problem
+from .library_calls import ADVICE, custom_call_problem, fft_problem
 from .resolve import participants
 from .signature import DTYPES, Signature
 
@@ -96,8 +96,7 @@ def _op_problems(op: ir.OpView) -> list[Unsupported]:
         name = "@" + ir.StringAttr(op.attributes["call_target_name"]).value
         if name not in TABLE:
             reason = custom_call_problem(op)
-            advice = REGISTER if reason == UNKNOWN else ""
-            return [_problem(op, reason, advice)] if reason else []
+            return [_problem(op, reason, ADVICE.get(reason, ""))] if reason else []
     if name in STRUCTURAL:
         lowered: Collection[str] = DTYPES
     elif name in TABLE and TABLE[name].lowering:

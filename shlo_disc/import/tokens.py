@@ -6,6 +6,8 @@ from __future__ import annotations
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.regions import nested_blocks, terminator_of
 
+from .entry_arguments import drop_arguments
+
 
 def tokens_as_arrays(function: ir.OpView) -> None:
     """Make every token that `function` takes or returns a `tensor<0xi1>`, in place, which is what JAX passes."""
@@ -29,6 +31,29 @@ def tokens_as_arrays(function: ir.OpView) -> None:
                     terminator.operands[index] = made.result
         inputs, results = ([v.type for v in values] for values in (block.arguments, terminator.operands))
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+
+def without_tokens(function: ir.OpView) -> None:
+    """Take away the tokens that `function` takes and returns for ordered effects, in place."""
+    block = function.regions[0].blocks[0]
+    terminator = terminator_of(block)
+    tokens = [i for i, argument in enumerate(block.arguments) if _is_token(argument)]
+    with function.context, ir.Location.unknown():
+        with ir.InsertionPoint.at_block_begin(block):
+            for index in tokens:
+                token = ir.Operation.create("stablehlo.create_token", results=[block.arguments[index].type])
+                block.arguments[index].replace_all_uses_with(token.result)
+        with ir.InsertionPoint(terminator), terminator.location:
+            kept = [value for value in terminator.operands if not _is_token(value)]
+            ir.Operation.create(terminator.operation.name, operands=kept)
+        returned = [not _is_token(value) for value in terminator.operands]
+        terminator.operation.erase()
+        if "res_attrs" in function.attributes:
+            said = ir.ArrayAttr(function.attributes["res_attrs"])
+            function.attributes["res_attrs"] = ir.ArrayAttr.get(
+                [a for a, keep in zip(said, returned, strict=True) if keep]
+            )
+        drop_arguments(function, tokens)
 
 
 def branches_without_tokens(block: ir.Block) -> None:

@@ -16,6 +16,9 @@ from shlo_disc.shape_dialect.facts import Facts
 from shlo_disc.shape_dialect.types import Dims, dims_of, parse_dim
 from shlo_disc.transforms.fusion.access import unit_reshape_axes
 
+_LARGE = 256
+"""A size of at least this is long to every kernel."""
+
 _SYMBOL = re.compile(r'@(?:"([^"]+)"|([A-Za-z_][\w$.]*))')
 
 
@@ -60,19 +63,25 @@ class KernelCache:
         return self.kernels[key], meaning
 
     def _known_facts(self, meaning: dict[str, Expr]) -> str:
-        return "".join(f" {name}:{self._divisor(e)},{self.facts.range(e)[1]}" for name, e in meaning.items())
+        return "".join(f" {name}:{self._known(e)}" for name, e in meaning.items())
 
-    def _divisor(self, size: Expr) -> int:
-        return next((k for k in (64, 32, 16, 8, 4, 2) if self.facts.divides(k, size)), 1)
+    def _known(self, size: Expr) -> tuple[int | None, int | None, int]:
+        """All that a kernel may know of a size: bounds and a divisor. Fusions share a kernel where these agree.
+
+        The lower bound is a power of two, as larger ones change nothing and would keep kernels apart.
+        """
+        low, high = self.facts.range(size)
+        if low is not None:
+            low = 1 << min(low, _LARGE).bit_length() - 1 if low > 0 else 0 if low == 0 else None
+        return low, high, next((k for k in (64, 32, 16, 8, 4, 2) if self.facts.divides(k, size)), 1)
 
     def _build(self, fusion: func.FuncOp, text: str, meaning: dict[str, Expr]) -> Kernel:
         facts = self.facts
         if meaning:
             facts = Facts()
             for name, size in meaning.items():
-                low, high = self.facts.range(size)
-                hint = self.facts.estimate(size)
-                facts.declare(name, min=low or 0, max=high, divisor=self._divisor(size), hints=(hint,))
+                low, high, divisor = self._known(size)
+                facts.declare(name, min=low, max=high, divisor=divisor, hints=(self.facts.estimate(size),))
             holder = ir.Module.parse(text)
             fusion = next(op for op in holder.body.operations if isinstance(op, func.FuncOp))
         return self.build(fusion, facts, self._unique(_describe(fusion)))

@@ -48,6 +48,10 @@ def index_constant(value: int) -> ir.Value:
     return arith.constant(ir.IndexType.get(), value)
 
 
+def _is_constant(value: ir.Value) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.name == "arith.constant"
+
+
 class PositionMath:
     """Arithmetic on positions for a kernel of `width` lanes, at the insertion point."""
 
@@ -98,7 +102,12 @@ class PositionMath:
         return Position(None, 0, arith.subi(self._splat(limit), p.lanes))
 
     def divmod(self, p: Position, divisor: ir.Value) -> tuple[Position, Position]:
-        """Quotient and remainder of a nonnegative position."""
+        """Quotient and remainder of a nonnegative position.
+
+        A size of 0 has no positions, but those of a branch that is not taken are computed, too: it divides as 1.
+        """
+        if not _is_constant(divisor):
+            divisor = arith.maxui(divisor, index_constant(1))
         if p.is_uniform:
             return Position(arith.divui(p.base, divisor)), Position(arith.remui(p.base, divisor))
         lanes, splat = self.as_lanes(p), self._splat(divisor)

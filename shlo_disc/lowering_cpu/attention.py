@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.element_types import element_of
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import dims_of, element_type_of
+from shlo_disc.shape_dialect.types import dims_of
 from shlo_disc.transforms.fusion.access import defining_op
-from shlo_disc.transforms.fusion.attention import MOST_ROW_AXES, ROUNDED, Attention, Functions
-from shlo_disc.transforms.fusion.causal import CAUSAL
+from shlo_disc.transforms.fusion.attention import MOST_ROW_AXES, Attention, Functions, Place
+from shlo_disc.transforms.fusion.causal import CAUSAL, Causal
 from shlo_disc.transforms.fusion.matrix_product import strides_of
+from shlo_disc.transforms.fusion.outline_attention import ATTENTION_PLACES
 from shlo_disc.transforms.fusion.slices import RowSlice
 from shlo_disc.transforms.views import root
 
@@ -29,7 +31,7 @@ class AttentionProblem:
 
     `words` are the fields of `DiscAttention` from its batch up to its pointers; `query`, `key` and `value` are operand
     numbers of the fusion, and so are `rows_operands` of the row kernel's operands, None for the scores. `causal` are
-    the last words.
+    the last words: offset, reach and magnitude of a mask.
     """
 
     element: str
@@ -39,7 +41,7 @@ class AttentionProblem:
     value: int
     rows: func.FuncOp
     rows_operands: tuple[int | None, ...]
-    causal: tuple[int, int]
+    causal: tuple[Expr, Expr, Expr]
 
 
 @dataclass(frozen=True)
@@ -59,31 +61,33 @@ class Source:
         piece = RowSlice.of(functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value])
         strides = None if piece is None else piece.strides(dims_of(operand))
         if piece is None or strides is None:
-            raise ValueError("an operand of an attention is neither an argument nor a piece of its rows")
+            raise CompilerError("lower: an operand of an attention is neither an argument nor a piece of its rows")
         return Source(call.operands[0], piece.start, strides)
 
 
 def attention_problem(fusion: func.FuncOp, functions: Functions) -> AttentionProblem:
     """The problem that is a fusion of kind "attention"."""
     calls = [op.operation for op in fusion.entry_block.operations if op.operation.name == "func.call"]
-    rounds = str(element_type_of(fusion.entry_block.operations[-1].operands[0])) in ROUNDED
-    found = Attention.of(calls[-2 if rounds else -1], functions)
+    weights, argument, rounds = ir.DenseI64ArrayAttr(fusion.attributes[ATTENTION_PLACES])
+    found = Attention.at(Place(calls[-2 if rounds else -1], weights, argument, functions))
     if found is None:
-        raise ValueError(f"{fusion.name.value} is no attention")
+        raise CompilerError(f"lower: {fusion.name.value} is no attention")
     arguments = list(fusion.entry_block.arguments)
-    query = found.operand(found.scores, found.first, 1 - found.key)
-    key = found.operand(found.scores, found.first, found.key)
-    value = found.operand(found.context, found.second, 1 - found.weights)
+    query, key, _, value = found.operands
     element = element_of(query.type).name
     others = [None if i == found.argument else arguments.index(v) for i, v in enumerate(found.rows.operands)]
-    rows = functions[ir.FlatSymbolRefAttr(found.rows.attributes["callee"]).value]
-    is_causal = CAUSAL in rows.attributes
-    offset, magnitude = ir.DenseI64ArrayAttr(rows.attributes[CAUSAL]) if is_causal else (0, 0)
+    is_causal = CAUSAL in fusion.attributes
     words = _layout(found, functions, (query, key, value), is_causal)
     sources = [Source.of(v, functions) for v in (query, key, value)]
-    words += [*(Expr.const(s.start) for s in sources), Expr.const(int(rounds))]
+    words += [*(Expr.const(s.start) for s in sources), Expr.const(rounds)]
     of_query, of_key, of_value = (arguments.index(s.value) for s in sources)
-    return AttentionProblem(element, tuple(words), of_query, of_key, of_value, rows, tuple(others), (offset, magnitude))
+    causal = (_ZERO, _ZERO, _ZERO)
+    if is_causal:
+        mask = Causal.of(fusion.attributes[CAUSAL])
+        causal = (mask.offset, mask.reach, Expr.const(mask.magnitude))
+    return AttentionProblem(
+        element, tuple(words), of_query, of_key, of_value, found.row_function, tuple(others), causal
+    )
 
 
 def _layout(

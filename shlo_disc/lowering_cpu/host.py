@@ -286,8 +286,9 @@ class RunWriter:
         values += [*self._tile(call.tile), (self._symbol(f"{call.rows}_entry"), "!llvm.ptr")]
         scores = [i for i, p in enumerate(call.row_buffers) if p is None]
         bound = len(call.row_buffers) + call.row_sizes.index(None) if None in call.row_sizes else -1
-        numbers = [len(call.row_buffers) + len(call.row_sizes), *scores, bound, *call.causal]
+        numbers = [len(call.row_buffers) + len(call.row_sizes), *scores, bound]
         values += [(self.constant(number), "i64") for number in numbers]
+        values += [(self.size(number), "i64") for number in call.causal]
         values += [self._address_word(p) for p in call.row_buffers]
         return values + [(self.constant(0) if s is None else self.size(s), "i64") for s in call.row_sizes]
 
@@ -394,7 +395,7 @@ def _block_words(step: Step) -> int:
         return _block_words(step.product) + len(step.words) + 4
     if isinstance(step, AttentionCall):
         rows = len(step.row_buffers) + len(step.row_sizes)
-        return len(step.words) + len(step.buffers) + rows + 10
+        return len(step.words) + len(step.buffers) + rows + 11
     if isinstance(step, LibraryCall):
         return sum(1 + len(sizes) for _, sizes in step.tensors)
     return 3

@@ -121,11 +121,18 @@ class PlanWriter:
         return result
 
     def _floor_divide(self, a: str, b: str) -> tuple[str, str]:
-        """Quotient rounded down and remainder of the divisor's sign; division by zero counts as an overflow."""
+        """Quotient rounded down and remainder of the divisor's sign.
+
+        What has no quotient counts as an overflow: division by zero, and of the smallest number by -1.
+        """
         zero, one = self.constant(0), self.constant(1)
         is_zero = self._op(f'llvm.icmp "eq" {b}, {zero} : i64')
-        self.overflow = self._op(f"llvm.or {self.overflow}, {is_zero} : i1")
-        divisor = self._op(f"llvm.select {is_zero}, {one}, {b} : i1, i64")
+        is_smallest = self._op(f'llvm.icmp "eq" {a}, {self.constant(-(2**63))} : i64')
+        is_minus_one = self._op(f'llvm.icmp "eq" {b}, {self.constant(-1)} : i64')
+        is_large = self._op(f"llvm.and {is_smallest}, {is_minus_one} : i1")
+        has_none = self._op(f"llvm.or {is_zero}, {is_large} : i1")
+        self.overflow = self._op(f"llvm.or {self.overflow}, {has_none} : i1")
+        divisor = self._op(f"llvm.select {has_none}, {one}, {b} : i1, i64")
         quotient = self._op(f"llvm.sdiv {a}, {divisor} : i64")
         product = self._op(f"llvm.mul {quotient}, {divisor} : i64")
         rest = self._op(f"llvm.sub {a}, {product} : i64")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from shlo_disc.lowering.element_types import Element, element_of, to_memory
-from shlo_disc.lowering.elements import Elements, MathLibrary, Positions
+from shlo_disc.lowering.elements import Elements, MathLibrary, Positions, splat_constant
 from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.launches import Guard
 from shlo_disc.lowering.positions import Position, index_constant
@@ -209,23 +209,49 @@ def store(
     elements: Elements,
     streaming: bool = False,
 ) -> None:
-    """Write the element(s) at `positions`, whose last axis carries the lanes.
+    """Write the element(s) at `positions`: as one vector where the lanes stand side by side, else lane by lane.
 
     With `streaming`, whole vectors start at a cache line and go past the caches.
     """
     value = to_memory(value, element)
-    indices = [p.base for p in positions]
     if all(p.is_uniform for p in positions):
-        memref.store(value, buffer, indices)
+        memref.store(value, buffer, [p.base for p in positions])
         return
     value = elements.splat(value)
     mask = elements.lane_mask()
+    if not _is_side_by_side(buffer, positions):
+        _scatter(buffer, value, positions, mask, elements)
+        return
+    indices = [p.base for p in positions]
     if mask is None and streaming:
         vector.store(value, buffer, indices, nontemporal=True, alignment=_LINE)
     elif mask is None:
         vector.store(value, buffer, indices)
     else:
         vector.maskedstore(buffer, indices, mask, value)
+
+
+def _is_side_by_side(buffer: ir.Value, positions: Positions) -> bool:
+    """Whether the lanes stand at successive elements: along the last axis that is not of size 1."""
+    sizes = ir.MemRefType(buffer.type).shape
+    axis = max(a for a, p in enumerate(positions) if not p.is_uniform)
+    outer, (lane, *rest) = positions[:axis], positions[axis:]
+    is_last = all(sizes[a] == 1 for a in range(len(positions) - len(rest), len(positions)))
+    return is_last and lane.lanes is None and lane.step == 1 and all(p.is_uniform for p in outer)
+
+
+def _scatter(
+    buffer: ir.Value, value: ir.Value, positions: Positions, mask: ir.Value | None, elements: Elements
+) -> None:
+    """Write each lane to its own row-major place."""
+    offset = positions[0]
+    for axis, size in list(enumerate(ir.MemRefType(buffer.type).shape))[1:]:
+        constant = None if size == DYNAMIC else size
+        stride = memref.dim(buffer, index_constant(axis)) if constant is None else index_constant(constant)
+        offset = elements.math.add(elements.math.scale(offset, stride, constant), positions[axis])
+    origin = [index_constant(0)] * len(positions)
+    flags = mask or splat_constant(ir.VectorType.get([elements.width], ir.IntegerType.get_signless(1)), 1)
+    vector.scatter(None, buffer, origin, elements.math.as_lanes(offset), flags, value)
 
 
 def for_range(begin: ir.Value, end: ir.Value, body: Callable[[ir.Value], None], step: ir.Value | None = None) -> None:

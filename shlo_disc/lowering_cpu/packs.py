@@ -2,8 +2,8 @@
 """Right-hand sides of products that can be packed once: arguments and constants of static size.
 
 A packed form has a place in the table of buffers, behind the constants. It is null in a call whose weights are not
-known to be those of the last call; the runtime fills it for constants, for arguments that were bound, and for immutable
-arrays that come again.
+known to be those of the last call; the runtime fills it for constants, for arguments that were bound, and for arrays
+that come again as they were.
 """
 
 from __future__ import annotations

@@ -46,9 +46,10 @@ class Scratch:
 
 def build_recurrence(frame: Frame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of work items and the cost of one."""
-    loops = [loop for op in frame.fusion.entry_block.operations if (loop := find_recurrence(op)) is not None]
-    if not loops:
-        raise CompilerError("lower: a fusion of kind recurrence holds no loop over independent rows")
+    whiles = [op for op in frame.fusion.entry_block.operations if op.operation.name == "stablehlo.while"]
+    loops = [loop for op in whiles if (loop := find_recurrence(op)) is not None]
+    if not loops or len(loops) < len(whiles):
+        raise CompilerError("lower: a fusion of kind recurrence holds a loop whose rows are not independent")
     total, cost = Expr.const(0), Expr.const(1)
     for found in loops:
         half = ceildiv(found.rows * len(loops), 2)

@@ -111,7 +111,8 @@ class RowBlockDot:
         right = []
         for j, place in enumerate(places):
             with self.elements.valid(mask=mask if j == len(places) - 1 else None):
-                right.append(self.elements.at(self.rhs, (Position(k), Position(place, step))))
+                weights = self.elements.at(self.rhs, (Position(k), Position(place, step)))
+                right.append(self.elements.splat(weights))  # a constant is one scalar for all lanes
         new = []
         for i, row in enumerate(rows):
             left = vector.broadcast(self.type, self.elements.at(self.lhs, (Position(row), Position(k))))

@@ -22,7 +22,7 @@ from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Relation
 from shlo_disc.shape_dialect.types import dims_of, product
-from shlo_disc.transforms.fusion.causal import CAUSAL
+from shlo_disc.transforms.fusion.causal import BOUNDED
 
 ROW_BUFFER = 8192
 """Elements of a stack buffer for one row."""
@@ -102,7 +102,7 @@ class RowKernel:
         """Over the columns, vectors along the last one."""
         *outer, inner = self.analysis.columns
         size_of = self.frame.size_of
-        bounded = CAUSAL in self.frame.fusion.attributes
+        bounded = BOUNDED in self.frame.fusion.attributes
 
         def level(axis: int, above: Positions, values: list[ir.Value]) -> list[ir.Value]:
             if axis == len(outer):

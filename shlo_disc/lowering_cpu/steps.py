@@ -100,7 +100,7 @@ class AttentionCall:
     """One call of the runtime's attention: the fields of DiscAttention before the pointers, then those.
 
     `buffers`: query, key, value, result and room for a row of scores. `rows` is the row kernel, with its buffers (None:
-    the scores) and sizes (None: how many columns count). `causal`: the offset and the magnitude of its mask.
+    the scores) and sizes (None: how many columns count). `causal`: offset, reach and magnitude of its mask.
     """
 
     words: tuple[Expr, ...]
@@ -109,7 +109,7 @@ class AttentionCall:
     rows: str
     row_buffers: tuple[Place | None, ...]
     row_sizes: tuple[Expr | None, ...]
-    causal: tuple[int, int]
+    causal: tuple[Expr, Expr, Expr]
 
 
 @dataclass(frozen=True)

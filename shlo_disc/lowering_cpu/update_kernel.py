@@ -19,9 +19,8 @@ from shlo_disc.shape_dialect.types import dims_of, product
 
 def build_update(frame: Frame) -> tuple[Expr, int]:
     """Emit the body; returns the number of work items and the cost of one."""
-    operations = list(frame.fusion.entry_block.operations)
-    op = next(o for o in operations if o.operation.name == "stablehlo.dynamic_update_slice")
-    cost = max(1, sum(op_cost(o) for o in operations))
+    op = frame.outputs[0].owner.opview  # what is written may be an updated copy itself
+    cost = max(1, sum(op_cost(o) for o in frame.fusion.entry_block.operations))
     whole, window = dims_of(op.operands[0]), dims_of(op.operands[1])
     elements = frame.elements(frame.width() if window else 1)
     starts = scalar_starts(elements, list(op.operands)[2:], whole, window)

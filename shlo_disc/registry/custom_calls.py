@@ -11,6 +11,8 @@ from typing import Any
 from shlo_disc.errors import OptionError
 
 CONVENTIONS = ("c", "ffi")
+REFUSED_CALLBACK = "python_callback"
+"""What callbacks to Python are called in programs that are traced to be compiled, which have none."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,11 @@ _FUNCTION_POINTER: Any = ctypes.CFUNCTYPE(None).__mro__[1]
 _registered: dict[str, CustomCall] = {}
 _retired: list[CustomCall] = []
 _lock = threading.Lock()
+
+
+def is_callback(name: str) -> bool:
+    """Whether a custom call is one to Python, as it is in programs that JAX lowers for itself."""
+    return name == REFUSED_CALLBACK or ("python" in name and name.endswith("_callback"))
 
 
 def register_custom_call(name: str, target: Any, *, convention: str | None = None) -> None:

@@ -17,6 +17,7 @@ LOWERINGS = {
     "shape": "a size: computed by the host program's plan",
     "control": "a native loop or branch of the host program",
     "import": "resolved while the program is read",
+    "order": "says what is computed after what; no code of its own",
 }
 """How an op can be lowered."""
 

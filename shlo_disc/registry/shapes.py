@@ -14,7 +14,8 @@ ROWS = (
     *rows("index", "iota dynamic_iota", ALL, tests=_TESTS),
     *rows("shape", "get_dimension_size", ALL, tests=_TESTS),
     *rows("import", "custom_call", ALL, tests="tests/run/test_bad_input.py"),
-    *rows("import", "composite optimization_barrier return", ALL, tests=_TESTS),
+    *rows("import", "composite return", ALL, tests=_TESTS),
+    *rows("order", "optimization_barrier", ALL, tests="tests/run/test_checkpoint.py"),
     # Of the dialect, not of the specification.
     *refused("set_dimension_size", (), "bounded dimensions have no lowering", "use a symbolic dimension", _REFUSED),
     *rows("import", "tuple get_tuple_element", ALL, tests="tests/run/test_ops_distributed.py"),

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.errors import CompilerError, ShapeError
+from shlo_disc.errors import CompilerError
 from shlo_disc.executable import client
 from shlo_disc.lowering.launches import Launched
 from shlo_disc.mlir import func, ir
 from shlo_disc.report.machine import Machine, machine, product_rate
-from shlo_disc.report.made_up import load_flat, made_up_arguments
+from shlo_disc.report.made_up import argument_shapes, load_flat, made_up_arguments
 from shlo_disc.report.work import Work, work_of
+from shlo_disc.runtime.dims import dim_values
 from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.locations import source_line
@@ -136,9 +137,8 @@ def explain(executable: Executable, compilation: Compilation, dims: Mapping[str,
 
     Raises ShapeError when the values are not admissible.
     """
-    symbols = [row["name"] for row in executable.artifact.header["symbols"]]
-    if set(dims) != set(symbols):
-        raise ShapeError(f"expected values for the dimension variables {symbols}, got {sorted(dims)}")
+    values = dim_values([row["name"] for row in executable.artifact.header["symbols"]], dims)
+    dims = {name: values[name] for name in dims}
     lowered, module = compilation.lowered, compilation.module
     if lowered is None or module is None:
         raise CompilerError("explain: the program has not been lowered")
@@ -194,6 +194,7 @@ def _measure(executable: Executable, dims: Mapping[str, int]) -> list[StepTime]:
     """The fastest of several runs, step by step. Right-hand sides of products are packed ahead, as serving does."""
     artifact = executable.artifact
     loaded = load_flat(client(executable.options.threads), artifact)
+    loaded.dims_of(*argument_shapes(artifact.header, dims))  # are the values admissible?
     arguments = made_up_arguments(artifact.header, dims)
     packed = [p["buffer"] for p in artifact.header.get("packs", ()) if p["buffer"] < len(arguments)]
     count = max(packed, default=-1) + 1

@@ -11,6 +11,7 @@ import numpy as np
 from shlo_disc.dtypes import BY_NAME, numpy_dtype
 from shlo_disc.errors import OptionError
 from shlo_disc.runtime import Artifact, Client, LoadedExecutable, TreeSpec
+from shlo_disc.runtime.dims import integer_of
 from shlo_disc.shape_dialect.expr import Expr
 
 _FLOATS = ("f16", "bf16", "f32", "f64")
@@ -28,10 +29,17 @@ def load_flat(client: Client, artifact: Artifact) -> LoadedExecutable:
 def made_up_arguments(header: Mapping[str, Any], dims: Mapping[str, int], seed: int = 0) -> list[np.ndarray]:
     """Arguments of the given sizes, a leaf each: zeros and ones for integers, for floats values between 0 and 1.
 
-    Raises OptionError when a size is missing or negative.
+    Raises OptionError when a size is missing, negative or no integer, or when an argument does not fit in memory.
     """
     random = np.random.default_rng(seed)
-    return [_array(random, row["dtype"], _sizes(row, dims)) for row in header["arguments"]]
+    shapes = [_sizes(row, dims) for row in header["arguments"]]
+    return [_array(random, row, shape) for row, shape in zip(header["arguments"], shapes, strict=True)]
+
+
+def argument_shapes(header: Mapping[str, Any], dims: Mapping[str, int]) -> list[tuple[int, ...]]:
+    """The shapes of the arguments, as callers see them, for values of all symbols, admissible or not."""
+    shapes = [tuple(size.evaluate(dims) for size in _expressions(row)) for row in header["arguments"]]
+    return [shape[: -1 if "key" in row else None] for row, shape in zip(header["arguments"], shapes, strict=True)]
 
 
 def tensor_text(row: Mapping[str, Any]) -> str:
@@ -39,22 +47,32 @@ def tensor_text(row: Mapping[str, Any]) -> str:
     return f"{row['path']}: {row['dtype']}[{', '.join(map(str, row['shape']))}]"
 
 
+def _expressions(row: Mapping[str, Any]) -> list[Expr]:
+    return [Expr.const(size) if isinstance(size, int) else Expr.parse(size) for size in row["shape"]]
+
+
 def _sizes(row: Mapping[str, Any], dims: Mapping[str, int]) -> tuple[int, ...]:
-    sizes = [Expr.const(size) if isinstance(size, int) else Expr.parse(size) for size in row["shape"]]
+    sizes = _expressions(row)
     missing = sorted({name for size in sizes for name in size.symbols()} - set(dims))
     if missing:
         raise OptionError(f"{tensor_text(row)} needs --dims with {', '.join(f'{name}=...' for name in missing)}")
+    for name in dims:
+        if integer_of(dims[name]) is None:
+            raise OptionError(f"the value of the dimension variable '{name}' is no 64-bit integer: {dims[name]!r}")
     values = tuple(size.evaluate(dims) for size in sizes)
     if any(value < 0 for value in values):
         raise OptionError(f"{tensor_text(row)} would have the shape {values}")
     return values
 
 
-def _array(random: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-    kind = numpy_dtype(BY_NAME[dtype])
-    if dtype in _FLOATS:
-        return random.random(shape, np.float32).astype(kind)
-    return random.integers(0, 2, shape).astype(kind)
+def _array(random: np.random.Generator, row: Mapping[str, Any], shape: tuple[int, ...]) -> np.ndarray:
+    kind = numpy_dtype(BY_NAME[row["dtype"]])
+    try:
+        if row["dtype"] in _FLOATS:
+            return random.random(shape, np.float32).astype(kind)
+        return random.integers(0, 2, shape).astype(kind)
+    except (MemoryError, ValueError):
+        raise OptionError(f"{tensor_text(row)} of the shape {shape} does not fit in memory") from None
 
 
-__all__ = ["load_flat", "made_up_arguments", "tensor_text"]
+__all__ = ["argument_shapes", "load_flat", "made_up_arguments", "tensor_text"]

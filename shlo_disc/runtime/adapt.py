@@ -11,15 +11,19 @@ import numpy as np
 from shlo_disc.errors import ArgumentTypeError
 
 from . import _native
+from .keys import is_key_array, key_data
 
 
-def adapt_argument(value: object, path: str) -> Any:
+def adapt_argument(value: Any, path: str, key: str = "") -> Any:
     """Turns a call's argument into a NumPy array, a jax.Array, or an object with `__dlpack__`.
 
-    `path` names the argument in errors. Raises ArgumentTypeError when the value is no array.
+    `path` names the argument in errors; `key` is the implementation of PRNG keys that the program takes, "" where it
+    takes numbers. Raises ArgumentTypeError when the value is no array, or one of other keys.
     """
-    if isinstance(value, np.generic):
-        return np.asarray(value)
+    if isinstance(value, np.generic | np.ndarray):
+        return unmasked(value, path)
+    if is_key_array(value):
+        return key_data(value, path, key)
     if is_jax_array(value):
         return value
     if hasattr(value, "__dlpack__"):
@@ -29,9 +33,22 @@ def adapt_argument(value: object, path: str) -> Any:
     raise ArgumentTypeError(f"{path} is a {type(value)}, which is not an array or a number")
 
 
-def _by_array_method(value: object, path: str) -> np.ndarray:
+_FILLED = "value.filled(...), or pass its data and its mask"
+
+
+def unmasked(value: Any, path: str) -> np.ndarray:
+    """A NumPy array of any class as a plain one. Raises ArgumentTypeError on masked arrays."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(f"{path} is a masked array, whose mask would be lost: use {_FILLED}")
+    return np.asarray(value)
+
+
+def _by_array_method(value: Any, path: str) -> np.ndarray:
     try:
-        return np.asarray(value)
+        made = value.__array__()
+        return unmasked(made, path) if isinstance(made, np.ma.MaskedArray) else np.asarray(value)
+    except ArgumentTypeError:
+        raise
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(f"{path} cannot be turned into an array: {error}") from error
 

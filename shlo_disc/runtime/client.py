@@ -13,10 +13,12 @@ import numpy as np
 from shlo_disc.dtypes import BY_NUMPY
 
 from . import _native
+from .adapt import unmasked
 from .artifact import Artifact, Bytes
 from .device import Device, Memory, TopologyDescription
 from .event import Future
 from .executable import LoadedExecutable
+from .keys import is_key_array, key_data
 from .native_module import Buffer, install_extension_dtype
 
 DEFAULT_CACHE_BYTES = 1 << 30
@@ -80,8 +82,11 @@ class Client:
         `array`: of NumPy, or anything with `__array__` or `__dlpack__`. Raises ArgumentTypeError for element types that
         programs do not have.
         """
+        if is_key_array(array):
+            array = key_data(array, "the array", "")
         if not hasattr(array, "__array__") and hasattr(array, "__dlpack__"):
             array = np.from_dlpack(array)
+        array = unmasked(array, "the array")
         dtype = BY_NUMPY.get(str(getattr(array, "dtype", "")))
         if dtype is not None and dtype.is_extension:
             install_extension_dtype(dtype)

@@ -15,7 +15,9 @@ from shlo_disc.shape_dialect.expr import Expr
 
 from . import _native, cpu_features
 from .artifact import Artifact
+from .dims import dim_values, shape_of
 from .jax_arrays import jax_converter
+from .keys import key_array
 from .native_module import install_blas, install_custom_call, install_extension_dtype, install_lapack
 from .tree import LEAF, TreeSpec, call_tree, explain_difference
 
@@ -109,6 +111,7 @@ class LoadedExecutable:
             explain_structure=_explainer(self.name, trees[0]),
             memory=client.device(0).default_memory(),
             jax_converter=jax_converter,
+            key_array=key_array,
             memo_bytes=memo_bytes,
             perf_map=perf_map,
         )
@@ -160,10 +163,10 @@ class LoadedExecutable:
     def bind(self, *args: Any, output: str | None = None, donate: bool = False) -> BoundExecutable:
         """The program with its first arguments fixed, as serving does with weights. `output`: as in `execute`.
 
-        Right-hand sides of products among them are packed once for all shapes. The arrays may be changed or dropped
-        afterwards. With `donate`, each jax.Array or Buffer of which nothing but the packed form is needed is deleted
-        as soon as that is made, so that weights are never in memory twice. Raises ArgumentTypeError and ShapeError
-        before anything is deleted, AllocationError.
+        Right-hand sides of products among them are packed once for all shapes, everything else is copied. The arrays
+        may be changed or dropped afterwards. With `donate`, each jax.Array or Buffer is deleted as soon as what is
+        needed of it is made, so that weights are never in memory twice. Raises ArgumentTypeError and ShapeError before
+        anything is deleted, AllocationError.
         """
         return BoundExecutable(self, args, output, donate)
 
@@ -202,16 +205,16 @@ class LoadedExecutable:
         arguments = self._artifact.header["arguments"]
         if len(shapes) != len(arguments):
             raise ShapeError(f"'{self.name}' has {len(arguments)} arguments, not {len(shapes)}")
-        for shape, argument in zip(shapes, arguments, strict=True):
-            expected = argument["shape"]
-            fits = len(shape) == len(expected) and all(
-                isinstance(size, str) or size == actual for size, actual in zip(expected, shape, strict=True)
-            )
-            if not fits:
+        sizes: list[int] = []
+        for given, argument in zip(shapes, arguments, strict=True):
+            whole = argument["shape"]
+            expected = whole[:-1] if "key" in argument else whole
+            shape = shape_of(given)
+            if shape is None or not _fits(shape, expected):
                 wanted = ", ".join(map(str, expected))
-                raise ShapeError(f"{argument['path']} has the shape {tuple(shape)}; the program takes ({wanted})")
-        values = self._alive().symbols_of([size for shape in shapes for size in shape])
-        return dict(zip(self._symbols, values, strict=False))
+                raise ShapeError(f"{argument['path']} has the shape {given}; the program takes ({wanted})")
+            sizes += [*shape, *whole[len(shape) :]]
+        return dict(zip(self._symbols, self._alive().symbols_of(sizes), strict=False))
 
     def output_shapes(self, **dims: int) -> Any:
         """The result tree with a shape tuple at each leaf, for values of the symbolic dimensions."""
@@ -224,7 +227,8 @@ class LoadedExecutable:
     def memory_stats(self, **dims: int) -> MemoryStats:
         """Bytes that a call needs for values of the symbolic dimensions. Raises ShapeError when not admissible."""
         arena_bytes, _, result_bytes = self._plan(dims)
-        arguments = sum(_bytes_of(row, dims) for row in self._artifact.header["arguments"])
+        values = dim_values(self._symbols, dims)
+        arguments = sum(_bytes_of(row, values) for row in self._artifact.header["arguments"])
         constants = len(self._artifact.constants)
         return MemoryStats(arena_bytes, sum(result_bytes), constants, arguments, self._alive().code_bytes)
 
@@ -239,7 +243,7 @@ class LoadedExecutable:
         cost = {"bytes accessed": float(stats.argument_bytes + stats.result_bytes)}
         flops = self._artifact.header.get("flops")
         if flops is not None:
-            cost["flops"] = float(Expr.parse(str(flops)).evaluate(dims))
+            cost["flops"] = float(Expr.parse(str(flops)).evaluate(dim_values(self._symbols, dims)))
         return cost
 
     def peak_memory(self, **dims: int) -> int:
@@ -280,12 +284,7 @@ class LoadedExecutable:
 
     def _values(self, dims: Mapping[str, int]) -> list[int]:
         """The values in the order of the symbols."""
-        if set(dims) != set(self._symbols):
-            raise ShapeError(f"expected values for the dimension variables {self._symbols}, got {sorted(dims)}")
-        for name, value in dims.items():
-            if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) <= value < 1 << 63:
-                raise ShapeError(f"the value of the dimension variable '{name}' is no 64-bit integer: {value!r}")
-        return [dims[name] for name in self._symbols]
+        return list(dim_values(self._symbols, dims).values())
 
 
 class BoundExecutable:
@@ -326,6 +325,13 @@ class BoundExecutable:
     def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[StepTime]:
         """As `LoadedExecutable.profile`."""
         return _step_times(self._native.profile(tuple(args), dict(kwargs or {})))
+
+
+def _fits(shape: Sequence[int], expected: Sequence[int | str]) -> bool:
+    """Whether the rank and the static sizes are as expected."""
+    if len(shape) != len(expected):
+        return False
+    return all(isinstance(size, str) or size == actual for size, actual in zip(expected, shape, strict=True))
 
 
 def _step_times(rows: Sequence[Any]) -> list[StepTime]:

@@ -13,6 +13,23 @@ ToJax = Callable[[np.ndarray], Any]
 Collect = Callable[[], None]
 
 
+def jax_elements(array: Any) -> np.ndarray:
+    """The elements of a jax.Array as they are now.
+
+    JAX keeps the NumPy array that it has gathered from several devices, and would not see that the memory of one, which
+    may be somebody else's, has changed.
+    """
+    if array.is_deleted() or not array.is_fully_addressable or len(array.sharding.device_set) == 1:
+        return np.asarray(array)
+    shards = array.addressable_shards
+    if array.is_fully_replicated:
+        return np.asarray(shards[0].data)
+    whole = np.empty(array.shape, array.dtype)
+    for shard in shards:
+        whole[shard.index] = np.asarray(shard.data)
+    return whole
+
+
 @functools.cache
 def jax_converter() -> tuple[ToJax, Collect | None]:
     """Turns NumPy arrays into jax.Arrays on the CPU that share the memory, uncommitted like the results of jax.jit.

@@ -16,6 +16,7 @@ from shlo_disc.registry.custom_calls import find_custom_call
 
 from . import _native
 from .adapt import adapt_argument
+from .jax_arrays import jax_elements
 
 Buffer = _native.Buffer
 ProgramTable = _native.ProgramTable
@@ -25,6 +26,7 @@ plugin_programs = _native.plugin_programs
 read_program = _native.read_program
 
 _native.set_adapt(adapt_argument)
+_native.set_jax_elements(jax_elements)
 
 
 _BLAS = ("sgemm", "dgemm", "sgemv", "dgemv")

@@ -20,6 +20,7 @@ from shlo_disc.shape_dialect.locations import source_line
 from shlo_disc.shape_dialect.propagation import DataDependentSize, Propagation
 from shlo_disc.shape_dialect.regions import all_values, nested_blocks, terminator_of
 from shlo_disc.shape_dialect.rules import rule_of
+from shlo_disc.shape_dialect.skipped import skipped_where
 from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.values import SymbolicValues
 
@@ -114,7 +115,7 @@ def _propagate(block: ir.Block, p: Propagation) -> list[Constraint]:
 
 def _infer(op: ir.OpView, p: Propagation) -> None:
     types = [ir.RankedTensorType(r.type) for r in op.results]
-    if op.operation.name != "stablehlo.dynamic_reshape" and all(t.has_static_shape for t in types):
+    if not _has_parameters(op) and all(t.has_static_shape for t in types):
         _learn_from_static(op, p)
         return
     for result, dims in zip(op.results, rule_of(op)(p, op), strict=True):
@@ -131,15 +132,27 @@ def _infer(op: ir.OpView, p: Propagation) -> None:
         result.set_type(tensor_type(known, tensor.element_type))
 
 
+def _has_parameters(op: ir.OpView) -> bool:
+    """Whether operands say more than the sizes of the results: data among them is read even if these are known."""
+    is_window = op.operation.name == "stablehlo.custom_call" and _target(op) == "stablehlo.dynamic_reduce_window"
+    return is_window or op.operation.name in _PARAMETERS
+
+
+_PARAMETERS = frozenset({"stablehlo.dynamic_conv", "stablehlo.dynamic_reshape", "stablehlo.real_dynamic_slice"})
+
+
 def _propagate_control(op: ir.OpView, p: Propagation) -> list[Constraint]:
     """Through a loop or a branch: its results have the sizes that every way through it gives them."""
     blocks = nested_blocks(op)
     for block in blocks:
         for argument, start in zip(block.arguments, op.operands, strict=False):
             _set_dims(argument, dims_of(start), op, p)
-    reads_data, p.reads_data = p.reads_data, False
-    constraints = [c for block in blocks for c in _propagate(block, p)]
-    p.reads_data = reads_data
+    reads_data, skipped, p.reads_data = p.reads_data, p.skipped, False
+    constraints = []
+    for block, never in zip(blocks, skipped_where(op, p.values), strict=True):
+        p.skipped = skipped if never is None else (*skipped, never)
+        constraints += _propagate(block, p)
+    p.reads_data, p.skipped = reads_data, skipped
     is_loop = op.operation.name == "stablehlo.while"
     sources = list(op.operands) if is_loop else list(terminator_of(blocks[0]).operands)
     for result, source in zip(op.results, sources, strict=True):
@@ -239,7 +252,7 @@ def _write_declarations(module: ir.Module, facts: Facts, constraints: list[Const
             op = SymbolOp(ir.StringAttr.get(name))
             low, high = facts.range(Expr.symbol(name))
             _set_bounds(op, low, high)
-            if declaration.divisor != 1:
+            if declaration.divisor != 1 and declaration.residue == 0:
                 op.attributes["divisor"] = integer_attr(declaration.divisor)
             if name in facts.data_symbols:
                 op.attributes["data"] = ir.UnitAttr.get()

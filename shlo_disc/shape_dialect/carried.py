@@ -56,7 +56,7 @@ def _needed(loop: ir.OpView) -> set[int]:
     needed: set[int] = set()
     pending = [i for i, r in enumerate(loop.results) if list(r.uses)] + _arguments_read(condition)
     for op in body.operations:
-        if _has_side_effects(op.operation):
+        if has_side_effects(op.operation):
             pending += _arguments_read(body, values_read(op.operation))
     while pending:
         position = pending.pop()
@@ -66,12 +66,12 @@ def _needed(loop: ir.OpView) -> set[int]:
     return needed
 
 
-def _has_side_effects(op: ir.Operation) -> bool:
+def has_side_effects(op: ir.Operation) -> bool:
     """Whether an op, or one in its regions, is a call that counts for more than its results."""
     if "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value:
         return True
     inner = [i.operation for region in op.regions for block in region.blocks for i in block.operations]
-    return any(_has_side_effects(i) for i in inner)
+    return any(has_side_effects(i) for i in inner)
 
 
 def _arguments_read(block: ir.Block, values: Sequence[ir.Value] | None = None) -> list[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import BindOp
 from shlo_disc.shape_dialect.facts import Facts
-from shlo_disc.shape_dialect.values import Elements, SymbolicValues, is_shape_like
+from shlo_disc.shape_dialect.values import Elements, SymbolicValues, bound_elements, is_shape_like
 
 _ARRANGING = frozenset(
     {"stablehlo.broadcast_in_dim", "stablehlo.concatenate", "stablehlo.convert", "stablehlo.reshape"}
@@ -77,4 +77,4 @@ def declare_data(facts: Facts, element: ir.IntegerType) -> str:
 
 def bound_symbols(bind: ir.OpView | ir.Operation) -> list[str]:
     """The symbols of a `disc.bind`, one for each element of its operand."""
-    return [ir.StringAttr(a).value for a in ir.ArrayAttr(bind.attributes["symbols"])]
+    return [str(e) for e in bound_elements(bind)]

@@ -15,7 +15,8 @@ from shlo_disc.shape_dialect.facts_witness import Witnesses, value_at
 _MAX_NEIGHBOURS = 24
 _MAX_SPLITS = 3
 _MAX_POINTS = 64
-_MAX_TERMS = 256
+_MAX_TERMS = 128
+_MAX_PROBLEMS = 48
 
 Bound = int | float | None
 
@@ -31,6 +32,7 @@ class BoundSearch:
         self._values_of: dict[Expr, frozenset[int] | None] = {}
         self._witnesses = Witnesses(store)
         self._world = Nonnegative(store.domain)
+        self._problems = 0
 
     def forget(self) -> None:
         """Drops what was derived, after the facts changed."""
@@ -56,6 +58,7 @@ class BoundSearch:
     def lower_bound(self, e: Expr) -> int | None:
         """The best lower bound found, or None."""
         if e not in self._bounds:
+            self._problems = 0
             found = self._lower_bound(e, [], _MAX_SPLITS)
             self._bounds[e] = None if found is None or found == inf else int(found)
         return self._bounds[e]
@@ -103,7 +106,8 @@ class BoundSearch:
         return interval.multiply(self._store.interval_of(Expr(((1, factor),))), rest_interval)[0]
 
     def _linear_bound(self, e: Expr, assumed: list[Expr]) -> Bound:
-        if not _is_expandable(e):
+        self._problems += 1
+        if self._problems > _MAX_PROBLEMS or not _is_expandable(e):
             return None
         return Problem(self._world, self._neighbours(e, assumed)).lower_bound(e)
 
@@ -122,7 +126,7 @@ class BoundSearch:
 
     def _neighbours(self, e: Expr, assumed: list[Expr]) -> list[Expr]:
         """The assumptions and the rows connected to them and to `e` through shared symbols, nearest first."""
-        found = dict.fromkeys(assumed)
+        found = dict.fromkeys(filter(_is_expandable, assumed))
         queue = sorted(e.symbols().union(*(row.symbols() for row in assumed)))
         reached = set(queue)
         for name in queue:
@@ -177,8 +181,17 @@ class BoundSearch:
 
 
 def _is_expandable(e: Expr) -> bool:
-    """Whether writing each atom as a bound plus an unknown gives few enough terms."""
-    return sum(1 << min(20, sum(power for _, power in monomial)) for _, monomial in e.terms) <= _MAX_TERMS
+    """Whether writing each atom as a bound plus an unknown gives few enough terms, operands of operations included."""
+    return _expanded_terms(e) <= _MAX_TERMS
+
+
+def _expanded_terms(e: Expr) -> int:
+    count = sum(1 << min(20, sum(power for _, power in monomial)) for _, monomial in e.terms)
+    for atom in e.atoms():
+        if count > _MAX_TERMS:
+            break
+        count += sum(map(_expanded_terms, atom.operands))
+    return count
 
 
 def _common_factor(e: Expr) -> Monomial:

@@ -228,6 +228,8 @@ class Problem:
         while True:
             needed = list(self._needed)
             for monomial in needed[done:]:
+                if len(self._selected) >= _MAX_ROWS:
+                    return
                 self._repair(monomial)
             done = len(needed)
             before = len(self._selected)

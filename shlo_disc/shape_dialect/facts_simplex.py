@@ -14,6 +14,8 @@ from typing import Any
 
 _GREEDY_PIVOTS = 40
 _MAX_PIVOTS = 160
+_MAX_WORK = 100_000
+"""Coefficients that may be changed before an answer."""
 
 LinearForm = tuple[int, Mapping[Any, int]]
 """A constant and the coefficients of hashable columns."""
@@ -24,13 +26,13 @@ class Infeasible(Exception):
 
 
 class GaveUp(Exception):
-    """The pivot limit was reached before an answer."""
+    """A limit, of pivots or of work, was reached before an answer."""
 
 
 def minimise(objective: LinearForm, rows: Sequence[LinearForm]) -> Fraction | None:
     """The minimum of `constant + sum of coefficient * y` over rational y >= 0 with every row >= 0.
 
-    None when it is unbounded below. Raises Infeasible without a solution and GaveUp at the pivot limit.
+    None when it is unbounded below. Raises Infeasible without a solution and GaveUp at a limit.
     """
     return _Dictionary(objective, rows).solve()
 
@@ -45,11 +47,11 @@ class _Row:
         self.constant = constant
         self.coefficients = coefficients
 
-    def eliminate(self, entering: int, source: _Row) -> None:
-        """Replaces the entering variable by its row."""
+    def eliminate(self, entering: int, source: _Row) -> int:
+        """Replaces the entering variable by its row; returns how many coefficients that takes."""
         factor = self.coefficients.pop(entering, 0)
         if not factor:
-            return
+            return 0
         scale = source.denominator
         coefficients = {j: c * scale for j, c in self.coefficients.items()}
         for j, c in source.coefficients.items():
@@ -62,6 +64,7 @@ class _Row:
         self.constant = self.constant * scale + factor * source.constant
         self.denominator *= scale
         self._reduce()
+        return len(coefficients)
 
     def _reduce(self) -> None:
         common = gcd(self.denominator, self.constant)
@@ -88,6 +91,7 @@ class _Dictionary:
             for i, (constant, form) in enumerate(rows)
         }
         self.pivots = 0
+        self.work = 0
 
     def solve(self) -> Fraction | None:
         if any(row.constant < 0 for row in self.rows.values()):
@@ -147,7 +151,7 @@ class _Dictionary:
 
     def _pivot(self, leaving: int, entering: int, goals: list[_Row]) -> None:
         self.pivots += 1
-        if self.pivots > _MAX_PIVOTS:
+        if self.pivots > _MAX_PIVOTS or self.work > _MAX_WORK:
             raise GaveUp
         row = self.rows.pop(leaving)
         slope = row.coefficients.pop(entering)
@@ -156,5 +160,5 @@ class _Dictionary:
         coefficients[leaving] = -sign * row.denominator
         source = _Row(abs(slope), sign * row.constant, coefficients)
         for other in (self.objective, *self.rows.values(), *(g for g in goals if g is not self.objective)):
-            other.eliminate(entering, source)
+            self.work += other.eliminate(entering, source)
         self.rows[entering] = source

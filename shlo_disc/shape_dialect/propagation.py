@@ -24,13 +24,15 @@ class DataDependentSize(Exception):
 class Propagation:
     """The state of one walk: the facts, the symbolic values, and the relations that ops imply, with their origin.
 
-    `reads_data`: whether an element of a shape operand that is data may become a symbol.
+    `reads_data`: whether an element of a shape operand that is data may become a symbol. `skipped`: expressions of
+    which one is at least 0 where the code that is walked through does not run.
     """
 
     facts: Facts
     values: SymbolicValues
     implied: list[tuple[Relation, str]] = field(default_factory=list)
     reads_data: bool = True
+    skipped: tuple[Expr, ...] = ()
 
     def equal(self, a: Expr, b: Expr, op: ir.OpView) -> None:
         """Record that a valid program has a == b here. Raises ProgramError when that can never hold."""
@@ -50,9 +52,12 @@ class Propagation:
         self.implied.append((relation, where))
 
     def fits(self, parts: Iterable[Expr], wholes: Iterable[Expr], op: ir.OpView) -> None:
-        """Record that every window is no larger than what it lies in."""
+        """Record that every window is no larger than what it lies in, wherever the op runs."""
         for part, whole in zip(parts, wholes, strict=True):
-            self.require(Relation.ge(whole, part), op)
+            fits = Relation.ge(whole, part)
+            if self.skipped and self.facts.prove(fits) is not True:
+                fits = Relation.ge(Expr.maximum(whole - part, *self.skipped), 0)
+            self.require(fits, op)
 
     def sizes(self, value: ir.Value) -> Dims:
         """The elements of a shape operand; data among them get symbols. Raises DataDependentSize when they cannot."""

@@ -11,7 +11,7 @@ overflows its integer type is rejected at call time by the overflow checks on si
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 
 from shlo_disc.dense import array_of
@@ -33,8 +33,8 @@ class SymbolicValues:
     """
 
     facts: Facts
-    elements: dict[ir.Value, Elements] = field(default_factory=dict)
-    relations: dict[ir.Value, Relation] = field(default_factory=dict)
+    elements: MutableMapping[ir.Value, Elements] = field(default_factory=dict)
+    relations: MutableMapping[ir.Value, Relation] = field(default_factory=dict)
 
     def get(self, value: ir.Value) -> Elements | None:
         """The elements of `value`, or None when some element is data."""
@@ -43,8 +43,7 @@ class SymbolicValues:
     def visit(self, op: ir.OpView) -> None:
         """Record the results of `op`, if it is a shape computation, or what a `disc.bind` names."""
         if op.operation.name == "disc.bind":
-            names = [ir.StringAttr(a).value for a in ir.ArrayAttr(op.attributes["symbols"])]
-            self.elements[op.operands[0]] = tuple(Expr.symbol(name) for name in names)
+            self.elements[op.operands[0]] = bound_elements(op)
             return
         rule = _RULES.get(op.operation.name)
         if rule is None or len(op.results) != 1 or not is_shape_like(op.results[0].type) or not _applies(op):
@@ -64,17 +63,24 @@ class SymbolicValues:
 
 
 def known_elements(value: ir.Value) -> Elements:
-    """The elements of a shape operand after shape computations were set apart: a constant, a `disc.shape`, a view.
+    """The elements of a shape operand after shape computations were set apart.
 
-    Raises ValueError for anything else.
+    It is a constant, a `disc.shape`, a view, or data that a `disc.bind` names. Raises ValueError for anything else.
     """
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        raise ValueError("an argument's elements are not known")
-    op = owner.operation
-    if op.name == "stablehlo.reshape":
-        return known_elements(op.operands[0])
-    return dims_of_attr(op.attributes["dims"]) if op.name == "disc.shape" else constant_elements(op)
+    owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    if owner is not None and owner.name in ("disc.shape", "stablehlo.constant"):
+        return dims_of_attr(owner.attributes["dims"]) if owner.name == "disc.shape" else constant_elements(owner)
+    bind = next((use.owner for use in value.uses if use.owner.operation.name == "disc.bind"), None)
+    if bind is not None:
+        return bound_elements(bind)
+    if owner is not None and owner.name in ("stablehlo.concatenate", "stablehlo.convert", "stablehlo.reshape"):
+        return tuple(e for operand in owner.operands for e in known_elements(operand))
+    raise ValueError(f"the elements of {value} are not known")
+
+
+def bound_elements(bind: ir.OpView | ir.Operation) -> Elements:
+    """The symbols that a `disc.bind` gives the elements of its operand."""
+    return tuple(Expr.symbol(ir.StringAttr(a).value) for a in ir.ArrayAttr(bind.attributes["symbols"]))
 
 
 def is_shape_like(type_: ir.Type) -> bool:
@@ -92,8 +98,8 @@ def _held_by(type_: ir.IntegerType, e: Expr, facts: Facts) -> Expr | None:
     low = 0 if type_.is_unsigned or type_.width == 1 else -(1 << (type_.width - 1))
     if e.constant is not None:
         return Expr.const((e.constant - low) % (1 << type_.width) + low)
-    if low and type_.width >= 32:
-        return e
+    if type_.width == 1 or (low and type_.width >= 32):
+        return e  # the rules for booleans give 0 or 1
     smallest, largest = facts.range(e)
     fits_below = smallest is not None and smallest >= low
     fits_above = type_.width >= 32 or (largest is not None and largest < low + (1 << type_.width))

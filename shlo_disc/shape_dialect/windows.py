@@ -2,7 +2,7 @@
 """Sliding windows: how large, how far apart, with which padding and holes, and how many fit.
 
 StableHLO's own attributes hold numbers only. Where some parameter of a window is a size, the op carries all of them as
-symbolic sizes in the attribute `disc.window`, and its own attributes say nothing.
+symbolic sizes in the attribute `disc.window`, which alone counts; its own attributes then only agree with its types.
 """
 
 from __future__ import annotations
@@ -34,11 +34,15 @@ class Window:
     def result(self, operand: Dims, facts: Facts) -> Dims:
         """How many windows there are along each dimension of `operand`."""
         counts = []
-        for axis, dim in enumerate(operand):
-            padded = self.low[axis] + dilated(dim, self.base_dilation[axis], facts) + self.high[axis]
+        for axis, padded in enumerate(self.padded(operand, facts)):
             extent = dilated(self.size[axis], self.dilation[axis], facts)
             counts.append(window_count(padded - extent, self.stride[axis], facts))
         return tuple(counts)
+
+    def padded(self, operand: Dims, facts: Facts) -> Dims:
+        """The sizes of `operand` with its holes and its padding."""
+        spread = (dilated(d, k, facts) for d, k in zip(operand, self.base_dilation, strict=True))
+        return tuple(low + d + high for low, d, high in zip(self.low, spread, self.high, strict=True))
 
     def is_trivial(self, axis: int) -> bool:
         """Along this dimension each element is a window of its own."""
@@ -51,22 +55,35 @@ class Window:
         low, high = self.low[axis].constant, self.high[axis].constant
         return low != 0 or high is None or high > 0 or self.base_dilation[axis].constant != 1
 
-    def attributes(self) -> dict[str, ir.Attribute]:
-        """The attributes of a `reduce_window` with these windows."""
-        constants = {name: [e.constant for e in getattr(self, name)] for name in _FIELDS}
-        if any(None in column for column in constants.values()):
-            fields: dict[str, ir.Attribute] = {name: dims_attr(getattr(self, name)) for name in _FIELDS}
-            ones = ir.DenseI64ArrayAttr.get([1] * len(self.size))
-            return {SYMBOLIC: ir.DictAttr.get(fields), "window_dimensions": ones}
-        known = {name: [c for c in column if c is not None] for name, column in constants.items()}
-        pairs = [list(pair) for pair in zip(known["low"], known["high"], strict=True)]
-        return {
+    def attributes(self, operand: Dims, result: Dims) -> dict[str, ir.Attribute]:
+        """The attributes of a `reduce_window` with these windows over `operand`, which gives `result`."""
+        columns = [self._numbers(axis) for axis in range(len(self.size))]
+        symbolic = None in columns
+        if symbolic:
+            columns = [c or _stand_in(*sizes) for c, *sizes in zip(columns, operand, result, strict=True)]
+        known = dict(zip(_FIELDS, zip(*(c for c in columns if c), strict=True), strict=True))
+        attributes: dict[str, ir.Attribute] = {
             "window_dimensions": ir.DenseI64ArrayAttr.get(known["size"]),
             "window_strides": ir.DenseI64ArrayAttr.get(known["stride"]),
             "base_dilations": ir.DenseI64ArrayAttr.get(known["base_dilation"]),
             "window_dilations": ir.DenseI64ArrayAttr.get(known["dilation"]),
-            "padding": padding_attr(pairs),
+            "padding": padding_attr(list(zip(known["low"], known["high"], strict=True))),
         }
+        if symbolic:
+            attributes[SYMBOLIC] = ir.DictAttr.get({name: dims_attr(getattr(self, name)) for name in _FIELDS})
+        return attributes
+
+    def _numbers(self, axis: int) -> tuple[int, ...] | None:
+        """The parameters along a dimension, in the order of `_FIELDS`; None where one of them is a size."""
+        found = [getattr(self, name)[axis].constant for name in _FIELDS]
+        known = tuple(c for c in found if c is not None)
+        return known if len(known) == len(found) else None
+
+
+def _stand_in(operand: Expr, result: Expr) -> tuple[int, ...]:
+    """Windows of one element that take MLIR's shape inference from `operand` to `result` where both are numbers."""
+    padding = (result - operand).constant if operand.constant is not None else 0
+    return (1, 1, 1, 1, 0, padding or 0)
 
 
 def scanned_axis(window: Window, operand: Dims) -> tuple[int, bool] | None:
@@ -134,6 +151,14 @@ def window_of(op: ir.OpView) -> Window:
         tuple(Expr.const(low) for low, _ in pairs),
         tuple(Expr.const(high) for _, high in pairs),
     )
+
+
+def window_sizes(op: ir.OpView | ir.Operation) -> Dims:
+    """The sizes in the attributes of an op, in addition to those of its types."""
+    if SYMBOLIC not in op.attributes:
+        return ()
+    fields = ir.DictAttr(op.attributes[SYMBOLIC])
+    return tuple(dim for name in _FIELDS for dim in dims_of_attr(fields[name]))
 
 
 def window_of_operands(parameters: Sequence[Dims]) -> Window:

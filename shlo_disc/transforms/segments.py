@@ -15,6 +15,7 @@ from shlo_disc.shape_dialect.dialect import integer_attr
 from shlo_disc.shape_dialect.op_sets import CONTROL
 from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.types import dims_of, dims_of_attr
+from shlo_disc.shape_dialect.windows import window_sizes
 
 RUNS = CONTROL | {"func.call", "disc.bind"}
 """The ops of a fused program that do something when it runs."""
@@ -52,6 +53,8 @@ def split_segments(module: ir.Module) -> None:
         of_value.update(dict.fromkeys(op.results, segment))
         if op.operation.name == "disc.bind":
             known.update(dict.fromkeys(bound_symbols(op), segment + 1))
+            # Whoever reads sizes as data may be at their mercy, and runs when they have been checked.
+            of_value[op.operands[0]] = segment + 1
     for segment, op in sorted(zip(segments[:-1], ops[:-1], strict=True), key=lambda pair: pair[0]):
         op.operation.move_before(ops[-1].operation)
         if segment and op.operation.name in RUNS:
@@ -70,6 +73,7 @@ def _sizes_used(op: ir.OpView, functions: dict[str, func.FuncOp]) -> set[str]:
     dims = []
     for inner in functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value].entry_block.operations:
         dims += [d for value in (*inner.operands, *inner.results) for d in dims_of(value)]
+        dims += window_sizes(inner)
         if inner.operation.name == "disc.shape":
             dims += dims_of_attr(inner.attributes["dims"])
     return {name for d in dims for name in d.symbols()}

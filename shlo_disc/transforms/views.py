@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import ShapeOp
@@ -62,3 +62,13 @@ def root(value: ir.Value) -> ir.Value:
         value = owner.operands[0]
         owner = value.owner
     return value
+
+
+def readers_of(value: ir.Value) -> Iterator[tuple[ir.Operation, int]]:
+    """The ops, and their operand numbers, that read a value, through views."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name in VIEWS:
+            yield from readers_of(user.results[0])
+        else:
+            yield user, use.operand_number

@@ -124,4 +124,8 @@ def keep(program: Program, seed: int, finding: Finding, worker: Worker, out: Pat
 
 
 if __name__ == "__main__":
+    if "--near" in sys.argv:
+        from tests.fuzz.near.run import run as run_near
+
+        sys.exit(run_near(sys.argv[1:]))
     sys.exit(main())

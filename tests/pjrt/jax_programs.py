@@ -7,6 +7,7 @@ A case is a function without arguments whose arrays are compared. `python -m tes
 
 from __future__ import annotations
 
+import ctypes
 import json
 import tempfile
 import traceback
@@ -275,6 +276,29 @@ def weights_that_come_again() -> None:
     weights = [jnp.asarray(ramp(64, 64) + k) for k in range(2)]
     for k in (0, 0, 0, 1, 1, 0):
         np.testing.assert_allclose(product(x, weights[k]), ramp(8, 64) @ (ramp(64, 64) + k), rtol=1e-4)
+
+
+@check
+def weights_that_others_write() -> None:
+    """No packed form is remembered while somebody outside has the array's address, or from before."""
+    product = jax.jit(lambda x, w: x @ w)
+    x = jnp.asarray(ramp(8, 64))
+    raw = np.empty(4 * 64 * 64 + 64, np.uint8)
+    owner = raw[-raw.ctypes.data % 64 :][: 4 * 64 * 64].view(np.float32).reshape(64, 64)
+    owner[:] = ramp(64, 64)
+    shared = jax.device_put(owner)
+    for turn in range(6):
+        np.testing.assert_allclose(product(x, shared), ramp(8, 64) @ owner, rtol=1e-4)
+        owner[:] += turn % 3
+    mine = jax.jit(lambda a: a + 1)(shared)
+    expected = owner + 1
+    for turn in range(8):
+        np.testing.assert_allclose(product(x, mine), ramp(8, 64) @ expected, rtol=1e-4)
+        if turn % 4 == 3:
+            on_cpu = jax.device_put(mine, jax.devices("cpu")[0])
+            expected = np.from_dlpack(on_cpu) * 2
+            ctypes.memmove(np.from_dlpack(on_cpu).ctypes.data, expected.ctypes.data, expected.nbytes)
+            del on_cpu
 
 
 @check

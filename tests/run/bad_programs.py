@@ -14,7 +14,10 @@ ADD = """func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> 
   %0 = stablehlo.add %x, %y : tensor<?xf32>
   return %0 : tensor<?xf32>
 }"""
-SOURCES = "a program is a jax.export.Exported, StableHLO (str, bytes or a path), or a JAX function with args="
+SOURCES = (
+    "a program is a jax.export.Exported, StableHLO or a serialized Exported (str, bytes or a path), or a JAX function "
+    "with args="
+)
 ENTRY = "the module must have a function @main or exactly one public function, not "
 NO_LOWERING = "this op has no lowering"
 NO_DTYPE = "this dtype has no lowering; convert to a supported dtype first"

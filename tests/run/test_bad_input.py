@@ -94,6 +94,17 @@ DIMS = {
     ),
     "a string": ({"b": "4", "s": 3}, "the value of the dimension variable 'b' is no 64-bit integer: '4'"),
     "a float": ({"b": 4.0, "s": 3}, "the value of the dimension variable 'b' is no 64-bit integer: 4.0"),
+    "a boolean": ({"b": True, "s": 3}, "the value of the dimension variable 'b' is no 64-bit integer: True"),
+    "None": ({"b": 4, "s": None}, "the value of the dimension variable 's' is no 64-bit integer: None"),
+    "none at all": ({}, "expected values for the dimension variables ['s', 'b'], got []"),
+    "negative": (
+        {"b": 4, "s": -1},
+        sizes(
+            POLYMORPHIC + "Expected value >= 1 for dimension variable 's'.",
+            "args[0]['w'].shape = (s, 8),args[1].shape = (b, s)",
+            obtained("s", -1, "s", "args[0]['w'].shape[0]", -1),
+        ),
+    ),
     "too large": ({"b": 4, "s": 2**63}, f"the value of the dimension variable 's' is no 64-bit integer: {2**63}"),
     "not admissible": (
         {"b": 4, "s": 513},
@@ -109,12 +120,27 @@ DIMS = {
 
 
 @pytest.mark.parametrize("name", DIMS)
-@pytest.mark.parametrize("question", ["out_shape", "peak_memory", "memory"])
+@pytest.mark.parametrize("question", ["out_shape", "peak_memory", "memory", "prepare", "cost_analysis", "explain"])
 def test_bad_dims(question: str, name: str) -> None:
     dims, message = DIMS[name]
     with pytest.raises(ShapeError) as caught:
         getattr(compiled("layer"), question)(**dims)
     assert text_of(caught.value) == message
+
+
+def test_integers_of_every_kind_are_dims() -> None:
+    want = compiled("layer").out_shape(b=4, s=3)
+    for kind in (np.int8, np.uint64, jnp.int32):
+        assert compiled("layer").out_shape(b=kind(4), s=kind(3)) == want
+        assert compiled("layer").cost_analysis(b=kind(4), s=3) == compiled("layer").cost_analysis(b=4, s=3)
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 3, 1), (4.0, 3), ("4", 3), (True, 3), (2**64, 3), 4, None, "43"], ids=str)
+def test_bad_shapes(shape: Any) -> None:
+    with pytest.raises(ShapeError) as caught:
+        compiled("layer").loaded.dims_of((8,), (3, 8), shape)
+    assert str(caught.value) == f"args[1] has the shape {shape}; the program takes (b, s)"
+    assert compiled("layer").loaded.dims_of((8,), (3, 8), (np.int64(4), 3)) == {"s": 3, "b": 4}
 
 
 def test_a_stage_that_does_not_exist() -> None:

@@ -72,6 +72,26 @@ def opposite(x: jax.Array, y: jax.Array) -> Any:
     return lax.fori_loop(0, n, lambda i, m: x[i].T @ y[n - 1 - i] + m, jnp.ones((x.shape[2], y.shape[2]), x.dtype))
 
 
+def shared(x: jax.Array, y: jax.Array) -> Any:
+    """Two sums share a factor, and take it in different orders."""
+    n = x.shape[0]
+    row = lambda x, i: lax.dynamic_index_in_dim(x, i, keepdims=False, allow_negative_indices=False)  # noqa: E731
+
+    def step(i: jax.Array, carried: Any) -> Any:
+        factor = jnp.tanh(y[0] * i.astype(F))
+        return carried[0] + row(x, i).T @ factor, carried[1] + row(x, n - 1 - i).T @ factor
+
+    start = jnp.zeros((x.shape[2], y.shape[2]), x.dtype)
+    return lax.fori_loop(0, n, step, (start, start))
+
+
+def clipped(x: jax.Array, y: jax.Array) -> Any:
+    """Some rows are taken twice, and some never."""
+    row = lambda x, i: lax.dynamic_index_in_dim(x, i, keepdims=False, allow_negative_indices=False)  # noqa: E731
+    start = jnp.zeros((x.shape[2], y.shape[2]), x.dtype)
+    return lax.fori_loop(0, x.shape[0], lambda i, m: m + row(x, jnp.clip(i, 1, 3)).T @ jnp.tanh(row(y, i)), start)
+
+
 def watched(x: jax.Array, y: jax.Array) -> Any:
     """The sum is read in every iteration, so it has to be there."""
 
@@ -87,6 +107,6 @@ def fading(x: jax.Array, y: jax.Array) -> Any:
     return lax.fori_loop(0, x.shape[0], lambda i, m: m * 0.5 + x[i].T @ y[i], jnp.ones((x.shape[2], y.shape[2])))
 
 
-@pytest.mark.parametrize("function", (moment, opposite, watched, fading))
+@pytest.mark.parametrize("function", (moment, opposite, shared, clipped, watched, fading))
 def test_sums_of_products(function: Callable[..., Any]) -> None:
     check(function, [("t, b, 4", F), ("t, b, 7", F)], SIZES, ulps=500, floor=1)

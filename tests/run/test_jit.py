@@ -6,12 +6,13 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.errors import RecompileError
+from shlo_disc.errors import ArgumentTypeError, RecompileError
 
 
 def mlp(x: Any, w: Any) -> Any:
@@ -66,6 +67,86 @@ def test_compile_once_is_a_promise(argument: np.ndarray) -> None:
         assert again.compile_count == 2
         again(np.ones((9, 7), np.float32))
         assert again.compile_count == 2
+
+
+WIDE = {
+    "float64": lambda n: np.arange(n) / 7,
+    "int64": lambda n: np.arange(n) - 2,
+    "uint64": lambda n: np.arange(n, dtype=np.uint64),
+    "complex128": lambda n: np.arange(n) * (1 + 2j),
+    "big-endian float64": lambda n: (np.arange(n) / 7).astype(">f8"),
+    "big-endian int32": lambda n: np.arange(n).astype(">i4"),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize("x64", [False, True])
+def test_numpys_dtypes_are_those_that_jax_makes_of_them(name: str, x64: bool) -> None:
+    def twice(x: Any) -> Any:
+        return x * 2
+
+    with jax.enable_x64(x64):
+        function = shlo_disc.jit(twice, dynamic="n")
+        for size in (3, 17, 3):
+            x = WIDE[name](size)
+            want = jax.jit(twice)(x.astype(x.dtype.newbyteorder("=")))
+            got = function(x)
+            assert got.dtype == want.dtype
+            np.testing.assert_array_equal(got, want)
+        assert function.compile_count == 1
+
+
+def test_numbers_and_lists_of_numbers_have_the_types_that_jax_gives_them() -> None:
+    def scaled(x: Any, numbers: Any) -> Any:
+        return [x * number for number in numbers]
+
+    function = shlo_disc.jit(scaled, dynamic=("n", None))
+    for numbers in ([2, 2.5, True, 1j, np.float64(3), np.int64(4)], [-1, 0.5, False, 2j, np.float64(0), np.int64(5)]):
+        x = jnp.arange(5, dtype=jnp.bfloat16)
+        for mine, other in zip(function(x, numbers), jax.jit(scaled)(x, numbers), strict=True):
+            assert mine.dtype == other.dtype
+            np.testing.assert_array_equal(np.asarray(mine), np.asarray(other))
+    assert function.compile_count == 1
+
+
+def test_a_number_of_another_type_does_not_fit() -> None:
+    """As with jax.jit: 3 is no 3.0, and a number no array."""
+
+    def half(x: Any, n: Any) -> Any:
+        return x * n, n / 2, n * n
+
+    def types(function: Any, number: Any) -> list[Any]:
+        return [leaf.dtype for leaf in function(jnp.ones(3, jnp.bfloat16), number)]
+
+    numbers = (3.0, 3, np.float32(3), jnp.asarray(3.0), np.int32(3), True)
+    again = shlo_disc.jit(half, compile_once=False)
+    assert [types(again, n) for n in numbers] == [types(jax.jit(half), n) for n in numbers]
+    assert again.compile_count == 5, "a weak jax.Array is as a Python number"
+    once = shlo_disc.jit(half)
+    once(jnp.ones(3, jnp.bfloat16), 3.0)
+    with pytest.raises(RecompileError, match=r"args\[1\] has the type of a Python number \(int32\), and the type of a"):
+        once(jnp.ones(3, jnp.bfloat16), 3)
+    with pytest.raises(RecompileError, match=r"args\[1\] has the type of an array"):
+        once(jnp.ones(3, jnp.bfloat16), np.float32(3))
+    with pytest.raises(RecompileError, match="structural differences"):
+        once(jnp.ones(3, jnp.bfloat16), [3.0])
+    assert once(jnp.ones(3, jnp.bfloat16), 4.0)[0].tolist() == [4, 4, 4]
+
+
+def test_a_number_that_32_bits_do_not_hold() -> None:
+    function = shlo_disc.jit(lambda n: n + 1)
+    assert function(3) == 4
+    with pytest.raises(RecompileError, match="the Python int 1099511627776, which it cannot hold"):
+        function(2**40)
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.grad, jax.vmap])
+def test_a_call_while_jax_traces_is_refused(transform: Any) -> None:
+    function = shlo_disc.jit(lambda x: jnp.sin(x))
+    for _ in range(2):
+        with pytest.raises(ArgumentTypeError, match="inside a function that JAX is tracing"):
+            transform(function)(jnp.ones(3) if transform is jax.vmap else 1.0)
+        function(1.0)
 
 
 def test_first_calls_from_many_threads_compile_once() -> None:

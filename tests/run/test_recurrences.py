@@ -152,6 +152,24 @@ def test_states_that_move() -> None:
     assert kinds(executable).count("recurrence") == 1
 
 
+def test_what_only_a_stack_holds_is_computed_from_the_state_before() -> None:
+    """The window is computed in the step that changes the state, and read again in a later one."""
+
+    def run(x: jax.Array) -> Any:
+        def step(i: jax.Array, carried: Any) -> Any:
+            h, first, out = carried
+            double = h * 2
+            row = lax.dynamic_index_in_dim(x, i, keepdims=False)
+            out = lax.dynamic_update_slice(out, double, (0, 2 * i), allow_negative_indices=False)
+            return h + row, double[:, :1], out
+
+        n, b, _ = x.shape
+        return lax.fori_loop(0, n, step, (jnp.zeros((b, 2), F), jnp.zeros((b, 1), F), jnp.zeros((b, 2 * n), F)))
+
+    executable = check(run, [("n, b, 2", F)], [{"n": n, "b": b} for n, b in [(1, 1), (3, 17)]], ulps=4, floor=1)
+    assert kinds(executable) == ["recurrence"]
+
+
 def test_a_table_and_a_condition_on_data() -> None:
     def decode(table: jax.Array, w: jax.Array, first: jax.Array, steps: jax.Array) -> Any:
         def step(carried: Any) -> Any:

@@ -7,13 +7,14 @@ import importlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from shlo_disc.errors import DiscError
 from shlo_disc.mlir import ir
 from shlo_disc.runtime.native_module import read_program
 
 _PERHAPS_PLAIN = ("stablehlo.broadcast_in_dim", "stablehlo.slice")
 
 
-class NotGeneralError(Exception):
+class NotGeneralError(DiscError):
     """Why there is no symbolic program for some programs; it is compiled for each of their sizes then."""
 
 

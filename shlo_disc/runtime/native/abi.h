@@ -88,7 +88,8 @@ struct DiscAttention {
   int64_t row_words;     // of the row kernel's arguments, which follow; at most 256
   int64_t scores, weights; // which of them are the addresses that `rows` reads the scores from and writes its result to
   int64_t bound;           // which of them says how many columns count, or -1: only those up to row + causal_offset do,
-  int64_t causal_offset;   // and the others' weights are 0, while no score is larger than `magnitude`
+  int64_t causal_offset;   // if that is not negative, and the others' weights are 0, while no score is larger than
+  int64_t causal_reach;    // `magnitude`; the reach is the largest number that a position is part of, which has 32 bits
   int64_t magnitude;
 };
 

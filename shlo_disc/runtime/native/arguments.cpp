@@ -83,6 +83,24 @@ void Arguments::add(PyObject *leaf) {
 
 void Arguments::forget_last() {
   views_[added_ - 1].data = nullptr;
+  release_last();
+}
+
+void Arguments::keep_last(const std::shared_ptr<Allocator> &allocator, std::optional<size_t> twin) {
+  size_t index = added_ - 1;
+  if (twin) {
+    views_[index] = views_[*twin];
+    return release_last();
+  }
+  std::shared_ptr<Block> copy = copy_of(index, shape_of(index), allocator, BlockKind::constant);
+  release_last();
+  views_[index] = ArrayView();
+  views_[index].data = static_cast<const char *>(copy->address());
+  views_[index].dtype = program_.arguments[index].dtype;
+  blocks_.push_back(std::move(copy));
+}
+
+void Arguments::release_last() {
   owners_.resize(before_last_.owners);
   release_buffers(before_last_.buffers);
   blocks_.resize(before_last_.blocks);
@@ -94,7 +112,7 @@ void Arguments::release_buffers(size_t count) {
 }
 
 void Arguments::describe(size_t index, PyObject *leaf) {
-  if (PyArray_Check(leaf))
+  if (PyArray_CheckExact(leaf))
     return describe_numpy(index, leaf);
   if (describe_buffer(index, leaf) || describe_jax(index, leaf) || describe_scalar(index, leaf))
     return;
@@ -154,7 +172,7 @@ bool Arguments::describe_jax(size_t index, PyObject *leaf) {
     // bfloat16, arrays on several devices, and deleted ones (whose own error comes from the conversion).
     PyErr_Clear();
   }
-  nb::object array = nb::borrow(leaf).attr("__array__")();
+  nb::object array = argument_hooks().jax_elements(nb::handle(leaf));
   if (!PyArray_Check(array.ptr()))
     return false;
   describe_numpy(index, array.ptr());
@@ -162,14 +180,13 @@ bool Arguments::describe_jax(size_t index, PyObject *leaf) {
 }
 
 bool Arguments::describe_scalar(size_t index, PyObject *leaf) {
-  bool number =
-      PyFloat_CheckExact(leaf) || PyLong_CheckExact(leaf) || PyBool_Check(leaf) || PyComplex_CheckExact(leaf);
-  if (!number)
+  bool number = PyFloat_Check(leaf) || PyLong_Check(leaf) || PyComplex_Check(leaf);
+  if (!number || PyArray_IsScalar(leaf, Generic)) // NumPy's numbers have a type of their own
     return false;
   const ArraySpec &spec = program_.arguments[index];
   if (!spec.shape.empty())
     fail_shape(index, nullptr, 0, "Rank mismatch for " + spec.path + ": expected ");
-  bool fits = !PyBool_Check(leaf) && (!PyComplex_CheckExact(leaf) || info(spec.dtype).code == DLCode::complex);
+  bool fits = !PyBool_Check(leaf) && (!PyComplex_Check(leaf) || info(spec.dtype).code == DLCode::complex);
   if (is_numpy_number(spec.dtype) && fits) {
     describe_by_numpy(index, leaf);
     return true;
@@ -191,9 +208,11 @@ void Arguments::describe_by_numpy(size_t index, PyObject *number) {
   describe_numpy(index, array.ptr());
 }
 
-/// NumPy scalars, objects with __dlpack__ or __array__, and arrays of a JAX that was loaded after the last call.
+/// NumPy scalars, subclasses of its arrays, objects with __dlpack__ or __array__, PRNG keys, and arrays of a JAX that was loaded after the last
+/// call.
 void Arguments::describe_other(size_t index, PyObject *leaf) {
-  nb::object adapted = argument_hooks().adapt(nb::handle(leaf), program_.arguments[index].path.c_str());
+  const ArraySpec &spec = program_.arguments[index];
+  nb::object adapted = argument_hooks().adapt(nb::handle(leaf), spec.path.c_str(), spec.key.c_str());
   owners_.push_back(adapted);
   if (PyArray_Check(adapted.ptr()))
     return describe_numpy(index, adapted.ptr());
@@ -233,11 +252,16 @@ void Arguments::fail_shape(size_t index, const int64_t *shape, size_t rank, cons
               what + program_.arguments[index].shape_text() + " and called with " + sizes_text(shape, rank));
 }
 
-const void *Arguments::elements(size_t index, const std::shared_ptr<Allocator> &allocator) {
+/// Where the sizes of an argument are.
+const int64_t *Arguments::shape_of(size_t index) const {
   const int64_t *shape = dims_.data();
   for (size_t i = 0; i < index; ++i)
     shape += program_.arguments[i].shape.size();
-  return usable(index, shape, allocator);
+  return shape;
+}
+
+const void *Arguments::elements(size_t index, const std::shared_ptr<Allocator> &allocator) {
+  return usable(index, shape_of(index), allocator);
 }
 
 void Arguments::addresses(const std::shared_ptr<Allocator> &allocator, void **out) {
@@ -253,13 +277,21 @@ void *Arguments::usable(size_t index, const int64_t *shape, const std::shared_pt
   const ArrayView &view = views_[index];
   if (view.data == nullptr || (view.usable_in_place() && !allocator->guard_pages()))
     return const_cast<char *>(view.data);
+  blocks_.push_back(copy_of(index, shape, allocator, BlockKind::argument));
+  return blocks_.back()->address();
+}
+
+/// The elements in C order. Throws Error(shape), AllocationFailure.
+std::shared_ptr<Block> Arguments::copy_of(size_t index, const int64_t *shape,
+                                          const std::shared_ptr<Allocator> &allocator, BlockKind kind) const {
+  const ArrayView &view = views_[index];
   size_t rank = program_.arguments[index].shape.size();
   int64_t bytes = byte_count(shape, rank, info(view.dtype).size);
   if (bytes < 0)
     throw Error(ErrorKind::shape, "The bytes of " + program_.arguments[index].path + " do not fit 64 bits.");
-  blocks_.push_back(std::make_shared<Block>(allocator, bytes, BlockKind::argument));
-  copy_contiguous(view, shape, rank, static_cast<char *>(blocks_.back()->address()));
-  return blocks_.back()->address();
+  auto block = std::make_shared<Block>(allocator, bytes, kind);
+  copy_contiguous(view, shape, rank, static_cast<char *>(block->address()));
+  return block;
 }
 
 } // namespace disc

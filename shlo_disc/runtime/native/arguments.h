@@ -10,6 +10,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,7 +21,9 @@ namespace nb = nanobind;
 /// Python objects that describing unusual arguments needs; set once by the Python face.
 struct ArgumentHooks {
   nb::object jax_array_type; // None until JAX is loaded
-  nb::object adapt;          // (object, path) -> ndarray | an object with __dlpack__ | raises ArgumentTypeError
+  nb::object jax_elements;   // jax.Array -> ndarray of what its elements are now
+  nb::object adapt;          // (object, path, key) -> ndarray | jax.Array | an object with __dlpack__ | raises
+                             // ArgumentTypeError; `key` as in ArraySpec
 };
 ArgumentHooks &argument_hooks();
 
@@ -46,6 +49,10 @@ public:
   /// Lets go of what was added last: only its sizes are remembered, and its address is null.
   void forget_last();
 
+  /// Makes what was added last independent of its owner: a copy of its elements is kept, or what is kept for argument
+  /// `twin`, which is the same object.
+  void keep_last(const std::shared_ptr<Allocator> &allocator, std::optional<size_t> twin);
+
   /// The elements of an argument in C order, copied where generated code cannot read them in place.
   const void *elements(size_t index, const std::shared_ptr<Allocator> &allocator);
 
@@ -58,7 +65,11 @@ private:
     size_t owners = 0, buffers = 0, blocks = 0;
   };
 
+  void release_last();
   void release_buffers(size_t count);
+  const int64_t *shape_of(size_t index) const;
+  std::shared_ptr<Block> copy_of(size_t index, const int64_t *shape, const std::shared_ptr<Allocator> &allocator,
+                                 BlockKind kind) const;
   void *usable(size_t index, const int64_t *shape, const std::shared_ptr<Allocator> &allocator);
   void describe(size_t index, PyObject *leaf);
   void describe_numpy(size_t index, PyObject *array);

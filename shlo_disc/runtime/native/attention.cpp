@@ -29,6 +29,7 @@ constexpr int64_t kWorkToShare = 1 << 17;      // multiply-adds that pay for han
 constexpr int64_t kItemsPerThread = 4;         // enough to even out a thread that loses its processor
 constexpr int64_t kFewRows = 3;                // for which packing the key would cost more than the product
 constexpr int64_t kMostRowWords = 256;
+constexpr double kRounding = 1.01;             // a sum of products is larger than it should be by less than this factor
 constexpr size_t kAlignment = 64;
 
 /// Memory of a thread, kept for its next block and grown where that needs more; null where there is none.
@@ -71,7 +72,7 @@ public:
 private:
   /// Where a thread has what it works on.
   struct Room {
-    T *key, *value, *query, *scores, *weights, *sums;
+    T *key, *value, *query, *scores, *edge, *weights, *sums;
     char *narrow; // rows of weights, if they are narrow
     const char *held_key = nullptr, *held_value = nullptr; // which matrices `key` and `value` are the packed forms of
     T largest_key = 0; // in magnitude, of those; infinite if the value is not finite
@@ -108,7 +109,7 @@ private:
   void run_without_memory(const Block &block) const;
   /// The first columns that count in at least one row of a tile.
   int64_t counted(const Block &block, int64_t tile) const {
-    return block.hides ? std::min(p_.n, row_of(tile + 1) + p_.causal_offset) : p_.n;
+    return block.hides ? std::min(p_.n, row_of(tile + 1) + std::min(p_.n, p_.causal_offset)) : p_.n;
   }
   int64_t row_of(int64_t tile) const { return share(p_.m, tiles_, tile); }
 
@@ -142,7 +143,8 @@ Attention<T>::Attention(const DiscAttention &problem, int threads)
                     Blas::instance().gemv<T>();
   holds_key_ = static_cast<double>(panels_ * columns_) * static_cast<double>(d_) * bytes <= kHeldBytes;
   holds_value_ = static_cast<double>(value_panels_ * columns_) * static_cast<double>(n_) * bytes <= kHeldBytes;
-  bounded_ = is_plain && p_.bound >= 0 && !few && holds_key_ && holds_value_ && std::max(p_.m, p_.n) < INT32_MAX;
+  bool has_bound = p_.bound >= 0 && p_.causal_offset >= 0 && p_.causal_reach <= INT32_MAX;
+  bounded_ = is_plain && has_bound && !few && holds_key_ && holds_value_;
   direct_ = p_.rounds == 0 && p_.result_w == 1 && p_.w % columns_ == 0;
 }
 
@@ -172,7 +174,8 @@ template <typename T> size_t Attention<T>::place(Room &room, char *base) const {
   room.key = take((reads_key_ || !holds_key_ ? 1 : panels_) * d_ * columns_);
   room.value = take(reads_value_ ? 0 : (holds_value_ ? n_ : chunk) * wide);
   room.query = take(block_rows_ * divide_up(d_, kDepth) * kDepth);
-  room.scores = take(block_rows_ * p_.n + columns_);
+  room.scores = take(block_rows_ * p_.n);
+  room.edge = take(p_.n % columns_ == 0 ? 0 : tile_rows_ * columns_);
   room.weights = take(tile_rows_ * divide_up(chunk, kDepth) * kDepth);
   room.narrow = reinterpret_cast<char *>(take(format_.is_plain ? 0 : block_rows_ * n_));
   room.sums = take(direct_ ? 0 : block_rows_ * wide);
@@ -226,9 +229,9 @@ template <typename T> typename Attention<T>::Block Attention<T>::block_of(int64_
 
 // ---- scores -----------------------------------------------------------------------------------------------------------
 
-/// Rows of scores follow each other without gaps, as the row kernel wants them. A tile is as wide as a panel: what it
-/// writes behind the last column falls into rows below, or behind the last one, and is overwritten afterwards, because
-/// the last panel is the first one here and tiles write their rows from the first to the last.
+/// Rows of scores follow each other without gaps, as the row kernel wants them. A tile is as wide as a panel, so that one
+/// of the last panel, if that is not full, is computed beside them and copied: in which order a tile writes its elements
+/// is for the micro-kernel to choose.
 template <typename T> void Attention<T>::multiply_keys(const Block &block, Room &room) const {
   int64_t padded = divide_up(d_, kDepth) * kDepth;
   for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
@@ -243,7 +246,16 @@ template <typename T> void Attention<T>::multiply_keys(const Block &block, Room 
       if (panel * columns_ >= counted(block, tile))
         continue;
       int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
-      p_.tile(rows, room.query + row * padded, right, step, room.scores + row * p_.n + panel * columns_, p_.n, d_, 0);
+      const T *left = room.query + row * padded;
+      T *scores = room.scores + row * p_.n + panel * columns_;
+      int64_t width = p_.n - panel * columns_;
+      if (width >= columns_) {
+        p_.tile(rows, left, right, step, scores, p_.n, d_, 0);
+        continue;
+      }
+      p_.tile(rows, left, right, step, room.edge, columns_, d_, 0);
+      for (int64_t i = 0; i < rows; ++i)
+        std::copy_n(room.edge + i * columns_, width, scores + i * p_.n);
     }
   }
   if (holds_key_ && !reads_key_)
@@ -299,7 +311,7 @@ template <typename T> bool Attention<T>::hides_columns(const Block &block, Room 
   double factor = static_cast<double>(p_.d) * static_cast<double>(room.largest_key);
   for (int64_t row = block.first_row; row < block.first_row + block.rows; ++row) {
     double score = static_cast<double>(largest(plain(at(block.query, row * p_.query_m)), p_.query_d, p_.d)) * factor;
-    if (!(score <= static_cast<double>(p_.magnitude))) // also where it is NaN
+    if (!(score * kRounding <= static_cast<double>(p_.magnitude))) // also where it is NaN
       return false;
   }
   return true;

@@ -34,6 +34,8 @@ ArraySpec array_spec(const nb::dict &dict) {
   if (!known)
     bad_artifact("header: unknown dtype '" + dtype + "'");
   spec.dtype = known->dtype;
+  if (dict.contains("key"))
+    spec.key = field<std::string>(dict, "key");
   if (dict.contains("memory"))
     spec.memory = field<std::string>(dict, "memory");
   if (dict.contains("layout"))
@@ -226,7 +228,7 @@ nb::dict stats_dict(const MemoryStats &stats) {
 }
 
 Buffer buffer_from_host(Device &device, nb::handle host, nb::object memory) {
-  nb::object contiguous = nb::module_::import_("numpy").attr("ascontiguousarray")(host);
+  nb::object contiguous = nb::module_::import_("numpy").attr("asarray")(host, nb::arg("order") = "C");
   return make_buffer(device.allocator, contiguous, std::move(memory));
 }
 
@@ -301,15 +303,16 @@ void bind_executable(nb::module_ &module) {
       .def("__init__",
            [](PythonExecutable *self, std::shared_ptr<Device> device, const nb::dict &header, const nb::bytes &object,
               const nb::object &constants, std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree,
-              nb::object explain_structure, nb::object memory, nb::object jax_converter, int64_t memo_bytes,
-              bool perf_map) {
+              nb::object explain_structure, nb::object memory, nb::object jax_converter, nb::object key_array,
+              int64_t memo_bytes, bool perf_map) {
              auto core = load(std::move(device), header, object, constants, memo_bytes, perf_map);
              new (self) PythonExecutable(std::move(core), std::move(in_tree), std::move(out_tree),
-                                         {std::move(explain_structure), std::move(memory), std::move(jax_converter)});
+                                         {std::move(explain_structure), std::move(memory), std::move(jax_converter),
+                                          std::move(key_array)});
            },
            nb::arg("device"), nb::arg("header"), nb::arg("object"), nb::arg("constants"), nb::arg("in_tree"),
            nb::arg("out_tree"), nb::arg("explain_structure"), nb::arg("memory"), nb::arg("jax_converter"),
-           nb::arg("memo_bytes"), nb::arg("perf_map"))
+           nb::arg("key_array"), nb::arg("memo_bytes"), nb::arg("perf_map"))
       .def("__call__", [](PythonExecutable &self, const nb::args &args,
                           const nb::kwargs &kwargs) { return self.call(args, kwargs, Output::automatic); })
       .def("execute", &PythonExecutable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "numpy_api.h"
-
 #include "bound.h"
 
 #include "error.h"
@@ -17,20 +15,6 @@
 namespace disc {
 
 namespace {
-
-/// The object itself when nobody can change it, else a copy.
-nb::object immutable(PyObject *leaf) {
-  if (PyArray_Check(leaf)) {
-    nb::object copy = nb::steal(PyArray_NewCopy(reinterpret_cast<PyArrayObject *>(leaf), NPY_CORDER));
-    if (!copy.is_valid())
-      throw nb::python_error();
-    return copy;
-  }
-  bool is_constant = reinterpret_cast<PyObject *>(Py_TYPE(leaf)) == argument_hooks().jax_array_type.ptr() ||
-                     nb::isinstance<Buffer>(nb::handle(leaf)) || PyFloat_CheckExact(leaf) ||
-                     PyLong_CheckExact(leaf) || PyBool_Check(leaf) || PyComplex_CheckExact(leaf);
-  return is_constant ? nb::borrow(leaf) : nb::module_::import_("numpy").attr("array")(nb::handle(leaf));
-}
 
 /// Deletes arrays that the caller has given away, where they are of a kind that can be.
 class Donations {
@@ -84,19 +68,22 @@ BoundExecutable::BoundExecutable(std::shared_ptr<PythonExecutable> executable, c
   bound_ = std::make_unique<Arguments>(program, leaves.size());
   Donations donations;
   for (size_t i = 0; i < leaves.size(); ++i) {
-    take(i, leaves[i], packed_only[i]);
-    bool comes_again = std::find(leaves.begin() + i + 1, leaves.end(), leaves[i]) != leaves.end();
-    bool is_kept = !packed_only[i];
+    std::optional<size_t> twin; // the same object as an argument before, of which the elements are kept
     for (size_t k = 0; k < i; ++k)
-      is_kept |= leaves[k] == leaves[i] && !packed_only[k];
-    if (donate && !comes_again && !is_kept)
+      if (leaves[k] == leaves[i] && program.arguments[k].dtype == program.arguments[i].dtype && !packed_only[k])
+        twin = k;
+    take(i, leaves[i], packed_only[i], twin);
+    bool comes_again = std::find(leaves.begin() + i + 1, leaves.end(), leaves[i]) != leaves.end();
+    if (donate && !comes_again)
       donations.take(leaves[i]);
   }
 }
 
 /// Packs an argument for the products that read it, and keeps its elements where anything else does.
-void BoundExecutable::take(size_t index, PyObject *leaf, bool packed_only) {
-  bound_->add(packed_only ? leaf : immutable(leaf).ptr());
+void BoundExecutable::take(size_t index, PyObject *leaf, bool packed_only, std::optional<size_t> twin) {
+  bound_->add(leaf);
+  if (!packed_only)
+    bound_->keep_last(executable_->core()->allocator(), twin);
   executable_->pack_argument(index, *bound_, forms_);
   if (packed_only)
     bound_->forget_last();
@@ -120,7 +107,9 @@ nb::object BoundExecutable::call_with(const nb::tuple &args, const nb::dict &kwa
   if (!rest_tree_->flatten_items(both, 2, leaves, owners))
     throw Error(ErrorKind::type, nb::cast<std::string>(explain_structure_(args, kwargs)));
   Arguments arguments(executable_->program(), leaves, bound_.get());
-  return executable_->run(arguments, output, forms_, runtime);
+  nb::object results = executable_->run(arguments, output, forms_, runtime);
+  executable_->delete_donated(leaves);
+  return results;
 }
 
 void bind_bound_executable(nb::module_ &module) {

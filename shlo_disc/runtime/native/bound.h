@@ -4,6 +4,8 @@
 
 #include "python_executable.h"
 
+#include <optional>
+
 namespace disc {
 
 /// Holds what calls need of the bound arguments: packed forms instead of elements where nothing else reads these.
@@ -21,7 +23,7 @@ public:
   std::vector<StepTime> profile(const nb::tuple &args, const nb::dict &kwargs) const;
 
 private:
-  void take(size_t index, PyObject *leaf, bool packed_only);
+  void take(size_t index, PyObject *leaf, bool packed_only, std::optional<size_t> twin);
   nb::object call_with(const nb::tuple &args, const nb::dict &kwargs, Output output, const DiscRuntime &runtime) const;
 
   std::shared_ptr<PythonExecutable> executable_;

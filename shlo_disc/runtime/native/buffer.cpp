@@ -82,6 +82,7 @@ nb::object Buffer::dlpack(bool versioned) const {
   }
   auto *managed = make_export<DLManagedTensorVersioned>(block(), dtype_, shape_);
   managed->version = {1, 0};
+  managed->flags = kDLReadOnly;
   return steal_or_throw(PyCapsule_New(managed, "dltensor_versioned", [](PyObject *capsule) {
     destroy_unclaimed<DLManagedTensorVersioned>(capsule, "dltensor_versioned");
   }));
@@ -114,7 +115,7 @@ Buffer make_buffer(const std::shared_ptr<Allocator> &allocator, nb::handle host,
   auto *array = reinterpret_cast<PyArrayObject *>(host.ptr());
   std::optional<DType> dtype = dtype_of(PyArray_DESCR(array));
   if (!dtype)
-    throw Error(ErrorKind::type, "no program takes elements of type " + std::string(nb::str(host.attr("dtype")).c_str()));
+    throw Error(ErrorKind::type, "no program takes elements of type " + nb::cast<std::string>(nb::str(nb::object(host.attr("dtype")))));
   ArrayView view;
   view.data = PyArray_BYTES(array);
   view.dtype = *dtype;

@@ -47,5 +47,6 @@ struct DLManagedTensorVersioned {
 };
 
 inline constexpr int32_t kDLCPU = 1;
+inline constexpr uint64_t kDLReadOnly = 1; // a flag of a tensor
 
 } // namespace disc

@@ -32,13 +32,24 @@ template <typename Managed> nb::object claim(nb::handle capsule, const char *nam
   }));
 }
 
+/// Asks for version 1, which has a way to say that a tensor is read-only; older libraries do not know the question.
+nb::object capsule_of(nb::handle leaf) {
+  try {
+    return leaf.attr("__dlpack__")(nb::arg("max_version") = nb::make_tuple(1, 0));
+  } catch (const nb::python_error &error) {
+    if (!error.matches(PyExc_TypeError))
+      throw;
+  }
+  return leaf.attr("__dlpack__")();
+}
+
 } // namespace
 
 void Arguments::describe_dlpack(size_t index, nb::handle leaf) {
   nb::tuple device = nb::cast<nb::tuple>(leaf.attr("__dlpack_device__")());
   if (nb::cast<int>(device[0]) != kDLCPU)
     throw Error(ErrorKind::type, program_.arguments[index].path + " is on another device than the CPU");
-  nb::object capsule = leaf.attr("__dlpack__")();
+  nb::object capsule = capsule_of(leaf);
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
     nb::object owner = claim<DLManagedTensorVersioned>(capsule, "dltensor_versioned", "used_dltensor_versioned");
     owners_.push_back(owner);

@@ -189,6 +189,7 @@ NB_MODULE(_native, module) {
       throw nb::type_error("expected the name of a dtype and a NumPy dtype");
     set_extension_dtype(known->dtype, reinterpret_cast<PyArray_Descr *>(descr.ptr()));
   });
+  module.def("set_jax_elements", [](nb::object function) { argument_hooks().jax_elements = std::move(function); });
   module.def("set_adapt", [](nb::object adapt) { argument_hooks().adapt = std::move(adapt); });
   module.def("set_jax_array_type", [](nb::object type) { argument_hooks().jax_array_type = std::move(type); });
 }

@@ -22,6 +22,7 @@ struct ArraySpec {
   DType dtype = DType::f32;
   std::vector<DimSpec> shape;
   bool donated = false;
+  std::string key;    // not empty: the data of PRNG keys of this implementation, the last dim being that of a key
   std::string memory; // the kind that a framework wants it in; empty where it does not say
   std::vector<size_t> layout; // for each dim the one that it is to the framework; empty: itself
 

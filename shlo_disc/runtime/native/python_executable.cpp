@@ -48,25 +48,43 @@ nb::object PythonExecutable::call_with(const nb::tuple &args, const nb::dict &kw
 
 nb::object PythonExecutable::run_leaves(const std::vector<PyObject *> &leaves, Arguments &arguments, Output output,
                                         const DiscRuntime &runtime) {
-  if (program().packs.empty())
+  const std::vector<PackSpec> &packs = program().packs;
+  if (packs.empty())
     return run(arguments, output, {}, runtime);
-  auto pack_argument = [&](size_t i) -> std::shared_ptr<Block> {
-    const PackSpec &spec = program().packs[i];
-    const ArrayView &view = arguments.view(spec.buffer);
+  auto remember = [&](size_t i) -> std::shared_ptr<RememberedForm> {
+    const ArrayView &view = arguments.view(packs[i].buffer);
+    if (!view.usable_in_place())
+      return nullptr;
     try {
-      return view.usable_in_place() ? pack(spec, view.data) : nullptr;
+      return without_gil([&] { return std::make_shared<RememberedForm>(*core_, packs[i], view.data); });
     } catch (const AllocationFailure &) {
       return nullptr; // the call can do without
     }
   };
-  return run(arguments, output, repeats_.forms(program(), leaves, core_->constant_forms(), pack_argument), runtime);
+  PackedForms packed(core_->constant_forms());
+  std::vector<FormToCheck> to_check;
+  std::vector<std::shared_ptr<RememberedForm>> remembered = repeats_.forms(program(), leaves, remember);
+  for (size_t i = 0; i < packs.size(); ++i) {
+    if (!remembered[i])
+      continue;
+    packed[i] = remembered[i]->block;
+    to_check.push_back({std::move(remembered[i]), arguments.view(packs[i].buffer).data});
+  }
+  if (to_check.empty())
+    return run(arguments, output, packed, runtime);
+  CheckingRuntime checking(runtime, core_->device()->pool, std::move(to_check));
+  return run(arguments, output, packed, checking.runtime());
 }
 
-/// Buffers that are given for arguments that the program may use up.
 void PythonExecutable::delete_donated(const std::vector<PyObject *> &leaves) const {
-  for (size_t i = 0; i < leaves.size(); ++i)
-    if (program().arguments[i].donated && nb::isinstance<Buffer>(nb::handle(leaves[i])))
-      nb::cast<Buffer &>(nb::handle(leaves[i])).remove();
+  size_t bound = program().arguments.size() - leaves.size();
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const ArraySpec &spec = program().arguments[bound + i];
+    bool is_jax = reinterpret_cast<PyObject *>(Py_TYPE(leaves[i])) == argument_hooks().jax_array_type.ptr();
+    nb::handle leaf(leaves[i]);
+    if (spec.donated && (is_jax || nb::isinstance<Buffer>(leaf) || (!spec.key.empty() && nb::hasattr(leaf, "delete"))))
+      leaf.attr("delete")();
+  }
 }
 
 nb::list PythonExecutable::call_sharded(const std::vector<std::pair<nb::tuple, nb::dict>> &calls,
@@ -151,6 +169,8 @@ nb::object PythonExecutable::make_result(const ArraySpec &spec, Results::Leaf le
     return nb::cast(
         Buffer(std::move(leaf.block), spec.dtype, std::vector<int64_t>(leaf.shape, leaf.shape + rank), memory));
   nb::object array = numpy_array(std::move(leaf.block), spec.dtype, leaf.shape, rank);
+  if (!spec.key.empty())
+    return hooks_.key_array(array, spec.key.c_str());
   if (output != Output::jax)
     return array;
   if (!to_jax_.is_valid()) {

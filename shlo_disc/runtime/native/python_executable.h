@@ -24,6 +24,7 @@ struct ExecutableHooks {
   nb::object explain_structure; // (args, kwargs) -> message
   nb::object memory;            // of results that are Buffers
   nb::object jax_converter;     // () -> (ndarray -> jax.Array, collect or None); called once, for the first such result
+  nb::object key_array;         // (the data of PRNG keys, implementation) -> an array of keys
 };
 
 class PythonExecutable {
@@ -43,6 +44,9 @@ public:
   /// The rest of a call whose arguments have been described, over the executable's runtime or a clock's.
   nb::object run(Arguments &arguments, Output output, const PackedForms &packed, const DiscRuntime &runtime);
 
+  /// Deletes the arrays that are given for arguments which the program may use up: the program's last ones.
+  void delete_donated(const std::vector<PyObject *> &leaves) const;
+
   /// Fills in the packed forms whose source is one of `arguments`.
   void pack_argument(size_t index, Arguments &arguments, PackedForms &forms) const;
 
@@ -58,7 +62,6 @@ private:
   nb::object call_with(const nb::tuple &args, const nb::dict &kwargs, Output output, const DiscRuntime &runtime);
   nb::object make_results(Results results, Output output, const nb::object &memory);
   nb::object make_result(const ArraySpec &spec, Results::Leaf leaf, Output output, const nb::object &memory);
-  void delete_donated(const std::vector<PyObject *> &leaves) const;
 
   std::shared_ptr<Executable> core_;
   Repeats repeats_;

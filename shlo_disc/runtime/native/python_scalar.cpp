@@ -107,9 +107,9 @@ std::string store_python_scalar(PyObject *value, DType dtype, void *element) {
     put(static_cast<uint8_t>(value == Py_True), element);
     return dtype == DType::i1 ? "" : "a Python bool";
   }
-  if (PyComplex_CheckExact(value))
+  if (PyComplex_Check(value))
     return "a Python complex number";
-  if (PyFloat_CheckExact(value)) {
+  if (PyFloat_Check(value)) {
     if (!is_floating(dtype))
       return "a Python float";
     put_floating(PyFloat_AS_DOUBLE(value), dtype, element);

@@ -23,24 +23,27 @@ bool refers_to(const nb::object &weak, PyObject *object) {
 
 } // namespace
 
-PackedForms Repeats::forms(const Program &program, const std::vector<PyObject *> &leaves, const PackedForms &constants,
-                           const Pack &pack) {
-  PackedForms result(constants);
+std::vector<std::shared_ptr<RememberedForm>> Repeats::forms(const Program &program,
+                                                            const std::vector<PyObject *> &leaves, const Pack &pack) {
+  std::vector<std::shared_ptr<RememberedForm>> result(program.packs.size());
   entries_.resize(program.packs.size());
   for (size_t i = 0; i < entries_.size(); ++i) {
     size_t leaf = program.packs[i].buffer;
     if (leaf >= leaves.size())
       continue;
     Entry &entry = entries_[i];
-    bool is_immutable = reinterpret_cast<PyObject *>(Py_TYPE(leaves[leaf])) == argument_hooks().jax_array_type.ptr();
-    if (is_immutable && refers_to(entry.last, leaves[leaf])) {
-      result[i] = entry.form ? entry.form : pack(i);
-      if (refers_to(entry.last, leaves[leaf])) // packing gives the GIL to others
-        entry.form = result[i];
-    } else {
-      entry.form.reset();
-      entry.last = is_immutable ? nb::steal(PyWeakref_NewRef(leaves[leaf], nullptr)) : nb::object();
+    bool is_jax = reinterpret_cast<PyObject *>(Py_TYPE(leaves[leaf])) == argument_hooks().jax_array_type.ptr();
+    if (!is_jax || !refers_to(entry.last, leaves[leaf])) {
+      entry = {is_jax ? nb::steal(PyWeakref_NewRef(leaves[leaf], nullptr)) : nb::object(), nullptr, false};
+      continue;
     }
+    if (entry.form && entry.form->is_stale)
+      entry.form = nullptr, entry.has_changed = true;
+    if (entry.has_changed)
+      continue;
+    result[i] = entry.form ? entry.form : pack(i);
+    if (refers_to(entry.last, leaves[leaf])) // packing gives the GIL to others
+      entry.form = result[i];
   }
   return result;
 }

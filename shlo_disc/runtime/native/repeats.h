@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Immutable arguments that come again, and their packed forms.
+// Arguments that come again, and their packed forms.
 #pragma once
 
-#include "executable.h"
+#include "checked_forms.h"
 
 #include <nanobind/nanobind.h>
 
@@ -15,20 +15,22 @@ namespace disc {
 namespace nb = nanobind;
 
 /// Remembers, for each packed form that a program can use, which jax.Array the last call had for it. An array that
-/// comes a second time is packed, and the packed form serves until another array takes its place. The arrays are not
-/// kept alive. The caller holds the GIL.
+/// comes a second time is packed, and the packed form serves until another array takes its place, or until the array has
+/// changed: that JAX never changes it says nothing of others who share its memory. Then it is not packed again. The
+/// arrays are not kept alive. The caller holds the GIL.
 class Repeats {
 public:
-  using Pack = std::function<std::shared_ptr<Block>(size_t)>;
+  using Pack = std::function<std::shared_ptr<RememberedForm>(size_t)>;
 
-  /// The forms to use in a call with these leaves; `constants` are those that never change.
-  PackedForms forms(const Program &program, const std::vector<PyObject *> &leaves, const PackedForms &constants,
-                    const Pack &pack);
+  /// What to look at in a call with these leaves: for each packed form that of its argument, or null.
+  std::vector<std::shared_ptr<RememberedForm>> forms(const Program &program, const std::vector<PyObject *> &leaves,
+                                                     const Pack &pack);
 
 private:
   struct Entry {
     nb::object last; // a weak reference
-    std::shared_ptr<Block> form;
+    std::shared_ptr<RememberedForm> form;
+    bool has_changed = false;
   };
 
   std::vector<Entry> entries_;

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.barriers import BARRIER
 from shlo_disc.shape_dialect.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.facts import Relation
 from shlo_disc.shape_dialect.propagation import Propagation, Rule, integers
@@ -115,10 +116,17 @@ def _pad(p: Propagation, op: ir.OpView) -> list[Dims]:
 
 def _dynamic_pad(p: Propagation, op: ir.OpView) -> list[Dims]:
     amounts = [p.sizes(op.operands[i]) for i in (2, 3, 4)]
+    for interior in amounts[2]:
+        p.require(Relation.ge(interior, 0), op)
     return [tuple(padded_size(*column) for column in zip(dims_of(op.operands[0]), *amounts, strict=True))]
 
 
+def _barrier(_: Propagation, op: ir.OpView) -> list[Dims]:
+    return [dims_of(v) for v in op.operands]
+
+
 RULES: dict[str, Rule] = {
+    BARRIER: _barrier,
     "stablehlo.concatenate": _concatenate,
     "stablehlo.dynamic_broadcast_in_dim": _dynamic_broadcast,
     "stablehlo.dynamic_pad": _dynamic_pad,

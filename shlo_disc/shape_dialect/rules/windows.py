@@ -29,7 +29,12 @@ def _reduce_window(p: Propagation, op: ir.OpView) -> list[Dims]:
 
 
 def _dynamic_reduce_window(p: Propagation, op: ir.OpView) -> list[Dims]:
-    return _reduced(p, op, window_of_operands([p.sizes(v) for v in list(op.operands)[-5:]]))
+    window = window_of_operands([p.sizes(v) for v in list(op.operands)[-5:]])
+    for size in window.size:  # a window as large as what it slides over may have no elements
+        p.require(Relation.ge(size, 0), op)
+    for step in (*window.stride, *window.base_dilation, *window.dilation):
+        p.require(Relation.ge(step, 1), op)
+    return _reduced(p, op, window)
 
 
 def _convolution(p: Propagation, op: ir.OpView) -> list[Dims]:
@@ -42,6 +47,8 @@ def _convolution(p: Propagation, op: ir.OpView) -> list[Dims]:
     if conv.batch_groups != 1:
         p.require(Relation.eq(batch % conv.batch_groups, 0), op)
         batch = batch // conv.batch_groups
+    for padded in window.padded(tuple(space), p.facts):
+        p.require(Relation.ge(padded, 0), op)
     sizes = (batch, *window.result(tuple(space), p.facts), rhs[conv.kernel[-1]])
     return [tuple(sizes[conv.output.index(a)] for a in range(len(sizes)))]
 

@@ -1,43 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Attention: two products and the row kernel between them as one kernel, so that the scores need no buffer.
 
-The pass looks at the calls of outlined fusions: a product whose result, taken row by row, only one row kernel reads,
-whose result again only one product reads, contracted along the row. They become one function of kind "attention" that
-calls the three. Its rows are independent of each other, so a kernel may go through them block by block and keep the
-scores of a block in cache (the idea of FlashAttention, Dao et al., 2022; but rows are whole, whatever is done to them).
-A second result of the function is room for one row of scores, for the time when a thread finds no memory of its own.
+What is looked for among the calls of outlined fusions: a product whose result, taken row by row, only one row kernel
+reads, whose result again only one product reads, contracted along the row. Its rows are independent of each other, so a
+kernel may go through them block by block and keep the scores of a block in cache (the idea of FlashAttention, Dao et
+al., 2022; but rows are whole, whatever is done to them).
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from shlo_disc.mlir import func, ir, stablehlo
-from shlo_disc.shape_dialect.annotate import entry_block
+from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.regions import all_blocks
-from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.types import dims_of, dims_of_attr, element_type_of
+from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op
-from shlo_disc.transforms.fusion.budget import Budget
-from shlo_disc.transforms.fusion.causal import CAUSAL, causal_columns
-from shlo_disc.transforms.fusion.generated import generator_of, with_generators
-from shlo_disc.transforms.fusion.slices import RowSlice
 from shlo_disc.transforms.simplify.dot import SUM_TYPES
-from shlo_disc.transforms.views import VIEWS, broadcast, root, view
+from shlo_disc.transforms.views import VIEWS, root
+
+ATTENTION: Pattern[Attention] = Pattern("attention", "two products and the row kernel between them are one kernel")
 
 MOST_ROW_AXES = 5
-"""Sizes of the scores besides the columns; more of them are left alone."""
+"""Sizes of the scores besides the columns: the runtime has room for as many."""
 
 MOST_OPERANDS = 16
 """Operands of a row kernel that joins."""
 
+MOST_ROW_SIZES = 56
+"""Different sizes of a row kernel that joins: its arguments have a place of 256 words in the runtime."""
+
 FLOATS = frozenset({"f32", "f64", "bf16", "f16"})
 """Element types of query, key and value; scores have that of their sums."""
-
-ROUNDED = frozenset({"bf16"})
-"""Element types of results to which the kernel rounds its sums."""
 
 Functions = Mapping[str, func.FuncOp]
 
@@ -79,6 +75,17 @@ class Product:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where an attention may be: a call, which operand of its product the weights are, and which argument of the row
+    kernel that makes them the scores are."""
+
+    context: ir.Operation
+    weights: int
+    argument: int
+    functions: Functions
+
+
+@dataclass(frozen=True)
 class Attention:
     """Three calls, and how they read each other.
 
@@ -94,82 +101,93 @@ class Attention:
     key: int
     weights: int
     argument: int
+    functions: Functions
 
     @staticmethod
-    def of(context: ir.Operation, functions: Functions) -> Attention | None:
-        """The attention that ends with the call `context`."""
-        second = _product(context, functions)
+    def at(place: Place) -> Attention | None:
+        """A product whose operand a row kernel makes, whose argument a product makes; None where that is not so."""
+        second = _product(place.context, place.functions)
         if second is None:
             return None
-        for weights in (0, 1):
-            value = context.operands[second.arguments[weights]]
-            rows = defining_op(root(value))
-            if rows is None or second.inner[weights] != len(dims_of(value)) - 1 or not _is_row_kernel(rows, functions):
-                continue
-            if not _is_only_read_by(rows.results[0], context):
-                continue
-            for argument, operand in enumerate(rows.operands):
-                scores = defining_op(root(operand))
-                first = None if scores is None else _product(scores, functions)
-                if scores is None or first is None or not _is_only_read_by(scores.results[0], rows):
-                    continue
-                key = 0 if first.axes[-1][1] is None else 1
-                found = Attention(scores, rows, context, first, second, key, weights, argument)
-                if found._fits(functions):
-                    return found
-        return None
+        rows = defining_op(root(place.context.operands[second.arguments[place.weights]]))
+        if rows is None or kind(rows, place.functions) != "row_reduce" or place.argument >= len(rows.operands):
+            return None
+        scores = defining_op(root(rows.operands[place.argument]))
+        first = None if scores is None else _product(scores, place.functions)
+        if scores is None or first is None or not first.axes:
+            return None
+        key = 0 if first.axes[-1][1] is None else 1
+        return Attention(
+            scores, rows, place.context, first, second, key, place.weights, place.argument, place.functions
+        )
 
     def operand(self, call: ir.Operation, product: Product, side: int) -> ir.Value:
         """An operand of one of the products."""
         return call.operands[product.arguments[side]]
 
-    def _fits(self, functions: Functions) -> bool:
-        """Rows and columns mean the same to all three, and neither product has a matrix that is packed ahead."""
-        *rows, column = self.first.axes
-        scores, weights = (
-            dims_of(self.scores.results[0]),
-            dims_of(self.operand(self.context, self.second, self.weights)),
-        )
-        of_key = [axes[self.key] for axes in rows]
-        of_query = [axes[1 - self.key] for axes in rows]
-        query = self.operand(self.scores, self.first, 1 - self.key)
-        if element_type_of(query) != element_type_of(self.operand(self.context, self.second, self.weights)):
-            return False
-        if column[1 - self.key] is not None or None in of_query or scores != weights or len(rows) > MOST_ROW_AXES:
-            return False
-        free = [axes for axes in self.second.axes if axes[self.weights] is None]
-        of_value = [axes[1 - self.weights] for axes in self.second.axes if axes[self.weights] is not None]
-        if len(free) > 1 or not rows:
-            return False
-        key = self.operand(self.scores, self.first, self.key)
-        value = self.operand(self.context, self.second, 1 - self.weights)
-        if _is_weight(key, of_key) or _is_weight(value, of_value):
-            return False
-        return _keeps_rows(functions[_callee(self.rows)], self.argument)
+    @property
+    def operands(self) -> tuple[ir.Value, ir.Value, ir.Value, ir.Value]:
+        """Query, key, weights and value."""
+        query, key = (self.operand(self.scores, self.first, side) for side in (1 - self.key, self.key))
+        weights, value = (self.operand(self.context, self.second, side) for side in (self.weights, 1 - self.weights))
+        return query, key, weights, value
+
+    @property
+    def row_function(self) -> func.FuncOp:
+        """What the row kernel does."""
+        return self.functions[callee(self.rows)]
+
+    @property
+    def key_rows(self) -> list[int | None]:
+        """The axis of the key for each row axis of the scores."""
+        return [axes[self.key] for axes in self.first.axes[:-1]]
+
+    @property
+    def value_rows(self) -> list[int | None]:
+        """The axis of the value for each row axis of the weights, in the order of the result's."""
+        return [axes[1 - self.weights] for axes in self.second.axes if axes[self.weights] is not None]
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether neither key nor value has the last row axis."""
+        last = len(self.first.axes) - 2
+        of_value = [axes[1 - self.weights] for axes in self.second.axes if axes[self.weights] == last]
+        return last >= 0 and self.key_rows[last] is None and of_value == [None]
 
 
-def _callee(call: ir.Operation) -> str:
+def find_attention(context: ir.Operation, functions: Functions) -> Attention | None:
+    """The attention that ends with the call `context`, if all that it needs is proved."""
+    product = _product(context, functions)
+    if product is None:
+        return None
+    for weights in (0, 1):
+        rows = defining_op(root(context.operands[product.arguments[weights]]))
+        for argument in range(0 if rows is None else len(rows.operands)):
+            found = ATTENTION.match(Attention.at, Place(context, weights, argument, functions))
+            if found is not None and _is_worth_it(found):
+                return found
+    return None
+
+
+def _is_worth_it(found: Attention) -> bool:
+    """Neither product has a matrix that is packed ahead, and the row kernel is not too large."""
+    _, key, _, value = found.operands
+    is_packed = _is_weight(key, found.key_rows) or _is_weight(value, found.value_rows)
+    return not is_packed and len(found.rows.operands) <= MOST_OPERANDS
+
+
+def callee(call: ir.Operation) -> str:
+    """The name of the fusion that a call runs."""
     return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
-def _kind(call: ir.Operation, functions: Functions) -> str:
-    return ir.StringAttr(functions[_callee(call)].attributes["disc.kind"]).value if call.name == "func.call" else ""
+def kind(call: ir.Operation, functions: Functions) -> str:
+    """The kind of the fusion that a call runs; "" for any other op."""
+    return ir.StringAttr(functions[callee(call)].attributes["disc.kind"]).value if call.name == "func.call" else ""
 
 
 def _product(call: ir.Operation, functions: Functions) -> Product | None:
-    return Product.of(functions[_callee(call)]) if _kind(call, functions) == "dot" else None
-
-
-def _is_row_kernel(call: ir.Operation, functions: Functions) -> bool:
-    return _kind(call, functions) == "row_reduce" and len(call.results) == 1 and len(call.operands) <= MOST_OPERANDS
-
-
-def _keeps_rows(function: func.FuncOp, argument: int) -> bool:
-    """Whether a row kernel reads the argument where it writes its result, over one axis of columns."""
-    if "disc.collapsed" not in function.attributes or ir.IntegerAttr(function.attributes["disc.columns"]).value != 1:
-        return False
-    *_, last = function.entry_block.operations
-    return dims_of(function.entry_block.arguments[argument]) == dims_of(last.operands[0])
+    return Product.of(functions[callee(call)]) if kind(call, functions) == "dot" else None
 
 
 def _is_weight(value: ir.Value, batch: list[int | None]) -> bool:
@@ -180,138 +198,101 @@ def _is_weight(value: ir.Value, batch: list[int | None]) -> bool:
     return given and all(axis is None for axis in batch) and all(d.constant is not None for d in dims_of(value))
 
 
-def _is_only_read_by(value: ir.Value, reader: ir.Operation) -> bool:
-    """Whether a call is the only reader of a value, by one operand, through reshapes."""
-    if sum(root(v) == value for v in reader.operands) != 1:
-        return False
-    return all(user == reader for user in _readers(value))
-
-
-def _readers(value: ir.Value) -> Iterator[ir.Operation]:
+def readers(value: ir.Value) -> Iterator[ir.Operation]:
+    """The ops that read a value, or a view of it, once for each operand that they read it by."""
     for use in value.uses:
         user = use.owner.operation
         if user.name in VIEWS:
-            yield from _readers(user.results[0])
+            yield from readers(user.results[0])
         else:
             yield user
 
 
-# ---- outlining ------------------------------------------------------------------------------------------------------
+# ---- what an attention needs ----------------------------------------------------------------------------------------
 
 
-def outline_attentions(module: ir.Module, budget: Budget) -> None:
-    """Replace the calls of every attention of a fused module by one, in place."""
-    functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
-    names = (f"attention_{number}" for number in itertools.count())
-    for block in all_blocks(entry_block(module)):
-        for op in list(block.operations):
-            found = Attention.of(op.operation, functions) if op.operation.name == "func.call" else None
-            if found is not None and budget.take():
-                functions |= _outline(module, found, functions, next(names))
+def is_only_read_by(value: ir.Value, reader: ir.Operation) -> bool:
+    """Whether a call is the only reader of a value, by one operand, through reshapes."""
+    if sum(root(v) == value for v in reader.operands) != 1:
+        return False
+    return all(user == reader for user in readers(value))
 
 
-def _outline(module: ir.Module, found: Attention, functions: Functions, name: str) -> dict[str, func.FuncOp]:
-    inside = {found.scores.results[0], found.rows.results[0]}
-    calls = (found.scores, found.rows, found.context)
-    rounding = _rounding(found, functions)
-    last = found.context if rounding is None else rounding
-    result = last.results[0]
-    row, element = _room_for_a_row(found)
-    with found.context.location:
-        with ir.InsertionPoint(module.body):
-            rows, kept = with_generators(found.rows, functions, f"{name}_rows")
-        _mark_causal(rows, kept.index(found.argument), dims_of(found.scores.results[0]))
-        operands = [list(found.scores.operands), [found.rows.operands[i] for i in kept], list(found.context.operands)]
-        read = list(dict.fromkeys(v for values in operands for v in values if root(v) not in inside))
-        slices = {v: call for v in read if (call := _row_slice(v, functions)) and v not in operands[1]}
-        inputs = list(dict.fromkeys(slices[v].operands[0] if v in slices else v for v in read))
-        with ir.InsertionPoint(module.body):
-            type_ = ir.FunctionType.get([v.type for v in inputs], [result.type, tensor_type(row, element)])
-            function = func.FuncOp(name, type_, visibility="private")
-        function.attributes["disc.kind"] = ir.StringAttr.get("attention")
-        block = function.add_entry_block()
-        values = dict(zip(inputs, block.arguments, strict=True))
-        parts = (functions[_callee(found.scores)], rows, functions[_callee(found.context)])
-        with ir.InsertionPoint(block):
-            for v, call in slices.items():
-                piece = func.CallOp(functions[_callee(call)], [values[call.operands[0]]]).results[0]
-                values[v] = view(piece, dims_of(v))
-            for call, part, own in zip(calls, parts, operands, strict=True):
-                arguments = [values[v] if v in values else view(values[root(v)], dims_of(v)) for v in own]
-                values[call.results[0]] = func.CallOp(part, arguments).results[0]
-            if rounding is not None:
-                sums = [view(values[found.context.results[0]], dims_of(rounding.operands[0]))]
-                values[result] = func.CallOp(functions[_callee(rounding)], sums).results[0]
-            func.ReturnOp([values[result], _zeros(row, element)])
-        with ir.InsertionPoint(last):
-            new = func.CallOp(function, inputs)
-    generators = [g for v in found.rows.operands if (g := generator_of(v, functions)) is not None]
-    result.replace_all_uses_with(new.results[0])
-    for call in (*(() if rounding is None else (rounding,)), *reversed(calls)):
-        _erase(call)
-    for call in dict.fromkeys([*generators, *slices.values()]):
-        _erase_unused(call)
-    return {part.name.value: part for part in (function, rows)}
+@ATTENTION.requires("the calls stand in one block")
+def _calls_are_in_one_block(a: Attention) -> bool:
+    return a.scores.block == a.context.block and a.rows.block == a.context.block
 
 
-def _room_for_a_row(found: Attention) -> tuple[Dims, ir.Type]:
-    """The type of room for a row of scores, and for one of weights where these are narrower."""
-    scores = found.scores.results[0]
-    (row,), element = dims_of(scores)[-1:], element_type_of(scores)
-    is_same = element_type_of(found.rows.results[0]) == element
-    return (row if is_same else row * 2,), element
+@ATTENTION.requires("the row kernel has one result")
+def _row_kernel_has_one_result(a: Attention) -> bool:
+    return len(a.rows.results) == 1
 
 
-def _rounding(found: Attention, functions: Functions) -> ir.Operation | None:
-    """The call that alone reads the context, and does nothing but round it."""
-    readers = list(_readers(found.context.results[0]))
-    if len(readers) != 1 or _kind(readers[0], functions) != "loop" or readers[0].block != found.context.block:
-        return None
-    convert, *others = (op.operation for op in functions[_callee(readers[0])].entry_block.operations)
-    is_alone = convert.name == "stablehlo.convert" and len(others) == 1
-    return readers[0] if is_alone and str(element_type_of(convert.results[0])) in ROUNDED else None
+@ATTENTION.requires("only the row kernel reads the scores")
+def _scores_are_read_once(a: Attention) -> bool:
+    return is_only_read_by(a.scores.results[0], a.rows)
 
 
-def _row_slice(value: ir.Value, functions: Functions) -> ir.Operation | None:
-    """The call of a loop that does nothing but cut `value` out of rows."""
-    call = defining_op(root(value))
-    if call is None or _kind(call, functions) != "loop":
-        return None
-    piece = RowSlice.of(functions[_callee(call)])
-    return None if piece is None or piece.strides(dims_of(value)) is None else call
+@ATTENTION.requires("only the second product reads the weights")
+def _weights_are_read_once(a: Attention) -> bool:
+    return is_only_read_by(a.rows.results[0], a.context)
 
 
-def _mark_causal(rows: func.FuncOp, argument: int, scores: Dims) -> None:
-    """Note which columns the row kernel's mask hides, if its last row axis is that of the scores."""
-    dims = dims_of(rows.entry_block.arguments[argument])
-    if len(dims) < 2 or len(scores) < 2 or dims[-2] != scores[-2] or dims[-2].constant == 1:
-        return
-    causal = causal_columns(rows, argument)
-    if causal is not None:
-        rows.attributes[CAUSAL] = ir.DenseI64ArrayAttr.get([causal.offset, causal.magnitude])
+@ATTENTION.requires("query, key, weights and value have one element type")
+def _elements_have_one_type(a: Attention) -> bool:
+    query, *others = a.operands
+    return all(element_type_of(v) == element_type_of(query) for v in others)
 
 
-def _erase_unused(call: ir.Operation) -> None:
-    """Erase a call whose result nobody reads, and then those that it alone read."""
-    if any(True for _ in _readers(call.results[0])):
-        return
-    producers = [defining_op(root(v)) for v in call.operands]
-    _erase(call)
-    for producer in dict.fromkeys(producers):
-        if producer is not None:
-            _erase_unused(producer)
+@ATTENTION.requires("columns of the scores are the key's, and rows the query's")
+def _rows_are_of_the_query(a: Attention) -> bool:
+    *rows, column = a.first.axes
+    return bool(rows) and column[1 - a.key] is None and all(axes[1 - a.key] is not None for axes in rows)
 
 
-def _zeros(dims: Dims, element: ir.Type) -> ir.Value:
-    scalar = ir.RankedTensorType.get([], element)
-    number = ir.DenseElementsAttr.get_splat(scalar, ir.FloatAttr.get(element, 0.0))
-    zero = ir.Operation.create("stablehlo.constant", results=[scalar], attributes={"value": number})
-    return broadcast(zero.results[0], dims, [])
+@ATTENTION.requires("the second product contracts the columns")
+def _columns_are_contracted(a: Attention) -> bool:
+    return a.second.inner[a.weights] == len(a.first.axes) - 1
 
 
-def _erase(op: ir.Operation) -> None:
-    """Erase an op and the reshapes of its results that nobody reads."""
-    for result in op.results:
-        for use in list(result.uses):
-            _erase(use.owner.operation)
-    op.erase()
+@ATTENTION.requires("scores and weights have the same sizes")
+def _weights_are_as_large(a: Attention) -> bool:
+    _, _, weights, _ = a.operands
+    return dims_of(a.scores.results[0]) == dims_of(weights)
+
+
+@ATTENTION.requires("the row kernel reads a score where it writes its weight")
+def _weights_are_in_step(a: Attention) -> bool:
+    *_, last = a.row_function.entry_block.operations
+    read = dims_of(a.row_function.entry_block.arguments[a.argument])
+    return "disc.collapsed" in a.row_function.attributes and read == dims_of(last.operands[0])
+
+
+@ATTENTION.requires("a row of the kernel is a row of the scores")
+def _columns_are_the_scores(a: Attention) -> bool:
+    if "disc.columns" not in a.row_function.attributes:
+        return False
+    columns = ir.IntegerAttr(a.row_function.attributes["disc.columns"]).value
+    read = dims_of(a.row_function.entry_block.arguments[a.argument])
+    return columns == 1 and read[-1:] == dims_of(a.scores.results[0])[-1:]
+
+
+@ATTENTION.requires("the runtime has room for the row axes")
+def _row_axes_are_few(a: Attention) -> bool:
+    return len(a.first.axes) - 1 <= MOST_ROW_AXES
+
+
+@ATTENTION.requires("the value has at most one axis of its own")
+def _value_has_one_axis(a: Attention) -> bool:
+    return sum(axes[a.weights] is None for axes in a.second.axes) <= 1
+
+
+@ATTENTION.requires("the runtime has room for the row kernel's sizes")
+def _row_sizes_are_few(a: Attention) -> bool:
+    sizes: set[Expr] = set()
+    for op in a.row_function.entry_block.operations:
+        for value in (*op.operands, *op.results):
+            sizes.update(dims_of(value))
+        if op.operation.name == "disc.shape":
+            sizes.update(dims_of_attr(op.attributes["dims"]))
+    return len(sizes) <= MOST_ROW_SIZES

@@ -4,7 +4,8 @@
 Every value of the kernel gets two ranges: that of its elements in columns up to `row + offset`, which the mask lets
 through, and that of the others. If the others never change a reduction and the result is exactly 0 there, nobody has to
 compute them. The proof holds while the scores are finite and no larger than a magnitude, which is for the runtime to
-look at: scores of 1e12 would show through a mask that adds -1e9.
+look at: scores of 1e12 would show through a mask that adds -1e9. An offset may be an expression of sizes, such as how
+many keys are in a cache: whether it is one that lets a column of every row through is seen at run time, too.
 """
 
 from __future__ import annotations
@@ -14,15 +15,32 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.dialect import integer_attr
+from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.types import dims_of, element_type_of
+from shlo_disc.shape_dialect.types import Dims, dim_attr, dim_of_attr, dims_of, dims_of_attr, element_type_of
+from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import BROADCASTS, IOTAS, is_scalar_constant
+
+CAUSAL_BOUND: Pattern[_Proof] = Pattern("causal-bound", "columns that a causal mask hides are not computed")
 
 MAGNITUDES = (100_000_000, 1_000_000, 1_000)
 """Bounds of the scores for which a proof is tried; scores are seldom above 100."""
 
+MOST_FACTOR, MOST_CONSTANT = 1 << 15, 1 << 40
+"""The largest factors and constants of positions that are followed: their sums with sizes cannot overflow 64 bits."""
+
+MOST_REACH = (1 << 31) - 1
+"""Positions are counted in 32 bits."""
+
 _ZERO_EXPONENT = {"f32": -200.0, "f64": -1500.0}
 """Arguments up to which an exponential is 0, with room to spare."""
+
+_LIMITS = {"f32": (1.18e-38, 3.40e38), "f64": (2.3e-308, 1.79e308)}
+"""The smallest normal number and the largest one, with room to spare."""
+
+_ROUNDING, _ROUNDS = 1e-6, frozenset({"add", "subtract", "multiply", "divide"})
+"""More than an op of 32 bits rounds by, relative to its result; and the ops that round."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +54,27 @@ class Range:
         """Both."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
+    def rounded(self) -> Range:
+        """What the numbers may be after an op that rounds them."""
+        low = self.low - _ROUNDING * abs(self.low) if math.isfinite(self.low) else self.low
+        high = self.high + _ROUNDING * abs(self.high) if math.isfinite(self.high) else self.high
+        return Range(low, high)
+
+    def of_type(self, element: str) -> Range:
+        """What the numbers may be as elements: large ones infinite, small ones zero."""
+        if element not in _LIMITS:
+            return self
+        tiny, huge = _LIMITS[element]
+        low = -math.inf if self.low < -huge else self.low
+        high = math.inf if self.high > huge else self.high
+        return Range(0 if 0 < low < tiny else low, 0 if -tiny < high < 0 else high)
+
 
 _ZERO, _ONE, _EITHER = Range(0, 0), Range(1, 1), Range(0, 1)
 _NONE = Range(-math.inf, -math.inf)
+
+Affine = tuple[tuple[int, ...], Expr]
+"""Factors of a value's indices, and a constant."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +83,7 @@ class Value:
 
     seen, hidden: its elements where the mask lets them through, and elsewhere. axes: its row and its column axis, when
     the two differ. peak: one of the seen elements of each row lies in it. top: of which value it is the largest element
-    of a row. affine: factors of its indices and a constant that make its elements.
+    of a row. affine: what makes its elements, if they are positions.
     """
 
     seen: Range | None = None
@@ -55,72 +91,137 @@ class Value:
     axes: tuple[int, int] | None = None
     peak: Range | None = None
     top: ir.Value | None = None
-    affine: tuple[tuple[int, ...], int] | None = None
+    affine: Affine | None = None
+
+    def of_type(self, element: str) -> Value:
+        """What can be known of elements of a type: ranges of floats and booleans, positions of integers."""
+        if element in ("i32", "i64"):
+            return replace(self, seen=None, hidden=None, peak=None, top=None)
+        if element not in ("f32", "f64", "i1"):
+            return Value()
+        seen, hidden, peak = (r and r.of_type(element) for r in (self.seen, self.hidden, self.peak))
+        return replace(self, seen=seen, hidden=hidden, peak=peak, affine=None)
 
 
 @dataclass(frozen=True)
 class Causal:
-    """Column c of row r counts only where c <= r + offset, while scores are no larger than `magnitude`."""
+    """Column c of row r counts only where c <= r + offset, while scores are no larger than `magnitude`.
 
-    offset: int
+    That is so if the offset is not negative and `reach`, the largest number that a position is part of, has 32 bits.
+    """
+
+    offset: Expr
+    reach: Expr
     magnitude: int
+
+    def attribute(self) -> ir.Attribute:
+        """As an attribute."""
+        numbers = {"offset": dim_attr(self.offset), "reach": dim_attr(self.reach)}
+        return ir.DictAttr.get({**numbers, "magnitude": integer_attr(self.magnitude)})
+
+    @staticmethod
+    def of(attribute: ir.Attribute) -> Causal:
+        """The inverse of `attribute`."""
+        entries = ir.DictAttr(attribute)
+        offset, reach = (dim_of_attr(entries[name]) for name in ("offset", "reach"))
+        return Causal(offset, reach, ir.IntegerAttr(entries["magnitude"]).value)
 
 
 CAUSAL = "disc.causal"
-"""Attribute of a row kernel that need not look at all columns: the offset and the magnitude."""
+"""Attribute of an attention whose row kernel need not look at all columns."""
+
+BOUNDED = "disc.bounded"
+"""Attribute of that row kernel, which is told how many columns count."""
 
 
-def causal_columns(function: func.FuncOp, argument: int) -> Causal | None:
-    """What a row kernel, collapsed to one axis of columns, hides of its argument `argument`, the scores."""
+@dataclass(frozen=True)
+class Scores:
+    """Argument `argument` of a row kernel, collapsed to one axis of columns, and the scores that it stands for.
+
+    `is_matrix`: neither key nor value has the last axis of rows, so that these are the rows of one matrix.
+    """
+
+    function: func.FuncOp
+    argument: int
+    dims: Dims
+    is_matrix: bool
+
+
+def causal_columns(scores: Scores) -> Causal | None:
+    """What the row kernel hides of the scores."""
     for magnitude in MAGNITUDES:
-        proof = _Proof(function, argument, magnitude)
-        if proof.holds():
-            return Causal(proof.offset or 0, magnitude)
+        proof = CAUSAL_BOUND.match(lambda s: _Proof.of(s, magnitude), scores)  # noqa: B023
+        if proof is not None and proof.offset is not None:
+            return Causal(proof.offset, proof.reach, magnitude)
     return None
 
 
 class _Proof:
-    def __init__(self, function: func.FuncOp, argument: int, magnitude: int):
-        block = function.entry_block
+    """A walk over the ops of a row kernel."""
+
+    def __init__(self, scores: Scores, magnitude: int):
+        block = scores.function.entry_block
+        self.subject = scores
         self.operations = list(block.operations)
-        self.scores = block.arguments[argument]
+        self.scores = block.arguments[scores.argument]
         self.rank = len(dims_of(self.scores))
-        self.element = str(element_type_of(self.scores))
-        self.offset: int | None = None
+        self.offset: Expr | None = None
+        self.reach = Expr.const(0)
         self.known: dict[ir.Value, Value] = {}
+        self.changed: list[ir.OpView] = []
         for value in block.arguments:
             is_truth = str(element_type_of(value)) == "i1"
             self.known[value] = Value(_EITHER, _EITHER) if is_truth else Value()
-        scores = Range(-magnitude, magnitude)
-        self.known[self.scores] = Value(scores, scores)
+        known = Range(-magnitude, magnitude)
+        self.known[self.scores] = Value(known, known).of_type(str(element_type_of(self.scores)))
 
-    def holds(self) -> bool:
-        """Whether hidden columns count for nothing."""
-        if self.rank < 2:
-            return False
-        for op in self.operations[:-1]:
-            if op.operation.name == "stablehlo.reduce":
-                found = self._reduce(op)
-                if found is None:
-                    return False
-                self.known[op.results[0]] = found
-            elif op.operation.name != "disc.shape":
-                for result in op.results:
-                    value = self._value(op.operation, result)
-                    is_index = str(element_type_of(result)) in ("i32", "i64")
-                    self.known[result] = value if is_index else replace(value, affine=None)
-        result = self.known[self.operations[-1].operands[0]]
-        return self.offset is not None and self.offset >= 0 and result.hidden == _ZERO and self._is_in_place(result)
+    @staticmethod
+    def of(scores: Scores, magnitude: int) -> _Proof | None:
+        """The walk over a kernel that compares rows with columns; None for any other."""
+        proof = _Proof(scores, magnitude)
+        if proof.rank < 2:
+            return None
+        for op in proof.operations[:-1]:
+            for result in op.results:
+                element = str(element_type_of(result))
+                proof.known[result] = proof._value(op.operation, result).of_type(element)
+                proof._note_reach(result, element)
+        return proof if proof.offset is not None else None
 
-    def _is_in_place(self, value: Value) -> bool:
+    @property
+    def result(self) -> Value:
+        """What is known of the weights."""
+        return self.known[self.operations[-1].operands[0]]
+
+    def is_in_place(self, value: Value) -> bool:
+        """Whether a value's hidden elements are those of hidden columns."""
         return value.axes in (None, (self.rank - 2, self.rank - 1))
 
+    def _note_reach(self, value: ir.Value, element: str) -> None:
+        """How far positions of 32 bits go."""
+        affine = self.known[value].affine
+        if affine is None or element != "i32":
+            return
+        factors, constant = affine
+        far = sum((abs(f) * d for f, d in zip(factors, dims_of(value), strict=True)), Expr.const(0))
+        size = constant.constant
+        far += Expr.maximum(constant, -constant) if size is None else abs(size)
+        self.reach = Expr.maximum(self.reach, far)
+
+    # ---- values -----------------------------------------------------------------------------------------------------
+
     def _value(self, op: ir.Operation, result: ir.Value) -> Value:
+        """What is known of an op's result, whatever its type."""
+        if op.name == "stablehlo.reduce":
+            return self._reduce(op.opview)
         if op.name in BROADCASTS:
             return self._broadcast(op, result)
+        if op.name == "disc.shape":
+            dims = dims_of_attr(op.attributes["dims"])
+            return Value(affine=((), dims[0])) if not dims_of(result) else Value()
         if op.name in IOTAS:
             axis = ir.IntegerAttr(op.attributes["iota_dimension"]).value
-            return Value(affine=(tuple(int(i == axis) for i in range(len(dims_of(result)))), 0))
+            return Value(affine=(tuple(int(i == axis) for i in range(len(dims_of(result)))), Expr.const(0)))
         if op.name == "stablehlo.constant":
             return self._constant(op, result)
         operands = [self.known[v] for v in op.operands]
@@ -137,8 +238,12 @@ class _Proof:
         number = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
         if isinstance(number, ir.FloatAttr) and not math.isnan(number.value):
             return Value(Range(number.value, number.value), Range(number.value, number.value))
-        if isinstance(number, ir.IntegerAttr):
-            return Value(affine=((0,) * len(dims_of(result)), number.value))
+        element = str(element_type_of(result))
+        if element == "i1":
+            truth = _ONE if number.value else _ZERO
+            return Value(truth, truth)
+        if element in ("i32", "i64") and abs(number.value) <= MOST_CONSTANT:
+            return Value(affine=((0,) * len(dims_of(result)), Expr.const(number.value)))
         return Value()
 
     def _broadcast(self, op: ir.Operation, result: ir.Value) -> Value:
@@ -152,7 +257,9 @@ class _Proof:
             for place, factor in zip(places, affine[0], strict=True):
                 factors[place] = factor
             affine = (tuple(factors), affine[1])
-        return replace(value, affine=affine, axes=axes and (places[axes[0]], places[axes[1]]))
+        is_back = len(dims_of(result)) == self.rank and places == list(range(self.rank - 1))
+        top = value.top if is_back or not places else None
+        return replace(value, affine=affine, axes=axes and (places[axes[0]], places[axes[1]]), top=top)
 
     # ---- elementwise ------------------------------------------------------------------------------------------------
 
@@ -165,20 +272,25 @@ class _Proof:
         affine = _affine(name, operands)
         if affine is not None:
             return Value(affine=affine)
-        rule = self._exponential if name == "exponential" else _RULES.get(name)
+        if name == "convert":
+            is_truth = str(element_type_of(op.operands[0])) == "i1"
+            return Value(operands[0].seen, operands[0].hidden) if is_truth else Value()
+        exponential = _exponential_of(str(element_type_of(op.results[0])))
+        rule = exponential if name == "exponential" else _RULES.get(name)
         if rule is None:
             return Value()
 
         def apply(parts: list[Range | None]) -> Range | None:
             known = [p for p in parts if p is not None]
-            return rule(*known) if len(known) == len(parts) else None
+            found = rule(*known) if len(known) == len(parts) else None
+            return found.rounded() if found is not None and name in _ROUNDS else found
 
         value = Value(apply([v.seen for v in operands]), apply([v.hidden for v in operands]))
         top = operands[1].top if name == "subtract" else None
         if top is not None and top == op.operands[0] and value.seen is not None:
             return replace(value, seen=Range(value.seen.low, 0), peak=_ZERO)
         if name == "exponential" and operands[0].peak is not None:
-            return replace(value, peak=self._exponential(operands[0].peak))
+            return replace(value, peak=exponential(operands[0].peak))
         if name == "maximum" and _NONE in (operands[0].seen, operands[1].seen):
             return replace(value, top=operands[0].top or operands[1].top)
         return value
@@ -193,7 +305,7 @@ class _Proof:
         factors, constant = difference
         if direction in ("GE", "GT"):
             factors, constant = tuple(-f for f in factors), -constant
-        most = -constant - (direction in ("LT", "GT"))  # true where the factors' sum is at most this
+        most = -constant - int(direction in ("LT", "GT"))  # true where the factors' sum is at most this
         axes = [i for i, f in enumerate(factors) if f != 0]
         if len(axes) != 2 or sorted(factors[i] for i in axes) != [-1, 1]:
             return unknown
@@ -205,24 +317,23 @@ class _Proof:
         seen, hidden = (_ONE, _ZERO) if lets_through else (_ZERO, _ONE)
         return Value(seen, hidden, (axes[0], axes[1]))
 
-    def _exponential(self, x: Range) -> Range:
-        zero = _ZERO_EXPONENT.get(self.element, -math.inf)
-        if x.high <= zero:
-            return _ZERO
-        high = math.inf if x.high > 700 else math.exp(x.high) * 1.001
-        return Range(math.exp(x.low) * 0.999 if x.low > -80 else 0, high)
-
     # ---- reductions -------------------------------------------------------------------------------------------------
 
-    def _reduce(self, op: ir.OpView) -> Value | None:
-        """A reduction along the columns that hidden elements do not change; None for any other."""
+    def _reduce(self, op: ir.OpView) -> Value:
+        """A reduction along the columns; it is noted where hidden elements may change it."""
+        found = self._unchanged(op) if len(op.operands) == 2 else None
+        if found is None:
+            self.changed.append(op)
+        return found or Value()
+
+    def _unchanged(self, op: ir.OpView) -> Value | None:
         body = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
-        value, init = (self.known[v] for v in op.operands) if len(op.operands) == 2 else (Value(), Value())
+        value, init = (self.known[v] for v in op.operands)
         along = list(integers(op.attributes["dimensions"]))
         seen, hidden, start = value.seen, value.hidden, init.seen
-        if along != [self.rank - 1] or len(body) != 2 or not self._is_in_place(value):
+        if along != [self.rank - 1] or len(dims_of(op.operands[0])) != self.rank or not self.is_in_place(value):
             return None
-        if seen is None or hidden is None or start is None:
+        if len(body) != 2 or not _combines_both(op) or seen is None or hidden is None or start is None:
             return None
         if body[0] == "stablehlo.maximum" and hidden.high <= seen.low:
             whole = Range(max(seen.low, start.low), max(seen.high, start.high))
@@ -233,18 +344,46 @@ class _Proof:
         return None
 
 
-def _affine(name: str, operands: list[Value]) -> tuple[tuple[int, ...], int] | None:
+def _combines_both(op: ir.OpView) -> bool:
+    """Whether the body of a reduction is one op of both its arguments."""
+    block = op.regions[0].blocks[0]
+    combined, returned = block.operations
+    return set(combined.operands) == set(block.arguments) and list(returned.operands) == list(combined.results)
+
+
+def _exponential_of(element: str) -> Callable[[Range], Range]:
+    zero = _ZERO_EXPONENT.get(element, -math.inf)
+
+    def apply(x: Range) -> Range:
+        if x.high <= zero:
+            return _ZERO
+        high = math.inf if x.high > 700 else math.exp(x.high) * 1.001
+        return Range(math.exp(x.low) * 0.999 if x.low > -80 else 0, high)
+
+    return apply
+
+
+def _affine(name: str, operands: list[Value]) -> Affine | None:
     if name == "convert":
         return operands[0].affine
     if len(operands) != 2 or operands[0].affine is None or operands[1].affine is None:
         return None
     (left, a), (right, b) = operands[0].affine, operands[1].affine
     if name == "multiply":
-        if any(left) and any(right):
+        x, y = a.constant, b.constant
+        if any(left) and any(right) or x is None or y is None:
             return None
-        return tuple(x * b + y * a for x, y in zip(left, right, strict=True)), a * b
+        return _followed(tuple(f * y + g * x for f, g in zip(left, right, strict=True)), Expr.const(x * y))
     sign = {"add": 1, "subtract": -1}.get(name)
-    return None if sign is None else (tuple(x + sign * y for x, y in zip(left, right, strict=True)), a + sign * b)
+    if sign is None:
+        return None
+    return _followed(tuple(f + sign * g for f, g in zip(left, right, strict=True)), a + sign * b)
+
+
+def _followed(factors: tuple[int, ...], constant: Expr) -> Affine | None:
+    """A position, unless its numbers are too large."""
+    is_far = any(abs(f) > MOST_FACTOR for f in factors) or abs(constant.constant or 0) > MOST_CONSTANT
+    return None if is_far else (factors, constant)
 
 
 def _select(choice: Value, yes: Value, no: Value) -> Value:
@@ -283,5 +422,37 @@ _RULES: dict[str, Callable[..., Range | None]] = {
     "or": _corners(max),
     "not": lambda a: Range(1 - a.high, 1 - a.low),
     "negate": lambda a: Range(-a.high, -a.low),
+    "tanh": lambda a: Range(-1.001, 1.001),
     "divide": _divide,
 }
+
+
+# ---- what has to hold ----------------------------------------------------------------------------------------------
+
+
+@CAUSAL_BOUND.requires("rows of the kernel are rows of the scores, more than one to a matrix")
+def _rows_are_of_one_matrix(proof: _Proof) -> bool:
+    dims, scores = dims_of(proof.scores), proof.subject.dims
+    same = len(scores) >= 2 and dims[-2:] == scores[-2:]
+    return same and dims[-2].constant != 1 and proof.subject.is_matrix
+
+
+@CAUSAL_BOUND.requires("the mask does not hide every column of a first row")
+def _first_row_sees_a_column(proof: _Proof) -> bool:
+    least = None if proof.offset is None else proof.offset.constant
+    return proof.offset is not None and (least is None or least >= 0)
+
+
+@CAUSAL_BOUND.requires("positions that are compared do not wrap around")
+def _positions_have_32_bits(proof: _Proof) -> bool:
+    return (proof.reach.constant or 0) <= MOST_REACH
+
+
+@CAUSAL_BOUND.requires("no reduction is changed by what is hidden")
+def _reductions_skip_hidden(proof: _Proof) -> bool:
+    return not proof.changed
+
+
+@CAUSAL_BOUND.requires("weights of hidden columns are exactly 0")
+def _hidden_weights_are_zero(proof: _Proof) -> bool:
+    return proof.result.hidden == _ZERO and proof.is_in_place(proof.result)

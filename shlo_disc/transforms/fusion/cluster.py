@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.types import Dims, dims_of, dims_of_attr
+from shlo_disc.shape_dialect.windows import window_sizes
 from shlo_disc.transforms.fusion.access import defining_op, is_free
 
 MAX_MEMBERS = 512
 
 
 def sizes_used(op: ir.Operation) -> set[str]:
-    """The symbols in the types of `op`, and in the shapes that it reads through free ops."""
+    """The symbols in the types and attributes of `op`, and in the shapes that it reads through free ops."""
     pending = [op, *(i.operation for nested in nested_blocks(op) for b in all_blocks(nested) for i in b.operations)]
     values = [v for part in pending for v in (*part.operands, *part.results)]
-    found = {name for v in values for d in dims_of(v) for name in d.symbols()}
+    sizes = [*(d for v in values for d in dims_of(v)), *(d for part in pending for d in window_sizes(part))]
+    found = {name for d in sizes for name in d.symbols()}
     while pending:
         for value in pending.pop().operands:
             producer = defining_op(value)

@@ -4,22 +4,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, defining_op
 from shlo_disc.transforms.views import root
+
+REMATERIALIZE: Pattern[Generator] = Pattern(
+    "rematerialize-generator", "what is made of positions and constants is computed again where it is read"
+)
 
 MOST_OPS = 24
 """Ops of a fusion that is dear to compute again."""
 
-_CHEAP = ELEMENTWISE | BROADCASTS | GENERATORS
+_IN_PLACE = ELEMENTWISE | BROADCASTS | GENERATORS
 _DEAR = frozenset(
     "stablehlo." + n for n in ("cosine", "exponential", "log", "power", "remainder", "sine", "tan", "tanh")
 )
 
 Functions = Mapping[str, func.FuncOp]
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A call whose result is `value`, or a view of it."""
+
+    value: ir.Value
+    call: ir.Operation
+    functions: Functions
 
 
 def called(call: ir.Operation, functions: Functions) -> func.FuncOp:
@@ -29,17 +45,44 @@ def called(call: ir.Operation, functions: Functions) -> func.FuncOp:
 
 def generator_of(value: ir.Value, functions: Functions) -> ir.Operation | None:
     """The call of a cheap loop that makes `value` from positions and constants alone, or from such values."""
-    call = defining_op(root(value))
-    if dims_of(root(value)) != dims_of(value):
-        return None
-    if call is None or call.name != "func.call" or len(call.results) != 1:
-        return None
-    function = called(call, functions)
-    *operations, _ = (op.operation.name for op in function.entry_block.operations)
-    is_cheap = len(operations) <= MOST_OPS and _CHEAP.issuperset(operations) and _DEAR.isdisjoint(operations)
-    if ir.StringAttr(function.attributes["disc.kind"]).value != "loop" or not is_cheap:
-        return None
-    return call if all(generator_of(v, functions) is not None for v in call.operands) else None
+
+    def build(value: ir.Value) -> Generator | None:
+        call = defining_op(root(value))
+        return Generator(value, call, functions) if call is not None and call.name == "func.call" else None
+
+    found = REMATERIALIZE.match(build, value)
+    return found.call if found is not None and _is_cheap(found) else None
+
+
+def _operations(generator: Generator) -> list[ir.Operation]:
+    *operations, _ = (op.operation for op in called(generator.call, generator.functions).entry_block.operations)
+    return operations
+
+
+def _is_cheap(generator: Generator) -> bool:
+    names = [op.name for op in _operations(generator)]
+    return len(names) <= MOST_OPS and _DEAR.isdisjoint(names)
+
+
+@REMATERIALIZE.requires("the loop has one result")
+def _has_one_result(g: Generator) -> bool:
+    kind = ir.StringAttr(called(g.call, g.functions).attributes["disc.kind"]).value
+    return kind == "loop" and len(g.call.results) == 1
+
+
+@REMATERIALIZE.requires("its result is read with the sizes that it has")
+def _is_read_unchanged(g: Generator) -> bool:
+    return dims_of(root(g.value)) == dims_of(g.value)
+
+
+@REMATERIALIZE.requires("its ops compute each element from elements, positions and constants")
+def _ops_compute_in_place(g: Generator) -> bool:
+    return all(op.name in _IN_PLACE for op in _operations(g))
+
+
+@REMATERIALIZE.requires("what it reads is made so, too")
+def _operands_are_generated(g: Generator) -> bool:
+    return all(generator_of(v, g.functions) is not None for v in g.call.operands)
 
 
 def with_generators(call: ir.Operation, functions: Functions, name: str) -> tuple[func.FuncOp, list[int]]:
@@ -70,7 +113,7 @@ def with_generators(call: ir.Operation, functions: Functions, name: str) -> tupl
 def _inline(value: ir.Value, functions: Functions) -> ir.Value:
     call = defining_op(root(value))
     if call is None:
-        raise ValueError("an argument is not a generator's result")
+        raise CompilerError("fuse: an argument is not a generator's result")
     function = called(call, functions)
     operands = [_inline(v, functions) for v in call.operands]
     return _copied(function, dict(zip(function.entry_block.arguments, operands, strict=True)))[0]

@@ -9,13 +9,17 @@ Free ops (broadcast, reshape, iota, scalar constants) belong to no cluster: each
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.barriers import BARRIER
 from shlo_disc.shape_dialect.data_sizes import bound_symbols
 from shlo_disc.shape_dialect.op_sets import CONTROL, ELEMENTWISE
 from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
-from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.types import dims_of
 from shlo_disc.shape_dialect.windows import scanned_axis, window_of
+from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.fusion.access import (
     GENERATORS,
     RESHAPES,
@@ -25,23 +29,25 @@ from shlo_disc.transforms.fusion.access import (
     is_direct_convolution,
     is_free,
     operand_accesses,
-    resolve,
 )
-from shlo_disc.transforms.fusion.body import member_reads
-from shlo_disc.transforms.fusion.budget import Budget
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
+from shlo_disc.transforms.fusion.grouping_patterns import (
+    ABSORB,
+    JOIN,
+    JOIN_FIRST,
+    MERGE,
+    REDUCE,
+    Absorb,
+    DomainMap,
+    Join,
+    Merge,
+    RowReduce,
+)
 from shlo_disc.transforms.fusion.recurrence import find_recurrence
 from shlo_disc.transforms.fusion.selection import selecting_sort
 
-DomainMap = dict[int, int]
-"""Axis of an op -> axis of a cluster's domain."""
-
-
-_OWN_KINDS = frozenset(
-    ("bind", "control", "convolution", "dot", "library", "nonzero", "recurrence", "scan", "scatter",
-     "select_and_scatter", "sort", "top_k", "update")
-)  # fmt: skip
-"""Kinds of cluster that no op joins."""
+_APART = {BARRIER: "barrier", "stablehlo.custom_call": "library"}
+"""Kinds of ops that say themselves what becomes of their operands."""
 
 _WINDOWED = frozenset(("stablehlo.convolution", "stablehlo.reduce_window", "stablehlo.select_and_scatter"))
 
@@ -49,9 +55,9 @@ _WINDOWED = frozenset(("stablehlo.convolution", "stablehlo.reduce_window", "stab
 class Grouping:
     """The walk; its result is `graph`."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, decisions: Decisions) -> None:
         self.graph = Graph()
-        self.budget = budget
+        self.decisions = decisions
 
     def visit(self, op: ir.Operation) -> None:
         """Place one op of the block."""
@@ -60,9 +66,9 @@ class Grouping:
         if op.name == "disc.bind":
             self.graph.bind(op, bound_symbols(op), self.producers(op))
             return
-        if op.name in CONTROL or op.name == "stablehlo.custom_call":
-            kind = "control" if op.name in CONTROL else "library"
-            kind = "recurrence" if find_recurrence(op) is not None and self.budget.take() else kind
+        if op.name in CONTROL or op.name in _APART:
+            kind = _APART.get(op.name, "control")
+            kind = "recurrence" if find_recurrence(op) is not None and self.decisions.take("recurrence", op) else kind
             self.graph.add(self.graph.create(kind, ()), op, None, self.producers(op))
             return
         if op.name in ELEMENTWISE:
@@ -111,15 +117,16 @@ class Grouping:
     # ---- elementwise ------------------------------------------------------------------------------------------
 
     def _elementwise(self, op: ir.Operation) -> None:
-        accesses = operand_accesses(op)
-        candidates = [(c, m) for c, m in self._candidates(op, accesses) if self._fits(op, c, m)]
-        candidates.sort(key=lambda pair: (-len(pair[0].domain), -pair[0].columns, -pair[0].number))
         producers = self.producers(op)
-        for cluster, mapping in candidates:
-            if self.graph.can_add(cluster, producers) and self.budget.take():
-                axes = tuple(mapping.get(i) for i in range(len(dims_of(op.results[0]))))
-                self.graph.add(cluster, op, axes, producers)
-                self._merge_others(op, cluster, mapping, candidates)
+        candidates = self._candidates(op, operand_accesses(op))
+        joins = [Join(op, cluster, read, producers, self.graph) for cluster, read in candidates]
+        joins.sort(key=lambda j: (-len(j.cluster.domain), -j.cluster.columns, -j.cluster.number))
+        fitting = [j for j in joins if JOIN.match(lambda j: j, j) is not None]
+        for join in fitting:
+            if JOIN_FIRST.match(lambda j: j, join) is not None and self.decisions.take("elementwise", op):
+                axes = tuple(join.mapping.get(i) for i in range(len(join.dims)))
+                self.graph.add(join.cluster, op, axes, producers)
+                self._merge_others(op, join, fitting)
                 return
         self._alone(op, "loop")
 
@@ -162,113 +169,21 @@ class Grouping:
                 found.add(cluster.number)
         return found
 
-    def _fits(self, op: ir.Operation, cluster: Cluster, mapping: DomainMap) -> bool:
-        """Complete `mapping` in place; False when the op's sizes do not line up with the cluster's domain."""
-        if cluster.kind in _OWN_KINDS or not mapping and cluster.domain:
-            return False
-        dims = dims_of(op.results[0])
-        uncovered = [i for i, d in enumerate(dims) if d.constant != 1 and i not in mapping]
-        targets = set(mapping.values())
-        if uncovered:
-            open_axes = [a for a in range(cluster.rows, len(cluster.domain)) if a not in targets]
-            open_axes = [a for a in open_axes if cluster.domain[a].constant != 1]
-            if len(open_axes) != len(uncovered):
-                return False
-            mapping.update(zip(uncovered, open_axes, strict=True))
-        order = [mapping[i] for i in sorted(mapping)]
-        if order != sorted(set(order)) or any(dims[i] != cluster.domain[a] for i, a in mapping.items()):
-            return False
-        return self._covers(cluster, set(mapping.values()))
-
-    @staticmethod
-    def _covers(cluster: Cluster, targets: set[int]) -> bool:
-        """All of the domain, or exactly its rows; sizes of 1 do not count."""
-        needed = {a for a, d in enumerate(cluster.domain) if d.constant != 1}
-        targets = targets & needed
-        rows = {a for a in needed if a < cluster.rows}
-        return targets == needed or (cluster.columns > 0 and targets == rows)
-
-    def _merge_others(
-        self,
-        op: ir.Operation,
-        cluster: Cluster,
-        mapping: DomainMap,
-        candidates: list[tuple[Cluster, DomainMap]],
-    ) -> None:
-        for other, other_mapping in candidates:
+    def _merge_others(self, op: ir.Operation, join: Join, joins: Sequence[Join]) -> None:
+        """Merge the other clusters that an op reads into the one that it has joined."""
+        cluster = join.cluster
+        for joined in joins:
+            other = joined.cluster
             if other is cluster or other.number not in self.graph.clusters:
                 continue
-            translation = self._translation(cluster, mapping, other, other_mapping)
-            if translation is None or self._moves_reduced_values(cluster, other):
+            candidate = Merge(cluster, join.mapping, other, joined.mapping, self.graph, self._cluster_of)
+            merge = MERGE.match(lambda m: m, candidate)
+            if merge is None or merge.translation is None or not self.decisions.take("merge", op):
                 continue
-            places = {cluster.number: {a: a for a in range(len(cluster.domain))}, other.number: translation}
-            if not self._reads_in_place(cluster, other, places) or not self._reads_in_place(other, cluster, places):
-                continue
-            if self.graph.can_merge(cluster, other) and self.budget.take():
-                axes = {m: tuple(None if a is None else translation[a] for a in t) for m, t in other.axes.items()}
-                self._take_columns(cluster, other)
-                self.graph.merge(cluster, other, axes)
-
-    def _translation(
-        self, cluster: Cluster, mapping: DomainMap, other: Cluster, other_mapping: DomainMap
-    ) -> dict[int, int] | None:
-        """Domain axes of `other` -> domain axes of `cluster`, when the two iterate over one space."""
-        if not other.is_aligned or not {other.kind, cluster.kind} <= {"loop", "row_reduce"}:
-            return None
-        needed = {a for a, d in enumerate(other.domain) if d.constant != 1}
-        translation = {other_mapping[i]: a for i, a in mapping.items() if other_mapping.get(i) in needed}
-        if set(translation) != needed:
-            return None
-        translation.update({a: -1 for a, d in enumerate(other.domain) if d.constant == 1})
-        if [translation[a] for a in sorted(needed)] != sorted(translation[a] for a in needed):
-            return None
-        targets = {translation[a] for a in needed}
-        if other.columns:
-            other_columns = {translation[a] for a in needed if a >= other.rows}
-            all_columns = {a for a, d in enumerate(cluster.domain) if d.constant != 1 and a >= cluster.rows}
-            whole = targets == {a for a, d in enumerate(cluster.domain) if d.constant != 1}
-            if not whole or (cluster.columns and other_columns != all_columns):
-                return None
-            return {a: (None if t == -1 else t) for a, t in translation.items()}  # type: ignore[misc]
-        if not self._covers(cluster, targets):
-            return None
-        return {a: (None if t == -1 else t) for a, t in translation.items()}  # type: ignore[misc]
-
-    def _reads_in_place(self, reader: Cluster, source: Cluster, places: dict[int, dict[int, int]]) -> bool:
-        """Whether `reader` reads the values of `source` only where both stand when they are one.
-
-        Ops that move data compute what they read at the index where they read it.
-
-        `places`: for each of the two, by number, the axis that each axis of its domain becomes.
-        """
-        if not self.graph.depends(reader, source):
-            return True
-        computing = (op for op in reader.axes if op.name in ELEMENTWISE or op.name == "stablehlo.reduce")
-        for op in computing:
-            for access, reader_axes in member_reads(op, reader.axes[op], reader):
-                producer = defining_op(access.value)
-                if self._cluster_of(access.value) is not source or producer is None:
-                    continue
-                if access.axes is None or producer not in source.axes:
-                    return False
-                for axis, there in zip(access.axes, source.axes[producer], strict=True):
-                    here = None if axis is None else reader_axes[axis]
-                    if here is not None and there is not None and source.domain[there].constant != 1:
-                        if places[reader.number].get(here) != places[source.number].get(there):
-                            return False
-        return True
-
-    def _moves_reduced_values(self, cluster: Cluster, other: Cluster) -> bool:
-        """Whether the two as one would read, at another index than the row's own, what depends on a reduction.
-
-        A row kernel holds the reductions of one row at a time, so the reader has to wait for all rows.
-        """
-        if not cluster.columns and not other.columns:
-            return False
-        axes = cluster.axes | other.axes
-        members = {*cluster.members, *other.members}
-        movers = [m for m in members if m not in axes or m.name not in ELEMENTWISE and m.name != "stablehlo.reduce"]
-        return any(_depends_on_reduction(m, members) for m in movers)
+            places = merge.translation
+            axes = {m: tuple(None if a is None else places[a] for a in t) for m, t in other.axes.items()}
+            self._take_columns(cluster, other)
+            self.graph.merge(cluster, other, axes)
 
     @staticmethod
     def _take_columns(cluster: Cluster, other: Cluster) -> None:
@@ -292,51 +207,14 @@ class Grouping:
             self._non_trailing_reduce(op)
             return
         producers = self.producers(op)
-        for cluster, columns, axes in self._row_candidates(inputs, dims, len(reduced)):
-            if self.graph.can_add(cluster, producers) and self.budget.take():
-                cluster.kind, cluster.columns = "row_reduce", columns
-                self.graph.add(cluster, op, axes, producers)
+        for value in inputs:
+            found = REDUCE.match(lambda v: RowReduce.of(op, v, len(reduced), producers, self.graph), value)
+            if found is not None and self.decisions.take("row-reduce", op):
+                found.cluster.kind, found.cluster.columns = "row_reduce", found.columns
+                self.graph.add(found.cluster, op, found.axes, producers)
                 return
         cluster = self.graph.create("row_reduce", dims, len(reduced))
         self.graph.add(cluster, op, tuple(range(len(dims) - len(reduced))), producers)
-
-    def _row_candidates(
-        self, inputs: list[ir.Value], dims: Dims, reduced: int
-    ) -> list[tuple[Cluster, int, tuple[int | None, ...]]]:
-        """Clusters that already compute an input over the whole domain and have, or may take, these columns."""
-        found = []
-        axes = tuple(range(len(dims)))
-        for value in inputs:
-            access = resolve(value, axes)
-            producer = defining_op(access.value)
-            cluster = None if producer is None else self.graph.of_op.get(producer)
-            if cluster is None or producer is None or producer not in cluster.axes or access.axes is None:
-                continue
-            if cluster.kind not in ("loop", "row_reduce"):
-                continue
-            target: dict[int, int | None] = {}
-            for axis, domain_axis in zip(access.axes, cluster.axes[producer], strict=True):
-                if axis is not None:
-                    target[axis] = domain_axis
-            columns = self._columns_of(cluster, dims, reduced, target)
-            if columns is not None:
-                found.append((cluster, columns, tuple(target.get(i) for i in range(len(dims) - reduced))))
-        return found
-
-    @staticmethod
-    def _columns_of(cluster: Cluster, dims: Dims, reduced: int, target: dict[int, int | None]) -> int | None:
-        needed = [a for a, d in enumerate(cluster.domain) if d.constant != 1]
-        mapped = [target.get(i) for i, d in enumerate(dims) if d.constant != 1]
-        if mapped != needed:
-            return None
-        column_axes = [target[i] for i in range(len(dims) - reduced, len(dims)) if dims[i].constant != 1]
-        first = min((a for a in column_axes if a is not None), default=None)
-        if first is None:
-            return None
-        columns = len(cluster.domain) - first
-        if cluster.columns and {a for a in needed if a >= cluster.rows} != set(column_axes):
-            return None
-        return cluster.columns or columns
 
     def _non_trailing_reduce(self, op: ir.Operation) -> None:
         cluster = self._alone(op, "reduce")
@@ -367,14 +245,11 @@ class Grouping:
             if position == 0 and cluster.kind == "update":
                 continue
             producer = self._cluster_of(value)
-            if producer is None or producer is cluster or producer.kind != "loop":
+            if producer is None or producer is cluster:
                 continue
-            if self._only_feeds(producer, op) and self.graph.can_merge(cluster, producer) and self.budget.take():
+            found = ABSORB.match(lambda a: a, Absorb(op, cluster, producer, self.graph))
+            if found is not None and self.decisions.take("absorb", op):
                 self.graph.merge(cluster, producer, {})
-
-    def _only_feeds(self, producer: Cluster, op: ir.Operation) -> bool:
-        members = set(producer.members)
-        return all(_users_are_within(m, members | {op}) for m in producer.members)
 
     # ---- dots and sorts -----------------------------------------------------------------------------------------
 
@@ -392,22 +267,6 @@ class Grouping:
         self.graph.add(cluster, op, identity_axes(op.results[0]), [])
 
 
-def _depends_on_reduction(op: ir.Operation, members: set[ir.Operation]) -> bool:
-    """Whether a reduction among `members` is above `op`, through members and free ops."""
-    pending = [op]
-    seen: set[ir.Operation] = set()
-    while pending:
-        for value in pending.pop().operands:
-            producer = defining_op(value)
-            if producer is None or producer in seen or not (producer in members or is_free(producer)):
-                continue
-            if producer.name == "stablehlo.reduce":
-                return True
-            seen.add(producer)
-            pending.append(producer)
-    return False
-
-
 def _is_overwritable(value: ir.Value) -> bool:
     """Whether a value probably lies in a buffer that nothing else needs: what a loop carries, a result of its own."""
     op = defining_op(value)
@@ -419,21 +278,9 @@ def _is_overwritable(value: ir.Value) -> bool:
     return op.name in CONTROL | {"stablehlo.dot_general", "stablehlo.scatter", "stablehlo.sort"}
 
 
-def _users_are_within(op: ir.Operation, allowed: set[ir.Operation]) -> bool:
-    """Every use of an op's results, looking through free ops, is by an op of `allowed`."""
-    for result in op.results:
-        for use in result.uses:
-            user = use.owner.operation
-            if user in allowed:
-                continue
-            if not is_free(user) or not _users_are_within(user, allowed):
-                return False
-    return True
-
-
-def group(block: ir.Block, budget: Budget) -> Graph:
+def group(block: ir.Block, decisions: Decisions) -> Graph:
     """Cluster the ops of one block: the entry block, or one of a loop or branch."""
-    grouping = Grouping(budget)
+    grouping = Grouping(decisions)
     for op in block.operations:
         grouping.visit(op.operation)
     return grouping.graph

@@ -13,13 +13,14 @@ from collections.abc import Iterator, Sequence
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.barriers import BARRIER
 from shlo_disc.shape_dialect.dialect import BindOp, integer_attr
 from shlo_disc.shape_dialect.op_sets import CONTROL
 from shlo_disc.shape_dialect.regions import is_condition, nested_blocks, terminator_of
 from shlo_disc.shape_dialect.types import dims_of, element_type_of, tensor_type
+from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, RESHAPES, defining_op, is_free
 from shlo_disc.transforms.fusion.body import Body, ClonedBody, CollapsedBody
-from shlo_disc.transforms.fusion.budget import Budget
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 from shlo_disc.transforms.fusion.grouping import group
 from shlo_disc.transforms.views import root, view
@@ -40,7 +41,7 @@ class Outliner:
         module: ir.Module,
         block: ir.Block,
         graph: Graph,
-        budget: Budget,
+        decisions: Decisions,
         outer: Outliner | None = None,
         anchor: ir.Operation | None = None,
     ):
@@ -50,7 +51,7 @@ class Outliner:
         self.anchor = anchor
         self.names: Iterator[int] = itertools.count() if outer is None else outer.names
         self.graph = graph
-        self.budget = budget
+        self.decisions = decisions
         self.old = list(block.operations)
         self.position = {op.operation: i for i, op in enumerate(self.old)}
         self.materialized: dict[ir.Value, ir.Value] = {a: a for a in block.arguments}
@@ -151,6 +152,9 @@ class Outliner:
         if cluster.kind == "control":
             self._emit_control(cluster.members[0])
             return
+        if cluster.kind == "barrier":
+            self._emit_barrier(cluster.members[0])
+            return
         cluster.members.sort(key=self.position.__getitem__)
         body: Body = CollapsedBody.create(cluster) or ClonedBody(cluster.members, cluster.kind == "library")
         outputs = self._outputs(cluster)
@@ -170,8 +174,14 @@ class Outliner:
             raise CompilerError("fuse: a loop or branch has to stand before another op")
         op.move_before(follower.operation)
         for nested in nested_blocks(op):
-            Outliner(self.module, nested, group(nested, self.budget), self.budget, self, op).run()
+            Outliner(self.module, nested, group(nested, self.decisions), self.decisions, self, op).run()
         self.materialized.update({result: result for result in op.results})
+
+    def _emit_barrier(self, op: ir.Operation) -> None:
+        """A barrier stays an op, which reads buffers."""
+        operands = [self.materialize(v) for v in op.operands]
+        barrier = ir.Operation.create(BARRIER, [v.type for v in operands], operands, loc=op.location)
+        self.materialized.update(zip(op.results, barrier.results, strict=True))
 
     def _outputs(self, cluster: Cluster) -> list[ir.Value]:
         """What the kernel writes. A scatter or sort writes all of its results, a sort a second copy to work in.

@@ -60,7 +60,7 @@ def schedule(found: Recurrence) -> Schedule:
         dots = [v for v in here if _is_dot(v)]
         steps += [Step([v], dot=defining_op(v)) for v in dots]
         steps += _loops(found, [v for v in here if v not in dots])
-    in_place = {i for i in found.states if _may_overwrite(found, steps, i)}
+    in_place = {i for i in found.states if _may_overwrite(found, steps, scratch, i)}
     scratch -= {found.returned[i] for i in in_place}
     scratch |= {found.returned[i] for i in found.states if i not in in_place}
     return Schedule(steps, in_place, scratch)
@@ -139,21 +139,31 @@ def _loops(found: Recurrence, values: list[ir.Value]) -> list[Step]:
     return list(steps.values())
 
 
-def _may_overwrite(found: Recurrence, steps: list[Step], state: int) -> bool:
+def _may_overwrite(found: Recurrence, steps: list[Step], scratch: set[ir.Value], state: int) -> bool:
     """Whether the step that computes a state's next value may write it where the present one is.
 
-    No later step may read the present value, and that step reads it at the index that it writes.
+    No later step may read the present value, and that step reads it at the index that it writes. Values that earlier
+    steps left in scratch memory are read there; what they wrote into stacks only is computed again.
     """
     argument, following = found.body.arguments[state], found.returned[state]
     number = next(i for i, step in enumerate(steps) if following in step.values)
-    if steps[number].dot is not None or _reads(found, steps, number, argument, moved=False):
+
+    def reads(step: int, *, moved: bool) -> bool:
+        kept = scratch.intersection(v for earlier in steps[:step] for v in earlier.values)
+        return _reads(found, steps, step, kept, argument, moved=moved)
+
+    if steps[number].dot is not None or reads(number, moved=False):
         return False
-    return not any(_reads(found, steps, later, argument, moved=True) for later in range(number + 1, len(steps)))
+    return not any(reads(later, moved=True) for later in range(number + 1, len(steps)))
 
 
-def _reads(found: Recurrence, steps: list[Step], number: int, argument: ir.Value, *, moved: bool) -> bool:
-    """Whether a step reads `argument` (with `moved`), or reads it at another index than its own."""
-    done = {v for step in steps[:number] for v in step.values}
+def _reads(
+    found: Recurrence, steps: list[Step], number: int, kept: set[ir.Value], argument: ir.Value, *, moved: bool
+) -> bool:
+    """Whether a step reads `argument` (with `moved`), or reads it at another index than its own.
+
+    `kept` are the values that it finds in scratch memory.
+    """
     read = steps[number].values if steps[number].dot is None else [steps[number].dot.operands[0]]  # type: ignore[union-attr]
     pending = [(value, moved) for value in read]
     seen: set[tuple[ir.Value, bool]] = set()
@@ -162,7 +172,7 @@ def _reads(found: Recurrence, steps: list[Step], number: int, argument: ir.Value
         if current == argument and elsewhere:
             return True
         op = _body_op(found, current)
-        if (current, elsewhere) in seen or current in done or op is None or current not in found.row_axis:
+        if (current, elsewhere) in seen or current in kept or op is None or current not in found.row_axis:
             continue
         seen.add((current, elsewhere))
         stays = op.name in ELEMENTWISE or (op.name in RESHAPES and _keeps_shape(found, op))

@@ -7,22 +7,61 @@ among the threads by rows, each reading the weights of both; side by side, each 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.regions import terminator_of
-from shlo_disc.transforms.fusion.budget import Budget
+from shlo_disc.shape_dialect.regions import all_blocks, terminator_of
+from shlo_disc.transforms.decisions import Decisions, Pattern
+
+Functions = dict[str, func.FuncOp]
 
 
-def merge_recurrences(module: ir.Module, budget: Budget) -> None:
+@dataclass
+class _Pair:
+    """Calls of two recurrences in `block`, in their order."""
+
+    first: ir.OpView
+    second: ir.OpView
+    block: ir.Block
+    functions: Functions
+
+
+HORIZONTAL: Pattern[_Pair] = Pattern("horizontal-recurrence", "two recurrences run side by side in one kernel")
+
+
+@HORIZONTAL.requires("no op up to the second call, itself included, reads a result of the first")
+def _nothing_waits_for_the_first(pair: _Pair) -> bool:
+    ops = [op.operation for op in pair.block.operations]
+    start, end = ops.index(pair.first.operation), ops.index(pair.second.operation)
+    return start < end and _readers(pair.first, pair.block).isdisjoint(ops[start : end + 1])
+
+
+@HORIZONTAL.requires("each of the two functions is called once")
+def _functions_are_called_once(pair: _Pair) -> bool:
+    calls = [op for block in all_blocks(pair.block) for op in block.operations if isinstance(op, func.CallOp)]
+    names = [_callee_name(call) for call in calls]
+    return all(names.count(_callee_name(call)) == 1 for call in (pair.first, pair.second))
+
+
+def merge_recurrences(module: ir.Module, decisions: Decisions) -> None:
     """Merge the calls of a fused module that may run at the same time."""
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
     block = entry_block(module)
     waiting: ir.OpView | None = None
     for op in list(block.operations):
-        if waiting is not None and op.operation in _readers(waiting, block):
-            waiting = None
         if isinstance(op, func.CallOp) and _kind(_callee(op, functions)) == "recurrence":
-            waiting = _merged(waiting, op, functions) if waiting is not None and budget.take() else op
+            waiting = _merged_or_next(waiting, op, block, functions, decisions)
+
+
+def _merged_or_next(
+    waiting: ir.OpView | None, call: ir.OpView, block: ir.Block, functions: Functions, decisions: Decisions
+) -> ir.OpView:
+    """The call that the next one may be merged with: of the two as one, or `call` where they are not merged."""
+    pair = HORIZONTAL.match(lambda call: waiting and _Pair(waiting, call, block, functions), call)
+    if pair is None or not decisions.take(HORIZONTAL.name, call):
+        return call
+    return _merged(pair.first, pair.second, functions)
 
 
 def _readers(call: ir.OpView, block: ir.Block) -> set[ir.Operation]:
@@ -36,15 +75,19 @@ def _readers(call: ir.OpView, block: ir.Block) -> set[ir.Operation]:
     return readers
 
 
-def _callee(call: ir.OpView, functions: dict[str, func.FuncOp]) -> func.FuncOp:
-    return functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+def _callee_name(call: ir.OpView) -> str:
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+
+
+def _callee(call: ir.OpView, functions: Functions) -> func.FuncOp:
+    return functions[_callee_name(call)]
 
 
 def _kind(function: func.FuncOp) -> str:
     return ir.StringAttr(function.attributes["disc.kind"]).value
 
 
-def _merged(first: ir.OpView, second: ir.OpView, functions: dict[str, func.FuncOp]) -> ir.OpView:
+def _merged(first: ir.OpView, second: ir.OpView, functions: Functions) -> ir.OpView:
     """One call in the place of the second one, of the first one's function with the second one's ops in it."""
     function, other = _callee(first, functions), _callee(second, functions)
     block, returns, others = function.entry_block, terminator_of(function.entry_block), terminator_of(other.entry_block)

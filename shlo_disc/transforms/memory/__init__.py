@@ -19,7 +19,9 @@ size for good.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.annotate import entry_block
@@ -29,6 +31,7 @@ from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.op_sets import CONTROL
 from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks, terminator_of
 from shlo_disc.shape_dialect.types import bytes_of, dims_of, element_type_of, parse_dim, product
+from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.memory.liveness import Liveness
 from shlo_disc.transforms.memory.overwrite import may_overwrite
 from shlo_disc.transforms.segments import segment_of, split_segments, symbol_segments
@@ -76,13 +79,44 @@ class MemoryPlan:
         return sum((s.size for s in self.slots if s.segment == segment), Expr.const(0))
 
 
+REUSE = Pattern["SlotUse"]("reuse-slot", "a value lies where others have been")
+
+
+class SlotUse(NamedTuple):
+    """A slot that a value would get that is made at a position."""
+
+    slot: Slot
+    position: int
+
+
+@REUSE.requires("nothing that is there is needed any more")
+def _is_free(found: SlotUse) -> bool:
+    return found.slot.until < found.position
+
+
+DESTINATION = Pattern["Destination"]("destination", "a value is written at once where it has to be in the end")
+
+
+class Destination(NamedTuple):
+    """The value that is there while the block runs, if one is, and whether it may go when the new one is written."""
+
+    present: ir.Value | None
+    may_replace: Callable[[], bool]
+
+
+@DESTINATION.requires("what is there is not needed any more, or read at the index that is written, or kept by branches")
+def _may_go(found: Destination) -> bool:
+    return found.may_replace()
+
+
 class Planner:
     """One walk over the entry block, and the blocks of its loops and branches, in execution order."""
 
-    def __init__(self, block: ir.Block, facts: Facts, functions: dict[str, ir.OpView]):
+    def __init__(self, block: ir.Block, facts: Facts, functions: dict[str, ir.OpView], decisions: Decisions):
         self.block = block
         self.facts = facts
         self.functions = functions
+        self.decisions = decisions
         self.plan = MemoryPlan()
         self.live = Liveness.of(block)
         self.segment = 0
@@ -115,7 +149,7 @@ class Planner:
         if buffer is None:
             exact = self.facts.simplify(product(dims_of(value)) * bytes_of(element_type_of(value)))
             size = self.facts.simplify(round_up(exact, ALIGNMENT))
-            slot = self._free_slot(size, position)
+            slot = self._free_slot(size, position, op)
             if slot is None:
                 slot = Slot(size, self.segment)
                 self.plan.slots.append(slot)
@@ -139,7 +173,9 @@ class Planner:
     def _taken_over(self, loop: ir.Operation, index: int) -> Buffer | None:
         """The buffer of an initial value that nothing else needs."""
         source = root(loop.operands[index])
-        return self.plan.buffers.get(source) if self.live.init_of.get(source) == (loop, index) else None
+        if self.live.init_of.get(source) != (loop, index) or not self.decisions.take("take-over", loop):
+            return None
+        return self.plan.buffers.get(source)
 
     def _place_branches(self, op: ir.Operation) -> None:
         for index, result in enumerate(op.results):
@@ -161,7 +197,8 @@ class Planner:
         if owner.name == "func.func":
             return Buffer(self.facts.simplify(product(dims_of(value)) * bytes_of(element_type_of(value))), position)
         present = self._present(owner, position)
-        if present is not None and not self._may_replace(present, op, index):
+        found = Destination(present, lambda: present is None or self._may_replace(present, op, index))
+        if DESTINATION.match(lambda d: d, found) is None or not self.decisions.take("destination", op):
             return None
         return self.plan.buffers[owner.results[position]]
 
@@ -217,12 +254,15 @@ class Planner:
             buffer = self.plan.buffers.get(source)
             if buffer is None or buffer.slot is None or buffer.slot in taken or isinstance(source.owner, ir.Block):
                 continue
-            if self.live.dies_at(source, call) and self._overwrites(call, index, source):
+            can = self.live.dies_at(source, call) and self._overwrites(call, index, source)
+            if can and self.decisions.take("in-place", call):
                 return Buffer(buffer.bytes, slot=buffer.slot)
         return None
 
-    def _free_slot(self, size: Expr, position: int) -> Slot | None:
-        free = [s for s in self.plan.slots if s.until < position]
+    def _free_slot(self, size: Expr, position: int, op: ir.Operation) -> Slot | None:
+        free = [s for s in self.plan.slots if REUSE.match(lambda u: u, SlotUse(s, position))]
+        if not free or not self.decisions.take("slot", op):
+            return None
         wanted = self.facts.estimate(size)
         estimates = [(self.facts.estimate(s.size), s) for s in free]
         # Proofs are dear: the smallest slot that may fit comes first, and one that is smaller at a likely shape never.
@@ -240,8 +280,8 @@ class Planner:
         return slot
 
 
-def plan_memory(module: ir.Module, facts: Facts) -> MemoryPlan:
-    """Plan a fused module and write the plan into it, in place."""
+def plan_memory(module: ir.Module, facts: Facts, decisions: Decisions) -> MemoryPlan:
+    """Plan a fused module and write the plan into it, in place. `decisions` are those to use a buffer again."""
     split_segments(module)
     block = entry_block(module)
     functions = {
@@ -249,7 +289,7 @@ def plan_memory(module: ir.Module, facts: Facts) -> MemoryPlan:
         for op in module.body.operations
         if op.operation.name == "func.func"
     }
-    plan = Planner(block, facts, functions).run()
+    plan = Planner(block, facts, functions, decisions).run()
     offsets = {slot: str(offset) for slot, offset in plan.offsets().items()}
     for op in (op for inner in all_blocks(block) for op in inner.operations):
         if op.operation.name in CONTROL | {"func.call"}:

@@ -8,9 +8,11 @@ iteration may use it again.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.regions import is_condition, nested_blocks, terminator_of
+from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.segments import RUNS
 from shlo_disc.transforms.views import root
 
@@ -76,11 +78,10 @@ class Liveness:
         for op in self.begin:
             if op.name != "stablehlo.while":
                 continue
-            roots = [root(v) for v in op.operands]
-            for position, value in enumerate(roots):
-                is_local = not isinstance(value.owner, ir.Block) and block_of(value) == op.block
-                if is_local and self.dies_at(value, op) and roots.count(value) == 1:
-                    self.init_of[value] = (op, position)
+            for number in range(len(op.operands)):
+                found = TAKE_OVER.match(lambda start: start, LoopStart(self, op, number))
+                if found is not None:
+                    self.init_of[found.source] = (op, number)
 
     def _use(self, value: ir.Value) -> None:
         self.uses.setdefault(value, []).append(self._position)
@@ -105,3 +106,34 @@ class Liveness:
 def block_of(value: ir.Value) -> ir.Block:
     """The block that defines a value."""
     return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
+
+
+TAKE_OVER = Pattern["LoopStart"]("take-over", "what a loop carries lies where its initial value is")
+
+
+class LoopStart(NamedTuple):
+    """What a loop carries as its `number`th value, in the liveness of the whole program."""
+
+    live: Liveness
+    loop: ir.Operation
+    number: int
+
+    @property
+    def source(self) -> ir.Value:
+        """The buffer of its initial value."""
+        return root(self.loop.operands[self.number])
+
+
+@TAKE_OVER.requires("the initial value is made in the block of the loop, so that each run of it makes it anew")
+def _is_local(found: LoopStart) -> bool:
+    return not isinstance(found.source.owner, ir.Block) and block_of(found.source) == found.loop.block
+
+
+@TAKE_OVER.requires("nothing reads the initial value after the loop has begun")
+def _dies_at_the_loop(found: LoopStart) -> bool:
+    return found.live.dies_at(found.source, found.loop)
+
+
+@TAKE_OVER.requires("the loop starts nothing else from it")
+def _starts_one_value(found: LoopStart) -> bool:
+    return [root(v) for v in found.loop.operands].count(found.source) == 1

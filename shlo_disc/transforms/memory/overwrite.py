@@ -1,71 +1,93 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which inputs a kernel may overwrite with its results."""
+"""Which inputs a kernel may overwrite with its results.
+
+A kernel may write a result where an argument is if it reads of the argument, for each element or row, nothing but what
+it then overwrites (`fusion/in_place.py`), or if it only changes some elements of what is there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.regions import terminator_of
+from shlo_disc.mlir import func, ir
+from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op
-from shlo_disc.transforms.fusion.products import EPILOGUE, PRODUCT, SUMS, readers_of
+from shlo_disc.transforms.fusion.in_place import EPILOGUE, Overwrite, may_write_where
+from shlo_disc.transforms.fusion.products import PRODUCT, SUMS
+from shlo_disc.transforms.views import readers_of
+
+Functions = Mapping[str, func.FuncOp]
 
 
-def may_overwrite(fusion: ir.OpView, argument: int, result: int, functions: Mapping[str, ir.OpView]) -> bool:
-    """Whether the kernel of `fusion` may write a result where an argument of the same type is.
-
-    It may if it only changes some elements of that argument, or if it reads it at the index that it writes.
-    """
-    block = fusion.regions[0].blocks[0]
-    if ir.StringAttr(fusion.attributes["disc.kind"]).value == PRODUCT:
-        return _may_overwrite_in_epilogue(block, argument, result, functions)
-    value = block.arguments[argument]
-    if value.type != terminator_of(block).operands[result].type:
-        return False
+def may_overwrite(fusion: func.FuncOp, argument: int, result: int, functions: Functions) -> bool:
+    """Whether the kernel of `fusion` may write a result where an argument of the same type is."""
+    found = Overwrite(fusion, argument, result)
+    if found.kind == PRODUCT:
+        return EPILOGUE_IN_PLACE.match(lambda f: _followed(f, functions), found) is not None
     if "disc.updates" in fusion.attributes:
-        updated = list(ir.DenseI64ArrayAttr(fusion.attributes["disc.updates"]))
-        return updated[result] == argument and len(list(value.uses)) == 1
-    if "disc.collapsed" in fusion.attributes:
-        return True
-    return ir.StringAttr(fusion.attributes["disc.kind"]).value == "loop" and _is_read_in_step(value)
+        return UPDATE_IN_PLACE.match(lambda f: f, found) is not None
+    return may_write_where(fusion, argument, result)
 
 
-def _may_overwrite_in_epilogue(block: ir.Block, argument: int, result: int, functions: Mapping[str, ir.OpView]) -> bool:
-    """Whether only the epilogue that makes the result reads the argument, and may overwrite it.
+# ---- kernels that change some elements ------------------------------------------------------------------------------
 
-    The sums of whole rows lie where one of the results goes, before anything else is read.
-    """
-    readers = list(readers_of(block.arguments[argument]))
-    output = terminator_of(block).operands[result]
-    if len(readers) != 1 or readers[0][0] != defining_op(output):
-        return False
-    call, position = readers[0]
-    index = list(call.results).index(output)
+UPDATE_IN_PLACE = Pattern[Overwrite]("update-in-place", "a scatter or update changes some elements of an argument")
+
+
+@UPDATE_IN_PLACE.requires("the result starts from this argument")
+def _starts_from_it(found: Overwrite) -> bool:
+    updated = list(ir.DenseI64ArrayAttr(found.fusion.attributes["disc.updates"]))
+    return updated[found.result] == found.argument
+
+
+@UPDATE_IN_PLACE.requires("the argument is read for nothing else")
+def _read_once(found: Overwrite) -> bool:
+    return len(list(found.source.uses)) == 1
+
+
+# ---- epilogues ------------------------------------------------------------------------------------------------------
+
+EPILOGUE_IN_PLACE = Pattern["_Followed"]("epilogue-in-place", "an epilogue writes a result where an argument is")
+
+
+@dataclass(frozen=True)
+class _Followed:
+    """The epilogue `call` makes the result, as its `index`th, and reads the argument as its operand `position`."""
+
+    readers: int
+    call: ir.Operation
+    position: int
+    index: int
+    fusion: func.FuncOp
+    functions: Functions
+
+
+def _followed(found: Overwrite, functions: Functions) -> _Followed | None:
+    readers = list(readers_of(found.source))
+    call = defining_op(found.output)
+    if call is None or call.name != "func.call" or not readers:
+        return None
+    positions = [position for reader, position in readers if reader == call]
+    if not positions:
+        return None
     fusion = functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
-    kind = ir.StringAttr(fusion.attributes["disc.kind"]).value
-    holds_sums = (
-        kind != EPILOGUE and SUMS in fusion.attributes and ir.IntegerAttr(fusion.attributes[SUMS]).value == index
-    )
-    return not holds_sums and may_overwrite(fusion, position, index, functions)
+    return _Followed(len(readers), call, positions[0], list(call.results).index(found.output), fusion, functions)
 
 
-def _is_read_in_step(value: ir.Value) -> bool:
-    """Everything that depends on `value` is elementwise and as large."""
-    pending = [value]
-    seen: set[ir.Operation] = set()
-    while pending:
-        for use in pending.pop().uses:
-            user = use.owner.operation
-            if user.name == "func.return" or user in seen:
-                continue
-            if user.name not in ELEMENTWISE or _shape(user.results[0]) != _shape(value):
-                return False
-            seen.add(user)
-            pending.append(user.results[0])
-    return True
+@EPILOGUE_IN_PLACE.requires("only this epilogue reads the argument, and once: no product and no other epilogue does")
+def _only_reader(found: _Followed) -> bool:
+    return found.readers == 1
 
 
-def _shape(value: ir.Value) -> tuple[list[int], ir.Attribute | None]:
-    tensor = ir.RankedTensorType(value.type)
-    return tensor.shape, tensor.encoding
+@EPILOGUE_IN_PLACE.requires("the sums of whole rows do not lie where the result goes, before the argument is read")
+def _holds_no_sums(found: _Followed) -> bool:
+    kind = ir.StringAttr(found.fusion.attributes["disc.kind"]).value
+    if kind == EPILOGUE or SUMS not in found.fusion.attributes:
+        return True
+    return ir.IntegerAttr(found.fusion.attributes[SUMS]).value != found.index
+
+
+@EPILOGUE_IN_PLACE.requires("the epilogue's own kernel may overwrite it")
+def _kernel_may(found: _Followed) -> bool:
+    return may_overwrite(found.fusion, found.position, found.index, found.functions)

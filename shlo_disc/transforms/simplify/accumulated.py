@@ -4,9 +4,6 @@
 The gradient of a recurrent network's weights is such a sum: each iteration adds what its step contributes, a product
 over the batch. One factor is a slice of what the forward loop has saved, so that all of them are there already; the
 other is written to a new array, a slice an iteration. What is left in the loop are rows that need no other row.
-
-Products of rows with a transposed matrix from outside, the other half of such a gradient, get the matrix the way in
-which a kernel for rows reads it.
 """
 
 from __future__ import annotations
@@ -18,65 +15,133 @@ from shlo_disc.shape_dialect.carried import carry_less
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.regions import nested_blocks, terminator_of
-from shlo_disc.shape_dialect.types import dims_of, element_type_of, product, tensor_type
-from shlo_disc.transforms.counted_loops import Count, affine, count_of
+from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, product, tensor_type
+from shlo_disc.shape_dialect.values import known_elements
+from shlo_disc.transforms.counted_loops import Affine, Count, affine, count_of
+from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.expand.build import constant
 from shlo_disc.transforms.simplify.data_movement import RESHAPES
 from shlo_disc.transforms.simplify.scanned import MOST_GROWTH, SLICES
 from shlo_disc.transforms.views import broadcast, transpose, view
 
-MOST_WEIGHTS = 1 << 18
-"""Elements of a matrix that is transposed before a loop."""
+DOT = "stablehlo.dot_general"
+
+
+def hoist_accumulated_products(block: ir.Block, decisions: Decisions) -> None:
+    """Move such sums out of the loops of a block, and of those in it, in place."""
+    for op in list(block.operations):
+        for nested in nested_blocks(op):
+            hoist_accumulated_products(nested, decisions)
+        if op.operation.name == "stablehlo.while":
+            count = count_of(op)
+            if count is not None and count.trip.constant not in (0, 1):
+                _Accumulation(op, count).run(decisions)
+    carry_less(block)
+
+
+# ---- what has to hold -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Saved:
+    """A factor, of the sizes `rest`, that is the slice `part` of `whole`, and where it is along axis 0."""
+
+    whole: ir.Value
+    part: ir.Value
+    rest: Dims
+    place: ir.Value
 
 
 @dataclass
 class _Sum:
-    """Carried value `position` grows by a product, transposed by `permutation`; all of one factor are at hand."""
+    """Carried value `position` grows by `term`: a product, transposed by `permutation`.
 
+    `saved` are the factors that are slices, by side.
+    """
+
+    accumulation: _Accumulation
     position: int
+    argument: ir.Value
+    add: ir.Operation
+    term: ir.Value
     dot: ir.Operation
     permutation: list[int] | None
-    place: ir.Value
-    saved: dict[int, ir.Value]
+    saved: dict[int, _Saved]
+
+    @property
+    def numbers(self) -> stablehlo.DotDimensionNumbers:
+        """The product's dimension numbers."""
+        return stablehlo.DotDimensionNumbers(self.dot.attributes["dot_dimension_numbers"])
+
+    def at_hand(self) -> dict[int, _Saved]:
+        """The factors of which an array from outside has those of all iterations, one after the other."""
+        return {side: s for side, s in self.saved.items() if self.accumulation.has_all_rows(s)}
+
+    @property
+    def place(self) -> ir.Value:
+        """Where the iteration's row of the first factor at hand is."""
+        found = self.at_hand()
+        return found[min(found)].place
+
+    @property
+    def order(self) -> Affine | None:
+        """The place in terms of the counter: in this order the product goes through the iterations."""
+        return affine(self.place, self.accumulation.counter)
+
+    def in_order(self) -> dict[int, ir.Value]:
+        """The arrays at hand, by side, whose rows are in that order."""
+        order, counter = self.order, self.accumulation.counter
+        return {side: s.whole for side, s in self.at_hand().items() if affine(s.place, counter) == order}
+
+    def is_worth_it(self) -> bool:
+        """Whether what has to be written, in place of the sum, is not much larger than what is there."""
+        sides = (self.numbers.lhs_contracting_dimensions, self.numbers.rhs_contracting_dimensions)
+        inner = [list(side) for side in sides]
+        factors = list(self.dot.operands)
+        free = [product(d for i, d in enumerate(dims_of(v)) if i not in inner[s]) for s, v in enumerate(factors)]
+        first = min(self.at_hand())
+        saved, other = free[first].constant, free[1 - first].constant
+        return saved is not None and other is not None and other <= MOST_GROWTH * saved
 
 
-def hoist_accumulated_products(block: ir.Block) -> None:
-    """Move such sums out of the loops of a block, and of those in it, in place."""
-    for op in list(block.operations):
-        for nested in nested_blocks(op):
-            hoist_accumulated_products(nested)
-        if op.operation.name == "stablehlo.while":
-            count = count_of(op)
-            if count is not None and count.trip.constant not in (0, 1):
-                _Accumulation(op, count).run()
-    carry_less(block)
+ACCUMULATED: Pattern[_Sum] = Pattern(
+    "hoist-accumulated-product", "a sum of products over a loop's iterations is one product after the loop"
+)
 
 
-def turn_weights(block: ir.Block) -> None:
-    """Transpose small matrices by whose rows the loops of a block multiply before the loops, in place."""
-    for op in list(block.operations):
-        for nested in nested_blocks(op):
-            turn_weights(nested)
-        if op.operation.name == "stablehlo.while":
-            body = nested_blocks(op)[1]
-            for inner in [i.operation for i in body.operations if i.operation.name == "stablehlo.dot_general"]:
-                _turn_weights(op, body, inner)
+@ACCUMULATED.requires("only the sum reads what it adds to, and only the next iteration reads the sum")
+def _sum_is_read_at_the_end(found: _Sum) -> bool:
+    condition = found.accumulation.condition.arguments[found.position]
+    return [len(list(v.uses)) for v in (found.argument, found.add.results[0], condition)] == [1, 1, 0]
 
 
-def _turn_weights(loop: ir.OpView, body: ir.Block, dot: ir.Operation) -> None:
-    lhs, rhs = dot.operands
-    numbers = stablehlo.DotDimensionNumbers(dot.attributes["dot_dimension_numbers"])
-    inner = [list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)]
-    is_inside = rhs.owner == body or not isinstance(rhs.owner, ir.Block) and rhs.owner.operation.block == body
-    size = product(dims_of(rhs)).constant
-    if is_inside or inner != [[1], [1]] or [len(dims_of(v)) for v in (lhs, rhs)] != [2, 2] or size is None:
-        return
-    if size > MOST_WEIGHTS or list(numbers.lhs_batching_dimensions):
-        return
-    with ir.InsertionPoint(loop), dot.location:
-        turned = transpose(rhs, [1, 0])
-    dot.operands[1] = turned
-    dot.attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get([], [], [1], [0])
+@ACCUMULATED.requires("only the sum reads the product")
+def _product_is_read_by_the_sum(found: _Sum) -> bool:
+    return all(len(list(v.uses)) == 1 for v in (found.term, found.dot.results[0]))
+
+
+@ACCUMULATED.requires("products are of floats that the sum is of, too: in another order it differs by rounding")
+def _types_are_those_of_the_sum(found: _Sum) -> bool:
+    types = {str(element_type_of(v)) for v in (*found.dot.operands, found.dot.results[0])}
+    return types in ({"f32"}, {"f64"})
+
+
+@ACCUMULATED.requires("the product has no batch")
+def _has_no_batch(found: _Sum) -> bool:
+    return not list(found.numbers.lhs_batching_dimensions)
+
+
+@ACCUMULATED.requires("both factors are made in the iteration")
+def _factors_are_made_inside(found: _Sum) -> bool:
+    return all(found.accumulation.op_of(v) is not None for v in found.dot.operands)
+
+
+@ACCUMULATED.requires("one factor is a row of an array from outside, another one in each iteration, in order")
+def _a_factor_is_at_hand(found: _Sum) -> bool:
+    return bool(found.at_hand())
+
+
+# ---- sums -----------------------------------------------------------------------------------------------------------
 
 
 class _Accumulation:
@@ -88,99 +153,98 @@ class _Accumulation:
         self.condition, self.body = nested_blocks(loop)
         self.counter = self.body.arguments[count.position]
 
-    def run(self) -> None:
+    def run(self, decisions: Decisions) -> None:
         """Give the loop what the products need, and compute them behind it."""
         returned = list(terminator_of(self.body).operands)
-        sums = [s for i, value in enumerate(returned) if (s := self._match(i, value)) is not None]
+        sums = []
+        for position in range(len(returned)):
+            found = ACCUMULATED.match(self._sum, position)
+            if found is not None and found.is_worth_it() and decisions.take(ACCUMULATED.name, found.dot):
+                sums.append(found)
         if not sums:
             return
-        stacks: dict[ir.Value, int] = {}
+        stacks: dict[tuple[ir.Value, Affine | None], int] = {}
         updates: list[ir.Value] = []
         starts: list[ir.Value] = []
         for found in sums:
             for side, factor in enumerate(found.dot.operands):
-                if side not in found.saved and factor not in stacks:
-                    stacks[factor] = len(returned) + len(updates)
+                if side not in found.in_order() and (factor, found.order) not in stacks:
+                    stacks[factor, found.order] = len(returned) + len(updates)
                     starts.append(self._zeros(factor))
                     updates.append(self._update(factor, found.place))
             returned[found.position] = self.body.arguments[found.position]
+        arrays = [found.in_order() for found in sums]
+        orders = [found.order for found in sums]
         results = self._replace([*returned, *updates], starts)
-        for found in sums:
-            factors = [found.saved.get(side) or results[stacks[v]] for side, v in enumerate(found.dot.operands)]
+        for found, whole, order in zip(sums, arrays, orders, strict=True):
+            factors = [whole.get(side) or results[stacks[v, order]] for side, v in enumerate(found.dot.operands)]
             self._add_product(found, factors, results[found.position])
         self.loop.operation.erase()
 
     # ---- what is a sum ----------------------------------------------------------------------------------------------
 
-    def _match(self, position: int, value: ir.Value) -> _Sum | None:
+    def _sum(self, position: int) -> _Sum | None:
+        """A carried value that grows by a product."""
         argument = self.body.arguments[position]
-        uses = [list(v.uses) for v in (argument, value, self.condition.arguments[position])]
-        add = self._op(value)
-        if add is None or add.name != "stablehlo.add" or [len(u) for u in uses] != [1, 1, 0]:
+        add = self.op_of(terminator_of(self.body).operands[position])
+        if add is None or add.name != "stablehlo.add" or argument not in list(add.operands):
             return None
         operands = list(add.operands)
-        if argument not in operands:
-            return None
         term = operands[1 - operands.index(argument)]
         permutation = None
-        op = self._op(term)
-        if op is not None and op.name == "stablehlo.transpose" and len(list(term.uses)) == 1:
+        op = self.op_of(term)
+        if op is not None and op.name == "stablehlo.transpose":
             permutation = integers(op.attributes["permutation"])
-            op = self._op(op.operands[0])
-        if op is None or op.name != "stablehlo.dot_general" or len(list(op.results[0].uses)) != 1:
+            op = self.op_of(op.operands[0])
+        if op is None or op.name != DOT:
             return None
-        return self._match_factors(position, op, permutation)
+        saved = {side: s for side, v in enumerate(op.operands) if (s := self._saved(v)) is not None}
+        return _Sum(self, position, argument, add, term, op, permutation, saved)
 
-    def _match_factors(self, position: int, dot: ir.Operation, permutation: list[int] | None) -> _Sum | None:
-        numbers = stablehlo.DotDimensionNumbers(dot.attributes["dot_dimension_numbers"])
-        types = {str(element_type_of(v)) for v in (*dot.operands, dot.results[0])}
-        if list(numbers.lhs_batching_dimensions) or types not in ({"f32"}, {"f64"}):
-            return None
-        found = {side: pair for side, v in enumerate(dot.operands) if (pair := self._saved(v)) is not None}
-        if not found or any(self._op(v) is None for v in dot.operands):
-            return None
-        inner = [list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)]
-        free = [product(d for i, d in enumerate(dims_of(v)) if i not in inner[s]) for s, v in enumerate(dot.operands)]
-        first = min(found)
-        saved, other = free[first].constant, free[1 - first].constant
-        if saved is None or other is None or other > MOST_GROWTH * saved:
-            return None
-        place = found[first][1]
-        here = affine(place, self.counter)
-        same = {side: whole for side, (whole, start) in found.items() if affine(start, self.counter) == here}
-        return _Sum(position, dot, permutation, place, same)
-
-    def _op(self, value: ir.Value) -> ir.Operation | None:
+    def op_of(self, value: ir.Value) -> ir.Operation | None:
         """The op of the body that computes a value."""
         owner = value.owner
         return None if isinstance(owner, ir.Block) or owner.operation.block != self.body else owner.operation
 
-    def _saved(self, value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
-        """The array of which each iteration takes another row, this one here, and where it is."""
-        op = self._op(value)
+    def _saved(self, value: ir.Value) -> _Saved | None:
+        """The slice that a factor is."""
+        op = self.op_of(value)
         while op is not None and op.name in RESHAPES:
-            op = self._op(op.operands[0])
+            op = self.op_of(op.operands[0])
         if op is None or op.name not in SLICES:
             return None
-        whole, rest = op.operands[0], dims_of(value)
-        start = self._start(op.operands[1])
-        is_row = dims_of(whole) == (self.trip, *rest) and dims_of(op.results[0]) == (Expr.const(1), *rest)
-        if self._is_inside(whole) or not is_row or start is None:
-            return None
-        steps = ((1, Expr.const(0)), (-1, self.trip - 1))
-        return (whole, start) if affine(start, self.counter) in steps else None
+        place = self._start(op.operands[1])
+        return None if place is None else _Saved(op.operands[0], op.results[0], dims_of(value), place)
 
-    def _is_inside(self, value: ir.Value) -> bool:
-        return value.owner == self.body or self._op(value) is not None
+    def has_all_rows(self, saved: _Saved) -> bool:
+        """Whether each iteration takes another row of an array from outside that has as many, in order."""
+        if saved.whole.owner == self.body or self.op_of(saved.whole) is not None:
+            return False
+        sizes = (dims_of(saved.whole), dims_of(saved.part))
+        if sizes != ((self.trip, *saved.rest), (Expr.const(1), *saved.rest)):
+            return False
+        return affine(saved.place, self.counter) in ((1, Expr.const(0)), (-1, self.trip - 1))
 
     def _start(self, start: ir.Value) -> ir.Value | None:
-        """The first element of a vector of starts as a scalar; clamping changes nothing where all rows are taken."""
+        """The first element of a vector of starts as a scalar, where nothing but the last row limits it."""
         while dims_of(start):
-            op = self._op(start)
+            op = self.op_of(start)
             if op is None or op.name not in ("stablehlo.clamp", "stablehlo.concatenate", "stablehlo.reshape"):
                 return None
+            if op.name == "stablehlo.clamp" and not self._clamps_to_rows(op):
+                return None
             start = op.operands[1 if op.name == "stablehlo.clamp" else 0]
+            if any(d.constant == 0 for d in dims_of(start)):
+                return None
         return start
+
+    def _clamps_to_rows(self, clamp: ir.Operation) -> bool:
+        """Whether a clamp leaves the numbers from 0 up to the last iteration's alone."""
+        bounds = [clamp.operands[i] for i in (0, 2)]
+        if not all(_is_known(v) for v in bounds):
+            return False
+        low, high = (known_elements(v)[0] for v in bounds)
+        return low == Expr.const(0) and high == self.trip - 1
 
     # ---- the new loop -----------------------------------------------------------------------------------------------
 
@@ -238,3 +302,9 @@ class _Accumulation:
             added = ir.Operation.create("stablehlo.add", results=[start.type], operands=[start, total])
         for user, number in uses:
             user.operands[number] = added.results[0]
+
+
+def _is_known(value: ir.Value) -> bool:
+    """Sizes or a constant."""
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.operation.name in ("disc.shape", "stablehlo.constant")

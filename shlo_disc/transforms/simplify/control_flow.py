@@ -3,14 +3,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.carried import carry_less, values_read
-from shlo_disc.shape_dialect.regions import constant_of, nested_blocks
+from shlo_disc.shape_dialect.carried import carry_less, has_side_effects, values_read
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.facts import Facts, Relation
+from shlo_disc.shape_dialect.known_branches import open_known_branches
+from shlo_disc.shape_dialect.propagation import integers
+from shlo_disc.shape_dialect.regions import nested_blocks
+from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.values import known_elements
+from shlo_disc.transforms.decisions import Decisions, Pattern
 
 
 def simplify_control_flow(block: ir.Block) -> None:
     """Simplify the loops and branches of a block, and those in them, in place."""
-    _open_known_branches(block)
+    open_known_branches(block)
     carry_less(block)
 
 
@@ -23,58 +33,99 @@ HOISTED = frozenset(
 )  # fmt: skip
 """Ops that cost more than reading their result again."""
 
+_IMPURE = frozenset({"disc.bind", *(f"stablehlo.{name}" for name in ("infeed", "outfeed", "recv", "rng", "send"))})
+"""Ops that may give another result the next time, or that count for more than their results."""
 
-def hoist_invariants(block: ir.Block) -> None:
+
+@dataclass
+class _Invariant:
+    """An op in a block of a loop, with the values of the block that differ from iteration to iteration."""
+
+    op: ir.OpView
+    varying: set[ir.Value]
+    facts: Facts
+
+
+INVARIANT: Pattern[_Invariant] = Pattern("hoist-invariant", "what is the same in every iteration is computed once")
+
+
+@INVARIANT.requires("what it reads is the same in every iteration")
+def _reads_nothing_that_varies(found: _Invariant) -> bool:
+    return not any(value in found.varying for value in values_read(found.op.operation))
+
+
+@INVARIANT.requires("it is no loop or branch: those may run without end, where the loop would not run at all")
+def _runs_straight(found: _Invariant) -> bool:
+    return not nested_blocks(found.op)
+
+
+@INVARIANT.requires("it computes its results from its operands and does nothing else")
+def _has_no_other_effect(found: _Invariant) -> bool:
+    op = found.op.operation
+    return op.name not in _IMPURE and not has_side_effects(op)
+
+
+@INVARIANT.requires("the windows that it reads lie inside, so that it may run although the loop does not")
+def _may_run_before_the_loop(found: _Invariant) -> bool:
+    return _may_run_before(found.op.operation, found.facts)
+
+
+def _may_run_before(op: ir.Operation, facts: Facts) -> bool:
+    """Whether an op may run although its loop does not: all that it reads is there, however small the arrays are."""
+    name = op.name.removeprefix("stablehlo.")
+    if name not in _WINDOWS:
+        return True
+    try:
+        window = _WINDOWS[name](op)
+    except ValueError:
+        return False
+    return all(facts.prove(Relation.le(a, b)) is True for a, b in zip(window, dims_of(op.operands[0]), strict=True))
+
+
+def _end_of_slice(op: ir.Operation) -> Dims:
+    """Where a slice ends; its size where its start is data, by which it is moved to lie inside."""
+    if any(stride.constant != 1 for stride in known_elements(op.operands[3])):
+        raise ValueError("a stride")
+    limits = op.operands[2].owner
+    is_known = not isinstance(limits, ir.Block) and limits.operation.name in ("disc.shape", "stablehlo.constant")
+    return known_elements(op.operands[2]) if is_known else dims_of(op.results[0])
+
+
+_WINDOWS: dict[str, Callable[[ir.Operation], Dims]] = {
+    "dynamic_gather": lambda op: known_elements(op.operands[2]),
+    "dynamic_slice": lambda op: dims_of(op.results[0]),
+    "dynamic_update_slice": lambda op: dims_of(op.operands[1]),
+    "gather": lambda op: tuple(map(Expr.const, integers(op.attributes["slice_sizes"]))),
+    "real_dynamic_slice": _end_of_slice,
+    "slice": lambda op: tuple(map(Expr.const, integers(op.attributes["limit_indices"]))),
+}
+"""The sizes that the first operand of an op has at least, wherever the op runs."""
+
+
+def hoist_invariants(block: ir.Block, facts: Facts, decisions: Decisions) -> None:
     """Move what is costly and the same in every iteration before its loop, in place."""
     for op in list(block.operations):
         for nested in nested_blocks(op):
-            hoist_invariants(nested)
+            hoist_invariants(nested, facts, decisions)
         if op.operation.name == "stablehlo.while":
             for nested in nested_blocks(op):
-                _hoist(nested, op)
+                _hoist(nested, op, facts, decisions)
 
 
-def _hoist(block: ir.Block, loop: ir.OpView) -> None:
-    inside = set(block.arguments)
+def _hoist(block: ir.Block, loop: ir.OpView, facts: Facts, decisions: Decisions) -> None:
+    """Each costly op that may move, and what it needs."""
+    varying: set[ir.Value] = set(block.arguments)
     invariant = []
     for op in list(block.operations)[:-1]:
-        if nested_blocks(op) or any(value in inside for value in values_read(op.operation)):
-            inside.update(op.results)
+        if INVARIANT.match(lambda op: _Invariant(op, varying, facts), op) is None:
+            varying.update(op.results)
         else:
             invariant.append(op.operation)
     moved: set[ir.Operation] = set()
     for op in reversed(invariant):
-        if op.name in HOISTED or any(use.owner.operation in moved for result in op.results for use in result.uses):
+        is_needed = any(use.owner.operation in moved for result in op.results for use in result.uses)
+        if is_needed or (op.name in HOISTED and decisions.take(INVARIANT.name, op)):
             moved.add(op)
     for op in invariant:
         if op in moved:
             op.move_before(loop.operation)
-
-
-def _open_known_branches(block: ir.Block) -> None:
-    for op in list(block.operations):
-        for nested in nested_blocks(op):
-            _open_known_branches(nested)
-        branch = _taken(op)
-        if branch is None:
-            continue
-        *members, terminator = list(branch.operations)
-        for member in members:
-            member.operation.move_before(op.operation)
-        for result, value in zip(op.results, terminator.operands, strict=True):
-            result.replace_all_uses_with(value)
-        op.operation.erase()
-
-
-def _taken(op: ir.OpView) -> ir.Block | None:
-    """The branch that a constant chooses; None when the choice is data, and for any other op."""
-    if op.operation.name not in ("stablehlo.if", "stablehlo.case"):
-        return None
-    constant = constant_of(op.operands[0])
-    if constant is None:
-        return None
-    branches = nested_blocks(op)
-    chosen = int(ir.DenseElementsAttr(constant.attributes["value"]).get_splat_value().value)
-    if op.operation.name == "stablehlo.if":
-        return branches[0 if chosen else 1]
-    return branches[chosen if 0 <= chosen < len(branches) else -1]

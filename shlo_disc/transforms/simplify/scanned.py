@@ -9,6 +9,8 @@ may take any slice; only the number of iterations says that the others will be n
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.dialect import ShapeOp
 from shlo_disc.shape_dialect.expr import Expr
@@ -17,6 +19,7 @@ from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.regions import nested_blocks
 from shlo_disc.shape_dialect.types import dims_attr, dims_of, element_type_of, product, tensor_type
 from shlo_disc.transforms.counted_loops import count_of
+from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.simplify.data_movement import BROADCASTS, RESHAPES
 from shlo_disc.transforms.views import broadcast, view
 
@@ -28,46 +31,158 @@ Attributes = dict[str, ir.Attribute]
 SLICES = ("stablehlo.dynamic_slice", "stablehlo.real_dynamic_slice")
 
 
-def hoist_scanned_products(block: ir.Block) -> None:
+def hoist_scanned_products(block: ir.Block, decisions: Decisions) -> None:
     """Move such products out of the loops of a block, and of those in it, in place."""
     for op in list(block.operations):
         for nested in nested_blocks(op):
-            hoist_scanned_products(nested)
+            hoist_scanned_products(nested, decisions)
         if op.operation.name == "stablehlo.while":
-            count = count_of(op)
-            if count is not None and count.trip.constant not in (0, 1):
-                _Hoisting(op, count.trip).run()
+            _hoist_from(op, decisions)
 
 
-class _NotScanned(Exception):
-    """A value that cannot be computed for all iterations at once."""
+def _hoist_from(loop: ir.OpView, decisions: Decisions) -> None:
+    count = count_of(loop)
+    if count is None or count.trip.constant in (0, 1):
+        return
+    trip = count.trip
+    for op in list(nested_blocks(loop)[1].operations):
+        if op.operation.name == "stablehlo.dot_general":
+            found = SCANNED.match(lambda dot: _scanned(loop, trip, dot), op.operation)
+            if found is not None and found.is_worth_it() and decisions.take(SCANNED.name, op):
+                _Hoisting(found).run()
+
+
+# ---- what has to hold -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Scanned:
+    """A product in a loop of `trip` iterations, and what its left-hand side is computed from in the loop.
+
+    `slices` are slices, `others` ops that are neither slices nor ops that can be stacked; `arguments` says that
+    something carried is among them.
+    """
+
+    loop: ir.OpView
+    trip: Expr
+    dot: ir.Operation
+    slices: list[ir.Operation] = field(default_factory=list)
+    others: list[ir.Operation] = field(default_factory=list)
+    arguments: list[ir.Value] = field(default_factory=list)
+
+    @property
+    def body(self) -> ir.Block:
+        """The block of an iteration."""
+        return nested_blocks(self.loop)[1]
+
+    @property
+    def numbers(self) -> stablehlo.DotDimensionNumbers:
+        """The product's dimension numbers."""
+        return stablehlo.DotDimensionNumbers(self.dot.attributes["dot_dimension_numbers"])
+
+    def is_inside(self, value: ir.Value) -> bool:
+        """Whether a value is made in an iteration."""
+        owner = value.owner
+        return owner == self.body if isinstance(owner, ir.Block) else owner.operation.block == self.body
+
+    def is_worth_it(self) -> bool:
+        """Whether what is multiplied is not much larger than a slice, and the products not much larger than that."""
+        lhs, slices = product(dims_of(self.dot.operands[0])), [product(dims_of(op.results[0])) for op in self.slices]
+        if not any(lhs == growth * size for size in slices for growth in range(1, MOST_GROWTH + 1)):
+            return False
+        rhs, inner = self.dot.operands[1], list(self.numbers.rhs_contracting_dimensions)
+        free = product(d for i, d in enumerate(dims_of(rhs)) if i not in inner)
+        depth = product(dims_of(rhs)[i] for i in inner)
+        if free.constant is None or depth.constant is None:
+            return False
+        return free.constant <= MOST_GROWTH * depth.constant
+
+
+SCANNED: Pattern[_Scanned] = Pattern(
+    "hoist-scanned-product", "products of what a loop scans are one product before the loop"
+)
+
+
+def _scanned(loop: ir.OpView, trip: Expr, dot: ir.Operation) -> _Scanned | None:
+    """A product whose left-hand side is made in the iteration, with what it is made from."""
+    found = _Scanned(loop, trip, dot)
+    pending = [dot.operands[0]]
+    seen: set[ir.Value] = set()
+    while pending:
+        value = pending.pop()
+        if value in seen or not found.is_inside(value):
+            continue
+        seen.add(value)
+        if isinstance(value.owner, ir.Block):
+            found.arguments.append(value)
+            continue
+        op = value.owner.operation
+        if op.name in SLICES:
+            found.slices.append(op)
+        elif op.name in BROADCASTS or op.name in RESHAPES:
+            pending.append(op.operands[0])
+        elif op.name in ELEMENTWISE and all(dims_of(v) == dims_of(value) for v in op.operands):
+            pending += op.operands
+        else:
+            found.others.append(op)
+    return found if found.slices else None
+
+
+@SCANNED.requires("the right-hand side comes from outside of the loop")
+def _weights_are_from_outside(found: _Scanned) -> bool:
+    return not found.is_inside(found.dot.operands[1])
+
+
+@SCANNED.requires("the product has no batch, in front of which the iterations could not stand")
+def _has_no_batch(found: _Scanned) -> bool:
+    return not list(found.numbers.lhs_batching_dimensions)
+
+
+@SCANNED.requires("nothing that the loop carries is multiplied")
+def _carried_values_are_not_multiplied(found: _Scanned) -> bool:
+    return not found.arguments
+
+
+@SCANNED.requires("what lies between the slices and the product computes element by element, or regroups sizes")
+def _steps_can_be_stacked(found: _Scanned) -> bool:
+    return not found.others
+
+
+@SCANNED.requires("a slice is of an array from outside")
+def _scans_what_is_outside(found: _Scanned) -> bool:
+    return not any(found.is_inside(op.operands[0]) for op in found.slices)
+
+
+@SCANNED.requires("a slice is one row, all of it, of an array of as many rows as there are iterations")
+def _slices_are_rows(found: _Scanned) -> bool:
+    def is_row(op: ir.Operation) -> bool:
+        whole, part = dims_of(op.operands[0]), dims_of(op.results[0])
+        return whole[0] == found.trip and part[0].constant == 1 and whole[1:] == part[1:]
+
+    return all(map(is_row, found.slices))
+
+
+@SCANNED.requires("all slices are taken at one place: arrays of as many rows clamp it alike")
+def _slices_are_at_one_place(found: _Scanned) -> bool:
+    return len({(op.name, op.operands[1]) for op in found.slices}) == 1
+
+
+# ---- the rewrite ----------------------------------------------------------------------------------------------------
 
 
 class _Hoisting:
-    """One loop. A stacked value has the number of iterations in front of its sizes."""
+    """One product. A stacked value has the number of iterations in front of its sizes."""
 
-    def __init__(self, loop: ir.OpView, trip: Expr):
-        self.loop = loop
-        self.trip = trip
-        self.body = nested_blocks(loop)[1]
-        self.slice: ir.Operation | None = None
+    def __init__(self, found: _Scanned):
+        self.found = found
+        self.trip = found.trip
+        self.slice = found.slices[0]
 
     def run(self) -> None:
-        """Replace each product by a slice of a larger one."""
-        for op in list(self.body.operations):
-            if op.operation.name == "stablehlo.dot_general":
-                self._hoist(op.operation)
-
-    def _hoist(self, dot: ir.Operation) -> None:
+        """Replace the product by a slice of a larger one."""
+        dot, numbers = self.found.dot, self.found.numbers
         lhs, rhs = dot.operands
-        numbers = stablehlo.DotDimensionNumbers(dot.attributes["dot_dimension_numbers"])
-        if list(numbers.lhs_batching_dimensions) or self._is_inside(rhs) or not self._is_scanned(lhs):
-            return
-        free = product(d for i, d in enumerate(dims_of(rhs)) if i not in list(numbers.rhs_contracting_dimensions))
-        depth = product(dims_of(rhs)[i] for i in numbers.rhs_contracting_dimensions)
-        if free.constant is None or depth.constant is None or free.constant > MOST_GROWTH * depth.constant:
-            return
-        with ir.InsertionPoint(self.loop), dot.location:
+        with ir.InsertionPoint(self.found.loop), dot.location:
             moved = [axis + 1 for axis in numbers.lhs_contracting_dimensions]
             attributes = {name: dot.attributes[name] for name in dot.attributes}
             attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get(
@@ -82,55 +197,13 @@ class _Hoisting:
         with ir.InsertionPoint(dot), dot.location:
             dot.results[0].replace_all_uses_with(self._slice_of(whole.results[0], dot.results[0]))
 
-    def _is_inside(self, value: ir.Value) -> bool:
-        owner = value.owner
-        return owner == self.body if isinstance(owner, ir.Block) else owner.operation.block == self.body
-
-    # ---- what can be stacked ----------------------------------------------------------------------------------------
-
-    def _is_scanned(self, value: ir.Value) -> bool:
-        """Whether a value can be stacked, from slices that one iteration takes at one place; remembers a slice."""
-        self.slice = None
-        try:
-            self._check(value)
-        except _NotScanned:
-            return False
-        return self.slice is not None
-
-    def _check(self, value: ir.Value) -> None:
-        if not self._is_inside(value):
-            return
-        if isinstance(value.owner, ir.Block):
-            raise _NotScanned
-        op = value.owner.operation
-        if op.name in SLICES:
-            self._check_slice(op)
-        elif op.name in BROADCASTS or op.name in RESHAPES:
-            self._check(op.operands[0])
-        elif op.name in ELEMENTWISE and all(dims_of(v) == dims_of(value) for v in op.operands):
-            for operand in op.operands:
-                self._check(operand)
-        else:
-            raise _NotScanned
-
-    def _check_slice(self, op: ir.Operation) -> None:
-        whole, part = dims_of(op.operands[0]), dims_of(op.results[0])
-        is_row = whole[0] == self.trip and part[0].constant == 1 and whole[1:] == part[1:]
-        if self._is_inside(op.operands[0]) or not is_row:
-            raise _NotScanned
-        if self.slice is not None and list(self.slice.operands)[1:2] != list(op.operands)[1:2]:
-            raise _NotScanned
-        self.slice = op
-
-    # ---- stacking ---------------------------------------------------------------------------------------------------
-
     def _stacked_type(self, value: ir.Value) -> ir.RankedTensorType:
         return tensor_type((self.trip, *dims_of(value)), element_type_of(value))
 
     def _stacked(self, value: ir.Value) -> ir.Value:
         """The value of all iterations, before the loop."""
         dims = (self.trip, *dims_of(value))
-        if not self._is_inside(value):
+        if not self.found.is_inside(value):
             return broadcast(value, dims, range(1, len(dims)))
         op = value.owner.operation  # type: ignore[union-attr]
         if op.name in SLICES:
@@ -149,8 +222,6 @@ class _Hoisting:
 
     def _slice_of(self, whole: ir.Value, part: ir.Value) -> ir.Value:
         """What the iteration needs of a stacked value: the row where its own slice is."""
-        if self.slice is None:
-            raise _NotScanned
         rest = list(dims_of(part))
         row = tensor_type([Expr.const(1), *rest], element_type_of(part))
         start = self.slice.operands[1]

@@ -1,6 +1,5 @@
 module {
-  "disc.symbol"() {min = 1 : i64, sym_name = "arg0_d0"} : () -> ()
-  "disc.constraint"() {origin = "stablehlo.dynamic_slice at line 12", relation = "arg0_d0 >= 1"} : () -> ()
+  "disc.symbol"() {min = 0 : i64, sym_name = "arg0_d0"} : () -> ()
   func.func @main(%arg0: tensor<?x3x4xf32, [@arg0_d0, 3, 4]>, %arg1: tensor<4x8xf32>, %arg2: tensor<8x8xf32>, %arg3: tensor<3x8xf32>) -> tensor<3x8xf32> {
     %c = stablehlo.constant dense<0> : tensor<i32>
     %c_0 = stablehlo.constant dense<1> : tensor<i32>

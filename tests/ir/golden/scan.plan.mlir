@@ -1,6 +1,5 @@
 module attributes {disc.arena_bytes = "64*floordiv(3*arg0_d0 + 1, 2)"} {
-  "disc.symbol"() {min = 1 : i64, sym_name = "arg0_d0"} : () -> ()
-  "disc.constraint"() {origin = "stablehlo.dynamic_slice at line 12", relation = "arg0_d0 >= 1"} : () -> ()
+  "disc.symbol"() {min = 0 : i64, sym_name = "arg0_d0"} : () -> ()
   func.func @main(%arg0: tensor<?x3x4xf32, [@arg0_d0, 3, 4]>, %arg1: tensor<4x8xf32>, %arg2: tensor<8x8xf32>, %arg3: tensor<3x8xf32>) -> tensor<3x8xf32> {
     %0 = call @dot_0(%arg0, %arg1) {disc.buffers = [{bytes = "96*arg0_d0", offset = "0", space = "arena"}]} : (tensor<?x3x4xf32, [@arg0_d0, 3, 4]>, tensor<4x8xf32>) -> tensor<?x3x8xf32, [@arg0_d0, 3, 8]>
     %1 = call @recurrence_1(%arg3, %0, %arg2) {disc.buffers = [{index = 0 : i64, space = "result"}]} : (tensor<3x8xf32>, tensor<?x3x8xf32, [@arg0_d0, 3, 8]>, tensor<8x8xf32>) -> tensor<3x8xf32>

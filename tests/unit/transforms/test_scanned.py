@@ -71,3 +71,11 @@ def test_products_that_are_much_larger_than_what_is_scanned_stay() -> None:
         return scan(lambda h, row: (h + (row @ w).sum(-1, keepdims=True), None), x, 1)
 
     assert products(cell, "t, b, 4", "4, 4096") == (0, 1)
+
+
+def test_what_is_repeated_a_hundred_times_stays() -> None:
+    def cell(x: jax.Array, w: jax.Array) -> Any:
+        step = lambda h, row: (h + jnp.broadcast_to(row, (100, 4)) @ w, None)  # noqa: E731
+        return lax.scan(step, jnp.zeros((100, 4), x.dtype), x)
+
+    assert products(cell, "t, 4", "4, 4") == (0, 1)

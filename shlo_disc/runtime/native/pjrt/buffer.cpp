@@ -19,6 +19,13 @@ Storage PJRT_Buffer::elements() const {
   return storage;
 }
 
+void *PJRT_Buffer::expose() {
+  Storage storage = elements();
+  storage.add_viewer();
+  forms.clear();
+  return storage.get();
+}
+
 disc::pjrt::OrderedElements PJRT_Buffer::ordered(const Storage &elements, const disc::pjrt::Layout &order) const {
   disc::ArrayView view;
   view.data = static_cast<const char *>(elements.get());
@@ -48,6 +55,8 @@ void PJRT_Buffer::add_external_reference() {
   if (is_deleted_)
     disc::pjrt::fail_argument("the buffer has been deleted or donated");
   ++external_references_;
+  storage_.add_viewer();
+  forms.clear();
 }
 
 void PJRT_Buffer::drop_external_reference() {
@@ -55,6 +64,7 @@ void PJRT_Buffer::drop_external_reference() {
   std::lock_guard lock(mutex_);
   if (external_references_ == 0)
     throw disc::pjrt::Failure(PJRT_Error_Code_FAILED_PRECONDITION, "the buffer has no external reference");
+  storage_.drop_viewer();
   if (--external_references_ == 0 && is_deleted_)
     released.swap(storage_);
 }
@@ -131,7 +141,7 @@ void buffer_ready_event(PJRT_Buffer_ReadyEvent_Args &args) {
 }
 
 void buffer_unsafe_pointer(PJRT_Buffer_UnsafePointer_Args &args) {
-  args.buffer_pointer = reinterpret_cast<uintptr_t>(buffer_of(args.buffer).elements().get());
+  args.buffer_pointer = reinterpret_cast<uintptr_t>(buffer_of(args.buffer).expose());
 }
 
 void buffer_increase_references(PJRT_Buffer_IncreaseExternalReferenceCount_Args &args) {

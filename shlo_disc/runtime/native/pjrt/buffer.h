@@ -8,19 +8,12 @@
 #include "event.h"
 #include "layout.h"
 #include "packed_forms.h"
+#include "storage.h"
 
 #include <memory>
 #include <vector>
 
 namespace disc::pjrt {
-
-/// Elements without gaps, alive as long as somebody has a share: a block of the runtime's or memory of somebody else.
-using Storage = std::shared_ptr<void>;
-
-inline Storage storage_of(std::shared_ptr<Block> block) {
-  void *address = block->address();
-  return {std::move(block), address};
-}
 
 /// The bytes of an array; throws INVALID_ARGUMENT when a size is negative or they do not fit 64 bits.
 int64_t checked_bytes(Sizes dims, DType dtype);
@@ -47,6 +40,9 @@ struct PJRT_Buffer {
 
   /// The elements, once they are there. Throws after deletion and donation, and when they will never be.
   disc::pjrt::Storage elements() const;
+
+  /// The elements' address for somebody outside, for good.
+  void *expose();
 
   /// A share of the elements, which may not be there yet.
   disc::pjrt::Storage share() const;

@@ -34,7 +34,7 @@ std::string shape_text(DType dtype, Sizes dims) {
 Storage relaid(const PJRT_Buffer &buffer, const Storage &elements, const Layout &order, const Executable &executable) {
   auto block = std::make_shared<Block>(executable.allocator(), buffer.bytes(), BlockKind::argument);
   buffer.ordered(elements, order).copy_to(block->address());
-  return storage_of(std::move(block));
+  return Storage(std::move(block));
 }
 
 /// An array that lies otherwise than the program takes it is copied: a framework need not know how it lies.
@@ -61,7 +61,7 @@ CallArguments read_arguments(const Code &code, PJRT_Buffer *const *buffers, size
       arguments.dims.push_back(buffer.dims[dim]);
   }
   for (const std::shared_ptr<Block> &block : code.compiled.hidden)
-    arguments.elements.push_back(storage_of(block));
+    arguments.elements.push_back(Storage(block));
   return arguments;
 }
 
@@ -120,7 +120,7 @@ Outputs run(const Code &code, const PJRT_Device &device, std::span<PJRT_Buffer *
   for (size_t i = 0; i < forms.size(); ++i)
     if (const PackSpec &spec = code.program().packs[i]; spec.buffer < buffers.size() &&
         &buffers[spec.buffer]->layout == code.argument_layouts[spec.buffer])
-      forms[i] = buffers[spec.buffer]->forms.form(executable, spec, arguments.elements[spec.buffer].get());
+      forms[i] = buffers[spec.buffer]->forms.form(executable, spec, arguments.elements[spec.buffer]);
   Results results = run_traced(executable, plan_of(code, arguments), std::move(addresses), forms, runtime);
   Outputs outputs;
   outputs.reserve(results.leaves.size());
@@ -131,7 +131,7 @@ Outputs run(const Code &code, const PJRT_Device &device, std::span<PJRT_Buffer *
     std::vector<int64_t> dims = array_sizes({leaf.shape, spec.shape.size()}, layout);
     PJRT_Memory *memory = device.memory_list[code.output_memories[i]];
     outputs.push_back(
-        std::make_unique<PJRT_Buffer>(storage_of(std::move(leaf.block)), spec.dtype, std::move(dims), layout, memory));
+        std::make_unique<PJRT_Buffer>(Storage(std::move(leaf.block)), spec.dtype, std::move(dims), layout, memory));
   }
   return outputs;
 }

@@ -53,7 +53,7 @@ void buffer_from_host(PJRT_Client_BufferFromHostBuffer_Args &args) {
   }
   auto block = std::make_shared<Block>(client.runtime->allocator, bytes, BlockKind::result);
   elements.copy_to(block->address());
-  args.buffer = new PJRT_Buffer(storage_of(std::move(block)), dtype, std::move(sizes), layout, &memory);
+  args.buffer = new PJRT_Buffer(Storage(std::move(block)), dtype, std::move(sizes), layout, &memory);
   args.done_with_host_buffer = ready_event();
 }
 
@@ -113,7 +113,7 @@ void uninitialized_buffer(PJRT_Client_CreateUninitializedBuffer_Args &args) {
   Sizes dims = sizes_of(args.shape_dims, args.shape_num_dims);
   Layout &layout = stated_layout(args.shape_layout, dims, info(dtype).size);
   auto block = std::make_shared<Block>(client.runtime->allocator, checked_bytes(dims, dtype), BlockKind::result);
-  args.buffer = new PJRT_Buffer(storage_of(std::move(block)), dtype, {dims.begin(), dims.end()}, layout,
+  args.buffer = new PJRT_Buffer(Storage(std::move(block)), dtype, {dims.begin(), dims.end()}, layout,
                                 &chosen_memory(args.memory, args.device));
 }
 

@@ -3,17 +3,19 @@
 #pragma once
 
 #include "../executable.h"
+#include "storage.h"
 
 #include <mutex>
 
 namespace disc::pjrt {
 
-/// Elements never change, so an array that a call reads a second time in one form is packed, for all programs that read
-/// it in this form. Thread-safe.
+/// An array that a call reads a second time in one form is packed, for all programs that read it in this form, unless
+/// somebody outside of the framework can write its elements. Thread-safe.
 class ArrayForms {
 public:
-  /// The array's packed form; null when this is the first call that could use it, or memory is short.
-  std::shared_ptr<Block> form(const Executable &executable, const PackSpec &spec, const void *elements);
+  /// The array's packed form; null when this is the first call that could use it, when somebody has or had its address
+  /// meanwhile, or memory is short.
+  std::shared_ptr<Block> form(const Executable &executable, const PackSpec &spec, const Storage &elements);
 
   void clear();
 
@@ -21,6 +23,7 @@ private:
   struct Entry {
     PackSpec spec;
     std::shared_ptr<Block> form;
+    int64_t exposures; // of the elements, before they were packed
   };
 
   std::mutex mutex_;

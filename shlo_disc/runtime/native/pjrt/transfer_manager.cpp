@@ -47,7 +47,7 @@ void create_buffers(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args &args) {
     const PJRT_Buffer_MemoryLayout *stated = i < args.num_device_layouts ? args.device_layouts[i] : nullptr;
     Layout &layout = stated_layout(stated, dims, info(dtype).size);
     auto block = std::make_shared<Block>(client.runtime->allocator, bytes, BlockKind::result);
-    manager->parts.push_back({dtype, {dims.begin(), dims.end()}, &layout, bytes, storage_of(std::move(block))});
+    manager->parts.push_back({dtype, {dims.begin(), dims.end()}, &layout, bytes, Storage(std::move(block))});
   }
   args.transfer_manager = manager.release();
 }

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The types of a call's arguments as `jax.jit` sees them: canonical dtypes, and which of them are weak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import export
+
+from shlo_disc.errors import ArgumentTypeError, OptionError
+from shlo_disc.runtime.adapt import unmasked
+
+_PYTHON_NUMBERS = (int, float, complex)  # a bool's type is not weak
+
+WeakTypes = tuple[str, ...]
+
+
+def weak_types(call: Any) -> WeakTypes:
+    """For each leaf of a call the dtype that it has only until another operand decides, or "".
+
+    Python's numbers have one, and what JAX makes of them.
+    """
+    return tuple(map(_weak_type, jax.tree.leaves(call)))
+
+
+def _weak_type(leaf: Any) -> str:
+    if type(leaf) in _PYTHON_NUMBERS:
+        return str(jax.dtypes.canonicalize_dtype(type(leaf)))
+    return leaf.dtype.name if getattr(leaf, "weak_type", False) else ""
+
+
+def difference(call: Any, weak: WeakTypes) -> str:
+    """Where the weak types of a call are not those that it was compiled for; "" when there is no such leaf."""
+    leaves = jax.tree_util.tree_leaves_with_path(call)
+    if len(leaves) != len(weak):
+        return f"it has {len(leaves)} leaves, not {len(weak)}"
+    for (path, leaf), expected in zip(leaves, weak, strict=True):
+        actual = _weak_type(leaf)
+        if actual != expected:
+            name = ("args" if path[0].idx == 0 else "kwargs") + jax.tree_util.keystr(path[1:])
+            return f"{name} has {_text(actual)}, and {_text(expected)} where it was compiled"
+    return ""
+
+
+def _text(weak_type: str) -> str:
+    return f"the type of a Python number ({weak_type})" if weak_type else "the type of an array"
+
+
+def specifications(
+    args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, constraints: Sequence[str]
+) -> tuple[Any, Any]:
+    """What to compile for a call, as `jax.export.symbolic_args_specs` makes it, with weak types.
+
+    Raises ArgumentTypeError on what is no array, and OptionError on shapes or constraints that do not fit.
+    """
+    try:
+        specs = export.symbolic_args_specs(canonical((args, kwargs)), shapes, constraints)
+    except TypeError as error:
+        raise ArgumentTypeError(str(error)) from None
+    except ValueError as error:  # the texts of JAX's parser
+        raise OptionError(f"dynamic= or constraints= do not fit the arguments: {error}") from None
+
+    def with_type(spec: Any, leaf: Any) -> Any:
+        return jax.ShapeDtypeStruct(spec.shape, spec.dtype, weak_type=_weak_type(leaf) != "")
+
+    return jax.tree.map(with_type, specs, (args, kwargs))
+
+
+def canonical(call: Any) -> Any:
+    """A call with NumPy's arrays in the dtypes that JAX gives them: of 32 bits at most unless it is told otherwise."""
+    return jax.tree.map(_canonical, call)
+
+
+def _canonical(leaf: Any) -> Any:
+    if not isinstance(leaf, np.ndarray | np.generic) or leaf.dtype.kind not in "iufc":
+        return leaf
+    return np.asarray(unmasked(leaf, "an argument"), jax.dtypes.canonicalize_dtype(leaf.dtype.newbyteorder("=")))

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the compiler decides by choice, and what has to hold before it does.
+
+A *pattern* is a rewrite that helps where it applies and can always be left out: a fusion, a reuse of a buffer, a loop
+taken for a recurrence. What has to hold for it stands in one place, as named conditions of the pattern. All of them
+must be proved: a condition answers False where it does not know.
+
+A *decision* is one application of a pattern. Decisions are counted in the order in which they are made, so that a limit
+finds the one that a fault comes from (as LLVM's `-opt-bisect-limit` does), and one of them can be left out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+from shlo_disc.errors import CompilerError, DiscError
+from shlo_disc.mlir import ir
+
+Candidate = TypeVar("Candidate")
+Subject = TypeVar("Subject")
+
+LOGGER = logging.getLogger("shlo_disc")
+
+PATTERNS: dict[str, Pattern] = {}
+"""All patterns by name."""
+
+OUTCOMES: Counter[tuple[str, bool]] = Counter()
+"""How often each condition, "pattern.condition", was asked and held or did not. The fuzzer's coverage is read here."""
+
+TURNED_OFF: set[str] = set()
+"""Conditions that are taken to hold unseen, "pattern.condition": for tests that have to find out."""
+
+
+class Condition(NamedTuple):
+    """One precondition: its name, what it says, and its test."""
+
+    name: str
+    text: str
+    holds: Callable[..., bool]
+
+
+class Pattern(Generic[Candidate]):
+    """A kind of rewrite. `name` is in kebab case, `text` says what it does in half a sentence."""
+
+    def __init__(self, name: str, text: str):
+        self.name = name
+        self.text = text
+        self.conditions: list[Condition] = []
+        PATTERNS[name] = self
+
+    def requires(self, text: str) -> Callable[[Callable[[Candidate], bool]], Callable[[Candidate], bool]]:
+        """Makes a function of a candidate the next condition, which bears the function's name without underscores."""
+
+        def add(holds: Callable[[Candidate], bool]) -> Callable[[Candidate], bool]:
+            name = holds.__name__.strip("_").replace("_", "-")
+            if any(c.name == name for c in self.conditions):
+                raise ValueError(f"the pattern {self.name} has two conditions {name}")
+            self.conditions.append(Condition(name, text, holds))
+            return holds
+
+        return add
+
+    def holds(self, candidate: Candidate) -> bool:
+        """Whether all conditions hold, asked in their order up to the first that does not."""
+        for condition in self.conditions:
+            name = f"{self.name}.{condition.name}"
+            if name in TURNED_OFF:
+                continue
+            holds = bool(condition.holds(candidate))
+            OUTCOMES[name, holds] += 1
+            if not holds:
+                return False
+        return True
+
+    def match(self, build: Callable[[Subject], Candidate | None], subject: Subject) -> Candidate | None:
+        """The candidate that `build` makes of `subject`, if it makes one and all conditions hold.
+
+        What raises does not match; with `Options(strict=True)` it is a CompilerError.
+        """
+        try:
+            candidate = build(subject)
+            OUTCOMES[self.name, candidate is not None] += 1
+            return candidate if candidate is not None and self.holds(candidate) else None
+        except DiscError:
+            raise
+        except Exception as error:
+            if _current().strict:
+                raise CompilerError(f"the pattern {self.name} failed: {type(error).__name__}: {error}") from error
+            LOGGER.warning("the pattern %s failed and is not used here: %s: %s", self.name, type(error).__name__, error)
+            return None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One decision that was made: its number, from 0 on, the pattern's name and where the program says it."""
+
+    number: int
+    pattern: str
+    location: str
+
+
+@dataclass
+class Decisions:
+    """Counts decisions in the order in which they come up. None is made past `limit` and at the numbers `skipped`."""
+
+    limit: int | None = None
+    skipped: frozenset[int] = frozenset()
+    made: list[Decision] = field(default_factory=list)
+    asked: int = 0
+
+    @property
+    def taken(self) -> int:
+        """How many were made."""
+        return len(self.made)
+
+    def take(self, pattern: str = "fusion", op: ir.Operation | ir.OpView | None = None) -> bool:
+        """Whether one more may be made; it is counted."""
+        if self.limit is not None and self.asked >= self.limit:
+            return False
+        number = self.asked
+        self.asked += 1
+        if number in self.skipped:
+            return False
+        self.made.append(Decision(number, pattern, "" if op is None else str(op.location)))
+        return True
+
+
+@dataclass(frozen=True)
+class _Mode:
+    strict: bool = False
+
+
+_LENIENT = _Mode()
+_MODE: ContextVar[_Mode] = ContextVar("shlo_disc_decisions", default=_LENIENT)
+
+
+def _current() -> _Mode:
+    return _MODE.get()
+
+
+@contextmanager
+def deciding(*, strict: bool) -> Iterator[None]:
+    """How patterns of this thread behave inside: `strict` raises what a pattern raises."""
+    token = _MODE.set(_Mode(strict))
+    try:
+        yield
+    finally:
+        _MODE.reset(token)
+
+
+def conditions_seen_one_way() -> Iterable[tuple[str, bool]]:
+    """The conditions that were never seen to hold, or never seen not to: (name, the outcome that is missing)."""
+    for pattern in PATTERNS.values():
+        for condition in pattern.conditions:
+            name = f"{pattern.name}.{condition.name}"
+            yield from ((name, outcome) for outcome in (True, False) if not OUTCOMES[name, outcome])

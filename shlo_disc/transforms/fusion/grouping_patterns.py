@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What has to hold for ops to become one kernel.
+
+A cluster iterates over a domain, and each of its members stands at some axes of it. An op may join the cluster of what
+it reads where it can stand in the same domain; two clusters that meet in an op may become one where their domains are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.transforms.decisions import Pattern
+from shlo_disc.transforms.fusion.access import defining_op, is_free, resolve
+from shlo_disc.transforms.fusion.body import member_reads
+from shlo_disc.transforms.fusion.cluster import Cluster, Graph
+
+DomainMap = dict[int, int]
+"""Axis of an op -> axis of a cluster's domain."""
+
+OWN_KINDS = frozenset(
+    ("barrier", "bind", "control", "convolution", "dot", "library", "nonzero", "recurrence", "scan", "scatter",
+     "select_and_scatter", "sort", "top_k", "update")
+)  # fmt: skip
+"""Kinds of cluster that no op joins."""
+
+
+def wide_axes(dims: Dims) -> list[int]:
+    """The axes whose size is not known to be 1."""
+    return [axis for axis, size in enumerate(dims) if size.constant != 1]
+
+
+# ---- an elementwise op joins the cluster of what it reads -----------------------------------------------------------
+
+JOIN = Pattern["Join"]("elementwise-fusion", "an elementwise op is computed where a value that it reads is")
+
+
+@dataclass
+class Join:
+    """An elementwise op, a cluster it reads, and which axis of the domain each of its own is read along.
+
+    opened: further axes of the op, along which it reads nothing of the cluster, as columns of the cluster; None where
+    there are not as many of the one as of the other.
+    """
+
+    op: ir.Operation
+    cluster: Cluster
+    read: DomainMap
+    producers: Sequence[Cluster]
+    graph: Graph
+    opened: DomainMap | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.opened = self._open()
+
+    @property
+    def dims(self) -> Dims:
+        """The sizes of the op's result."""
+        return dims_of(self.op.results[0])
+
+    @property
+    def mapping(self) -> DomainMap:
+        """Which axis of the domain each axis of the op stands at."""
+        return {**self.read, **(self.opened or {})}
+
+    def _open(self) -> DomainMap | None:
+        uncovered = [axis for axis in wide_axes(self.dims) if axis not in self.read]
+        if not uncovered:
+            return {}
+        columns = [a for a in wide_axes(self.cluster.domain) if a >= self.cluster.rows]
+        free = [a for a in columns if a not in self.read.values()]
+        return dict(zip(uncovered, free, strict=True)) if len(free) == len(uncovered) else None
+
+
+@JOIN.requires("the cluster is of a kind that takes further ops")
+def _takes_ops(found: Join) -> bool:
+    return found.cluster.kind not in OWN_KINDS
+
+
+@JOIN.requires("the op reads it along an axis, or all there is are single elements")
+def _reads_an_axis(found: Join) -> bool:
+    return bool(found.read) or not found.cluster.domain
+
+
+@JOIN.requires("axes of the op along which it does not read the cluster are all of the cluster's other columns")
+def _every_axis_has_a_place(found: Join) -> bool:
+    return found.opened is not None
+
+
+@JOIN.requires("the op's axes stand in the order of the domain, each at another one")
+def _in_order(found: Join) -> bool:
+    order = [found.mapping[i] for i in sorted(found.mapping)]
+    return order == sorted(set(order))
+
+
+@JOIN.requires("each axis is as long as that of the domain")
+def _equal_sizes(found: Join) -> bool:
+    return all(found.dims[i] == found.cluster.domain[a] for i, a in found.mapping.items())
+
+
+@JOIN.requires("the op covers the domain, or exactly its rows")
+def _covers(found: Join) -> bool:
+    return covers(found.cluster, set(found.mapping.values()))
+
+
+JOIN_FIRST = Pattern["Join"]("join-before-others", "an op joins one cluster while the others that it reads stand apart")
+
+
+@JOIN_FIRST.requires("nothing else that the op reads depends on the cluster")
+def _no_cycle(found: Join) -> bool:
+    return found.graph.can_add(found.cluster, found.producers)
+
+
+def covers(cluster: Cluster, targets: set[int]) -> bool:
+    """All of the domain, or exactly its rows; sizes of 1 do not count."""
+    needed = set(wide_axes(cluster.domain))
+    rows = {a for a in needed if a < cluster.rows}
+    return targets & needed == needed or (cluster.columns > 0 and targets & needed == rows)
+
+
+# ---- two clusters become one ----------------------------------------------------------------------------------------
+
+MERGE = Pattern["Merge"]("merge-fusions", "two kernels that one op reads become one")
+
+
+@dataclass
+class Merge:
+    """Two clusters that an op reads, and which axis of each domain each axis of the op is read along.
+
+    translation: for each axis of the other's domain that of the cluster's, None for a size of 1; None where an axis of
+    the other's domain is none of the op's.
+    """
+
+    cluster: Cluster
+    mapping: DomainMap
+    other: Cluster
+    other_mapping: DomainMap
+    graph: Graph
+    cluster_of: Callable[[ir.Value], Cluster | None]
+    translation: dict[int, int | None] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        needed = wide_axes(self.other.domain)
+        known = {self.other_mapping[i]: a for i, a in self.mapping.items() if self.other_mapping.get(i) in needed}
+        ones = dict.fromkeys(a for a, d in enumerate(self.other.domain) if d.constant == 1)
+        self.translation = {**known, **ones} if set(known) == set(needed) else None
+
+    @property
+    def targets(self) -> list[int]:
+        """The cluster's axes that the other's stand at, in the other's order."""
+        translation = self.translation or {}
+        return [t for a in wide_axes(self.other.domain) if (t := translation[a]) is not None]
+
+    @property
+    def other_columns(self) -> set[int]:
+        """The cluster's axes that the other reduces along."""
+        translation = self.translation or {}
+        places = (translation[a] for a in wide_axes(self.other.domain) if a >= self.other.rows)
+        return {t for t in places if t is not None}
+
+
+@MERGE.requires("both are loops or row reductions")
+def _walk_alike(found: Merge) -> bool:
+    return {found.other.kind, found.cluster.kind} <= {"loop", "row_reduce"}
+
+
+@MERGE.requires("every member of the other one stands at the index of its domain")
+def _is_aligned(found: Merge) -> bool:
+    return found.other.is_aligned
+
+
+@MERGE.requires("the op reads the other one along all axes of its domain")
+def _is_translated(found: Merge) -> bool:
+    return found.translation is not None
+
+
+@MERGE.requires("the axes of both domains follow each other in one order")
+def _keeps_order(found: Merge) -> bool:
+    return found.targets == sorted(found.targets)
+
+
+@MERGE.requires("the other one covers the cluster's domain or its rows; all of it if it reduces itself")
+def _merged_covers(found: Merge) -> bool:
+    targets = set(found.targets)
+    if found.other.columns:
+        return targets == set(wide_axes(found.cluster.domain))
+    return covers(found.cluster, targets)
+
+
+@MERGE.requires("both reduce along the same columns, if both do")
+def _same_columns(found: Merge) -> bool:
+    if not found.other.columns or not found.cluster.columns:
+        return True
+    return found.other_columns == {a for a in wide_axes(found.cluster.domain) if a >= found.cluster.rows}
+
+
+@MERGE.requires("what reads at other indices than its own does not depend on a reduction")
+def _moves_nothing_reduced(found: Merge) -> bool:
+    """A row kernel holds the reductions of one row at a time, so such a reader has to wait for all rows."""
+    if not found.cluster.columns and not found.other.columns:
+        return True
+    axes = found.cluster.axes | found.other.axes
+    members = {*found.cluster.members, *found.other.members}
+    movers = [m for m in members if m not in axes or (m.name not in ELEMENTWISE and m.name != "stablehlo.reduce")]
+    return not any(depends_on_reduction(m, members) for m in movers)
+
+
+@MERGE.requires("where one reads the other, it does so at the index where both then stand")
+def _reads_in_place(found: Merge) -> bool:
+    places: dict[int, dict[int, int | None]] = {
+        found.cluster.number: {a: a for a in range(len(found.cluster.domain))},
+        found.other.number: found.translation or {},
+    }
+    pairs = ((found.cluster, found.other), (found.other, found.cluster))
+    return all(_reads_at_its_index(found, reader, source, places) for reader, source in pairs)
+
+
+@MERGE.requires("no third cluster needs the one and is needed by the other")
+def _no_third_between(found: Merge) -> bool:
+    return found.graph.can_merge(found.cluster, found.other)
+
+
+def _reads_at_its_index(
+    found: Merge, reader: Cluster, source: Cluster, places: dict[int, dict[int, int | None]]
+) -> bool:
+    """Ops that move data compute what they read at the index where they read it; the others have it there already."""
+    if not found.graph.depends(reader, source):
+        return True
+    computing = (op for op in reader.axes if op.name in ELEMENTWISE or op.name == "stablehlo.reduce")
+    for op in computing:
+        for access, reader_axes in member_reads(op, reader.axes[op], reader):
+            producer = defining_op(access.value)
+            if found.cluster_of(access.value) is not source or producer is None:
+                continue
+            if access.axes is None or producer not in source.axes:
+                return False
+            for axis, there in zip(access.axes, source.axes[producer], strict=True):
+                here = None if axis is None else reader_axes[axis]
+                if here is None or there is None or source.domain[there].constant == 1:
+                    continue
+                if places[reader.number].get(here) != places[source.number].get(there):
+                    return False
+    return True
+
+
+def depends_on_reduction(op: ir.Operation, members: set[ir.Operation]) -> bool:
+    """Whether a reduction among `members` is above `op`, through members and free ops."""
+    pending = [op]
+    seen: set[ir.Operation] = set()
+    while pending:
+        for value in pending.pop().operands:
+            producer = defining_op(value)
+            if producer is None or producer in seen or not (producer in members or is_free(producer)):
+                continue
+            if producer.name == "stablehlo.reduce":
+                return True
+            seen.add(producer)
+            pending.append(producer)
+    return False
+
+
+# ---- a reduction joins the cluster that computes what it reduces ----------------------------------------------------
+
+REDUCE = Pattern["RowReduce"]("row-reduce-fusion", "a reduction along the last axes is computed with what it reduces")
+
+
+@dataclass
+class RowReduce:
+    """A reduction of `reduced` trailing axes of sizes `dims`, and a cluster that computes one of its inputs.
+
+    target: which axis of the domain each axis of the input stands at (None: a size of 1).
+    """
+
+    op: ir.Operation
+    dims: Dims
+    reduced: int
+    cluster: Cluster
+    target: dict[int, int | None]
+    producers: Sequence[Cluster]
+    graph: Graph
+
+    @staticmethod
+    def of(
+        op: ir.Operation, value: ir.Value, reduced: int, producers: Sequence[Cluster], graph: Graph
+    ) -> RowReduce | None:
+        """The reduction with the cluster that computes `value`; None where no cluster does, index by index."""
+        dims = dims_of(value)
+        access = resolve(value, tuple(range(len(dims))))
+        producer = defining_op(access.value)
+        cluster = None if producer is None else graph.of_op.get(producer)
+        if cluster is None or producer is None or producer not in cluster.axes or access.axes is None:
+            return None
+        pairs = zip(access.axes, cluster.axes[producer], strict=True)
+        target = {axis: place for axis, place in pairs if axis is not None}
+        return RowReduce(op, dims, reduced, cluster, target, producers, graph)
+
+    @property
+    def column_axes(self) -> list[int | None]:
+        """The axes of the domain that are reduced along."""
+        axes = range(len(self.dims) - self.reduced, len(self.dims))
+        return [self.target.get(i) for i in axes if self.dims[i].constant != 1]
+
+    @property
+    def columns(self) -> int:
+        """How many of the domain's last axes are columns from now on."""
+        return self.cluster.columns or len(self.cluster.domain) - min(a for a in self.column_axes if a is not None)
+
+    @property
+    def axes(self) -> tuple[int | None, ...]:
+        """Where the axes of the result stand."""
+        return tuple(self.target.get(i) for i in range(len(self.dims) - self.reduced))
+
+
+@REDUCE.requires("the cluster is a loop or reduces rows already")
+def _walks(found: RowReduce) -> bool:
+    return found.cluster.kind in ("loop", "row_reduce")
+
+
+@REDUCE.requires("what is reduced runs along the whole domain, in its order")
+def _whole_domain(found: RowReduce) -> bool:
+    return [found.target.get(i) for i in wide_axes(found.dims)] == wide_axes(found.cluster.domain)
+
+
+@REDUCE.requires("there is something to reduce along")
+def _has_columns(found: RowReduce) -> bool:
+    return any(a is not None for a in found.column_axes)
+
+
+@REDUCE.requires("the columns are those that the cluster has, if it has some")
+def _its_columns(found: RowReduce) -> bool:
+    if not found.cluster.columns:
+        return True
+    return {a for a in wide_axes(found.cluster.domain) if a >= found.cluster.rows} == set(found.column_axes)
+
+
+@REDUCE.requires("nothing that the reduction reads depends on the cluster by way of another one")
+def _reduce_has_no_cycle(found: RowReduce) -> bool:
+    return found.graph.can_add(found.cluster, found.producers)
+
+
+# ---- data movement computes what it reads ---------------------------------------------------------------------------
+
+ABSORB = Pattern["Absorb"](
+    "absorb-producer", "an op that moves data computes what it moves, at the index where it reads it"
+)
+
+
+@dataclass
+class Absorb:
+    """The cluster of an op that moves data, and that of one of its operands."""
+
+    op: ir.Operation
+    cluster: Cluster
+    producer: Cluster
+    graph: Graph
+
+
+@ABSORB.requires("the operand is computed by a loop, element by element")
+def _is_loop(found: Absorb) -> bool:
+    return found.producer.kind == "loop"
+
+
+@ABSORB.requires("nothing else reads it")
+def _only_feeds(found: Absorb) -> bool:
+    members = set(found.producer.members)
+    return all(_users_are_within(m, members | {found.op}) for m in found.producer.members)
+
+
+@ABSORB.requires("no third cluster lies between the two")
+def _no_third_cluster(found: Absorb) -> bool:
+    return found.graph.can_merge(found.cluster, found.producer)
+
+
+def _users_are_within(op: ir.Operation, allowed: set[ir.Operation]) -> bool:
+    """Every use of an op's results, looking through free ops, is by an op of `allowed`."""
+    for result in op.results:
+        for use in result.uses:
+            user = use.owner.operation
+            if user in allowed:
+                continue
+            if not is_free(user) or not _users_are_within(user, allowed):
+                return False
+    return True

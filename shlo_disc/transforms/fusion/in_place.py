@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whether a kernel that walks over elements or rows may write a result where one of its arguments is.
+
+Such a kernel goes through the elements of a loop, or through rows, in any order and in several threads. It may write a
+result where an argument is if it reads of the argument, for each element or row, nothing but what it then overwrites.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.propagation import integers
+from shlo_disc.shape_dialect.regions import terminator_of
+from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.transforms.decisions import Pattern
+from shlo_disc.transforms.fusion.access import BROADCASTS
+
+EPILOGUE = "epilogue"
+"""The kind of a loop that reads tiles of sums."""
+
+
+@dataclass(frozen=True)
+class Overwrite:
+    """Result `result` of a kernel in the buffer of its argument `argument`."""
+
+    fusion: func.FuncOp
+    argument: int
+    result: int
+
+    @property
+    def source(self) -> ir.Value:
+        """The argument in the kernel."""
+        return self.fusion.entry_block.arguments[self.argument]
+
+    @property
+    def output(self) -> ir.Value:
+        """The result in the kernel."""
+        return terminator_of(self.fusion.entry_block).operands[self.result]
+
+    @property
+    def kind(self) -> str:
+        """The kind of the fusion."""
+        return ir.StringAttr(self.fusion.attributes["disc.kind"]).value
+
+
+IN_PLACE = Pattern[Overwrite]("in-place", "a loop or row kernel writes a result where an argument is")
+
+
+def may_write_where(fusion: func.FuncOp, argument: int, result: int) -> bool:
+    """Whether the kernel of `fusion` may write result `result` in the buffer of argument `argument`."""
+    return IN_PLACE.match(lambda f: f if _walks(f) else None, Overwrite(fusion, argument, result)) is not None
+
+
+def _walks(found: Overwrite) -> bool:
+    """Whether a kernel goes through the elements of its results, or its rows, one after the other."""
+    is_collapsed = "disc.collapsed" in found.fusion.attributes
+    return found.kind in ("loop", EPILOGUE) or (found.kind == "row_reduce" and is_collapsed)
+
+
+@IN_PLACE.requires("the argument and the result have one type")
+def _same_type(found: Overwrite) -> bool:
+    return found.source.type == found.output.type
+
+
+@IN_PLACE.requires("every op that depends on the argument up to a reduction is elementwise or a broadcast")
+def _moves_nothing(found: Overwrite) -> bool:
+    return all(op.name in _STAYING for op in _readers_below(found.source))
+
+
+@IN_PLACE.requires("the argument is spread out only along the columns of a row, never read at another row")
+def _spreads_along_columns(found: Overwrite) -> bool:
+    rows = list(range(len(dims_of(found.source))))
+    spread = [op for op in _readers_below(found.source) if op.name in BROADCASTS]
+    if found.kind != "row_reduce":
+        return not spread
+    return all(list(integers(op.attributes["broadcast_dimensions"])) == rows for op in spread)
+
+
+@IN_PLACE.requires("an argument of one element a row is not reduced as if it lay along the columns")
+def _reduced_as_a_row(found: Overwrite) -> bool:
+    reduced = [op for op in _readers_below(found.source) if op.name == "stablehlo.reduce"]
+    return all(len(dims_of(op.operands[0])) == _rank_of_walk(found.fusion) for op in reduced)
+
+
+@IN_PLACE.requires("a loop does not reduce: its elements would need others that may be overwritten by then")
+def _rows_are_walked(found: Overwrite) -> bool:
+    reduces = any(op.name == "stablehlo.reduce" for op in _readers_below(found.source))
+    return found.kind == "row_reduce" or not reduces
+
+
+_STAYING = ELEMENTWISE | BROADCASTS | {"stablehlo.reduce", "func.return"}
+
+
+def _readers_below(source: ir.Value) -> list[ir.Operation]:
+    """The ops that depend on a value. Behind a reduction, a row has been read already."""
+    found: dict[ir.Operation, None] = {}
+    pending = [source]
+    while pending:
+        for use in pending.pop().uses:
+            user = use.owner.operation
+            if user in found:
+                continue
+            found[user] = None
+            if user.name != "stablehlo.reduce":
+                pending += list(user.results)
+    return list(found)
+
+
+def _rank_of_walk(fusion: func.FuncOp) -> int:
+    """The number of axes that a row kernel walks over, rows and columns: the largest rank in it."""
+    values = (v for op in fusion.entry_block.operations for v in (*op.operands, *op.results))
+    return max((len(dims_of(v)) for v in values), default=0)

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What has to hold for a product to be joined with the kernel that reads it, or with other products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.regions import terminator_of
+from shlo_disc.shape_dialect.types import Dims, dims_of, product
+from shlo_disc.transforms.decisions import Pattern
+from shlo_disc.transforms.fusion.access import defining_op
+from shlo_disc.transforms.fusion.in_place import may_write_where
+from shlo_disc.transforms.fusion.matrix_product import MatrixProduct
+from shlo_disc.transforms.views import root
+
+# ---- a product and the kernel that reads it -------------------------------------------------------------------------
+
+FOLLOWER = Pattern["Following"]("gemm-follower", "one kernel reads a product, which can hand its sums over to it")
+EPILOGUES = Pattern["Following"]("epilogue", "a loop reads tiles of sums before they leave the cache")
+ROW_EPILOGUES = Pattern["Following"]("row-epilogue", "a row kernel takes up rows of sums as they are finished")
+
+
+@dataclass(frozen=True)
+class Following:
+    """The product of `call`, all that reads it, and its first reader: `argument` of `fusion`, which `user` runs."""
+
+    call: ir.Operation
+    product: MatrixProduct
+    readers: tuple[tuple[ir.Operation, int], ...]
+    user: ir.Operation
+    argument: int
+    fusion: func.FuncOp
+
+    @property
+    def sums(self) -> ir.Value:
+        """The product's result in the kernel."""
+        return self.fusion.entry_block.arguments[self.argument]
+
+    @property
+    def domain(self) -> Dims:
+        """Its sizes there."""
+        return dims_of(self.sums)
+
+    @property
+    def outputs(self) -> list[ir.Value]:
+        """The kernel's results."""
+        return list(terminator_of(self.fusion.entry_block).operands)
+
+    @property
+    def columns(self) -> int:
+        """How many of the last axes a row kernel reduces along."""
+        return ir.IntegerAttr(self.fusion.attributes["disc.columns"]).value
+
+    @property
+    def room(self) -> int:
+        """The result of a row kernel where the sums may lie until it is written; -1 if they need a buffer."""
+        places = range(len(self.outputs))
+        return next((i for i in places if may_write_where(self.fusion, self.argument, i)), -1)
+
+
+@FOLLOWER.requires("one operand of one kernel reads the product, and nothing else")
+def _one_reader(found: Following) -> bool:
+    return len(found.readers) == 1
+
+
+@FOLLOWER.requires("the kernel runs as often as the product: in the same block")
+def _same_block(found: Following) -> bool:
+    return found.user.block == found.call.block
+
+
+@FOLLOWER.requires("the sums lie in the order of rows, so that those of a tile are rows of the kernel's argument")
+def _row_major(found: Following) -> bool:
+    return found.product.is_row_major
+
+
+@FOLLOWER.requires("the kernel reads everything along its own axes")
+def _collapsed(found: Following) -> bool:
+    return "disc.collapsed" in found.fusion.attributes
+
+
+@EPILOGUES.requires("every result is computed at the element where it reads the sums")
+def _reads_own_element(found: Following) -> bool:
+    return all(dims_of(v) == found.domain for v in found.outputs)
+
+
+@EPILOGUES.requires("the last axis of the loop is a row of the product, or the only one holds all its elements")
+def _rows_are_known(found: Following) -> bool:
+    return len(found.domain) == 1 or (len(found.domain) > 1 and found.domain[-1] == found.product.n.size)
+
+
+@ROW_EPILOGUES.requires("the sums run along the rows and the columns of the kernel")
+def _full(found: Following) -> bool:
+    values = (v for op in found.fusion.entry_block.operations for v in (*op.operands, *op.results))
+    return len(found.domain) == max(len(dims_of(v)) for v in values)
+
+
+@ROW_EPILOGUES.requires("the kernel's columns are a row of the product")
+def _columns_are_rows_of_the_product(found: Following) -> bool:
+    return product(found.domain[-found.columns :]) == found.product.n.size
+
+
+@ROW_EPILOGUES.requires("the kernel has as many rows as the product")
+def _as_many_rows(found: Following) -> bool:
+    return product(found.domain[: -found.columns]) == found.product.rows
+
+
+def writes_rows(found: Following) -> bool:
+    """Whether a row kernel writes as much as it reads: if it only reduces, the sums need a buffer all the same."""
+    return any(dims_of(v) == found.domain for v in found.outputs)
+
+
+@dataclass
+class Member:
+    """A product's call, and that of its epilogue."""
+
+    call: ir.OpView
+    product: MatrixProduct
+    follower: ir.OpView | None = None
+    needs_room: bool = False
+    """Whether no result has room for the sums."""
+
+    @property
+    def last(self) -> ir.OpView:
+        """The call whose results are the member's."""
+        return self.call if self.follower is None else self.follower
+
+    @property
+    def left(self) -> ir.Value:
+        """The left-hand side."""
+        return self.call.operands[self.product.lhs]
+
+    def operations(self) -> list[ir.Operation]:
+        """The product and its epilogue."""
+        return [op.operation for op in (self.call, self.follower) if op is not None]
+
+    @property
+    def is_convolution(self) -> bool:
+        """The rows of the left-hand side are windows."""
+        return self.product.m.lhs.constant == self.product.k.lhs.constant == 0
+
+    def outer_operands(self) -> Iterator[ir.Value]:
+        """What comes from outside."""
+        yield from self.call.operands
+        if self.follower is not None:
+            yield from (v for v in self.follower.operands if root(v) != self.call.results[0])
+
+
+# ---- products of one left-hand side ---------------------------------------------------------------------------------
+
+
+class Schedule:
+    """When the ops of a block run: in their order, but for those that a fusion has brought forward or put off."""
+
+    def __init__(self, block: ir.Block):
+        self.block = block
+        self._positions = {op.operation: i for i, op in enumerate(block.operations)}
+
+    def position(self, op: ir.Operation) -> int:
+        """When an op of the block runs."""
+        return self._positions[op]
+
+    def move(self, ops: Iterable[ir.Operation], position: int) -> None:
+        """Have ops run with the one at `position`."""
+        self._positions.update(dict.fromkeys(ops, position))
+
+    def users(self, value: ir.Value) -> Iterator[int]:
+        """When the ops run that read a value, themselves or in regions of theirs."""
+        for use in value.uses:
+            user = use.owner.operation
+            while user.block != self.block:
+                user = user.parent.operation
+            yield self.position(user)
+
+    def is_known_before(self, position: int, value: ir.Value) -> bool:
+        """Whether a value is there before `position`."""
+        op = defining_op(root(value))
+        return op is None or op.block != self.block or self.position(op) < position
+
+
+HORIZONTAL = Pattern["Joining"]("horizontal-gemm", "products of one left-hand side are computed together")
+
+
+@dataclass(frozen=True)
+class Joining:
+    """A product that would be computed together with a group of others, when the first of them ends."""
+
+    member: Member
+    group: tuple[Member, ...]
+    schedule: Schedule
+
+    @property
+    def first(self) -> Member:
+        """The product whose place the group takes."""
+        return self.group[0]
+
+    @property
+    def place(self) -> int:
+        """When the group runs."""
+        return self.schedule.position(self.first.last.operation)
+
+
+@HORIZONTAL.requires("neither is a convolution, whose rows are gathered")
+def _no_convolutions(found: Joining) -> bool:
+    return not found.member.is_convolution and not found.first.is_convolution
+
+
+@HORIZONTAL.requires("neither writes columns, for by itself it may be computed as its transpose")
+def _writes_rows(found: Joining) -> bool:
+    return not found.member.product.writes_columns and not found.first.product.writes_columns
+
+
+@HORIZONTAL.requires("both read one buffer on the left")
+def _same_left(found: Joining) -> bool:
+    return root(found.member.left) == root(found.first.left)
+
+
+@HORIZONTAL.requires("both read the same rows of it, in the same way")
+def _same_rows(found: Joining) -> bool:
+    return _rows_of(found.member.product) == _rows_of(found.first.product)
+
+
+@HORIZONTAL.requires("all that the product and its epilogue read is there before the group runs")
+def _operands_are_known(found: Joining) -> bool:
+    return all(found.schedule.is_known_before(found.place, v) for v in found.member.outer_operands())
+
+
+@HORIZONTAL.requires("all that reads its results runs after the group")
+def _read_afterwards(found: Joining) -> bool:
+    return all(p > found.place for result in found.member.last.results for p in found.schedule.users(result))
+
+
+def _rows_of(found: MatrixProduct) -> tuple[str | Expr, ...]:
+    """How the left-hand side of a product is read."""
+    batch = [expr for axis in found.batch for expr in (axis.size, axis.lhs)]
+    return (found.element, *batch, found.m.size, found.m.lhs, found.k.size, found.k.lhs)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Products of rows with a transposed matrix from outside get the matrix the way in which a kernel for rows reads it.
+
+The gradient of a recurrent network has them: it multiplies by the weights of the network the other way round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shlo_disc.mlir import ir, stablehlo
+from shlo_disc.shape_dialect.regions import nested_blocks
+from shlo_disc.shape_dialect.types import dims_of, product
+from shlo_disc.transforms.decisions import Decisions, Pattern
+from shlo_disc.transforms.views import transpose
+
+DOT = "stablehlo.dot_general"
+
+MOST_WEIGHTS = 1 << 18
+"""Elements of a matrix that is transposed before a loop."""
+
+
+@dataclass
+class _Weights:
+    """A product in the body of a loop."""
+
+    loop: ir.OpView
+    dot: ir.Operation
+
+    @property
+    def body(self) -> ir.Block:
+        """The block of an iteration."""
+        return nested_blocks(self.loop)[1]
+
+    @property
+    def numbers(self) -> stablehlo.DotDimensionNumbers:
+        """The product's dimension numbers."""
+        return stablehlo.DotDimensionNumbers(self.dot.attributes["dot_dimension_numbers"])
+
+
+WEIGHTS: Pattern[_Weights] = Pattern("turn-weights", "a matrix that a loop multiplies by is transposed before the loop")
+
+
+@WEIGHTS.requires("the right-hand side comes from outside of the loop")
+def _matrix_is_from_outside(found: _Weights) -> bool:
+    owner = found.dot.operands[1].owner
+    return owner != found.body if isinstance(owner, ir.Block) else owner.operation.block != found.body
+
+
+@WEIGHTS.requires("it is a product of rows with the rows of a matrix")
+def _multiplies_rows_by_rows(found: _Weights) -> bool:
+    numbers = found.numbers
+    inner = [list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)]
+    ranks = [len(dims_of(v)) for v in found.dot.operands]
+    return inner == [[1], [1]] and ranks == [2, 2] and not list(numbers.lhs_batching_dimensions)
+
+
+def turn_weights(block: ir.Block, decisions: Decisions) -> None:
+    """Transpose small matrices by whose rows the loops of a block multiply before the loops, in place."""
+    for op in list(block.operations):
+        for nested in nested_blocks(op):
+            turn_weights(nested, decisions)
+        if op.operation.name == "stablehlo.while":
+            body = nested_blocks(op)[1]
+            for inner in [i.operation for i in body.operations if i.operation.name == DOT]:
+                _turn_weights(op, inner, decisions)
+
+
+def _turn_weights(loop: ir.OpView, dot: ir.Operation, decisions: Decisions) -> None:
+    if WEIGHTS.match(lambda dot: _Weights(loop, dot), dot) is None:
+        return
+    rhs = dot.operands[1]
+    size = product(dims_of(rhs)).constant
+    if size is None or size > MOST_WEIGHTS or not decisions.take(WEIGHTS.name, dot):
+        return
+    with ir.InsertionPoint(loop), dot.location:
+        turned = transpose(rhs, [1, 0])
+    dot.operands[1] = turned
+    dot.attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get([], [], [1], [0])

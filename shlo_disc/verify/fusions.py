@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks the fusions of GEMMs with what follows them: what one hands over is what the next one reads, and no more.
+
+Between the calls in such a fusion a value has no buffer, or one that another value takes over. So nothing but the call
+that follows may read it, and that call must read it row by row, or element by element, as it is handed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from shlo_disc.errors import CompilerError
+from shlo_disc.mlir import func, ir, stablehlo
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.types import dims_of, dims_of_attr
+from shlo_disc.verify.accesses import Walk, reads_of
+
+Kernels = Mapping[str, func.FuncOp]
+
+_VIEWS = ("stablehlo.reshape", "stablehlo.dynamic_reshape")
+_GEMMS = ("dot", "convolution")
+
+
+def verify_fusions(module: ir.Module) -> None:
+    """Check every fusion of kind "product" of a fused module. Raises CompilerError on one that is wrong."""
+    kernels = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
+    for function in kernels.values():
+        if _kind(function) == "product":
+            _verify_product(function, kernels)
+
+
+def _kind(function: func.FuncOp) -> str:
+    return ir.StringAttr(function.attributes["disc.kind"]).value if "disc.kind" in function.attributes else ""
+
+
+def _callee(call: ir.Operation, kernels: Kernels) -> func.FuncOp:
+    return kernels[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+
+
+def _verify_product(function: func.FuncOp, kernels: Kernels) -> None:
+    calls = [op.operation for op in function.entry_block.operations if op.operation.name == "func.call"]
+    lefts = set()
+    for number, call in enumerate(calls):
+        kernel = _callee(call, kernels)
+        if _kind(kernel) not in _GEMMS:
+            continue
+        lefts.add(_root(call.operands[_left_of(kernel)]))
+        follower = calls[number + 1] if number + 1 < len(calls) else None
+        follower = None if follower is None or _kind(_callee(follower, kernels)) in _GEMMS else follower
+        _verify_gemm(function, call, follower, kernels)
+    if len(lefts) > 1:
+        _fail(function, "its products read different left-hand sides")
+
+
+def _verify_gemm(function: func.FuncOp, call: ir.Operation, follower: ir.Operation | None, kernels: Kernels) -> None:
+    result = call.results[0]
+    readers = list(_readers(result))
+    returns = [op for op, _ in readers if op.name == "func.return"]
+    others = [(op, number) for op, number in readers if op.name != "func.return"]
+    if follower is None:
+        if others or len(returns) != 1:
+            _fail(function, "a product without an epilogue is not exactly one of its results")
+        return
+    if len(others) != 1 or others[0][0] != follower:
+        _fail(function, "a product is read by something else than its one epilogue")
+    epilogue = _callee(follower, kernels)
+    sums = epilogue.entry_block.arguments[others[0][1]]
+    _verify_hand_over(function, epilogue, others[0][1], sums, _row_lengths(_callee(call, kernels)))
+    has_room = _kind(epilogue) == "epilogue" or _sums(function, epilogue) >= 0
+    if len(returns) != (0 if has_room else 1):
+        _fail(function, "sums without a buffer are returned, or sums that need one are not")
+
+
+def _verify_hand_over(
+    function: func.FuncOp, epilogue: func.FuncOp, number: int, sums: ir.Value, rows: list[Expr]
+) -> None:
+    *_, last = epilogue.entry_block.operations
+    walk = Walk.of(epilogue)
+    if walk is None or len([d for d in dims_of(sums) if d.constant != 1]) != walk.rank:
+        _fail(function, f"@{epilogue.name.value} does not read its sums along all that it goes through")
+        return
+    if _kind(epilogue) == "epilogue":
+        (row,) = dims_of_attr(epilogue.attributes["disc.row"])
+        if _sums(function, epilogue) != number or row not in rows:
+            _fail(function, f"@{epilogue.name.value} takes other sums, or other rows, than the product makes")
+        if any(not walk.allows(read, sums) for read in reads_of(epilogue, sums)):
+            _fail(function, f"@{epilogue.name.value} reads its sums elsewhere than where it writes")
+        return
+    room = _sums(function, epilogue)
+    if room >= 0 and any(not walk.allows(read, last.operands[room]) for read in reads_of(epilogue, sums)):
+        _fail(function, f"@{epilogue.name.value} writes over sums that it has yet to read")
+    if room >= 0 and last.operands[room].type != sums.type:
+        _fail(function, f"@{epilogue.name.value} has sums in the buffer of a result of another type")
+
+
+def _sums(function: func.FuncOp, epilogue: func.FuncOp) -> int:
+    if "disc.sums" not in epilogue.attributes:
+        _fail(function, f"@{epilogue.name.value} does not say where its sums are")
+    return ir.IntegerAttr(epilogue.attributes["disc.sums"]).value
+
+
+def _left_of(kernel: func.FuncOp) -> int:
+    """The argument that is the left-hand side."""
+    op = next(iter(kernel.entry_block.operations))
+    return list(kernel.entry_block.arguments).index(op.operands[0])
+
+
+def _row_lengths(kernel: func.FuncOp) -> list[Expr]:
+    """How many elements a row of a product may have: those of the last axes of the right-hand side that remain."""
+    op = next(iter(kernel.entry_block.operations)).operation
+    right = list(dims_of(op.operands[1]))
+    if op.name == "stablehlo.convolution":
+        return right[-1:]
+    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    gone = {*numbers.rhs_batching_dimensions, *numbers.rhs_contracting_dimensions}
+    lengths = [Expr.const(1)]
+    for axis in reversed(range(len(right))):
+        if axis not in gone:
+            lengths.append(lengths[-1] * right[axis])
+    return lengths
+
+
+def _root(value: ir.Value) -> ir.Value:
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _VIEWS:
+        value = value.owner.operands[0]
+    return value
+
+
+def _readers(value: ir.Value) -> Iterator[tuple[ir.Operation, int]]:
+    for use in value.uses:
+        op = use.owner.operation
+        if op.name in _VIEWS:
+            yield from _readers(op.results[0])
+        else:
+            yield op, use.operand_number
+
+
+def _fail(function: func.FuncOp, text: str) -> None:
+    raise CompilerError(f"fuse: the fusion @{function.name.value} is wrong: {text}")

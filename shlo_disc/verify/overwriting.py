@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whether a kernel still computes the same when one of its results lies where one of its operands is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shlo_disc.mlir import func, ir
+from shlo_disc.verify.accesses import Walk, reads_of
+
+Kernels = Mapping[str, func.FuncOp]
+
+_CHANGES = ("stablehlo.scatter", "stablehlo.dynamic_update_slice")
+_VIEWS = ("stablehlo.reshape", "stablehlo.dynamic_reshape", "disc.shape")
+
+
+def may_write_over(call: ir.Operation, operand: int, result: int, kernels: Kernels) -> bool:
+    """Whether a call may write a result over an operand, by what its kernel reads and when; False if unknown."""
+    if call.name != "func.call":
+        return False
+    return _kernel_may(kernels[ir.FlatSymbolRefAttr(call.attributes["callee"]).value], operand, result, kernels)
+
+
+def _kernel_may(kernel: func.FuncOp, operand: int, result: int, kernels: Kernels) -> bool:
+    kind = ir.StringAttr(kernel.attributes["disc.kind"]).value
+    if kind == "product":
+        return _gemm_may(kernel, operand, result, kernels)
+    argument = kernel.entry_block.arguments[operand]
+    *_, last = kernel.entry_block.operations
+    output = last.operands[result]
+    if argument.type != output.type:
+        return False
+    if kind in ("scatter", "update"):
+        return _is_changed_in_place(argument, output)
+    walk = Walk.of(kernel)
+    return walk is not None and all(walk.allows(read, output) for read in reads_of(kernel, argument))
+
+
+def _is_changed_in_place(argument: ir.Value, output: ir.Value) -> bool:
+    """Whether the output is the argument with some elements changed, and nothing else reads the argument."""
+    if isinstance(output.owner, ir.Block) or output.owner.operation.name not in _CHANGES:
+        return False
+    op = output.owner.operation
+    number = list(op.results).index(output)
+    return op.operands[number] == argument and sum(1 for _ in argument.uses) == 1
+
+
+def _gemm_may(kernel: func.FuncOp, operand: int, result: int, kernels: Kernels) -> bool:
+    """Whether the operand is read by one epilogue alone, which writes the result, and not before sums lie there."""
+    *_, last = kernel.entry_block.operations
+    output = last.operands[result]
+    readers: list[tuple[ir.Operation, int]] = []
+    pending = [kernel.entry_block.arguments[operand]]
+    while pending:
+        for use in pending.pop().uses:
+            if use.owner.operation.name in _VIEWS:
+                pending += list(use.owner.results)
+            else:
+                readers.append((use.owner.operation, use.operand_number))
+    if len(readers) != 1 or isinstance(output.owner, ir.Block) or readers[0][0] != output.owner.operation:
+        return False
+    call, position = readers[0]
+    epilogue = kernels[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+    number = list(call.results).index(output)
+    kind = ir.StringAttr(epilogue.attributes["disc.kind"]).value
+    if kind == "row_reduce" and ir.IntegerAttr(epilogue.attributes["disc.sums"]).value == number:
+        return False
+    return kind in ("row_reduce", "epilogue") and _kernel_may(epilogue, position, number, kernels)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The first decision with which a program is wrong, or does not compile."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from shlo_disc.compiler import artifact_of, import_stage, run_pipeline
+from shlo_disc.executable import client
+from shlo_disc.options import Options
+from shlo_disc.recovery import PLAIN, Attempts, Choice, find_fault
+from shlo_disc.report.made_up import load_flat
+
+Results = Sequence[np.ndarray]
+
+
+def blame(exported: Any, options: Options, say: Callable[[str], None],
+          is_wrong: Callable[[list[np.ndarray]], bool] | None, arrays: Results) -> str:  # fmt: skip
+    """In words. Without `is_wrong` it is the compile that fails."""
+    reader: Any = importlib.import_module("shlo_disc.import.program")
+    attempts = Attempts(lambda: import_stage(reader.read(exported, None, None, ()), "cpu", options), run_pipeline)
+    device = client(options.threads, True)
+
+    def wrong(choice: Choice) -> bool:
+        say(f"compiling with {choice.limits}")
+        outcome = attempts.compile(choice)
+        if outcome.error is not None or outcome.compilation is None:
+            return True
+        if is_wrong is None:
+            return False
+        return is_wrong([np.asarray(r) for r in load_flat(device, artifact_of(outcome.compilation))(*arrays)])
+
+    if wrong(PLAIN):
+        return "the plain pipeline"
+    fault = find_fault(wrong, attempts)
+    return "all decisions together" if fault is None else str(fault)

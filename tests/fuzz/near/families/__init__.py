@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Families: for each pattern of the compiler, programs that it matches, or nearly."""
+
+from __future__ import annotations
+
+from tests.fuzz.near.families import attention, elementwise, loops, movement, products, reductions, updates
+from tests.fuzz.near.families.family import FAMILIES, Family
+
+__all__ = [
+    "FAMILIES", "Family", "attention", "elementwise", "loops", "movement", "products", "reductions", "updates",
+]  # fmt: skip

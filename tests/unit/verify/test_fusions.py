@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The checker of fusions: each way in which the preconditions of a GEMM's epilogue can be missed is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import export
+
+from shlo_disc.compiler import import_stage, run_pipeline
+from shlo_disc.errors import CompilerError
+from shlo_disc.options import Options
+from shlo_disc.transforms import decisions
+
+
+def fused(function: Callable[..., Any], *specs: str) -> Any:
+    scope = export.SymbolicScope()
+    arguments = [jax.ShapeDtypeStruct(export.symbolic_shape(s, scope=scope), jnp.float32) for s in specs]
+    program = export.export(jax.jit(function))(*arguments)
+    return run_pipeline(import_stage(program, "cpu", Options(strict=True)), last="fuse").module
+
+
+def rows_of_more_axes(x: Any, y: Any, w: Any, v: Any) -> Any:
+    q = (x @ y)[:, :, None] + w + v[:, None, None]
+    return q, q.sum(-1)
+
+
+def read_twice(x: Any, y: Any) -> Any:
+    p = x @ y
+    sums = p.sum(0)
+    return sums, jnp.tanh(p)
+
+
+def other_columns(x: Any, y: Any) -> Any:
+    p = jnp.reshape(x @ y, (-1, 4))
+    return p / p.sum(1, keepdims=True)
+
+
+def read_in_a_loop(x: Any, y: Any) -> Any:
+    p = x @ y
+    return jax.lax.fori_loop(0, 3, lambda i, c: jnp.tanh(c + p), jnp.zeros_like(p))
+
+
+def right(x: Any, y: Any) -> Any:
+    p = x @ y
+    return jax.nn.softmax(p + y.sum(0), axis=-1)
+
+
+CASES = {
+    "row-epilogue.full": (rows_of_more_axes, ["n, j", "j, k", "n, k, k", "n"]),
+    "gemm-follower.one-reader": (read_twice, ["n, j", "j, k"]),
+    "row-epilogue.columns-are-rows-of-the-product": (other_columns, ["n, j", "j, 8"]),
+    "row-epilogue.as-many-rows": (other_columns, ["n, j", "j, 8"]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_right_fusions_pass(name: str) -> None:
+    function, specs = CASES[name]
+    fused(function, *specs)
+    fused(right, "n, j", "j, k")
+    fused(read_in_a_loop, "n, j", "j, k")
+
+
+def test_an_epilogue_without_one_of_its_conditions_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "row-epilogue.full"
+    function, specs = CASES[name]
+    monkeypatch.setattr(decisions, "TURNED_OFF", {name})
+    with pytest.raises(CompilerError, match="does not read its sums along all that it goes through"):
+        fused(function, *specs)
