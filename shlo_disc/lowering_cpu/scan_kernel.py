@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.kernels import delinearize, op_cost
@@ -17,7 +18,7 @@ from shlo_disc.lowering_cpu.kernel import Frame, for_range, store
 from shlo_disc.mlir import arith, ir, scf, vector
 from shlo_disc.shape_dialect.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.types import dims_of, product
-from shlo_disc.shape_dialect.windows import scanned_axis, window_of
+from shlo_disc.transforms.fusion.cumulative import cumulative
 
 
 def build_scan(frame: Frame) -> tuple[Expr, int]:
@@ -37,13 +38,15 @@ class ScanKernel:
         self.frame = frame
         self.op = op
         self.dims = dims_of(op.operands[0])
-        axis, self.is_forward = scanned_axis(window_of(op), self.dims) or (0, True)
-        self.axis = axis
-        self.length = self.dims[axis]
-        self.has_lanes = axis != len(self.dims) - 1
+        scan = cumulative(op)
+        if scan is None:
+            raise CompilerError("lower: a fusion of kind scan has windows that are neither prefixes nor suffixes")
+        self.axis, self.is_forward = scan.axis, scan.is_forward
+        self.length = self.dims[self.axis]
+        self.has_lanes = self.axis != len(self.dims) - 1
         self.elements = frame.elements(frame.width() if self.has_lanes else 1)
         self.combiner = Combiner(op, self.elements.elementwise)
-        self.outer = tuple(d for a, d in enumerate(self.dims) if a not in (axis, len(self.dims) - 1))
+        self.outer = tuple(d for a, d in enumerate(self.dims) if a not in (self.axis, len(self.dims) - 1))
         self.blocks = ceildiv(self.dims[-1], self.elements.width) if self.has_lanes else Expr.const(1)
 
     @property

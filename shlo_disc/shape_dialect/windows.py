@@ -86,21 +86,6 @@ def _stand_in(operand: Expr, result: Expr) -> tuple[int, ...]:
     return (1, 1, 1, 1, 0, padding or 0)
 
 
-def scanned_axis(window: Window, operand: Dims) -> tuple[int, bool] | None:
-    """The axis of which the windows are all the prefixes (True) or all the suffixes (False); None for other windows."""
-    axes = [axis for axis in range(len(operand)) if not window.is_trivial(axis)]
-    if len(axes) != 1:
-        return None
-    (axis,) = axes
-    rest, low, high = operand[axis] - 1, window.low[axis], window.high[axis]
-    steps = (window.stride[axis], window.base_dilation[axis], window.dilation[axis])
-    if window.size[axis] != operand[axis] or any(s.constant != 1 for s in steps):
-        return None
-    if (low, high) == (rest, Expr.const(0)):
-        return axis, True
-    return (axis, False) if (low, high) == (Expr.const(0), rest) else None
-
-
 def dilated(size: Expr, dilation: Expr, facts: Facts) -> Expr:
     """The extent of `size` elements that stand `dilation` apart."""
     if dilation.constant == 1:

@@ -49,9 +49,23 @@ def takes_padding(op: ir.OpView) -> bool:
 
 def has_tiles(op: ir.OpView) -> bool:
     """Whether products have the element type, and the runtime the rank."""
-    conv = convolution_of(op)
+    return has_product_elements(op) and has_one_group(op) and has_runtime_rank(op)
+
+
+def has_product_elements(op: ir.OpView) -> bool:
+    """Whether input, weights and result are of one element type that there are products of."""
     elements = {str(element_type_of(v)) for v in (*op.operands, op.results[0])}
-    return len(elements) == 1 and elements <= set(ELEMENTS) and conv.feature_groups == 1 and conv.rank in (1, 2)
+    return len(elements) == 1 and elements <= set(ELEMENTS)
+
+
+def has_one_group(op: ir.OpView) -> bool:
+    """Whether every feature of the result is made of all features of the input."""
+    return convolution_of(op).feature_groups == 1
+
+
+def has_runtime_rank(op: ir.OpView) -> bool:
+    """Whether the runtime gathers windows of so many axes."""
+    return convolution_of(op).rank in (1, 2)
 
 
 def is_fixed(weights: ir.Value) -> bool:

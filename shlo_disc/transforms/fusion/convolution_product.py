@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shlo_disc.mlir import func
+from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.convolution import convolution_of, static_padding
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, product
-from shlo_disc.transforms.convolutions import has_tiles, may_transform
+from shlo_disc.transforms.convolutions import has_one_group, has_product_elements, has_runtime_rank, may_transform
+from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.matrix_product import Axis, MatrixProduct
 
 
@@ -27,14 +28,54 @@ class ConvolutionProduct:
     may_transform: bool
 
 
+CONVOLUTION_PRODUCT: Pattern[_Fused] = Pattern("convolution-product", "a convolution is a product over its windows")
+
+
+@dataclass(frozen=True)
+class _Fused:
+    """A fusion and the convolution that it begins with."""
+
+    fusion: func.FuncOp
+    op: ir.OpView
+
+
+@CONVOLUTION_PRODUCT.requires("nothing else is computed with it")
+def _is_alone(found: _Fused) -> bool:
+    return len(list(found.fusion.entry_block.operations)) == 2
+
+
+@CONVOLUTION_PRODUCT.requires("the input and the weights are the fusion's arguments, in this order")
+def _reads_the_arguments(found: _Fused) -> bool:
+    return list(found.op.operands) == list(found.fusion.entry_block.arguments)
+
+
+@CONVOLUTION_PRODUCT.requires("input, weights and result have one element type, and products of it exist")
+def _elements(found: _Fused) -> bool:
+    return has_product_elements(found.op)
+
+
+@CONVOLUTION_PRODUCT.requires("every feature of the result is made of all features of the input")
+def _one_group(found: _Fused) -> bool:
+    return has_one_group(found.op)
+
+
+@CONVOLUTION_PRODUCT.requires("the runtime gathers windows of this rank: 1 or 2")
+def _rank(found: _Fused) -> bool:
+    return has_runtime_rank(found.op)
+
+
 def match_convolution(fusion: func.FuncOp) -> ConvolutionProduct | None:
     """The convolution that is a fusion of kind "convolution"; None when it cannot be a product."""
-    operations = list(fusion.entry_block.operations)
-    op = operations[0]
-    if op.operation.name != "stablehlo.convolution" or len(operations) != 2 or not has_tiles(op):
-        return None
-    if list(op.operands) != list(fusion.entry_block.arguments):
-        return None
+    found = CONVOLUTION_PRODUCT.match(_fused, fusion)
+    return None if found is None else _product_of(found.op)
+
+
+def _fused(fusion: func.FuncOp) -> _Fused | None:
+    op = next(iter(fusion.entry_block.operations))
+    return _Fused(fusion, op) if op.operation.name == "stablehlo.convolution" else None
+
+
+def _product_of(op: ir.OpView) -> ConvolutionProduct:
     conv = convolution_of(op)
     lhs, rhs = (dims_of(v) for v in op.operands)
     result = dims_of(op.results[0])

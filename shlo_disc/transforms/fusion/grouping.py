@@ -18,7 +18,6 @@ from shlo_disc.shape_dialect.op_sets import CONTROL, ELEMENTWISE
 from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.types import dims_of
-from shlo_disc.shape_dialect.windows import scanned_axis, window_of
 from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.fusion.access import (
     GENERATORS,
@@ -31,6 +30,7 @@ from shlo_disc.transforms.fusion.access import (
     operand_accesses,
 )
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
+from shlo_disc.transforms.fusion.cumulative import cumulative
 from shlo_disc.transforms.fusion.grouping_patterns import (
     ABSORB,
     JOIN,
@@ -226,7 +226,7 @@ class Grouping:
             self._alone(op, "convolution" if is_direct_convolution(op) else "window")
         elif op.name == "stablehlo.select_and_scatter":
             self._alone(op, "select_and_scatter")
-        elif scanned_axis(window_of(op.opview), dims_of(op.operands[0])) is None:
+        elif cumulative(op.opview) is None:
             self._alone(op, "window")
         else:
             self._absorb_producers(op, self._alone(op, "scan"))

@@ -3,25 +3,62 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.types import dims_of
 from shlo_disc.shape_dialect.values import known_elements
+from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op
 
 MOST_SELECTED = 64
 """A longer beginning is had by a sort: selecting k of n elements takes up to k * n steps."""
 
+SELECTION: Pattern[_Sorted] = Pattern("selection", "of a sort only the first elements are computed")
+
+
+@dataclass
+class _Sorted:
+    """A sort, and how many elements each of its readers takes from the beginning; None: something else of it."""
+
+    sort: ir.Operation
+    readers: list[ir.Operation]
+    lengths: list[int | None]
+
 
 def selecting_sort(op: ir.Operation) -> ir.Operation | None:
     """The sort whose beginning `op` slices, when everything that reads the sort takes equally few elements."""
+    found = SELECTION.match(_sorted, op)
+    return None if found is None else found.sort
+
+
+def _sorted(op: ir.Operation) -> _Sorted | None:
     sort = defining_op(op.operands[0]) if op.operands else None
     if sort is None or sort.name != "stablehlo.sort":
         return None
     readers = [use.owner.operation for result in sort.results for use in result.uses]
-    lengths = {_length_of_beginning(reader) if reader.block == sort.block else None for reader in readers}
-    only = next(iter(lengths)) if len(lengths) == 1 else None
-    return sort if only is not None and 0 < only <= MOST_SELECTED else None
+    return _Sorted(sort, readers, [_length_of_beginning(reader) for reader in readers])
+
+
+@SELECTION.requires("everything that reads the sort takes the beginning of its last axis, whole otherwise")
+def _readers_take_the_beginning(found: _Sorted) -> bool:
+    return None not in found.lengths
+
+
+@SELECTION.requires("all of them take equally much")
+def _equally_long(found: _Sorted) -> bool:
+    return len(set(found.lengths)) == 1
+
+
+@SELECTION.requires("none of them stands in a loop or branch of its own")
+def _readers_are_beside_it(found: _Sorted) -> bool:
+    return all(reader.block == found.sort.block for reader in found.readers)
+
+
+@SELECTION.requires("it is a few elements, and not none")
+def _is_short(found: _Sorted) -> bool:
+    return all(length is not None and 0 < length <= MOST_SELECTED for length in found.lengths)
 
 
 def _length_of_beginning(op: ir.Operation) -> int | None:
