@@ -118,7 +118,7 @@ class _Walk:
             place = self.places.get(source)
             if place is None:
                 self._fail(op, f"it reads {_name(source)}, which has no buffer")
-            elif source not in self.state.values.get(place, ()):
+            elif not self._holds(place, source):
                 ended = self.state.ended_by.get(source)
                 by = f"overwritten by {_title(ended)}" if ended is not None else "not written"
                 self._fail(op, f"it reads {_name(source)} in {_text(place)}, where that is {by}")
@@ -169,7 +169,7 @@ class _Walk:
         self._block(condition)
         self.state = after.joined(self.state) if after is not None else self.state
         for result, argument, place in zip(op.results, condition.arguments, carried, strict=True):
-            if argument not in self.state.values.get(place, ()):
+            if not self._holds(place, argument):
                 self._fail(op, f"what it carries in {_text(place)} is overwritten when it ends")
             self._add(place, result)
 
@@ -188,7 +188,7 @@ class _Walk:
             after = self.state if after is None else after.joined(self.state)
         self.state = before if after is None else after
         for place, result in zip(places, op.results, strict=True):
-            if result not in self.state.values.get(place, ()):
+            if not self._holds(place, result):
                 self._fail(op, f"its result in {_text(place)} is not written by all branches")
 
     def _copies(self, op: ir.Operation, sources: Sequence[ir.Value], places: Sequence[Place]) -> None:
@@ -240,6 +240,10 @@ class _Walk:
 
     def _add(self, place: Place, value: ir.Value) -> None:
         self.state.values[place] = self.state.values.get(place, frozenset()) | {value}
+
+    def _holds(self, place: Place, value: ir.Value) -> bool:
+        """Whether a value lies in a place; one without elements is anywhere."""
+        return place.bytes.constant == 0 or value in self.state.values.get(place, ())
 
     def _are_apart(self, a: Place, b: Place) -> bool:
         if a[:2] != b[:2] or a.bytes.constant == 0 or b.bytes.constant == 0:

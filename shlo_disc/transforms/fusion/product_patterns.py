@@ -91,6 +91,11 @@ def _rows_are_known(found: Following) -> bool:
     return len(found.domain) == 1 or (len(found.domain) > 1 and found.domain[-1] == found.product.n.size)
 
 
+@ROW_EPILOGUES.requires("the kernel walks rows: everything that it reduces runs along the same columns")
+def _walks_rows(found: Following) -> bool:
+    return "disc.columns" in found.fusion.attributes
+
+
 @ROW_EPILOGUES.requires("the sums run along the rows and the columns of the kernel")
 def _full(found: Following) -> bool:
     values = (v for op in found.fusion.entry_block.operations for v in (*op.operands, *op.results))

@@ -146,6 +146,8 @@ class _Examination:
         except Unpredictable as error:
             self.report.unpredictable = str(error)
             return
+        except Exception as error:  # a defect of the reference
+            raise _Found(Finding("oracle", f"at {sizes}: the reference: {type(error).__name__}: {error}")) from None
         got = self._results(arrays, sizes, last=number == len(self.case.sizes) - 1)
         if got is None:
             return

@@ -62,7 +62,13 @@ def branch(x: Any) -> Any:
     return lax.cond(x.sum() > 0, lambda v: v.sum(0) * v, lambda v: v - v.sum(0), x * 3)
 
 
-@pytest.mark.parametrize("function", [chain, loop, branch])
+def without_elements(x: Any) -> Any:
+    """The halves that a scan of two elements is made of have none, and lie anywhere."""
+    y = x.sum() + jnp.ones((2, 2))
+    return jax.vjp(lambda v: lax.cumprod(v, 0), y)[1](y)[0]
+
+
+@pytest.mark.parametrize("function", [chain, loop, branch, without_elements])
 def test_right_plans_pass(function: Callable[..., Any]) -> None:
     check(planned(function, *(["n, n"] * function.__code__.co_argcount)))
 
