@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Mutation testing of the patterns' preconditions: is each of them missed when it is gone?
 
-Each condition is taken to hold unseen, in turn, while programs of its pattern's families run, and the tests that are
-named with --tests. A condition whose absence nothing notices is not needed, or not tested.
+Each condition is taken to hold unseen, in turn, while programs of its pattern's families run in which it does not hold
+(without it all others compile to the same), and then the tests that are named with --tests. A condition whose absence
+nothing notices is not needed, or not tested.
 
     python scripts/mutate_preconditions.py --programs 500 --patterns attention,epilogue
 """
@@ -25,7 +26,10 @@ from tests.fuzz.near.case import COMPOSITE
 from tests.fuzz.near.families import FAMILIES
 from tests.fuzz.near.worker import Seed, Setup, Worker
 
-FOUND = ("mismatch", "nan", "type", "error", "signal", "timeout")
+FOUND = ("mismatch", "nan", "type", "error", "refused", "signal", "timeout")
+
+FIRST = 900_000
+"""The first seed."""
 
 _TURNED_OFF = (
     "import sys, pytest; from shlo_disc.transforms.decisions import TURNED_OFF; TURNED_OFF.add(sys.argv[1]);"
@@ -35,11 +39,11 @@ _TURNED_OFF = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What noticed that a condition was gone; "" for nothing."""
+    """What noticed that a condition was gone; "" for nothing. `tried`: the programs in which it had not held."""
 
-    condition: str
     by: str
-    programs: int
+    tried: int
+    looked_at: int
     seconds: float
 
 
@@ -57,45 +61,75 @@ def conditions(patterns: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield from ((pattern.name, f"{pattern.name}.{c.name}") for c in pattern.conditions)
 
 
-def examine(pattern: str, condition: str, programs: int, tests: Sequence[str]) -> Outcome:
+class Programs:
+    """Which conditions do not hold in which programs: all others compile to the same without them."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._worker = Worker(Setup(xla_every=10**9, plain_every=10**9, gradients=0.3))
+        self._refused: dict[tuple[str, int], frozenset[str]] = {}
+
+    def refused(self, condition: str, families: Sequence[str]) -> Iterator[tuple[int, Seed]]:
+        """The programs in which a condition does not hold, each with how many were looked at."""
+        for number in range(self._most):
+            family = families[number % len(families)]
+            if condition in self._conditions_of(family, FIRST + number):
+                yield number + 1, Seed(FIRST + number, family, "compile", turned_off=(condition,))
+
+    def _conditions_of(self, family: str, seed: int) -> frozenset[str]:
+        if (family, seed) not in self._refused:
+            report = self._worker.examine(Seed(seed, family, "compile", only_decide=True)).report
+            self._refused[family, seed] = frozenset(name for name, held in report.outcomes if not held)
+        return self._refused[family, seed]
+
+    def finding(self, seed: Seed) -> str:
+        """What is found in a program with its conditions turned off, "" for nothing."""
+        finding = self._worker.examine(seed).report.finding
+        return finding.kind if finding is not None and finding.kind in FOUND else ""
+
+    def close(self) -> None:
+        """End the process."""
+        self._worker.close()
+
+
+def examine(pattern: str, condition: str, programs: Programs, most: int, tests: Sequence[str]) -> Outcome:
     """Take one condition to hold, and see who notices."""
     start = time.monotonic()
+    tried = looked_at = 0
+    for looked_at, seed in programs.refused(condition, families_of(pattern)):
+        tried += 1
+        if kind := programs.finding(seed):
+            return Outcome(f"{seed.family} {seed.seed}: {kind}", tried, looked_at, time.monotonic() - start)
+        if tried == most:
+            break
     if tests:
         command = [sys.executable, "-c", _TURNED_OFF, condition, *tests]
         if subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: S603  # this interpreter
-            return Outcome(condition, "a test", 0, time.monotonic() - start)
-    worker = Worker(Setup(xla_every=10**9, plain_every=10**9, turned_off=(condition,), gradients=0.3))
-    families = families_of(pattern)
-    try:
-        for number in range(programs):
-            family = families[number % len(families)]
-            finding = worker.examine(Seed(900_000 + number, family, "compile")).report.finding
-            if finding is not None and finding.kind in FOUND:
-                by = f"{family} {900_000 + number}: {finding.kind}"
-                return Outcome(condition, by, number + 1, time.monotonic() - start)
-        return Outcome(condition, "", programs, time.monotonic() - start)
-    finally:
-        worker.close()
+            return Outcome("a test", tried, looked_at, time.monotonic() - start)
+    return Outcome("", tried, looked_at, time.monotonic() - start)
 
 
 def main() -> int:
     """Exit status 1 when a condition is not missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=500, help="the most programs for a condition")
+    parser.add_argument("--tries", type=int, default=40, help="the most of them in which it had not held")
     parser.add_argument("--patterns", type=lambda t: t.split(","), default=[], help="only these")
-    parser.add_argument("--tests", nargs="*", default=[], help="tests that are run first, as pytest takes them")
+    parser.add_argument("--tests", nargs="*", default=[], help="tests that are run where no program notices")
     parser.add_argument("--list", action="store_true", help="print the conditions with their families and leave")
     options = parser.parse_args()
     missed = total = 0
+    programs = Programs(options.programs)
     for pattern, condition in conditions(options.patterns):
         if options.list:
             print(f"{condition}: {', '.join(families_of(pattern))}")
             continue
-        outcome = examine(pattern, condition, options.programs, options.tests)
+        outcome = examine(pattern, condition, programs, options.tries, options.tests)
         total += 1
         missed += not outcome.by
-        said = f"found by {outcome.by} ({outcome.programs} programs)" if outcome.by else "NOT FOUND"
-        print(f"{condition}: {said}, {outcome.seconds:.0f} s", flush=True)
+        said = f"found by {outcome.by}" if outcome.by else "NOT FOUND"
+        print(f"{condition}: {said} ({outcome.tried} tried, {outcome.seconds:.0f} s)", flush=True)
+    programs.close()
     print(f"{total - missed} of {total} conditions are missed when they are gone")
     return 1 if missed else 0
 

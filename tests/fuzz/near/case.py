@@ -106,7 +106,8 @@ def _case(rng: random.Random, seed: int, family: str, front: str, gradients: flo
 
 def sizes_of(program: Program, types: Mapping[int, Type], rng: random.Random, zero: bool = False) -> Iterator[Sizes]:
     """Sizes of up to five calls, at which no value is empty, or too large; with `zero` some values may be empty."""
-    symbols = [s for s in SYMBOLS if any(s in d for a in program.arguments for d in a.dims)]
+    named = [d for a in program.arguments for d in (*a.dims, a.fill.partition(":")[2])]
+    symbols = [s for s in SYMBOLS if any(s in d for d in named)]
     if not symbols:
         yield {}
         return

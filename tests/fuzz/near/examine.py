@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from jax import export
 
 import shlo_disc
+from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.transforms import decisions
 from tests.fuzz.near.arrays import arrays_for
 from tests.fuzz.near.blame import blame
@@ -67,10 +69,17 @@ class Examiner:
     One of `xla_every` programs is given to XLA, one of `plain_every` is compiled without any decision as well.
     """
 
-    def __init__(self, say: Say = lambda doing: None, xla_every: int = 25, plain_every: int = 10):
+    def __init__(self, say: Say = lambda doing: None, xla_every: int = 25, plain_every: int = 25):
         self.say = say
         self._xla_every = xla_every
         self._plain_every = plain_every
+
+    def decide(self, case: Case) -> Report:
+        """Compile a case as far as there are decisions: only `outcomes` is of interest."""
+        before = decisions.OUTCOMES.copy()
+        with jax.enable_x64(case.program.x64):
+            _Examination(case, self.say, quick=True, xla=False, plain=False).decide()
+        return Report(outcomes=_outcomes_since(before))
 
     def examine(self, case: Case, quick: bool = False) -> Report:
         """Compile and run a case, and compare all its calls; when `quick`, ask nobody whose fault it is."""
@@ -80,8 +89,12 @@ class Examiner:
         examination = _Examination(case, self.say, quick, xla, plain and case.front == "compile")
         with jax.enable_x64(case.program.x64):
             report = examination.run()
-        report.outcomes = {k: n - before[k] for k, n in decisions.OUTCOMES.items() if n != before[k]}
+        report.outcomes = _outcomes_since(before)
         return report
+
+
+def _outcomes_since(before: Mapping[tuple[str, bool], int]) -> dict[tuple[str, bool], int]:
+    return {k: n - before.get(k, 0) for k, n in decisions.OUTCOMES.items() if n != before.get(k, 0)}
 
 
 class _Found(Exception):
@@ -113,6 +126,13 @@ class _Examination:
             self.report.finding = found.finding
         return self.report
 
+    def decide(self) -> None:
+        """Compile up to the last stage that decides; what fails has nothing more to say."""
+        if self._trace():
+            with contextlib.suppress(shlo_disc.DiscError):
+                options = self.front.options()
+                run_pipeline(import_stage(self.front.exported, "cpu", options), last="lower")
+
     def _trace(self) -> bool:
         self.say("trace")
         function = jax.jit(self.case.program.run)
@@ -139,9 +159,9 @@ class _Examination:
     # ---- calls ------------------------------------------------------------------------------------------------------
 
     def _call(self, number: int, sizes: Sizes) -> None:
-        arrays = arrays_for(self.case.program, sizes, [self.case.seed, number])
         self.say("reference")
         try:
+            arrays = arrays_for(self.case.program, sizes, [self.case.seed, number])
             want = interpret(self.jaxpr, arrays, sizes)
         except Unpredictable as error:
             self.report.unpredictable = str(error)

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--front", choices=FRONTS, default="", help="only this way in; else mostly compile")
     parser.add_argument("--gradients", type=float, default=0.2, help="the share of gradients")
     parser.add_argument("--xla", type=int, default=25, help="one of so many programs is given to XLA as well")
-    parser.add_argument("--plain", type=int, default=10, help="one of so many is compiled without any pattern as well")
+    parser.add_argument("--plain", type=int, default=25, help="one of so many is compiled without any pattern as well")
     parser.add_argument("--coverage", action="store_true", help="which lines of the matchers ran")
     parser.add_argument("--no-shrink", action="store_true", help="write findings down as they are")
     parser.add_argument("--show", action="store_true", help="print the program of --seed and leave")

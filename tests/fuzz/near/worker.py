@@ -30,13 +30,12 @@ MOST_BYTES = 3 << 30
 
 @dataclass(frozen=True)
 class Setup:
-    """How a process works. `turned_off`: conditions of patterns that are taken to hold."""
+    """How a process works."""
 
     plugin: bool = False
     xla_every: int = 25
-    plain_every: int = 10
+    plain_every: int = 25
     coverage: bool = False
-    turned_off: tuple[str, ...] = ()
     gradients: float = 0.2
 
 
@@ -53,11 +52,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class Seed:
-    """A case by its seed."""
+    """A case by its seed. `turned_off`: conditions of patterns that are taken to hold in it.
+
+    `only_decide`: it is compiled as far as there are decisions, and not called.
+    """
 
     seed: int
     family: str
     front: str
+    turned_off: tuple[str, ...] = ()
+    only_decide: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,13 +80,11 @@ def _serve(connection: Any, setup: Setup) -> None:
     import jax
 
     jax.config.update("jax_platforms", os.environ["JAX_PLATFORMS"])
-    from shlo_disc.transforms import decisions
     from tests.fuzz.near.line_coverage import LineCoverage
 
     warnings.simplefilter("ignore")
     tempfile.tempdir = tempfile.mkdtemp(prefix="shlo_disc-fuzz-")  # for reproducers of internal errors
     atexit.register(shutil.rmtree, tempfile.tempdir, ignore_errors=True)
-    decisions.TURNED_OFF.update(setup.turned_off)
     lines = LineCoverage() if setup.coverage else None
     examiner = Examiner(connection.send, setup.xla_every, setup.plain_every)
     done = 0
@@ -103,6 +105,7 @@ def _serve(connection: Any, setup: Setup) -> None:
 
 
 def _answer(job: Job, examiner: Examiner, setup: Setup) -> Answer:
+    from shlo_disc.transforms.decisions import TURNED_OFF
     from tests.fuzz.near.case import case_of
     from tests.fuzz.near.program import Rejected
 
@@ -112,9 +115,15 @@ def _answer(job: Job, examiner: Examiner, setup: Setup) -> Answer:
             case = case_of(job.seed, job.family, job.front, setup.gradients)
         except Rejected as error:
             return Answer(Report(unpredictable=str(error)), seconds=time.perf_counter() - start)
+        if job.only_decide:
+            return Answer(examiner.decide(case), seconds=time.perf_counter() - start)
+        TURNED_OFF.update(job.turned_off)
     else:
         case = job.case if isinstance(job, Trial) else job
-    report = examiner.examine(case, quick=isinstance(job, Trial))
+    try:
+        report = examiner.examine(case, quick=isinstance(job, Trial) or bool(TURNED_OFF))
+    finally:
+        TURNED_OFF.clear()
     found = case if report.finding is not None else None
     return Answer(report, found, time.perf_counter() - start)
 
