@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shlo_disc.lowering.element_types import element_of
+from shlo_disc.lowering.element_types import constant_like, element_of
 from shlo_disc.lowering.elements import Elements
 from shlo_disc.lowering.index_rules.folds import nest
 from shlo_disc.lowering.kernels import op_cost
+from shlo_disc.lowering.long_sums import LongSums
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
@@ -103,17 +104,21 @@ def _vector(frame: Frame, elements: Elements, output: ir.Value, place: Position)
 
 def _whole_block(frame: Frame, elements: Elements, op: ir.OpView, begin: ir.Value, vectors: int) -> None:
     source, init = op.operands
-    combiner = Combiner(op, elements.elementwise)
-    start = elements.splat(elements.at(init, ()))
+    combiners = [Combiner(op, elements.elementwise)] * vectors
+    sums = LongSums(combiners)
+    first = [elements.splat(elements.at(init, ()))]
+    starts = [constant_like(first[0], 0.0)] if sums.any else first
     lanes = 1 if elements.width > 1 else 0
     places = [Position(arith.addi(begin, index_constant(i * elements.width)), lanes) for i in range(vectors)]
 
     def row(indices: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
         outer = tuple(Position(i) for i in indices)
         read = [elements.splat(elements.at(source, (*outer, place))) for place in places]
-        return [combiner.combine([c], [r])[0] for c, r in zip(carried, read, strict=True)]
+        blocks = zip(combiners, sums.split(carried), read, strict=True)
+        return [v for combiner, (own, long), r in blocks for v in (*combiner.combine(own, [r]), *long)]
 
     sizes = [frame.size_of(d) for d in dims_of(source)[:-1]]
-    for place, total in zip(places, nest(elements, sizes, [start] * vectors, row), strict=True):
-        (value,) = combiner.rounded([total])
+    carried = nest(elements, sizes, sums.start([starts] * vectors), row, sums.fold if sums.any else None)
+    for place, total, combiner in zip(places, sums.finish(carried), combiners, strict=True):
+        (value,) = combiner.rounded(combiner.combine(first, total) if sums.any else total)
         store(frame.output_buffers[0], value, (place,), element_of(op.results[0].type), elements)

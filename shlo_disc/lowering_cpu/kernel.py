@@ -16,6 +16,7 @@ from shlo_disc.lowering.element_types import Element, element_of, to_memory
 from shlo_disc.lowering.elements import Elements, MathLibrary, Positions, splat_constant
 from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.launches import Guard
+from shlo_disc.lowering.long_sums import in_blocks
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.mlir import arith, func, ir, memref, scf, vector
 from shlo_disc.schedule import Schedule
@@ -269,10 +270,12 @@ def over_lanes(
     divisible: bool,
     carried: list[ir.Value],
     body: Callable[[Position, list[ir.Value], ir.Value | None], list[ir.Value]],
+    fold: Callable[[list[ir.Value]], list[ir.Value]] | None = None,
 ) -> list[ir.Value]:
     """Vectors over [begin, end), then one masked vector for the rest unless the length is a multiple of the width.
 
     `body(position, carried, mask)` returns the next carried values; with a mask it must leave masked lanes alone.
+    `fold(carried)` does between the blocks of a long loop (`long_sums`).
     """
     width = elements.width
     step = index_constant(width)
@@ -280,19 +283,21 @@ def over_lanes(
     rest = arith.remui(length, step)
     main_end = end if divisible or width == 1 else arith.subi(end, rest)
     lane_step = 1 if width > 1 else 0
-    loop = scf.ForOp(begin, main_end, step, carried)
-    with ir.InsertionPoint(loop.body), elements.scope():
-        results = body(Position(loop.induction_variable, lane_step), list(loop.inner_iter_args), None)
-        scf.yield_(results)
+
+    def whole(index: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
+        with elements.scope():
+            return body(Position(index, lane_step), values, None)
+
+    results = in_blocks(begin, main_end, width, carried, whole, fold)
     if divisible or width == 1:
-        return list(loop.results)
+        return results
     some = arith.cmpi(arith.CmpIPredicate.ugt, rest, index_constant(0))
     tail = scf.IfOp(some, [v.type for v in carried], has_else=bool(carried))
     with ir.InsertionPoint(tail.then_block), elements.scope():
         mask = vector.create_mask(ir.VectorType.get([width], ir.IntegerType.get_signless(1)), [rest])
         with elements.valid(mask=mask):
-            scf.yield_(body(Position(main_end, lane_step), list(loop.results), mask))
+            scf.yield_(body(Position(main_end, lane_step), results, mask))
     if carried:
         with ir.InsertionPoint(tail.else_block):
-            scf.yield_(list(loop.results))
+            scf.yield_(results)
     return list(tail.results)

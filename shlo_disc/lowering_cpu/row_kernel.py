@@ -9,11 +9,12 @@ facts cannot tell, the kernel holds both versions and a guard on the row's lengt
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.kernels import delinearize, op_cost
+from shlo_disc.lowering.long_sums import BLOCK, LongSums
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner, start_values
 from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
@@ -98,6 +99,7 @@ class RowKernel:
         self,
         carried: list[ir.Value],
         body: Callable[[Positions, list[ir.Value], ir.Value | None], list[ir.Value]],
+        fold: Callable[[list[ir.Value]], list[ir.Value]] | None = None,
     ) -> list[ir.Value]:
         """Over the columns, vectors along the last one."""
         *outer, inner = self.analysis.columns
@@ -114,10 +116,12 @@ class RowKernel:
                     divisible,
                     values,
                     lambda position, inside, mask: body((*above, position), inside, mask),
+                    fold,
                 )
             loop = scf.ForOp(index_constant(0), size_of(outer[axis]), index_constant(1), values)
             with ir.InsertionPoint(loop.body), self.elements.scope():
-                scf.yield_(level(axis + 1, (*above, Position(loop.induction_variable)), list(loop.inner_iter_args)))
+                inside = level(axis + 1, (*above, Position(loop.induction_variable)), list(loop.inner_iter_args))
+                scf.yield_(inside if fold is None else fold(inside))
             return list(loop.results)
 
         return level(0, (), carried)
@@ -127,35 +131,45 @@ class RowKernel:
         combiners = [Combiner(op, elements.elementwise) for op in reduces]
         inits = [[elements.at(v, ()) for v in list(op.operands)[len(op.results) :]] for op in reduces]
         starts = [start_values(c, i, elements.width) for c, i in zip(combiners, inits, strict=True)]
-        carried = [v for values, _ in starts for v in values]
+        sums = self._long_sums(combiners)
         stored: set[ir.Value] = set()
 
         def body(columns: Positions, values: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
             self.columns = columns
             result: list[ir.Value] = []
-            rest = iter(values)
-            for op, combiner in zip(reduces, combiners, strict=True):
-                own = [next(rest) for _ in op.results]
+            for op, combiner, (own, long) in zip(reduces, combiners, sums.split(values), strict=True):
                 inputs = list(op.operands)[: len(op.results)]
                 read = [elements.splat(elements.at(v, self._place(v, columns))) for v in inputs]
                 combined = combiner.combine(own, read)
                 if mask is not None:
                     combined = [elements.select(mask, c, o) for c, o in zip(combined, own, strict=True)]
-                result += combined
+                result += [*combined, *long]
             stored.update(self._keep(depth, columns))
             return result
 
-        results = iter(self._walk(carried, body))
-        for op, combiner, init, (_, pending) in zip(reduces, combiners, inits, starts, strict=True):
-            own = [next(results) for _ in op.results]
-            if elements.width > 1:
-                own = combiner.across_lanes(own, elements.width)
+        carried = self._walk(sums.start([values for values, _ in starts]), body, sums.fold if sums.any else None)
+        for op, combiner, init, (_, pending), total in zip(
+            reduces, combiners, inits, starts, sums.finish(carried), strict=True
+        ):
+            own = combiner.across_lanes(total, elements.width) if elements.width > 1 else total
             if pending:
                 own = combiner.combine(init, own)
             for value, final in zip(op.results, combiner.rounded(own), strict=True):
                 elements.bound[value] = final
         for value in stored:
             elements.cached[value] = self._loader(value)
+
+    def _long_sums(self, combiners: Sequence[Combiner]) -> LongSums:
+        """Rows may be long where their columns are more than a block of vectors, or lie along several axes."""
+        *outer, inner = self.analysis.columns
+        block = BLOCK * self.elements.width
+        longest = self.frame.facts.range(inner)[1]
+        if any(d.constant != 1 for d in outer):
+            return LongSums(combiners)
+        if longest is not None and longest <= block:
+            return LongSums(combiners, may_be_long=False)
+        length = self.frame.size_of(inner)
+        return LongSums(combiners, is_long=arith.cmpi(arith.CmpIPredicate.ugt, length, index_constant(block)))
 
     def _write_walk(self) -> None:
         frame, elements = self.frame, self.elements

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.lowering.element_types import element_of
+from shlo_disc.lowering.element_types import constant_like, element_of
 from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.kernels import delinearize, op_cost
+from shlo_disc.lowering.long_sums import LongSums, in_blocks
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.kernel import Frame, for_range, store
@@ -29,6 +30,10 @@ def build_scan(frame: Frame) -> tuple[Expr, int]:
     for_range(frame.begin, frame.end, kernel.item)
     cost = sum(op_cost(o) for o in operations if o != op) + len(list(op.regions[0].blocks[0].operations))
     return kernel.items, max(1, cost * frame.facts.estimate(kernel.length))
+
+
+BLOCK = 64
+"""Elements of a cumulative sum that are added before the sum so far is rounded: each waits for the one before it."""
 
 
 class ScanKernel:
@@ -90,18 +95,23 @@ class ScanKernel:
         elements, count = self.elements, len(self.op.results)
         inputs, inits = list(self.op.operands)[:count], list(self.op.operands)[count:]
         length = self.frame.size_of(self.length)
-        start = [elements.splat(elements.at(v, ())) for v in inits]
-        loop = scf.ForOp(index_constant(0), length, index_constant(1), start)
-        with ir.InsertionPoint(loop.body), elements.scope():
-            index = loop.induction_variable
+        first = [elements.splat(elements.at(v, ())) for v in inits]
+        sums = LongSums([self.combiner])
+
+        def step(index: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             if not self.is_forward:
                 index = arith.subi(arith.subi(length, index_constant(1)), index)
-            here = place(Position(index))
-            total = list(loop.inner_iter_args)
-            read = [elements.splat(elements.at(v, here)) for v in inputs]
-            new = self.combiner.combine(total, read) if self.is_forward else self.combiner.combine(read, total)
-            self._store(new, here)
-            scf.yield_(new)
+            ((own, long),) = sums.split(carried)
+            with elements.scope():
+                here = place(Position(index))
+                read = [elements.splat(elements.at(v, here)) for v in inputs]
+                new = self.combiner.combine(own, read) if self.is_forward else self.combiner.combine(read, own)
+                self._store(sums.finish([*new, *long])[0], here)
+            return [*new, *long]
+
+        zero = constant_like(first[0], 0.0) if sums.any else None
+        carried = first if zero is None else [zero, first[0], zero]
+        in_blocks(index_constant(0), length, 1, carried, step, sums.fold if sums.any else None, BLOCK)
 
     def _store(self, values: list[ir.Value], place: Positions) -> None:
         for output, buffer in zip(self.frame.outputs, self.frame.output_buffers, strict=True):

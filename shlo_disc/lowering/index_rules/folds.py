@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from shlo_disc.lowering.element_types import Element, convert, element_of, round_to
+from shlo_disc.lowering.element_types import Element, constant_like, convert, element_of, round_to
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.index_rules.rule import Rule
+from shlo_disc.lowering.long_sums import BLOCK, LongSums, in_blocks
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.mlir import arith, ir, math, scf, stablehlo
+from shlo_disc.mlir import arith, ir, math, stablehlo
+from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.shape_dialect.types import dims_of, product
 
 
 def nest(
@@ -20,16 +22,24 @@ def nest(
     sizes: Sequence[ir.Value],
     start: list[ir.Value],
     body: Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]],
+    fold: Callable[[list[ir.Value]], list[ir.Value]] | None = None,
 ) -> list[ir.Value]:
-    """A loop nest over `sizes` carrying `start`; `body(indices, carried)` gives the next carried values."""
+    """A loop nest over `sizes` carrying `start`; `body(indices, carried)` gives the next carried values.
+
+    `fold(carried)` does between the blocks of long loops (`long_sums`), and where an inner loop ends.
+    """
 
     def level(depth: int, indices: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
         if depth == len(sizes):
             return body(indices, carried)
-        loop = scf.ForOp(index_constant(0), sizes[depth], index_constant(1), carried)
-        with ir.InsertionPoint(loop.body), e.scope():
-            scf.yield_(level(depth + 1, [*indices, loop.induction_variable], list(loop.inner_iter_args)))
-        return list(loop.results)
+        is_last = depth == len(sizes) - 1
+
+        def iteration(index: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
+            with e.scope():
+                inside = level(depth + 1, [*indices, index], values)
+                return inside if fold is None or is_last else fold(inside)
+
+        return in_blocks(index_constant(0), sizes[depth], 1, carried, iteration, fold if is_last else None)
 
     return level(0, [], start)
 
@@ -40,9 +50,11 @@ def _reduce(e: Elements, op: ir.OpView, value: ir.Value, positions: Positions) -
     reduced = sorted(integers(op.attributes["dimensions"]))
     dims = dims_of(inputs[0])
     combiner = Combiner(op, e.elementwise)
-    start = [e.at(v, ()) for v in inits]
+    sums = LongSums([combiner], may_be_long=not _is_short([dims[a] for a in reduced]))
+    first = [e.at(v, ()) for v in inits]
     if any(not p.is_uniform for p in positions):
-        start = [e.splat(v) for v in start]
+        first = [e.splat(v) for v in first]
+    start = [constant_like(first[0], 0.0)] if sums.any else first
 
     def body(indices: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
         kept, inner = iter(positions), iter(indices)
@@ -50,9 +62,12 @@ def _reduce(e: Elements, op: ir.OpView, value: ir.Value, positions: Positions) -
         elements = [e.at(v, where) for v in inputs]
         if any(isinstance(c.type, ir.VectorType) for c in carried):
             elements = [e.splat(v) for v in elements]
-        return combiner.combine(carried, elements)
+        ((own, long),) = sums.split(carried)
+        return [*combiner.combine(own, elements), *long]
 
-    results = combiner.rounded(nest(e, [e.size_of(dims[a]) for a in reduced], start, body))
+    sizes = [e.size_of(dims[a]) for a in reduced]
+    (total,) = sums.finish(nest(e, sizes, sums.start([start]), body, sums.fold if sums.any else None))
+    results = combiner.rounded(combiner.combine(first, total) if sums.any else total)
     return results[list(op.results).index(value)]
 
 
@@ -87,6 +102,12 @@ def _dot_general(e: Elements, op: ir.OpView, value: ir.Value, positions: Positio
     sizes = [e.size_of(dims_of(lhs)[a]) for a in lhs_inner]
     (total,) = nest(e, sizes, [start], body)
     return round_to(convert(total, accumulator, result), result)
+
+
+def _is_short(sizes: Sequence[Expr]) -> bool:
+    """Whether no more than a block of elements is known to be added."""
+    count = product(tuple(sizes)).constant
+    return count is not None and count <= BLOCK
 
 
 def accumulator_of(element: Element, result: Element) -> Element:
