@@ -57,8 +57,7 @@ def test_errors_do_not_grow_with_the_length(name: str, kind: str) -> None:
             exact = np.asarray(function(jnp.asarray(x, np.float64)))
             sizes = np.asarray(function(jnp.asarray(np.abs(x), np.float64)))
         error = np.abs(np.float64(run(x)) - exact)
-        # Sums of numbers that are alike lose the same in every addition of a block.
-        allowed = np.spacing(np.float32(np.abs(exact))) * (32 if kind == "alike" else 2) + 2**-21 * sizes / n**0.5
+        allowed = np.spacing(np.float32(np.abs(exact))) * ULPS[kind] + 2**-21 * sizes / n**0.5
         assert (error <= allowed).all(), (error / allowed).max()
 
 
