@@ -106,18 +106,33 @@ def _left_of(kernel: func.FuncOp) -> int:
 
 
 def _row_lengths(kernel: func.FuncOp) -> list[Expr]:
-    """How many elements a row of a product may have: those of the last axes of the right-hand side that remain."""
+    """How many elements a row of a product may have: those of its last axes that one operand has alone."""
     op = next(iter(kernel.entry_block.operations)).operation
-    right = list(dims_of(op.operands[1]))
+    right = dims_of(op.operands[1])
     if op.name == "stablehlo.convolution":
-        return right[-1:]
+        return [right[-1]]
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    gone = {*numbers.rhs_batching_dimensions, *numbers.rhs_contracting_dimensions}
+    batch = len(list(numbers.lhs_batching_dimensions))
+    rank = len(dims_of(op.results[0]))
+    first_of_right = rank - (len(right) - batch - len(list(numbers.rhs_contracting_dimensions)))
+    owners = [0] * batch + [1] * (first_of_right - batch) + [2] * (rank - first_of_right)
     lengths = [Expr.const(1)]
-    for axis in reversed(range(len(right))):
-        if axis not in gone:
-            lengths.append(lengths[-1] * right[axis])
+    last = 0
+    for axis in reversed(_axes_of_result(kernel, op)):
+        last = last or owners[axis]
+        if not owners[axis] or owners[axis] != last:
+            break
+        lengths.append(lengths[-1] * dims_of(op.results[0])[axis])
     return lengths
+
+
+def _axes_of_result(kernel: func.FuncOp, op: ir.Operation) -> list[int]:
+    """The axes of a product in the order in which its kernel writes them."""
+    *_, last = kernel.entry_block.operations
+    made = last.operands[0].owner
+    if isinstance(made, ir.Block) or made.operation.name != "stablehlo.transpose":
+        return list(range(len(dims_of(op.results[0]))))
+    return list(ir.DenseI64ArrayAttr(made.operation.attributes["permutation"]))
 
 
 def _root(value: ir.Value) -> ir.Value:
