@@ -51,11 +51,13 @@ def ptxas_available() -> bool:
 
 THINNED = {
     "tests/fuzz/": 4,
-    "tests/pjrt/": 3,
-    "tests/run/test_bad_input": 2,
-    "tests/run/test_divisors": 4,
-    "tests/run/test_models": 3,
-    "tests/run/test_ops_": 4,
+    "tests/ir/test_lowering_gpu": 6,
+    "tests/pjrt/": 4,
+    "tests/run/test_jax_harnesses": 4,
+    "tests/run/test_models": 6,
+    "tests/run/test_ops_": 8,
+    "tests/run/": 4,
+    "tests/unit/lowering_cpu/test_vector_math": 4,
     "tests/unit/runtime/test_dot": 4,
 }
 """Tests that are many rows of a table: one of so many runs by default, the others count as slow."""

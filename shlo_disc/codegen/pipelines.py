@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from ..errors import CompilerError
 from ..mlir import ir, passmanager
@@ -98,35 +99,54 @@ def _operations(module: ir.Module) -> list[ir.Operation]:
 def check_input(module: ir.Module) -> set[ir.Type]:
     """The types of all values. Raise `CompilerError` naming the first op, or type, that the pipeline cannot take."""
     faults: dict[ir.Type, str] = {}
-    for op in _operations(module):
-        reason = _fault(op, faults)
-        if reason:
-            raise CompilerError(f"codegen: {op.name} {reason} (at {op.location})")
+    _check(module, _fault, faults)
     return set(faults)
 
 
-def _fault(op: ir.Operation, faults: dict[ir.Type, str]) -> str:
-    """Why code cannot be generated from `op`, or nothing. `faults` remembers the answers for types."""
-    name = op.name
-    dialect = name.split(".", 1)[0]
-    if dialect not in _INPUT_DIALECTS:
-        return "is not an op that code is generated from"
-    if name in _REJECTED:
-        return _REJECTED[name]
-    if name.startswith("llvm.intr.") and name not in _INTRINSICS:
-        return "is not an intrinsic known to be computed inline"
-    if dialect == "math" and name not in INLINE_MATH:
-        return "would call libm; expand it with shlo_disc.lowering_cpu.vector_math"
-    if name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value not in _CALLED_INTRINSICS:
-        return "calls an intrinsic that is not known to be computed inline"
-    if name in _VECTOR_MEMORY and _is_packed_boolean(op):
-        return "on i1 elements would pack eight to a byte; go through i8"
-    for value in (*op.operands, *op.results):
+def _check(module: ir.Module, fault: Callable[[ir.Operation, str], str], faults: dict[ir.Type, str]) -> None:
+    """Ask `fault` of every op, and of the types of all values. `faults` remembers the answers for types."""
+    for op in _operations(module):
+        reason = fault(op, op.name) or _type_fault_of(op, faults)
+        if reason:
+            raise CompilerError(f"codegen: {op.name} {reason} (at {op.location})")
+
+
+def _type_fault_of(op: ir.Operation, faults: dict[ir.Type, str]) -> str:
+    """What is wrong with a type that the op makes a value of: as a result, or as an argument of its blocks."""
+    values = list(op.results)
+    for region in op.regions:
+        for block in region.blocks:
+            values += block.arguments
+    for value in values:
         kind = value.type
         if kind not in faults:
             faults[kind] = _type_fault(kind)
         if faults[kind]:
             return faults[kind]
+    return ""
+
+
+def _fault(op: ir.Operation, name: str) -> str:
+    """Why code cannot be generated from `op`, or nothing."""
+    dialect = name.split(".", 1)[0]
+    if dialect not in _INPUT_DIALECTS:
+        return "is not an op that code is generated from"
+    if name in _REJECTED:
+        return _REJECTED[name]
+    if dialect == "llvm":
+        return _llvm_fault(op, name)
+    if dialect == "math" and name not in INLINE_MATH:
+        return "would call libm; expand it with shlo_disc.lowering_cpu.vector_math"
+    if name in _VECTOR_MEMORY and _is_packed_boolean(op):
+        return "on i1 elements would pack eight to a byte; go through i8"
+    return ""
+
+
+def _llvm_fault(op: ir.Operation, name: str) -> str:
+    if name.startswith("llvm.intr.") and name not in _INTRINSICS:
+        return "is not an intrinsic known to be computed inline"
+    if name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value not in _CALLED_INTRINSICS:
+        return "calls an intrinsic that is not known to be computed inline"
     return ""
 
 
@@ -153,12 +173,13 @@ def _type_fault(kind: ir.Type) -> str:
 
 def check_llvm_only(module: ir.Module) -> None:
     """Raise `CompilerError` naming the first op that is not an LLVM-dialect op that processors compute inline."""
-    faults: dict[ir.Type, str] = {}
-    for op in _operations(module):
-        if not op.name.startswith("llvm."):
-            raise CompilerError(f"codegen: {op.name} is left after lowering to the LLVM dialect (at {op.location})")
-        if fault := _fault(op, faults):
-            raise CompilerError(f"codegen: {op.name} {fault} (at {op.location})")
+
+    def fault(op: ir.Operation, name: str) -> str:
+        if not name.startswith("llvm."):
+            return "is left after lowering to the LLVM dialect"
+        return _REJECTED.get(name) or _llvm_fault(op, name)
+
+    _check(module, fault, {})
 
 
 def lower_to_llvm(module: ir.Module, pipeline: str = CPU_PIPELINE) -> ir.Module:

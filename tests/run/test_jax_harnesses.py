@@ -9,7 +9,7 @@ from tests.run.jax_harnesses import GOOD, examine_all, sample, table
 
 pytest.importorskip("absl", reason="JAX's test utilities import absl-py")
 
-EVERY = 8
+EVERY = 16
 """One group in so many gives a harness to the sample."""
 
 
