@@ -54,3 +54,12 @@ def test_the_artifact_names_what_it_needs() -> None:
     }  # fmt: skip
     assert {"avx2", "fma"} <= features["x86-64-v3"] <= features["host"]
     assert not any(name.startswith("avx512") for name in features["x86-64-v3"])
+
+
+@pytest.mark.parametrize("level", [0, 1, 3])
+def test_pieces_of_short_rows_are_read_within_their_bounds(level: int) -> None:
+    """Rows of 2 in vectors of 16 lanes, of which those behind the row are off at compile time."""
+    options = shlo_disc.Options(cpu="x86-64-v3", opt_level=level)
+    run = shlo_disc.compile(lambda x: jnp.roll(x, 1, 0) * 2, args=(("16, 8, 2", "float32"),), options=options)
+    x = np.arange(256, dtype=np.float32).reshape(16, 8, 2)
+    np.testing.assert_array_equal(run(x), np.roll(x, 1, 0) * 2)
