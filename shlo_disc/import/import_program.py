@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from shlo_disc.errors import OptionError, ProgramError
 from shlo_disc.mlir import ir
-from shlo_disc.reader import BYTECODE_MAGIC, read_exported
+from shlo_disc.reader import BYTECODE_MAGIC, read_program
 from shlo_disc.reader.artifacts import without_sharding_rules
 from shlo_disc.shape_dialect.collectives import PARTICIPANTS, counts_of
 from shlo_disc.shape_dialect.expr import Expr
@@ -109,7 +109,7 @@ def _module_of(program: JaxProgram) -> bytes:
     data = bytes(program.exported.mlir_module_serialized)
     if program.source is None:
         return without_sharding_rules(data)
-    return read_exported(data, name_of(program.source), program.limits)
+    return read_program(data, name_of(program.source), program.limits)
 
 
 def _check_fits(name: str, signature: Signature, module: ir.Module, hidden: Collection[int]) -> None:

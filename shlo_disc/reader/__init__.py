@@ -15,17 +15,14 @@ _SHARDED = (b"sdy", b"mhlo.layout_mode")
 
 
 def read_program(data: bytes, what: str, limits: Limits | None = None) -> bytes:
-    """StableHLO text or bytecode as bytecode, a portable artifact as one; `what` is what messages call the program.
+    """StableHLO text or bytecode as bytecode, a portable artifact as one, without the sharding rules of custom calls.
+
+    what: how messages call the program.
 
     Raises ProgramError with the position when it is damaged, or reading it reaches a limit, and ReaderError when there
     can be no process to read it.
     """
     return READER.read("read_program", data, what, limits or Limits.of())
-
-
-def read_exported(data: bytes, what: str, limits: Limits | None = None) -> bytes:
-    """As `read_program`, for the module of a `jax.export.Exported`, without the sharding rules of custom calls."""
-    return READER.read("read_exported", data, what, limits or Limits.of())
 
 
 def read_sharded(data: bytes, what: str, limits: Limits | None = None) -> bytes:
@@ -45,6 +42,6 @@ def check_exported(data: bytes, what: str, limits: Limits | None = None) -> None
 
 
 __all__ = [
-    "BYTECODE_MAGIC", "Limits", "check_exported", "portable_version", "read_any", "read_exported", "read_program",
-    "read_sharded", "uses_chlo",
+    "BYTECODE_MAGIC", "Limits", "check_exported", "portable_version", "read_any", "read_program", "read_sharded",
+    "uses_chlo",
 ]  # fmt: skip

@@ -26,7 +26,7 @@ from shlo_disc.shape_dialect.dialect import make_context
 
 from . import frames
 from .limits import Limits
-from .tasks import NEEDED, TASKS, Request
+from .tasks import TASKS, Request, needed
 
 Contexts = tuple[ir.Context, ir.Context]
 _STACK = 2 << 20  # bytes: what can be read there can be read on the stack of any thread, which has 8 MiB as a rule
@@ -117,9 +117,9 @@ def _restrict(limits: Limits) -> None:
     signal.setitimer(signal.ITIMER_REAL, limits.clock_seconds)
 
 
-def _load(task: str) -> bool:
-    """Import what a task needs; whether there was anything to import."""
-    missing = [name for name in NEEDED.get(task, ()) if name not in sys.modules]
+def _load(names: tuple[str, ...]) -> bool:
+    """Import modules; whether there was anything to import."""
+    missing = [name for name in names if name not in sys.modules]
     for name in missing:
         importlib.import_module(name)
     return bool(missing)
@@ -150,7 +150,7 @@ def main() -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
             header, data = frames.receive(0, 2)
-            if _load(json.loads(header)["task"]):
+            if _load(needed(json.loads(header)["task"], data)):
                 worker.end()
                 worker = Worker(contexts)
             frames.send(answers, *worker.answer(header, data))

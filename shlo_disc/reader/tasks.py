@@ -31,18 +31,17 @@ class Request(NamedTuple):
 
 
 def read_program(request: Request) -> bytes:
-    """StableHLO text or bytecode as bytecode; a portable artifact as one of the same version. Raises ProgramError."""
+    """StableHLO text or bytecode as bytecode; a portable artifact as one of its version, without JAX's sharding rules.
+
+    Raises ProgramError.
+    """
     data, what, contexts = request
+    if portable_version(data):
+        with _refusing(what):
+            data = artifacts.without_sharding_rules(data)
     if data[:4] != BYTECODE_MAGIC:
         return _again(_parse_text(decode(data, what), contexts[0], what), "", what, contexts[1])
     return _again(_parse_bytecode(data, contexts[0], what), portable_version(data), what, contexts[1])
-
-
-def read_exported(request: Request) -> bytes:
-    """The module of a `jax.export.Exported`, without the sharding rules that it may have. Raises ProgramError."""
-    with _refusing(request.what):
-        data = artifacts.without_sharding_rules(request.data)
-    return read_program(request._replace(data=data))
 
 
 def read_sharded(request: Request) -> bytes:
@@ -68,10 +67,15 @@ def check_exported(request: Request) -> bytes:
 
 
 TASKS: dict[str, Callable[[Request], bytes]] = {
-    task.__name__: task for task in (read_program, read_exported, read_sharded, check_exported)
+    task.__name__: task for task in (read_program, read_sharded, check_exported)
 }
-NEEDED = {"read_exported": _JAX_MLIR, "read_sharded": _JAX_MLIR, "check_exported": ("jax.export",)}
-"""What a task imports that takes long."""
+
+
+def needed(task: str, data: bytes) -> tuple[str, ...]:
+    """What a task imports that takes long."""
+    if task == "check_exported":
+        return ("jax.export",)
+    return _JAX_MLIR if task == "read_sharded" or b"sdy" in data else ()
 
 
 @contextlib.contextmanager
@@ -153,4 +157,4 @@ def _verify(module: Any) -> None:
     module.operation.verify()
 
 
-__all__ = ["NEEDED", "TASKS", "Request"]
+__all__ = ["TASKS", "Request", "needed"]
