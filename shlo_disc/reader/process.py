@@ -12,7 +12,6 @@ import contextlib
 import gc
 import importlib
 import json
-import math
 import os
 import resource
 import signal
@@ -109,7 +108,7 @@ def _restrict(limits: Limits) -> None:
         taken = int(file.read().split()[0]) * resource.getpagesize()
     for kind, limit in (
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_CPU, math.ceil(limits.seconds)),
+        (resource.RLIMIT_CPU, max(int(limits.seconds), 1)),
         (resource.RLIMIT_AS, taken + limits.bytes),
     ):
         most = resource.getrlimit(kind)[1]

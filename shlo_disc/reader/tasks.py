@@ -19,6 +19,7 @@ from . import artifacts
 from .formats import BYTECODE_MAGIC, portable_version, uses_chlo
 from .text import check_literals, check_nesting, check_strings, decode, mentions_chlo, position_of
 
+_FEW = 16  # elements of a constant to print
 _JAX_MLIR = ("jaxlib.mlir.ir", "jaxlib.mlir.dialects.sdy", "jaxlib.mlir.dialects.stablehlo")
 
 
@@ -132,11 +133,14 @@ def _again(module: ir.Module, version: str, what: str, context: ir.Context) -> b
     with _refusing(what):
         module.operation.verify()
         data = _portable(module, version) if version else _bytecode(module)
+        if not version and b"vhlo\0" in data:
+            raise ValueError("it is a portable artifact, but does not begin as one")
         check_strings(data, what)
         if uses_chlo(data):
             load_chlo(context)
         again = stablehlo.deserialize_portable_artifact(context, data) if version else ir.Module.parse(data, context)
         again.operation.verify()
+        again.operation.get_asm(large_elements_limit=_FEW)  # types that hold one twice may be too long for it
     return data
 
 
