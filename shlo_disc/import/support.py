@@ -33,8 +33,8 @@ _NO_LOWERING = "this op has no lowering"
 def check_supported(module: ir.Module, entry: ir.OpView) -> None:
     """Raise UnsupportedError listing every construct of `module` that cannot be compiled.
 
-    Raises ProgramError on an encoding that is not a list of the type's sizes, and on a type with more elements than the
-    sizes of 64 bits can count.
+    Raises ProgramError on an encoding that is not a list of the type's sizes, and on a type with a negative size or
+    with more elements than 64 bits can count.
     """
     found = _argument_problems(entry)
     for op in _operations(module.operation):
@@ -69,8 +69,10 @@ def _argument_problems(entry: ir.OpView) -> list[Unsupported]:
 
 
 def _check_elements(tensor: ir.RankedTensorType) -> None:
-    """Products of sizes, of bits as well, have to fit 64 bits."""
-    static = (tensor.get_dim_size(i) for i in range(tensor.rank) if not tensor.is_dynamic_dim(i))
+    """Sizes count something, and products of them, in bits as well, have to fit 64 bits."""
+    static = [tensor.get_dim_size(i) for i in range(tensor.rank) if not tensor.is_dynamic_dim(i)]
+    if any(size < 0 for size in static):
+        raise ProgramError(f"{tensor} has a negative size")
     if math.prod(size for size in static if size > 0) > _MOST_ELEMENTS:
         raise ProgramError(f"{tensor} has more elements than can be counted")
 

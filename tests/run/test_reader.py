@@ -87,6 +87,14 @@ def test_damaged_programs(seed: int) -> None:
         assert str(error)
 
 
+def test_changes_that_end_readers() -> None:
+    for data in importlib.import_module("tests.pjrt.test_damaged_programs").fatal_artifacts():
+        try:
+            shlo_disc.compile(data)
+        except (ProgramError, UnsupportedError) as error:
+            assert str(error)
+
+
 @pytest.mark.parametrize("name", ["sort, exported", "custom call, artifact", "mlp, serialized", "window, bytecode"])
 def test_whole_programs(name: str) -> None:
     assert shlo_disc.compile(programs(plugin=False)[name]).signature.arguments
