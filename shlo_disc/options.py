@@ -16,7 +16,7 @@ STRICT_VARIABLE = "SHLO_DISC_STRICT"
 GUARD_PAGES_VARIABLE = "SHLO_DISC_GUARD_PAGES"
 READ_SECONDS_VARIABLE = "SHLO_DISC_READ_SECONDS"
 READ_BYTES_VARIABLE = "SHLO_DISC_READ_BYTES"
-_READ_SECONDS = 3
+_READ_SECONDS = 2
 _READ_BYTES = 1 << 30
 
 
@@ -50,7 +50,7 @@ class Options:
         environment variable SHLO_DISC_GUARD_PAGES says: 1 or 0.
     read_seconds, read_bytes: the processor time and the memory that reading a program from outside (text, bytecode,
         serialized exports) may take; a large one is granted a second more for each megabyte, and 32 times its size.
-        None means what the environment variables SHLO_DISC_READ_SECONDS and SHLO_DISC_READ_BYTES say, or else 3 s and
+        None means what the environment variables SHLO_DISC_READ_SECONDS and SHLO_DISC_READ_BYTES say, or else 2 s and
         1 GiB.
     """
 
