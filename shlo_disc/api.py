@@ -14,6 +14,7 @@ from shlo_disc.cache import CompileCache, cache_key, open_cache
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, RecompileError, ShapeError
 from shlo_disc.executable import Executable
 from shlo_disc.options import Options
+from shlo_disc.reader import Limits
 from shlo_disc.recovery import Attempts, compile_on
 from shlo_disc.target import cuda_architecture
 
@@ -72,7 +73,7 @@ def compile(
         raise OptionError(f"options must be a shlo_disc.Options, not {options!r}")
     start = time.perf_counter()
     reader: Any = importlib.import_module("shlo_disc.import.program")
-    read = reader.read(program, args, kwargs, constraints)
+    read = reader.read(program, args, kwargs, constraints, Limits.of(options))
     if options.replicas > 1:
         if not isinstance(read, reader.TextProgram):
             raise OptionError(

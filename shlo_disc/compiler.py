@@ -19,6 +19,7 @@ from shlo_disc.lowering_cpu.host_plan import Check, function_name
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
+from shlo_disc.reader import Limits
 from shlo_disc.runtime import Artifact, TreeSpec, cpu_features
 from shlo_disc.schedule import Schedule
 from shlo_disc.shape_dialect.annotate import Constraint, annotate, entry_block, read_facts
@@ -250,7 +251,7 @@ def import_stage(
     def work(c: Compilation) -> None:
         reader = importlib.import_module("shlo_disc.import.program")
         importer = importlib.import_module("shlo_disc.import.import_program")
-        read = reader.read(program, args, kwargs, constraints)
+        read = reader.read(program, args, kwargs, constraints, Limits.of(options))
         imported = importer.import_program(read, c.context, options.symbolic, jax_platforms(target))
         c.module, c.signature = imported.module, imported.signature
         c.facts, c.shapes = imported.facts, imported.shapes

@@ -46,6 +46,10 @@ class CompilerError(DiscError, RuntimeError):
     """A stage produced IR that breaks its own rules. This is a defect of shlo_disc, not of the program."""
 
 
+class ReaderError(DiscError, RuntimeError):
+    """The process that reads programs from outside cannot be started, or does not answer."""
+
+
 @dataclass(frozen=True)
 class Unsupported:
     """One construct that cannot be compiled: the op, the dtype (or ""), the user's source line, why, what to do."""

@@ -14,6 +14,10 @@ OUTPUTS = ("numpy", "jax", "buffer", None)
 CPUS = ("host", "x86-64-v3")
 STRICT_VARIABLE = "SHLO_DISC_STRICT"
 GUARD_PAGES_VARIABLE = "SHLO_DISC_GUARD_PAGES"
+READ_SECONDS_VARIABLE = "SHLO_DISC_READ_SECONDS"
+READ_BYTES_VARIABLE = "SHLO_DISC_READ_BYTES"
+_READ_SECONDS = 2
+_READ_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,10 @@ class Options:
     guard_pages: arguments, results and the arena end at an inaccessible page, and memory is 0xFF before it is written:
         a kernel that accesses what is not its own gets a signal, or NaNs. Slow; for tests. None means what the
         environment variable SHLO_DISC_GUARD_PAGES says: 1 or 0.
+    read_seconds, read_bytes: the processor time and the memory that reading a program from outside (text, bytecode,
+        serialized exports) may take; a large one is granted a second more for each megabyte, and 32 times its size.
+        None means what the environment variables SHLO_DISC_READ_SECONDS and SHLO_DISC_READ_BYTES say, or else 2 s and
+        1 GiB.
     """
 
     threads: int = 0
@@ -62,6 +70,8 @@ class Options:
     cache_dir: str | os.PathLike[str] | None = None
     cache_bytes: int = 4 << 30
     guard_pages: bool | None = None
+    read_seconds: int | None = None
+    read_bytes: int | None = None
 
     def __post_init__(self) -> None:
         """Raises OptionError on a value that no compilation can use."""
@@ -73,6 +83,10 @@ class Options:
             raise OptionError(f"opt_level must be 0, 1, 2 or 3, not {self.opt_level!r}")
         if self.max_fusions is not None and (not _is_integer(self.max_fusions) or self.max_fusions < 0):
             raise OptionError(f"max_fusions must be an integer of at least 0 or None, not {self.max_fusions!r}")
+        for name in ("read_seconds", "read_bytes"):
+            value = getattr(self, name)
+            if value is not None and (not _is_integer(value) or value < 1):
+                raise OptionError(f"{name} must be an integer of at least 1 or None, not {value!r}")
         self._check_choices()
 
     def _check_choices(self) -> None:
@@ -103,6 +117,25 @@ class Options:
     def has_guard_pages(self) -> bool:
         """Whether buffers end at an inaccessible page."""
         return os.environ.get(GUARD_PAGES_VARIABLE, "") == "1" if self.guard_pages is None else self.guard_pages
+
+    @property
+    def seconds_to_read(self) -> int:
+        """The processor time that reading a program may take. Raises OptionError for what the environment says."""
+        return _stated(READ_SECONDS_VARIABLE, _READ_SECONDS) if self.read_seconds is None else self.read_seconds
+
+    @property
+    def bytes_to_read(self) -> int:
+        """The memory that reading a program may take. Raises OptionError for what the environment says."""
+        return _stated(READ_BYTES_VARIABLE, _READ_BYTES) if self.read_bytes is None else self.read_bytes
+
+
+def _stated(variable: str, default: int) -> int:
+    text = os.environ.get(variable, "")
+    if not text:
+        return default
+    if not text.isdecimal() or int(text) < 1:
+        raise OptionError(f"the environment variable {variable} must be an integer of at least 1, not {text!r}")
+    return int(text)
 
 
 def _is_integer(value: object) -> bool:

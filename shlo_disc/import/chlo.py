@@ -3,11 +3,7 @@
 
 from __future__ import annotations
 
-import re
-
 from shlo_disc.mlir import ir, passmanager
-
-_OP = re.compile(r'^[^"\n]*=\s*"?chlo\.\w+', re.MULTILINE)
 
 PIPELINE = (
     "builtin.module(func.func(chlo-legalize-to-stablehlo,remove-shape-constraints,canonicalize,"
@@ -16,14 +12,9 @@ PIPELINE = (
 """Broadcasting ops bring constraints on shapes with them; the ops that they become imply these again."""
 
 
-def mentions_chlo(text: str) -> bool:
-    """Whether an op of the program is CHLO's; a composite that bears a CHLO name is none."""
-    return _OP.search(text) is not None
-
-
 def legalise_chlo(module: ir.Module) -> None:
     """Rewrite the module in place; what has no rewriting stays. Raises MLIRError."""
     passmanager.PassManager.parse(PIPELINE).run(module.operation)
 
 
-__all__ = ["legalise_chlo", "mentions_chlo"]
+__all__ = ["legalise_chlo"]

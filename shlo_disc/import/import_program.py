@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 
 from shlo_disc.errors import OptionError, ProgramError
 from shlo_disc.mlir import ir
+from shlo_disc.reader import BYTECODE_MAGIC, read_program
+from shlo_disc.reader.artifacts import without_sharding_rules
 from shlo_disc.shape_dialect.collectives import PARTICIPANTS, counts_of
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts
@@ -17,7 +19,7 @@ from shlo_disc.shape_dialect.types import Dims, dims_of, has_dims
 
 from .data_sizes import open_data_sizes
 from .normalise import choose_platform, entry_function, global_constant_names, normalise
-from .parse import BYTECODE_MAGIC, check_bytecode, parse_program, parse_trusted
+from .parse import name_of, parse_program, parse_trusted
 from .program import JaxProgram, TextProgram
 from .signature import Signature, TensorSpec, dtype_of
 from .support import check_signature_supported, check_supported
@@ -63,10 +65,10 @@ def import_program(
 
 
 def _parse(program: TextProgram, context: ir.Context) -> ir.Module:
-    if program.trusted and isinstance(program.data, bytes) and program.data[:4] == BYTECODE_MAGIC:
+    if program.trusted and isinstance(program.data, bytes) and program.data.startswith(BYTECODE_MAGIC):
         module = parse_trusted(program.data, context)
     else:
-        module = parse_program(program.data, context, program.source)
+        module = parse_program(program.data, context, program.source, program.limits)
     if program.has_tokens:
         tokens_as_arrays(entry_function(module))
     return module
@@ -90,9 +92,7 @@ def _import_exported(program: JaxProgram, context: ir.Context, platforms: Sequen
     jax_signature = importlib.import_module(".jax_signature", __package__)
     exported = program.exported
     platform = jax_program.platform_index(exported, platforms)
-    if program.source is not None:
-        check_bytecode(bytes(exported.mlir_module_serialized), program.source)
-    module = parse_trusted(jax_program.portable_artifact(exported), context)
+    module = parse_trusted(_module_of(program), context)
     signature, hidden = jax_signature.signature_of(exported, program.sizes)
     check_signature_supported(signature)
     with context, ir.Location.unknown():
@@ -102,6 +102,14 @@ def _import_exported(program: JaxProgram, context: ir.Context, platforms: Sequen
             without_tokens(entry_function(module))
         _check_fits(exported.fun_name, signature, module, hidden)
         return _finish(module, _with_donations(signature, module, hidden), hidden=hidden)
+
+
+def _module_of(program: JaxProgram) -> bytes:
+    """The module of an Exported, without sharding rules. Raises ProgramError when it is from outside, and damaged."""
+    data = bytes(program.exported.mlir_module_serialized)
+    if program.source is None:
+        return without_sharding_rules(data)
+    return read_program(data, name_of(program.source), program.limits)
 
 
 def _check_fits(name: str, signature: Signature, module: ir.Module, hidden: Collection[int]) -> None:

@@ -15,11 +15,8 @@ import numpy as np
 from jax import export
 from jax._src import callback as jax_callback
 from jax._src import debugging as jax_debugging
-from jax.extend.mlir import deserialize_portable_artifact, serialize_portable_artifact
-from jax.extend.mlir.dialects.stablehlo import StablehloCompatibilityRequirement as _VERSION
-from jax.extend.mlir.dialects.stablehlo import get_version_from_compatibility_requirement
+from jax.extend.mlir import deserialize_portable_artifact
 from jax.interpreters import mlir as jax_mlir
-from jaxlib.mlir.ir import WalkResult
 from jaxlib.mlir.passmanager import PassManager
 
 from shlo_disc.dtypes import BY_NUMPY
@@ -161,17 +158,6 @@ def platform_index(exported: export.Exported, platforms: Sequence[str]) -> int:
     )
 
 
-def portable_artifact(exported: export.Exported) -> bytes:
-    """The exported module, without the sharding rules that JAX attaches to custom calls in a dialect of their own."""
-    data = bytes(exported.mlir_module_serialized)
-    if b"sdy" not in data:
-        return data
-    with jax_mlir.make_ir_context():
-        module = deserialize_portable_artifact(data)
-        module.operation.walk(_remove_sharding)
-        return serialize_portable_artifact(module, get_version_from_compatibility_requirement(_VERSION.WEEK_4))
-
-
 def without_locations(exported: export.Exported) -> bytes:
     """The exported module as bytes that do not change when lines of the source file move."""
     data = bytes(exported.mlir_module_serialized)
@@ -184,12 +170,6 @@ def without_locations(exported: export.Exported) -> bytes:
         buffer = io.BytesIO()
         module.operation.write_bytecode(buffer)
         return buffer.getvalue()
-
-
-def _remove_sharding(op: Any) -> Any:
-    for name in [name for name in op.attributes if name.startswith("sdy.")]:
-        del op.attributes[name]
-    return WalkResult.ADVANCE
 
 
 def _is_pair(leaf: Any) -> bool:

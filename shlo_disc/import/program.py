@@ -11,17 +11,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shlo_disc.errors import OptionError, ProgramError
+from shlo_disc.reader import Limits, check_exported
 
 
 class JaxProgram(NamedTuple):
     """A `jax.export.Exported`, and the names of the sizes that its hidden arguments stand for.
 
     source: where it was read from, for messages; None when this process made it, and its bytecode is known to be whole.
+    limits: those of reading it when it is from outside; None means the environment's.
     """
 
     exported: Any
     sizes: Sequence[str] = ()
     source: str | None = None
+    limits: Limits | None = None
 
     def trees(self) -> tuple[Any, Any]:
         """The pytrees of the arguments and of the results."""
@@ -36,7 +39,7 @@ class TextProgram(NamedTuple):
 
     trusted: bytecode is known to be whole, and is read without the precautions for that of others. has_tokens: tokens
     that the program takes and returns stand for arrays without elements, as JAX passes them.
-    participants: how many devices run it together; 1 for a program that runs alone.
+    participants: how many devices run it together; 1 for a program that runs alone. limits: as for JaxProgram.
     """
 
     data: str | bytes
@@ -44,6 +47,7 @@ class TextProgram(NamedTuple):
     trusted: bool = False
     has_tokens: bool = False
     participants: int = 1
+    limits: Limits | None = None
 
     def trees(self) -> tuple[Any, Any]:
         """There are none: arguments and results are flat."""
@@ -61,9 +65,13 @@ def read(
     args: Sequence[Any] | None = None,
     kwargs: dict[str, Any] | None = None,
     constraints: Sequence[str] = (),
+    limits: Limits | None = None,
 ) -> JaxProgram | TextProgram:
     """A jax.export.Exported or what its `serialize` wrote, StableHLO (text, bytecode, portable artifact), a path of
-    either, or a JAX function, which is traced. Raises ProgramError when it is none of them or cannot be read."""
+    either, or a JAX function, which is traced. limits: those of reading what is from outside.
+
+    Raises ProgramError when it is none of them or cannot be read.
+    """
     if isinstance(program, JaxProgram | TextProgram):
         return program
     if isinstance(program, bytearray | memoryview):
@@ -72,10 +80,10 @@ def read(
         return _read_jax(program, args, kwargs, constraints)
     if args is not None or kwargs is not None or constraints:
         raise OptionError("args=, kwargs= and constraints= apply to a JAX function; this program states its own shapes")
-    read_program = _read_text(program)
-    if isinstance(read_program.data, bytes) and _is_serialized_export(read_program.data):
-        return _read_export(read_program.data, read_program.source)
-    return read_program
+    text = _read_text(program)._replace(limits=limits)
+    if isinstance(text.data, bytes) and _is_serialized_export(text.data):
+        return _read_export(text.data, text.source, limits)
+    return text
 
 
 def _is_serialized_export(data: bytes) -> bool:
@@ -97,12 +105,13 @@ def _is_serialized_export(data: bytes) -> bool:
 _MOST_VERSIONS = 1000  # JAX 0.10 writes version 6
 
 
-def _read_export(data: bytes, source: str) -> JaxProgram:
+def _read_export(data: bytes, source: str, limits: Limits | None) -> JaxProgram:
     """What `Exported.serialize` wrote. Raises ProgramError when JAX cannot read it."""
     what = f"the program {source!r}" if source else "the program"
+    check_exported(data, what, limits)
     try:
         export = importlib.import_module("jax.export")
-        return JaxProgram(export.deserialize(bytearray(data)), source=source)
+        return JaxProgram(export.deserialize(bytearray(data)), source=source, limits=limits)
     except ImportError as error:
         raise ProgramError(f"{what} was written by jax.export, which cannot be used here: {error}") from None
     except Exception as error:  # damaged bytes make JAX's reader fail in many ways

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 
 from shlo_disc.errors import ProgramError, Unsupported, UnsupportedError
@@ -32,7 +33,8 @@ _NO_LOWERING = "this op has no lowering"
 def check_supported(module: ir.Module, entry: ir.OpView) -> None:
     """Raise UnsupportedError listing every construct of `module` that cannot be compiled.
 
-    Raises ProgramError on an encoding that is not a list of the type's sizes.
+    Raises ProgramError on an encoding that is not a list of the type's sizes, and on a type with a negative size or
+    with more elements than 64 bits can count.
     """
     found = _argument_problems(entry)
     for op in _operations(module.operation):
@@ -40,7 +42,9 @@ def check_supported(module: ir.Module, entry: ir.OpView) -> None:
     if found:
         raise UnsupportedError(list(dict.fromkeys(found)))
     for value in all_values(entry.regions[0].blocks[0]):
-        _check_encoding(ir.RankedTensorType(value.type))
+        tensor = ir.RankedTensorType(value.type)
+        _check_elements(tensor)
+        _check_encoding(tensor)
 
 
 def check_signature_supported(signature: Signature) -> None:
@@ -62,6 +66,18 @@ def _argument_problems(entry: ir.OpView) -> list[Unsupported]:
         for position, argument in enumerate(entry.regions[0].blocks[0].arguments)
         for dtype in sorted(_foreign_dtypes([argument], DTYPES, quantized=True))
     ]
+
+
+def _check_elements(tensor: ir.RankedTensorType) -> None:
+    """Sizes count something, and products of them, in bits as well, have to fit 64 bits."""
+    static = [tensor.get_dim_size(i) for i in range(tensor.rank) if not tensor.is_dynamic_dim(i)]
+    if any(size < 0 for size in static):
+        raise ProgramError(f"{tensor} has a negative size")
+    if math.prod(size for size in static if size > 0) > _MOST_ELEMENTS:
+        raise ProgramError(f"{tensor} has more elements than can be counted")
+
+
+_MOST_ELEMENTS = 1 << 52
 
 
 def _check_encoding(tensor: ir.RankedTensorType) -> None:

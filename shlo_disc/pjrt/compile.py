@@ -15,13 +15,14 @@ from shlo_disc import api
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, ProgramError, ShapeError, UnsupportedError
 from shlo_disc.executable import client
 from shlo_disc.options import Options
+from shlo_disc.reader import BYTECODE_MAGIC, portable_version, read_any
+from shlo_disc.reader.artifacts import rewritten
 from shlo_disc.registry.custom_calls import register_custom_call
 from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
 from shlo_disc.runtime.native_module import plugin_programs
 from shlo_disc.shape_dialect.expr import Expr
 
 from . import layouts
-from .artifacts import BYTECODE_MAGIC, rewritten
 from .contexts import Contexts
 from .partition import partition
 from .partition.meshes import unsupported
@@ -56,16 +57,20 @@ class Serialized:
     hidden: list[bytes]
 
 
-def compile_program(program: bytes, is_readable: bool) -> LoadedExecutable:
-    """Compile StableHLO: text, or a portable artifact. Raises ProgramError and UnsupportedError.
+def read_untrusted(program: bytes) -> bytes:
+    """A program from outside as bytecode or a portable artifact that is known to be whole.
 
-    is_readable: the artifact has been read to its end by a reader of ours. MLIR's may crash on a damaged one, and is
-    otherwise run in a process of its own.
+    Raises ProgramError and ReaderError.
     """
+    return read_any(program, "the program")
+
+
+def compile_program(program: bytes) -> LoadedExecutable:
+    """Compile bytecode or a portable artifact that is known to be whole. Raises ProgramError and UnsupportedError."""
     reader: Any = importlib.import_module("shlo_disc.import.program")
-    read = reader.TextProgram(program, trusted=is_readable, has_tokens=True)
+    read = reader.TextProgram(program, trusted=True, has_tokens=True)
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
-        options = Options(opt_level=0) if is_readable and _is_tiny(program, context) else Options()
+        options = Options(opt_level=0) if _is_tiny(program, context) else Options()
         return api.compile_read(read, options, context=context).loaded
 
 
@@ -85,7 +90,7 @@ def for_one_device(program: bytes) -> bytes:
 
 def for_each_device(program: bytes, partitions: int) -> bytes:
     """What each of several devices runs, as a portable artifact. Raises ProgramError and UnsupportedError."""
-    if not program.startswith(BYTECODE_MAGIC):
+    if not portable_version(program):
         raise ProgramError("a program over several devices comes as a portable artifact")
 
     def rewrite(module: Any) -> None:
@@ -108,7 +113,7 @@ def compile_for_devices(program: bytes, replicas: int, partitions: int) -> tuple
     elif layouts.STATED.encode() in program:
         program = for_one_device(program)
     reader: Any = importlib.import_module("shlo_disc.import.program")
-    read = reader.TextProgram(program, trusted=partitions > 1, has_tokens=True, participants=replicas * partitions)
+    read = reader.TextProgram(program, trusted=True, has_tokens=True, participants=replicas * partitions)
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
         return api.compile_read(read, Options(), context=context).loaded, program
 
@@ -127,7 +132,7 @@ _TINY_ARRAYS = 4096  # elements of all arguments and results
 
 def _is_tiny(program: bytes, context: Any) -> bool:
     """Whether LLVM's optimisations take longer than they can save: JAX compiles each op that it runs eagerly."""
-    if len(program) > _TINY_PROGRAM:
+    if len(program) > _TINY_PROGRAM or not program.startswith(BYTECODE_MAGIC):
         return False
     parse: Any = importlib.import_module("shlo_disc.import.parse")
     normalise: Any = importlib.import_module("shlo_disc.import.normalise")
@@ -191,5 +196,5 @@ def describe_error(error: BaseException) -> tuple[int, str]:
 
 __all__ = [
     "Serialized", "compile_for_devices", "compile_program", "count_flops", "describe_error", "deserialize",
-    "for_one_device", "generalize_programs", "register_function", "serialize",
+    "for_one_device", "generalize_programs", "read_untrusted", "register_function", "serialize",
 ]  # fmt: skip

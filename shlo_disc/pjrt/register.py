@@ -48,6 +48,7 @@ def client_options() -> dict[str, int | str]:
     if count is None or count < 1:
         count = _xla_flag("xla_force_host_platform_device_count") or 1
     options["device_count"] = count
+    options["trusts_programs"] = 1  # jaxlib has serialised them from modules in memory, whatever JAX was given
     if distributed.global_state.client is not None:
         timeout = _xla_flag("xla_cpu_collective_timeout_seconds")
         if timeout:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,8 +13,10 @@ from shlo_disc.dtypes import BY_NAME, numpy_dtype
 from shlo_disc.errors import OptionError
 from shlo_disc.runtime import Artifact, Client, LoadedExecutable, TreeSpec
 from shlo_disc.runtime.dims import integer_of
+from shlo_disc.runtime.native_module import available_memory
 from shlo_disc.shape_dialect.expr import Expr
 
+_LEAST_BYTES = 4  # of an element while it is made
 _FLOATS = ("f16", "bf16", "f32", "f64")
 
 
@@ -33,6 +36,11 @@ def made_up_arguments(header: Mapping[str, Any], dims: Mapping[str, int], seed: 
     """
     random = np.random.default_rng(seed)
     shapes = [_sizes(row, dims) for row in header["arguments"]]
+    left = available_memory()
+    for row, shape in zip(header["arguments"], shapes, strict=True):
+        left -= math.prod(shape) * max(numpy_dtype(BY_NAME[row["dtype"]]).itemsize, _LEAST_BYTES)
+        if left < 0:
+            raise OptionError(f"{tensor_text(row)} of the shape {shape} does not fit in memory")
     return [_array(random, row, shape) for row, shape in zip(header["arguments"], shapes, strict=True)]
 
 
@@ -69,7 +77,7 @@ def _array(random: np.random.Generator, row: Mapping[str, Any], shape: tuple[int
     kind = numpy_dtype(BY_NAME[row["dtype"]])
     try:
         if row["dtype"] in _FLOATS:
-            return random.random(shape, np.float32).astype(kind)
+            return random.random(shape, np.float32).astype(kind, copy=False)
         return random.integers(0, 2, shape).astype(kind)
     except (MemoryError, ValueError):
         raise OptionError(f"{tensor_text(row)} of the shape {shape} does not fit in memory") from None

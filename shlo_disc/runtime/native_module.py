@@ -19,6 +19,7 @@ from .adapt import adapt_argument
 from .jax_arrays import jax_elements
 
 Buffer = _native.Buffer
+available_memory = _native.available_memory
 ProgramTable = _native.ProgramTable
 evaluate_steps = _native.evaluate_steps
 leave_job = _native.leave_job

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -206,30 +204,6 @@ def test_bytecode_whose_reader_aborts_is_refused() -> None:
             continue
         with pytest.raises(ProgramError, match="^the program cannot be parsed: "):
             shlo_disc.compile(bytes(changed))
-
-
-ENDS = {
-    "abort": (-6, "the program cannot be parsed: the bytecode is damaged (its reader ended with SIGABRT)"),
-    "crash": (-11, "the program cannot be parsed: the bytecode is damaged (its reader ended with SIGSEGV)"),
-    "status": (3, "the program cannot be parsed: the bytecode is damaged (its reader ended with exit status 3)"),
-    "no end": (None, "the program cannot be parsed: the bytecode is damaged (its reader does not end)"),
-}
-
-
-@pytest.mark.parametrize("name", ENDS)
-def test_every_end_of_the_reader_is_an_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    status, message = ENDS[name]
-    parse = importlib.import_module("shlo_disc.import.parse")
-
-    def run(command: list[str], **keywords: Any) -> subprocess.CompletedProcess[bytes]:
-        if status is None:
-            raise subprocess.TimeoutExpired(command, keywords["timeout"])
-        return subprocess.CompletedProcess(command, status, b"", b"")
-
-    monkeypatch.setattr(parse.subprocess, "run", run)
-    with pytest.raises(ProgramError) as caught:
-        shlo_disc.compile(b"ML\xefR")
-    assert str(caught.value) == message
 
 
 # ---- JAX programs ------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "memory.h"
 
+#include "available_memory.h"
 #include "error.h"
 #include "guard_pages.h"
 
@@ -18,6 +19,7 @@ constexpr size_t kLargeFrom = 1u << 20; // mapped on their own: their pages go b
 constexpr size_t kHugePage = 2u << 20;
 constexpr size_t kManyPages = 1u << 16; // from here on fresh pages cost more than an idle block's unused part
 constexpr int64_t kMost = int64_t{1} << 47; // more than the address space of a process
+constexpr int64_t kLargestUnchecked = 64 << 20; // clearing so much takes far longer than asking the system
 
 alignas(kAlignment) char empty_block[kAlignment];
 
@@ -62,6 +64,19 @@ bool Allocator::admit(int64_t bytes) {
   if (bytes > kMost)
     return false;
   return live_limit_ == 0 || bytes <= live_limit_ - std::min(stats_.live_bytes, live_limit_);
+}
+
+/// Whether the system has the memory for so many bytes, beside what it has promised for blocks that nobody has written
+/// yet. It would end the process that takes more.
+bool Allocator::is_available(int64_t bytes) {
+  if (bytes < kLargestUnchecked)
+    return true;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto [address, size] : large_)
+      bytes += unwritten_bytes(address, size);
+  }
+  return bytes <= available_memory() || (trim() > 0 && bytes <= available_memory());
 }
 
 /// A cached block of the class, or of one up to eight times as large: a bigger warm block beats fresh pages.
@@ -161,6 +176,15 @@ Allocation Allocator::allocate_guarded(int64_t bytes, BlockKind kind) {
 }
 
 Allocation Allocator::allocate(int64_t bytes, BlockKind kind) {
+  Allocation block = take(bytes, kind);
+  if (bytes >= kLargestUnchecked) {
+    std::lock_guard lock(mutex_);
+    large_.emplace(block.address, static_cast<size_t>(bytes));
+  }
+  return block;
+}
+
+Allocation Allocator::take(int64_t bytes, BlockKind kind) {
   if (bytes < 0)
     throw AllocationFailure(bytes, "the size overflows");
   if (bytes == 0)
@@ -180,6 +204,13 @@ Allocation Allocator::allocate(int64_t bytes, BlockKind kind) {
       return cached;
     if (!idle.address)
       ++stats_.system_allocations;
+  }
+  if (idle.ready < static_cast<size_t>(bytes) && !is_available(bytes)) {
+    if (idle.address)
+      idle.release();
+    std::lock_guard lock(mutex_);
+    uncount(bytes, kind);
+    throw AllocationFailure(bytes, "the system has too little memory left");
   }
   if (grows)
     if (Allocation arena = grow_arena(idle, static_cast<size_t>(bytes)); arena.address)
@@ -226,6 +257,7 @@ void Allocator::release(Allocation block, int64_t bytes, BlockKind kind) noexcep
   {
     std::lock_guard lock(mutex_);
     uncount(bytes, kind);
+    large_.erase(block.address);
     if (!guard_pages_ && keep(block))
       return;
   }

@@ -70,6 +70,8 @@ private:
   };
 
   bool admit(int64_t bytes);
+  bool is_available(int64_t bytes);
+  Allocation take(int64_t bytes, BlockKind kind);
   Allocation allocate_guarded(int64_t bytes, BlockKind kind);
   GrowingBlock take_growing(size_t bytes);
   Allocation grow_arena(GrowingBlock block, size_t bytes);
@@ -82,6 +84,7 @@ private:
   mutable std::mutex mutex_;
   std::map<size_t, FreeList> free_;
   std::vector<GrowingBlock> idle_arenas_; // by size, growing blocks that no call uses
+  std::map<void *, size_t> large_;        // blocks that were handed out, and their bytes
   uint64_t clock_ = 0;
   MemoryStats stats_;
   int64_t live_limit_;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "available_memory.h"
 #include "numpy_api.h"
 
 #include "arguments.h"
@@ -177,6 +178,7 @@ NB_MODULE(_native, module) {
   bind_bound_executable(module);
   bind_code(module);
   bind_programs(module);
+  module.def("available_memory", &available_memory, "Bytes that the system and the control groups have left.");
   module.def("install_blas", &install_blas);
   module.def("install_lapack", &install_lapack);
   module.def("register_custom_call", [](const std::string &target, uintptr_t function, bool is_ffi) {

@@ -256,4 +256,5 @@ def _described(error: BaseException) -> str:
 def _is_jax_limit(error: BaseException) -> bool:
     """Whether JAX itself refuses a function at these sizes, such as the maximum of nothing."""
     frames = traceback.extract_tb(error.__traceback__)
-    return isinstance(error, ValueError | TypeError | IndexError) and not any("compile_and_load" in f.name for f in frames)
+    is_of_tracing = not any("compile_and_load" in f.name for f in frames)
+    return is_of_tracing and isinstance(error, ValueError | TypeError | IndexError)

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <span>
 
-PJRT_Client::PJRT_Client(disc::pjrt::Processes given)
-    : processes(std::move(given)), runtime(disc::default_device()), topology(processes.device_counts, true) {
+PJRT_Client::PJRT_Client(disc::pjrt::Processes given, bool trusts)
+    : processes(std::move(given)), trusts_programs(trusts), runtime(disc::default_device()), topology(processes.device_counts, true) {
   for (PJRT_DeviceDescription *description : topology.device_list) {
     bool is_addressable = description->process == processes.index;
     devices.push_back(std::make_unique<PJRT_Device>(this, description, is_addressable));
@@ -57,7 +57,8 @@ namespace {
 PJRT_Client &client_of(PJRT_Client *client) { return given(client, "client"); }
 
 void client_create(PJRT_Client_Create_Args &args) {
-  args.client = new PJRT_Client(join(ClientOptions(args.create_options, args.num_options), args));
+  ClientOptions options(args.create_options, args.num_options);
+  args.client = new PJRT_Client(join(options, args), options.trusts_programs);
 }
 
 void client_destroy(PJRT_Client_Destroy_Args &args) { delete args.client; }

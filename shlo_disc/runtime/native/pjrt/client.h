@@ -16,7 +16,7 @@ void add_client_functions(PJRT_Api &api);
 } // namespace disc::pjrt
 
 struct PJRT_Client {
-  explicit PJRT_Client(disc::pjrt::Processes processes);
+  PJRT_Client(disc::pjrt::Processes processes, bool trusts_programs);
 
   /// The device with a number. Throws when there is none.
   PJRT_Device &device(int64_t id) const;
@@ -28,6 +28,7 @@ struct PJRT_Client {
   uint64_t next_run(const std::vector<int64_t> &device_ids);
 
   const disc::pjrt::Processes processes;
+  const bool trusts_programs; // as the framework says, which makes their bytes itself
   std::shared_ptr<disc::Device> runtime;
   PJRT_TopologyDescription topology;
   std::vector<std::unique_ptr<PJRT_Device>> devices; // of all processes

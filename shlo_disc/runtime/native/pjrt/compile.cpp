@@ -88,9 +88,8 @@ std::string for_one_device(std::string_view program) {
 
 ProgramCompiler python_compiler() {
   ProgramCompiler out;
-  out.compile = [](std::string_view program, std::string_view, bool is_readable) {
-    return with_python(
-        "compiling", [&] { return adopt(compiler().attr("compile_program")(bytes_of(program), is_readable)); });
+  out.compile = [](std::string_view program, std::string_view) {
+    return with_python("compiling", [&] { return adopt(compiler().attr("compile_program")(bytes_of(program))); });
   };
   out.generalize = [](const std::vector<std::string_view> &programs, std::string_view) {
     return with_python("compiling", [&] {
@@ -126,6 +125,13 @@ void require_python_lock() {
 ProgramTable &program_table() {
   static auto *table = new ProgramTable(kTableBytes); // never destroyed: it refers to Python objects
   return *table;
+}
+
+std::string read_untrusted(std::string_view program, std::string_view format) {
+  check_format(format);
+  return with_python("compiling", [&] {
+    return text_of(nb::cast<nb::bytes>(compiler().attr("read_untrusted")(bytes_of(program))));
+  });
 }
 
 Compiled compile(std::string_view program, std::string_view format) {

@@ -22,8 +22,12 @@ struct Compiled {
   std::shared_ptr<void> artifact;             // in Python; any thread may let go of it
 };
 
-/// Compiles a program of format "mlir": text, bytecode or a portable artifact. One that was compiled before at other
-/// sizes is found again (program_table.h). Code does not depend on the compile options. Throws Failure with what the
+/// A program as MLIR writes it, which was read and verified in another process: damaged bytes are no danger to that one
+/// only. Throws Failure.
+std::string read_untrusted(std::string_view program, std::string_view format);
+
+/// Compiles a program of format "mlir", bytecode or a portable artifact that is known to be whole. One that was compiled
+/// before at other sizes is found again (program_table.h). Code does not depend on the compile options. Throws Failure with what the
 /// compiler says.
 Compiled compile(std::string_view program, std::string_view format);
 

@@ -69,23 +69,26 @@ namespace {
 
 std::string text_of(const char *data, size_t size) { return size == 0 ? std::string() : std::string(data, size); }
 
-std::shared_ptr<const Code> compiled_code(const PJRT_Program &program, std::string options) {
+/// is_trusted: the program's bytes were made by a serialiser of this process.
+std::shared_ptr<const Code> compiled_code(const PJRT_Program &program, std::string options, bool is_trusted) {
   SpanRecorder span(current_recording(), "compile");
   std::string source = text_of(program.code, program.code_size);
   CompileOptions parsed(options);
   check_overrides(parsed);
   std::string format = text_of(program.format, program.format_size);
+  std::string checked = is_trusted ? source : read_untrusted(source, format);
   Compiled compiled;
   if (parsed.replicas * parsed.partitions == 1)
-    compiled = compile(source, format);
+    compiled = compile(checked, format);
   else
-    std::tie(compiled, source) = compile_for_devices(source, format, parsed.replicas, parsed.partitions);
+    std::tie(compiled, source) = compile_for_devices(checked, format, parsed.replicas, parsed.partitions);
   return std::make_shared<const Code>(std::move(compiled), std::move(source), std::move(options));
 }
 
 void client_compile(PJRT_Client_Compile_Args &args) {
   PJRT_Client &client = given(args.client, "client");
-  auto code = compiled_code(given(args.program, "program"), text_of(args.compile_options, args.compile_options_size));
+  auto code = compiled_code(given(args.program, "program"), text_of(args.compile_options, args.compile_options_size),
+                            client.trusts_programs);
   args.executable = new PJRT_LoadedExecutable(client, std::move(code));
 }
 
@@ -94,7 +97,7 @@ void compile_without_client(PJRT_Compile_Args &args) {
   given(args.topology, "topology");
   require_python_lock();
   args.executable = new PJRT_Executable{
-      compiled_code(given(args.program, "program"), text_of(args.compile_options, args.compile_options_size))};
+      compiled_code(given(args.program, "program"), text_of(args.compile_options, args.compile_options_size), false)};
 }
 
 void client_load(PJRT_Client_Load_Args &args) {

@@ -142,9 +142,11 @@ ClientOptions::ClientOptions(const PJRT_NamedValue *values, size_t count) {
       collective_timeout = std::chrono::seconds(checked_number(values[i], 1, std::numeric_limits<int>::max()));
     else if (name == "mpi_failure" && values[i].type == PJRT_NamedValue_kString)
       mpi_failure = std::string(values[i].string_value, values[i].value_size);
+    else if (name == "trusts_programs")
+      trusts_programs = checked_number(values[i], 0, 1) == 1;
     else if (name != "partition_index") // of machines that share a fast network, which makes no difference here
       fail_argument("'" + std::string(name) + "' is no option of a client, or its value has another type; the options "
-                    "are device_count, node_id, num_nodes, collective_timeout_seconds and mpi_failure");
+                    "are device_count, node_id, num_nodes, collective_timeout_seconds, mpi_failure and trusts_programs");
   }
   if (node_id >= num_nodes)
     fail_argument("the option node_id is " + std::to_string(node_id) + ", and there are " + std::to_string(num_nodes) +

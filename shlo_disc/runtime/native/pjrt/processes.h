@@ -21,6 +21,7 @@ struct ClientOptions {
   int num_nodes = 1;
   std::chrono::seconds collective_timeout{1800}; // XLA's
   std::string mpi_failure;                       // why MPI cannot be used; empty when it can
+  bool trusts_programs = false;                  // they are made by a serialiser of this process
 };
 
 /// Refuses a number of devices that is not one.

@@ -95,7 +95,7 @@ Served ProgramTable::compile(std::string_view bytes, std::string_view options, c
     program = read_program(bytes);
   } catch (const Unreadable &reason) {
     ++counts_.unreadable;
-    return {compiler.compile(bytes, options, false).executable, Served::compiled, {}, {}, reason.what()};
+    return {compiler.compile(bytes, options).executable, Served::compiled, {}, {}, reason.what()};
   }
   std::shared_ptr<Entry> entry = entry_of(program, options);
   if (std::optional<Served> served = serve(*entry, program))
@@ -217,7 +217,7 @@ std::optional<Served> ProgramTable::generalize(const std::shared_ptr<Entry> &ent
 
 Served ProgramTable::compile_static(const std::shared_ptr<Entry> &entry, const StaticProgram &program,
                                     std::string_view bytes, const ProgramCompiler &compiler) {
-  TableExecutable made = compiler.compile(bytes, entry->options, true);
+  TableExecutable made = compiler.compile(bytes, entry->options);
   ++counts_.compiled;
   size_t more = made.bytes;
   if (bytes.size() <= sample_bytes) {

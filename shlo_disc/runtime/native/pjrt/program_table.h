@@ -57,8 +57,7 @@ struct Served {
 
 /// What compiles. Both are called without locks of the table's users, for one program of a skeleton at a time.
 struct ProgramCompiler {
-  /// is_readable: whether the table has read the program to its end.
-  std::function<TableExecutable(std::string_view program, std::string_view options, bool is_readable)> compile;
+  std::function<TableExecutable(std::string_view program, std::string_view options)> compile;
   /// A program that has all of these as instances; nothing when there is none to be had.
   std::function<std::optional<SymbolicProgram>(const std::vector<std::string_view> &programs, std::string_view options)>
       generalize;

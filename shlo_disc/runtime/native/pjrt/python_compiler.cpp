@@ -61,7 +61,7 @@ nb::tuple compile_in_table(ProgramTable &table, const nb::bytes &program, const 
   static constexpr const char *hows[] = {"compiled", "compiled_symbolic", "known", "instance"};
   auto adopt = [](nb::object executable) { return TableExecutable{shared_reference(std::move(executable)), 1}; };
   ProgramCompiler compiler;
-  compiler.compile = [&](std::string_view one, std::string_view with, bool) {
+  compiler.compile = [&](std::string_view one, std::string_view with) {
     nb::gil_scoped_acquire lock;
     return adopt(compile(bytes_of(one), bytes_of(with)));
   };

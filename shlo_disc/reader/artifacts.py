@@ -8,11 +8,10 @@ from typing import Any, cast
 
 from shlo_disc.errors import ProgramError
 
+from .formats import BYTECODE_MAGIC
+
 STABLEHLO_VERSION = "1.17.0"
 """The newest that the plugin reads, as its attributes say (`runtime/native/pjrt/api.cpp`)."""
-
-
-BYTECODE_MAGIC = b"ML\xefR"
 
 
 def rewritten(program: bytes, rewrite: Callable[[Any], None]) -> bytes:
@@ -38,3 +37,22 @@ def rewritten(program: bytes, rewrite: Callable[[Any], None]) -> bytes:
         version = stablehlo.get_smaller_version(stablehlo.get_current_version(), STABLEHLO_VERSION)
         serialized: bytes = stablehlo.serialize_portable_artifact(module, version)
         return serialized
+
+
+def without_sharding_rules(program: bytes) -> bytes:
+    """A portable artifact without the sharding rules that JAX attaches to custom calls. Raises ProgramError."""
+    return program if b"sdy" not in program else rewritten(program, _remove_rules)
+
+
+def _remove_rules(module: Any) -> None:
+    from jaxlib.mlir.ir import WalkResult
+
+    def remove(op: Any) -> Any:
+        for name in [name for name in op.attributes if name.startswith("sdy.")]:
+            del op.attributes[name]
+        return WalkResult.ADVANCE
+
+    module.operation.walk(remove)
+
+
+__all__ = ["STABLEHLO_VERSION", "rewritten", "without_sharding_rules"]
