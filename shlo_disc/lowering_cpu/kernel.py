@@ -22,6 +22,7 @@ from shlo_disc.schedule import Schedule
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.types import DYNAMIC, dims_of, product
+from shlo_disc.transforms.code_size import total_code_size
 
 STREAMED = "disc.streamed"
 """Attribute of a fusion whose outputs are results of the program, which it does not read again."""
@@ -30,6 +31,12 @@ STREAM_BYTES = 24 << 20
 """Outputs from this size on leave the caches before anybody reads them: they are written past the caches."""
 
 _LINE = 64
+
+COMPUTING = 64
+"""Instructions for a vector from which on memory waits for them: how results are written makes no difference."""
+
+LONG = 768
+"""Instructions for a vector from which on a kernel is written once, with calls of the longer functions."""
 
 _LONG = 2
 """A long row is at least so many times the lanes worked on together."""
@@ -58,12 +65,16 @@ class CpuOptions:
 
 @dataclass
 class Frame:
-    """A kernel under construction, with the insertion point at the end of its entry block."""
+    """A kernel under construction, with the insertion point at the end of its entry block.
+
+    code_size: the instructions for one vector, by which the number of its versions is bounded.
+    """
 
     fusion: func.FuncOp
     facts: Facts
     options: CpuOptions
     library: MathLibrary
+    code_size: int = 0
     sizes: list[Expr] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
 
@@ -123,7 +134,14 @@ class Frame:
     def elements(self, width: int) -> Elements:
         """An emitter that reads this kernel's inputs."""
         memory = dict(zip(self.inputs, self.input_buffers, strict=True))
-        return Elements(width, self.facts, self.size_of, self.library, INDEX_RULES, memory)
+        found = Elements(width, self.facts, self.size_of, self.library, INDEX_RULES, memory)
+        found.has_one_body = self.is_long
+        return found
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the body is too long for several versions of it."""
+        return self.code_size >= LONG
 
     def streams(self) -> ir.Value | None:
         """Whether to write the outputs past the caches, decided at run time; None where it never pays.
@@ -132,7 +150,9 @@ class Frame:
         """
         dims, element = dims_of(self.outputs[0]), element_of(self.outputs[0].type)
         alike = all(dims_of(v) == dims and element_of(v.type).width == element.width for v in self.outputs)
-        if STREAMED not in self.fusion.attributes or not alike or not dims or element.width < 32:
+        if STREAMED not in self.fusion.attributes or total_code_size(self.fusion.entry_block.operations) >= COMPUTING:
+            return None
+        if not alike or not dims or element.width < 32:
             return None
         size = element.width // 8
         longest = self.facts.range(product(dims) * size)[1]
@@ -158,6 +178,8 @@ class Frame:
             body(many)
         elif many == few or (most is not None and most < bound):
             body(few)
+        elif self.is_long:
+            body(many)
         else:
             self.guard(f"{many} lanes", f"{few} lanes", Relation.ge(length, bound))
             is_long = arith.cmpi(arith.CmpIPredicate.uge, self.size_of(length), index_constant(bound))
@@ -273,9 +295,12 @@ def over_lanes(
     """Vectors over [begin, end), then one masked vector for the rest unless the length is a multiple of the width.
 
     `body(position, carried, mask)` returns the next carried values; with a mask it must leave masked lanes alone.
+    Where it is to be written once (`Elements.has_one_body`), all vectors are masked.
     """
     width = elements.width
     step = index_constant(width)
+    if elements.has_one_body and not divisible and width > 1:
+        return _masked_lanes(elements, begin, end, carried, body)
     length = arith.subi(end, begin)
     rest = arith.remui(length, step)
     main_end = end if divisible or width == 1 else arith.subi(end, rest)
@@ -289,10 +314,31 @@ def over_lanes(
     some = arith.cmpi(arith.CmpIPredicate.ugt, rest, index_constant(0))
     tail = scf.IfOp(some, [v.type for v in carried], has_else=bool(carried))
     with ir.InsertionPoint(tail.then_block), elements.scope():
-        mask = vector.create_mask(ir.VectorType.get([width], ir.IntegerType.get_signless(1)), [rest])
+        mask = _first_lanes(width, rest)
         with elements.valid(mask=mask):
             scf.yield_(body(Position(main_end, lane_step), list(loop.results), mask))
     if carried:
         with ir.InsertionPoint(tail.else_block):
             scf.yield_(list(loop.results))
     return list(tail.results)
+
+
+def _masked_lanes(
+    elements: Elements,
+    begin: ir.Value,
+    end: ir.Value,
+    carried: list[ir.Value],
+    body: Callable[[Position, list[ir.Value], ir.Value | None], list[ir.Value]],
+) -> list[ir.Value]:
+    loop = scf.ForOp(begin, end, index_constant(elements.width), carried)
+    with ir.InsertionPoint(loop.body), elements.scope():
+        first = loop.induction_variable
+        mask = _first_lanes(elements.width, arith.subi(end, first))
+        with elements.valid(mask=mask):
+            scf.yield_(body(Position(first, 1), list(loop.inner_iter_args), mask))
+    return list(loop.results)
+
+
+def _first_lanes(width: int, count: ir.Value) -> ir.Value:
+    """A mask of the first `count` lanes, of all where there are fewer."""
+    return vector.create_mask(ir.VectorType.get([width], ir.IntegerType.get_signless(1)), [count])
