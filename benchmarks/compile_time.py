@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """How long compiling takes: `python -m benchmarks.compile_time`, in processor seconds, beside XLA's at static sizes.
 
-The first table has programs whose kernels could grow without bound: long chains, unrolled steps, many pieces. The others
-have programs of more and more ops, and of more and more symbols, with the line that fits them best. What is timed is
-`shlo_disc.compile` of an exported program, without a compile cache, and `compile()` of XLA for the lowered one.
+The first table has programs whose kernels could grow without bound: long chains, unrolled steps, many pieces. The
+others have programs of more and more ops, and of more and more symbols, with the line that fits them best. What is
+timed is `shlo_disc.compile` of an exported program, without a compile cache, and `compile()` of XLA for the lowered one.
 """
 
 from __future__ import annotations

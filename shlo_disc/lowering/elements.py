@@ -54,8 +54,8 @@ class Validity:
 class Elements:
     """The emitter. `memory` maps tensors to memrefs, `size_of` gives the SSA value of a size.
 
-    `rules` has, for each op that is not elementwise, which elements of its operands it needs. `has_one_body`: loops over
-    lanes are to hold their body once, for whole vectors and for the rest.
+    `rules` has, for each op that is not elementwise, which elements of its operands it needs. `has_one_body`: loops
+    over lanes are to hold their body once, for whole vectors and for the rest.
     """
 
     width: int

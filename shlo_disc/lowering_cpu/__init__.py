@@ -21,6 +21,7 @@ from shlo_disc.lowering_cpu import vector_math
 from shlo_disc.lowering_cpu.attention import attention_problem
 from shlo_disc.lowering_cpu.block_kernels import CLEAR, COPY, clear_text, copy_text
 from shlo_disc.lowering_cpu.column_kernel import build_columns, has_columns
+from shlo_disc.lowering_cpu.concatenate_kernel import build_concatenation
 from shlo_disc.lowering_cpu.constants import dense_bytes
 from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
 from shlo_disc.lowering_cpu.dot import DotLowering
@@ -78,6 +79,7 @@ from shlo_disc.transforms.views import root
 Builder = Callable[[Frame], tuple[Expr, ExprLike]]
 
 OWN_KERNELS: dict[str, Builder] = {
+    "concatenate": build_concatenation,
     "convolution": build_convolution,
     EPILOGUE: build_epilogue,
     "nonzero": build_nonzero,

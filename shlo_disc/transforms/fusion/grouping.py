@@ -52,6 +52,10 @@ _APART = {BARRIER: "barrier", "stablehlo.custom_call": "library"}
 _WINDOWED = frozenset(("stablehlo.convolution", "stablehlo.reduce_window", "stablehlo.select_and_scatter"))
 
 
+MANY_PIECES = 8
+"""Pieces from which on a concatenation is a kernel that goes through them one by one."""
+
+
 class Grouping:
     """The walk; its result is `graph`."""
 
@@ -234,7 +238,8 @@ class Grouping:
     # ---- data movement ----------------------------------------------------------------------------------------
 
     def _data_movement(self, op: ir.Operation) -> None:
-        cluster = self._alone(op, "loop")
+        is_long = op.name == "stablehlo.concatenate" and len(op.operands) >= MANY_PIECES
+        cluster = self._alone(op, "concatenate" if is_long else "loop")
         self._absorb_producers(op, cluster)
 
     def _absorb_producers(self, op: ir.Operation, cluster: Cluster) -> None:

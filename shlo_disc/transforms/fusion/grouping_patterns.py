@@ -22,7 +22,7 @@ DomainMap = dict[int, int]
 """Axis of an op -> axis of a cluster's domain."""
 
 OWN_KINDS = frozenset(
-    ("barrier", "bind", "control", "convolution", "dot", "library", "nonzero", "recurrence", "scan", "scatter",
+    ("barrier", "bind", "concatenate", "control", "convolution", "dot", "library", "nonzero", "recurrence", "scan", "scatter",
      "select_and_scatter", "sort", "top_k", "update")
 )  # fmt: skip
 """Kinds of cluster that no op joins."""
