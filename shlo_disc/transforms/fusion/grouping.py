@@ -9,6 +9,7 @@ Free ops (broadcast, reshape, iota, scalar constants) belong to no cluster: each
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from shlo_disc.mlir import ir
@@ -244,6 +245,7 @@ class Grouping:
 
     def _absorb_producers(self, op: ir.Operation, cluster: Cluster) -> None:
         """Recompute single-use producers at this op's own index, so that they need no buffer."""
+        times = Counter(producer.number for v in op.operands if (producer := self._cluster_of(v)) is not None)
         for position, value in enumerate(op.operands):
             if position == 0 and op.name in ("stablehlo.gather", "stablehlo.dynamic_gather"):
                 continue
@@ -252,9 +254,10 @@ class Grouping:
             producer = self._cluster_of(value)
             if producer is None or producer is cluster:
                 continue
-            found = ABSORB.match(lambda a: a, Absorb(op, cluster, producer, self.graph))
+            candidate = Absorb(op, cluster, producer, times[producer.number], self.graph)
+            found = ABSORB.match(lambda a: a, candidate)
             if found is not None and self.decisions.take("absorb", op):
-                self.graph.merge(cluster, producer, {})
+                self.graph.merge(cluster, producer, {}, candidate.times)
 
     # ---- dots and sorts -----------------------------------------------------------------------------------------
 
