@@ -13,6 +13,7 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.mlir import arith, func, ir
 from shlo_disc.shape_dialect.expr import Expr, ExprLike
 from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.types import Dims, dims_of, parse_dim
 from shlo_disc.transforms.fusion.access import unit_reshape_axes
 
@@ -55,7 +56,7 @@ class KernelCache:
     def kernel_for(self, fusion: func.FuncOp) -> tuple[Kernel, dict[str, Expr]]:
         """The kernel of a fusion, and what its size names stand for here."""
         text = fusion.operation.get_asm(use_local_scope=True).replace(f"@{fusion.name.value}(", "@fusion(", 1)
-        renamed, meaning = _rename(text) if "disc.collapsed" in fusion.attributes else (text, {})
+        renamed, meaning = _rename(text) if _is_renamable(fusion) else (text, {})
         key = renamed + self._known_facts(meaning)
         if key not in self.kernels:
             self.kernels[key] = self._build(fusion, renamed, meaning)
@@ -90,6 +91,24 @@ class KernelCache:
         number = self.names.get(name, 0)
         self.names[name] = number + 1
         return f"{name}_{number}" if number else name
+
+
+_MOVES = frozenset(
+    {"disc.shape", "func.return", "stablehlo.broadcast_in_dim", "stablehlo.concatenate", "stablehlo.constant",
+     "stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_iota", "stablehlo.iota", "stablehlo.real_dynamic_slice",
+     "stablehlo.slice", "stablehlo.transpose"}
+)  # fmt: skip
+"""Ops whose kernels compare sizes and pass them on, and compute nothing from the expressions that they are."""
+
+
+def _is_renamable(fusion: func.FuncOp) -> bool:
+    """Whether the kernel is the same for any sizes of which the same is known, one by one."""
+    if "disc.collapsed" in fusion.attributes:
+        return True
+    if kind_of(fusion) not in ("concatenate", "loop"):
+        return False
+    names = {op.operation.name for op in fusion.entry_block.operations}
+    return names <= _MOVES | ELEMENTWISE
 
 
 def _rename(text: str) -> tuple[str, dict[str, Expr]]:

@@ -22,7 +22,7 @@ from shlo_disc.shape_dialect.regions import all_values, nested_blocks, terminato
 from shlo_disc.shape_dialect.rules import rule_of
 from shlo_disc.shape_dialect.skipped import skipped_where
 from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, tensor_type
-from shlo_disc.shape_dialect.values import SymbolicValues
+from shlo_disc.shape_dialect.values import SymbolicValues, erase_unused_sizes
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ def annotate(module: ir.Module, facts: Facts | None = None, shapes: Sequence[Dim
     for argument, dims in zip(block.arguments, shapes, strict=False):
         if dims is not None:
             argument.set_type(tensor_type(dims, element_type_of(argument)))
+    erase_unused_sizes(block)
     _name_arguments(block, facts)
     propagation = Propagation(facts, SymbolicValues(facts))
     constraints = _propagate(block, propagation)

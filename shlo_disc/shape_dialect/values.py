@@ -62,6 +62,14 @@ class SymbolicValues:
         return None if any(e is None for e in found) else [e for e in found if e is not None]
 
 
+def erase_unused_sizes(block: ir.Block) -> None:
+    """Erase what is computed from sizes and read by nothing."""
+    for op in reversed(list(block.operations)):
+        is_size = op.operation.name in _RULES and all(is_shape_like(r.type) for r in op.results)
+        if is_size and not any(True for r in op.results for _ in r.uses):
+            op.operation.erase()
+
+
 def known_elements(value: ir.Value) -> Elements:
     """The elements of a shape operand after shape computations were set apart.
 
@@ -163,6 +171,12 @@ def _elementwise(function: Callable[..., Expr | None]) -> Callable[[SymbolicValu
 
 
 def _remainder(facts: Facts, a: Expr, b: Expr) -> Expr | None:
+    """What is left of a division that rounds towards zero: `mod` of the magnitude, with the sign of the dividend."""
+    if facts.prove(Relation.ge(b, 1)) is True:
+        if facts.prove(Relation.ge(a, 0)) is True:
+            return a % b
+        if facts.prove(Relation.ge(-a, 0)) is True:
+            return -(-a % b)
     quotient = truncated_quotient(a, b, facts)
     return None if quotient is None else a - b * quotient
 
