@@ -69,12 +69,17 @@ class KernelCache:
     def _known(self, size: Expr) -> tuple[int | None, int | None, int]:
         """All that a kernel may know of a size: bounds and a divisor. Fusions share a kernel where these agree.
 
-        The lower bound is a power of two, as larger ones change nothing and would keep kernels apart.
+        The bounds are powers of two, as those between change nothing and would keep kernels apart.
         """
         low, high = self.facts.range(size)
         if low is not None:
             low = 1 << min(low, _LARGE).bit_length() - 1 if low > 0 else 0 if low == 0 else None
-        return low, high, next((k for k in (64, 32, 16, 8, 4, 2) if self.facts.divides(k, size)), 1)
+        if high is not None and high > 1:
+            high = 1 << (high - 1).bit_length()
+        divisor = 1
+        while divisor < 64 and self.facts.divides(2 * divisor, size):
+            divisor *= 2
+        return low, high, divisor
 
     def _build(self, fusion: func.FuncOp, text: str, meaning: dict[str, Expr]) -> Kernel:
         facts = self.facts

@@ -46,6 +46,10 @@ def entry_block(module: ir.Module) -> ir.Block:
     return main_function(module).regions[0].blocks[0]
 
 
+MOST_BOUNDED_DIMS = 32
+"""Derived dims whose bounds are looked for and written down; they are for readers, and stages ask the facts."""
+
+
 def annotate(module: ir.Module, facts: Facts | None = None, shapes: Sequence[Dims | None] = ()) -> Facts:
     """Annotate `module` in place and return what is known of its sizes.
 
@@ -203,7 +207,7 @@ def _target(op: ir.OpView) -> str:
 
 def _assertion(op: ir.OpView, p: Propagation) -> list[Constraint]:
     """The constraint of a `custom_call @shape_assertion`; [] when the facts prove it."""
-    relation = p.values.relations.get(op.operands[0])
+    relation = p.values.relation(op.operands[0])
     elements = p.values.get(op.operands[0])
     operands = [p.values.get(v) for v in list(op.operands)[1:]]
     if elements is None or any(o is None for o in operands):
@@ -259,8 +263,10 @@ def _write_declarations(module: ir.Module, facts: Facts, constraints: list[Const
                 op.attributes["data"] = ir.UnitAttr.get()
             if declaration.hints:
                 op.attributes["hints"] = ir.ArrayAttr.get([integer_attr(h) for h in declaration.hints])
-        for text, dim in sorted(derived.items()):
-            _set_bounds(DimOp(ir.StringAttr.get(text)), *facts.range(dim))
+        for number, (text, dim) in enumerate(sorted(derived.items())):
+            op = DimOp(ir.StringAttr.get(text))
+            if number < MOST_BOUNDED_DIMS:
+                _set_bounds(op, *facts.range(dim))
         for constraint in constraints:
             _write_constraint(constraint)
 
