@@ -3,7 +3,7 @@
 
 The first table has programs whose kernels could grow without bound: long chains, unrolled steps, many pieces. The
 others have programs of more and more ops, and of more and more symbols, with the line that fits them best. What is
-timed is `shlo_disc.compile` of an exported program, without a compile cache, and `compile()` of XLA for the lowered one.
+timed is `shlo_disc.compile` of an exported program, without a compile cache, and XLA's `compile()` of a lowered one.
 """
 
 from __future__ import annotations
