@@ -185,13 +185,16 @@ def measured(names: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
         yield name, f"{own:.2f}", f"{other:.2f}", f"{own / other:.2f}"
 
 
-def grown(make: Callable[[int], Program], counts: Sequence[int]) -> Iterator[tuple[str, str, str, str]]:
-    """A row for each count, and the line that fits best, in milliseconds."""
+def grown(
+    make: Callable[[int], Program], counts: Sequence[int], most_for_xla: int
+) -> Iterator[tuple[str, str, str, str]]:
+    """A row for each count, with XLA up to `most_for_xla`, and the line that fits best, in milliseconds."""
     times = []
     for count in counts:
         times.append(ours(make(count)))
-        other = xla(make(count))
-        yield str(count), f"{times[-1]:.2f}", f"{other:.2f}", f"{times[-1] / other:.2f}"
+        other = xla(make(count)) if count <= most_for_xla else None
+        ratio = ("", "") if other is None else (f"{other:.2f}", f"{times[-1] / other:.2f}")
+        yield str(count), f"{times[-1]:.2f}", *ratio
     slope, constant = np.polyfit(counts, times, 1)
     exponent = np.polyfit(np.log(counts[-3:]), np.log(times[-3:]), 1)[0]
     yield "line", f"{1e3 * constant:.0f} ms + {1e3 * slope:.2f} ms each", "", f"grows as n^{exponent:.2f} at the end"
@@ -211,9 +214,10 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.growth:
         print(table(("program", *head), list(measured(options.programs or list(programs())))), flush=True)
     if options.growth or not options.programs:
-        for name, make in (("chain", chain), ("layers", layers)):
-            print(table((f"ops, {name}", *head), list(grown(lambda n, m=make: _one(m(n)), options.ops))), flush=True)
-        print(table(("symbols", *head), list(grown(symbols, options.symbols))), flush=True)
+        for name, make, most in (("chain", chain, 5000), ("layers", layers, 200)):
+            rows = list(grown(lambda n, m=make: _one(m(n)), options.ops, most))
+            print(table((f"ops, {name}", *head), rows), flush=True)
+        print(table(("symbols", *head), list(grown(symbols, options.symbols, 64))), flush=True)
     return 0
 
 

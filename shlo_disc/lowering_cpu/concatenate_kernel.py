@@ -56,7 +56,7 @@ class ConcatenateKernel:
         op = output.owner.operation
         self.frame = frame
         self.pieces = list(op.operands)
-        self.width = frame.width()
+        self.width = max(1, frame.width() // frame.options.unroll)
         self.dims = dims_of(output)
         self.axis = ir.IntegerAttr(op.attributes["dimension"]).value
         self.lies_in_rows = self.axis == len(self.dims) - 1 and self.axis > 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from shlo_disc.lowering.element_types import Element, element_of, to_memory
 from shlo_disc.lowering.elements import Elements, MathLibrary, Positions, splat_constant
@@ -35,7 +36,7 @@ _LINE = 64
 COMPUTING = 64
 """Instructions for a vector from which on memory waits for them: how results are written makes no difference."""
 
-LONG = 768
+LONG = 384
 """Instructions for a vector from which on a kernel is written once, with calls of the longer functions."""
 
 _LONG = 2
@@ -143,6 +144,11 @@ class Frame:
         """Whether the body is too long for several versions of it."""
         return self.code_size >= LONG
 
+    @cached_property
+    def is_computing(self) -> bool:
+        """Whether an element takes longer to compute than to move."""
+        return total_code_size(self.fusion.entry_block.operations) >= COMPUTING
+
     def streams(self) -> ir.Value | None:
         """Whether to write the outputs past the caches, decided at run time; None where it never pays.
 
@@ -150,7 +156,7 @@ class Frame:
         """
         dims, element = dims_of(self.outputs[0]), element_of(self.outputs[0].type)
         alike = all(dims_of(v) == dims and element_of(v.type).width == element.width for v in self.outputs)
-        if STREAMED not in self.fusion.attributes or total_code_size(self.fusion.entry_block.operations) >= COMPUTING:
+        if STREAMED not in self.fusion.attributes or self.is_computing:
             return None
         if not alike or not dims or element.width < 32:
             return None
@@ -169,8 +175,11 @@ class Frame:
         rest = arith.remui(step, index_constant(_LINE // size))
         return arith.andi(is_large, arith.cmpi(arith.CmpIPredicate.eq, rest, index_constant(0)))
 
-    def by_length(self, length: Expr, body: Callable[[int], None]) -> None:
-        """`body(lanes)`: more of them together where rows are long, which is known or decided at run time."""
+    def by_length(self, length: Expr, body: Callable[[int], None], is_all: bool = False) -> None:
+        """`body(lanes)`: more of them together where rows are long, which is known or decided at run time.
+
+        is_all: there is one row. A short one is soon done, and is not worth a version where that is long.
+        """
         few, many = self.width(), self.longest_width()
         least, most = self.facts.range(length)
         bound = _LONG * many
@@ -178,7 +187,7 @@ class Frame:
             body(many)
         elif many == few or (most is not None and most < bound):
             body(few)
-        elif self.is_long:
+        elif self.is_long or (is_all and self.is_computing):
             body(many)
         else:
             self.guard(f"{many} lanes", f"{few} lanes", Relation.ge(length, bound))
