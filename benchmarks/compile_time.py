@@ -39,6 +39,10 @@ def _one(function: Function, shape: str = "b, d") -> Program:
     return Program(function, [shape], {"b": 16, "d": 64})
 
 
+def _of_count(make: Callable[[int], Function]) -> Callable[[int], Program]:
+    return lambda count: _one(make(count))
+
+
 def steps(count: int) -> Function:
     """`count` steps x + sin(x) / 10."""
 
@@ -215,8 +219,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(table(("program", *head), list(measured(options.programs or list(programs())))), flush=True)
     if options.growth or not options.programs:
         for name, make, most in (("chain", chain, 5000), ("layers", layers, 200)):
-            rows = list(grown(lambda n, m=make: _one(m(n)), options.ops, most))
-            print(table((f"ops, {name}", *head), rows), flush=True)
+            rows = grown(_of_count(make), options.ops, most)
+            print(table((f"ops, {name}", *head), list(rows)), flush=True)
         print(table(("symbols", *head), list(grown(symbols, options.symbols, 64))), flush=True)
     return 0
 

@@ -20,7 +20,7 @@ from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
 from shlo_disc.mlir import arith, ir, memref
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.types import Dims, dims_of, product
+from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.transforms.fusion.access import defining_op
 
 
@@ -152,7 +152,8 @@ class ConcatenateKernel:
         reader = _Addresses(1, frame.facts, frame.size_of, frame.library, INDEX_RULES, frame.elements(1).memory)
         reader.at(piece, here)
         target = reader.linear_offset(self._target(here, start), self.dims)
-        _copy_elements(frame.output_buffers[0], target.base, *reader.found, count)
+        size = bytes_of(element_type_of(piece))
+        _copy_elements(frame.output_buffers[0], target.base, *reader.found, count, size)
 
 
 def _is_run(piece: ir.Value, axis: int) -> bool:
@@ -177,12 +178,11 @@ def _steps(op: ir.Operation) -> list[int | None]:
     return [known_element(op.operands[3], axis) for axis in range(len(dims_of(op.results[0])))]
 
 
-def _copy_elements(target: ir.Value, to: ir.Value, source: ir.Value, at: ir.Value, count: ir.Value) -> None:
-    """Copy `count` elements of buffers with the same elements, `at` and `to` elements from their beginnings."""
-    size = -(-ir.MemRefType(target.type).element_type.width // 8)
+def _copy_elements(target: ir.Value, to: ir.Value, source: ir.Value, at: ir.Value, count: ir.Value, size: int) -> None:
+    """Copy `count` elements of `size` bytes, `at` and `to` elements from the beginnings of the buffers."""
     addresses = [_address(buffer, offset, size) for buffer, offset in ((target, to), (source, at))]
     length = arith.index_cast(_i64(), arith.muli(count, index_constant(size)))
-    attributes = {"isVolatile": ir.BoolAttr.get(False)}
+    attributes: dict[str, ir.Attribute] = {"isVolatile": ir.BoolAttr.get(False)}
     ir.Operation.create("llvm.intr.memcpy", operands=[*addresses, length], attributes=attributes)
 
 

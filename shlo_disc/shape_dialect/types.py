@@ -67,7 +67,7 @@ _KNOWN: ContextVar[dict[ir.Type, Dims] | None] = ContextVar("shlo_disc_known_dim
 
 @contextmanager
 def remembered_dims() -> Iterator[None]:
-    """Inside, the sizes of each type are read once. Types keep their MLIR context alive, so it ends with the compile."""
+    """Inside, the sizes of each type are read once. Types keep their MLIR context alive: it ends with the compile."""
     token = _KNOWN.set({})
     try:
         yield
