@@ -28,16 +28,18 @@ def materialize_shapes(module: ir.Module, facts: Facts) -> None:
     """Replace every integer tensor of known elements by a constant or a `disc.shape`, in place."""
     values = SymbolicValues(facts)
     blocks = list(all_blocks(entry_block(module)))
-    ops = [op for block in blocks for op in block.operations]
-    for op in ops:
+    found = []
+    for op in [op for block in blocks for op in block.operations]:
         values.visit(op)
-    for op in ops:
         if op.results and op.operation.name not in KEPT and not _is_comparison(op):
-            _replace(op, values)
+            # What a later `disc.bind` reads is data up to there.
+            found.append((op, values.get(op.results[0])))
+    for op, elements in found:
+        _replace(op, elements, values)
     for block in reversed(blocks):
         erase_unused_sizes(block)
     for op in [op for block in blocks for op in block.operations if _is_comparison(op)]:
-        _replace(op, values)
+        _replace(op, values.get(op.results[0]), values)
 
 
 def _is_comparison(op: ir.OpView) -> bool:
@@ -45,8 +47,7 @@ def _is_comparison(op: ir.OpView) -> bool:
     return len(op.results) == 1 and is_shape_like(op.results[0].type) and is_boolean(op.results[0])
 
 
-def _replace(op: ir.OpView, values: SymbolicValues) -> None:
-    elements = values.get(op.results[0])
+def _replace(op: ir.OpView, elements: Elements | None, values: SymbolicValues) -> None:
     if elements is None:
         return
     facts = values.facts
