@@ -27,7 +27,7 @@ from shlo_disc.shape_dialect.barriers import remove_barriers
 from shlo_disc.shape_dialect.dialect import make_context
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Declaration, Facts, Relation
-from shlo_disc.shape_dialect.types import Dims
+from shlo_disc.shape_dialect.types import Dims, remembered_dims
 from shlo_disc.stages import STAGES
 from shlo_disc.target import cuda_architecture, jax_platforms
 from shlo_disc.transforms.decisions import Decisions, deciding
@@ -263,7 +263,7 @@ def import_stage(
 def run_pipeline(c: Compilation, last: str = STAGES[-1]) -> Compilation:
     """Run the stages that have not run yet, up to and including `last`."""
     is_gpu = cuda_architecture(c.target) is not None
-    with c.context, ir.Location.unknown(), deciding(strict=c.options.is_strict):
+    with c.context, ir.Location.unknown(), deciding(strict=c.options.is_strict), remembered_dims():
         for name, work in PIPELINE:
             if STAGES.index(name) > STAGES.index(last):
                 break

@@ -54,7 +54,8 @@ class Validity:
 class Elements:
     """The emitter. `memory` maps tensors to memrefs, `size_of` gives the SSA value of a size.
 
-    `rules` has, for each op that is not elementwise, which elements of its operands it needs.
+    `rules` has, for each op that is not elementwise, which elements of its operands it needs. `has_one_body`: loops
+    over lanes are to hold their body once, for whole vectors and for the rest.
     """
 
     width: int
@@ -66,6 +67,7 @@ class Elements:
     bound: dict[ir.Value, ir.Value] = field(default_factory=dict)
     cached: dict[ir.Value, Callable[[Positions], ir.Value | None]] = field(default_factory=dict)
     validity: Validity = field(default_factory=Validity)
+    has_one_body: bool = False
 
     def __post_init__(self) -> None:
         self.math = PositionMath(self.width)

@@ -13,6 +13,7 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.mlir import arith, func, ir
 from shlo_disc.shape_dialect.expr import Expr, ExprLike
 from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.types import Dims, dims_of, parse_dim
 from shlo_disc.transforms.fusion.access import unit_reshape_axes
 
@@ -55,7 +56,7 @@ class KernelCache:
     def kernel_for(self, fusion: func.FuncOp) -> tuple[Kernel, dict[str, Expr]]:
         """The kernel of a fusion, and what its size names stand for here."""
         text = fusion.operation.get_asm(use_local_scope=True).replace(f"@{fusion.name.value}(", "@fusion(", 1)
-        renamed, meaning = _rename(text) if "disc.collapsed" in fusion.attributes else (text, {})
+        renamed, meaning = _rename(text) if _is_renamable(fusion) else (text, {})
         key = renamed + self._known_facts(meaning)
         if key not in self.kernels:
             self.kernels[key] = self._build(fusion, renamed, meaning)
@@ -68,12 +69,17 @@ class KernelCache:
     def _known(self, size: Expr) -> tuple[int | None, int | None, int]:
         """All that a kernel may know of a size: bounds and a divisor. Fusions share a kernel where these agree.
 
-        The lower bound is a power of two, as larger ones change nothing and would keep kernels apart.
+        The bounds are powers of two, as those between change nothing and would keep kernels apart.
         """
         low, high = self.facts.range(size)
         if low is not None:
             low = 1 << min(low, _LARGE).bit_length() - 1 if low > 0 else 0 if low == 0 else None
-        return low, high, next((k for k in (64, 32, 16, 8, 4, 2) if self.facts.divides(k, size)), 1)
+        if high is not None and high > 1:
+            high = 1 << (high - 1).bit_length()
+        divisor = 1
+        while divisor < 64 and self.facts.divides(2 * divisor, size):
+            divisor *= 2
+        return low, high, divisor
 
     def _build(self, fusion: func.FuncOp, text: str, meaning: dict[str, Expr]) -> Kernel:
         facts = self.facts
@@ -90,6 +96,24 @@ class KernelCache:
         number = self.names.get(name, 0)
         self.names[name] = number + 1
         return f"{name}_{number}" if number else name
+
+
+_MOVES = frozenset(
+    {"disc.shape", "func.return", "stablehlo.broadcast_in_dim", "stablehlo.concatenate", "stablehlo.constant",
+     "stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_iota", "stablehlo.iota", "stablehlo.real_dynamic_slice",
+     "stablehlo.slice", "stablehlo.transpose"}
+)  # fmt: skip
+"""Ops whose kernels compare sizes and pass them on, and compute nothing from the expressions that they are."""
+
+
+def _is_renamable(fusion: func.FuncOp) -> bool:
+    """Whether the kernel is the same for any sizes of which the same is known, one by one."""
+    if "disc.collapsed" in fusion.attributes:
+        return True
+    if kind_of(fusion) not in ("concatenate", "loop"):
+        return False
+    names = {op.operation.name for op in fusion.entry_block.operations}
+    return names <= _MOVES | ELEMENTWISE
 
 
 def _rename(text: str) -> tuple[str, dict[str, Expr]]:

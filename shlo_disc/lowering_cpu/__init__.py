@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.elements import MathLibrary
 from shlo_disc.lowering.kernels import Kernel, KernelCache, has_rows, kind_of, op_cost, updates_of
 from shlo_disc.lowering.launches import Guard, Launched
+from shlo_disc.lowering.rows import analyse_rows
 from shlo_disc.lowering_cpu import vector_math
 from shlo_disc.lowering_cpu.attention import attention_problem
 from shlo_disc.lowering_cpu.block_kernels import CLEAR, COPY, clear_text, copy_text
 from shlo_disc.lowering_cpu.column_kernel import build_columns, has_columns
+from shlo_disc.lowering_cpu.concatenate_kernel import build_concatenation
 from shlo_disc.lowering_cpu.constants import dense_bytes
 from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
 from shlo_disc.lowering_cpu.dot import DotLowering
@@ -56,6 +58,7 @@ from shlo_disc.lowering_cpu.steps import (
 )
 from shlo_disc.lowering_cpu.top_k_kernel import build_top_k
 from shlo_disc.lowering_cpu.update_kernel import build_update
+from shlo_disc.lowering_cpu.vector_math.outlined import OutlinedFunctions
 from shlo_disc.lowering_cpu.winograd_kernel import DECLARATIONS, transforms
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.annotate import entry_block
@@ -65,6 +68,7 @@ from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.op_sets import CONTROL
 from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks, terminator_of
 from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, element_type_of, parse_dim, product
+from shlo_disc.transforms.code_size import total_code_size
 from shlo_disc.transforms.convolutions import is_product
 from shlo_disc.transforms.fusion.convolution_product import match_convolution
 from shlo_disc.transforms.fusion.matrix_product import match_product
@@ -75,6 +79,7 @@ from shlo_disc.transforms.views import root
 Builder = Callable[[Frame], tuple[Expr, ExprLike]]
 
 OWN_KERNELS: dict[str, Builder] = {
+    "concatenate": build_concatenation,
     "convolution": build_convolution,
     EPILOGUE: build_epilogue,
     "nonzero": build_nonzero,
@@ -98,6 +103,12 @@ _COSTLY = 12
 
 def _is_costly_loop(fusion: func.FuncOp) -> bool:
     return kind_of(fusion) == "loop" and sum(op_cost(op) for op in fusion.entry_block.operations) >= _COSTLY
+
+
+def _code_size_of(fusion: func.FuncOp) -> int:
+    """Instructions for one vector of all walks over a row."""
+    walks = analyse_rows(fusion).last + 1 if has_rows(fusion) else 1
+    return walks * total_code_size(fusion.entry_block.operations)
 
 
 def _bytes_of(value: ir.Value) -> Expr:
@@ -132,8 +143,8 @@ class Lowering:
         self.source = module
         self.facts = facts
         self.options = options
-        self.library: MathLibrary = vector_math
         self.target = ir.Module.create()
+        self.calling = cast(MathLibrary, OutlinedFunctions(self.target, vector_math.FUNCTIONS))
         self.kernels = KernelCache(facts, self.build_kernel)
         self.entries: dict[Kernel, str] = {}
         self.launches: list[Launched] = []
@@ -151,7 +162,9 @@ class Lowering:
         schedule = self.options.schedule.of(name)
         unroll = schedule.unroll or (_COSTLY_UNROLL if _is_costly_loop(fusion) else self.options.unroll)
         options = replace(self.options, unroll=min(self.options.unroll, unroll), long_unroll=unroll)
-        frame = Frame(fusion, facts, options, self.library)
+        frame = Frame(fusion, facts, options, vector_math, _code_size_of(fusion))
+        if frame.is_long:
+            frame.library = self.calling
         frame.open(self.target, name)
         with ir.InsertionPoint(frame.entry):
             total, cost = _builder_of(fusion)(frame)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from shlo_disc.lowering.element_types import Element, element_of, to_memory
 from shlo_disc.lowering.elements import Elements, MathLibrary, Positions, splat_constant
@@ -23,6 +24,7 @@ from shlo_disc.schedule import Schedule
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.shape_dialect.facts import Facts, Relation
 from shlo_disc.shape_dialect.types import DYNAMIC, dims_of, product
+from shlo_disc.transforms.code_size import total_code_size
 
 STREAMED = "disc.streamed"
 """Attribute of a fusion whose outputs are results of the program, which it does not read again."""
@@ -31,6 +33,12 @@ STREAM_BYTES = 24 << 20
 """Outputs from this size on leave the caches before anybody reads them: they are written past the caches."""
 
 _LINE = 64
+
+COMPUTING = 64
+"""Instructions for a vector from which on memory waits for them: how results are written makes no difference."""
+
+LONG = 384
+"""Instructions for a vector from which on a kernel is written once, with calls of the longer functions."""
 
 _LONG = 2
 """A long row is at least so many times the lanes worked on together."""
@@ -59,12 +67,16 @@ class CpuOptions:
 
 @dataclass
 class Frame:
-    """A kernel under construction, with the insertion point at the end of its entry block."""
+    """A kernel under construction, with the insertion point at the end of its entry block.
+
+    code_size: the instructions for one vector, by which the number of its versions is bounded.
+    """
 
     fusion: func.FuncOp
     facts: Facts
     options: CpuOptions
     library: MathLibrary
+    code_size: int = 0
     sizes: list[Expr] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
 
@@ -124,7 +136,19 @@ class Frame:
     def elements(self, width: int) -> Elements:
         """An emitter that reads this kernel's inputs."""
         memory = dict(zip(self.inputs, self.input_buffers, strict=True))
-        return Elements(width, self.facts, self.size_of, self.library, INDEX_RULES, memory)
+        found = Elements(width, self.facts, self.size_of, self.library, INDEX_RULES, memory)
+        found.has_one_body = self.is_long
+        return found
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the body is too long for several versions of it."""
+        return self.code_size >= LONG
+
+    @cached_property
+    def is_computing(self) -> bool:
+        """Whether an element takes longer to compute than to move."""
+        return total_code_size(self.fusion.entry_block.operations) >= COMPUTING
 
     def streams(self) -> ir.Value | None:
         """Whether to write the outputs past the caches, decided at run time; None where it never pays.
@@ -133,7 +157,9 @@ class Frame:
         """
         dims, element = dims_of(self.outputs[0]), element_of(self.outputs[0].type)
         alike = all(dims_of(v) == dims and element_of(v.type).width == element.width for v in self.outputs)
-        if STREAMED not in self.fusion.attributes or not alike or not dims or element.width < 32:
+        if STREAMED not in self.fusion.attributes or self.is_computing:
+            return None
+        if not alike or not dims or element.width < 32:
             return None
         size = element.width // 8
         longest = self.facts.range(product(dims) * size)[1]
@@ -150,8 +176,11 @@ class Frame:
         rest = arith.remui(step, index_constant(_LINE // size))
         return arith.andi(is_large, arith.cmpi(arith.CmpIPredicate.eq, rest, index_constant(0)))
 
-    def by_length(self, length: Expr, body: Callable[[int], None]) -> None:
-        """`body(lanes)`: more of them together where rows are long, which is known or decided at run time."""
+    def by_length(self, length: Expr, body: Callable[[int], None], is_all: bool = False) -> None:
+        """`body(lanes)`: more of them together where rows are long, which is known or decided at run time.
+
+        is_all: there is one row. A short one is soon done, and is not worth a version where that is long.
+        """
         few, many = self.width(), self.longest_width()
         least, most = self.facts.range(length)
         bound = _LONG * many
@@ -159,6 +188,8 @@ class Frame:
             body(many)
         elif many == few or (most is not None and most < bound):
             body(few)
+        elif self.is_long or (is_all and self.is_computing):
+            body(many)
         else:
             self.guard(f"{many} lanes", f"{few} lanes", Relation.ge(length, bound))
             is_long = arith.cmpi(arith.CmpIPredicate.uge, self.size_of(length), index_constant(bound))
@@ -275,12 +306,19 @@ def over_lanes(
     """Vectors over [begin, end), then one masked vector for the rest unless the length is a multiple of the width.
 
     `body(position, carried, mask)` returns the next carried values; with a mask it must leave masked lanes alone.
-    `fold(carried)` does between the blocks of a long loop (`long_sums`).
+    Where it is to be written once (`Elements.has_one_body`), all vectors are masked. `fold(carried)` does between the
+    blocks of a long loop (`long_sums`).
     """
     width = elements.width
-    step = index_constant(width)
-    length = arith.subi(end, begin)
-    rest = arith.remui(length, step)
+    if elements.has_one_body and not divisible and width > 1:
+
+        def masked(index: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
+            mask = _first_lanes(width, arith.subi(end, index))
+            with elements.scope(), elements.valid(mask=mask):
+                return body(Position(index, 1), values, mask)
+
+        return in_blocks(begin, end, width, carried, masked, fold)
+    rest = arith.remui(arith.subi(end, begin), index_constant(width))
     main_end = end if divisible or width == 1 else arith.subi(end, rest)
     lane_step = 1 if width > 1 else 0
 
@@ -294,10 +332,15 @@ def over_lanes(
     some = arith.cmpi(arith.CmpIPredicate.ugt, rest, index_constant(0))
     tail = scf.IfOp(some, [v.type for v in carried], has_else=bool(carried))
     with ir.InsertionPoint(tail.then_block), elements.scope():
-        mask = vector.create_mask(ir.VectorType.get([width], ir.IntegerType.get_signless(1)), [rest])
+        mask = _first_lanes(width, rest)
         with elements.valid(mask=mask):
             scf.yield_(body(Position(main_end, lane_step), results, mask))
     if carried:
         with ir.InsertionPoint(tail.else_block):
             scf.yield_(results)
     return list(tail.results)
+
+
+def _first_lanes(width: int, count: ir.Value) -> ir.Value:
+    """A mask of the first `count` lanes, of all where there are fewer."""
+    return vector.create_mask(ir.VectorType.get([width], ir.IntegerType.get_signless(1)), [count])

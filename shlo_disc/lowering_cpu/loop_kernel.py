@@ -26,7 +26,7 @@ def build_loop(frame: Frame) -> tuple[Expr, Expr]:
         return Expr.const(1), Expr.const(cost)
     streams = frame.streams()
     if len(domain) == 1:
-        frame.by_length(domain[0], lambda lanes: _one_row(frame, frame.elements(lanes), domain, streams))
+        frame.by_length(domain[0], lambda lanes: _one_row(frame, frame.elements(lanes), domain, streams), True)
         return domain[0], Expr.const(cost)
     frame.by_length(domain[-1], lambda lanes: _rows(frame, frame.elements(lanes), domain, streams))
     return product(domain[:-1]), cost * domain[-1]

@@ -22,7 +22,7 @@ from shlo_disc.shape_dialect.regions import all_values, nested_blocks, terminato
 from shlo_disc.shape_dialect.rules import rule_of
 from shlo_disc.shape_dialect.skipped import skipped_where
 from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, tensor_type
-from shlo_disc.shape_dialect.values import SymbolicValues
+from shlo_disc.shape_dialect.values import SymbolicValues, erase_unused_sizes
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,10 @@ def entry_block(module: ir.Module) -> ir.Block:
     return main_function(module).regions[0].blocks[0]
 
 
+MOST_BOUNDED_DIMS = 32
+"""Derived dims whose bounds are looked for and written down; they are for readers, and stages ask the facts."""
+
+
 def annotate(module: ir.Module, facts: Facts | None = None, shapes: Sequence[Dims | None] = ()) -> Facts:
     """Annotate `module` in place and return what is known of its sizes.
 
@@ -57,6 +61,7 @@ def annotate(module: ir.Module, facts: Facts | None = None, shapes: Sequence[Dim
     for argument, dims in zip(block.arguments, shapes, strict=False):
         if dims is not None:
             argument.set_type(tensor_type(dims, element_type_of(argument)))
+    erase_unused_sizes(block)
     _name_arguments(block, facts)
     propagation = Propagation(facts, SymbolicValues(facts))
     constraints = _propagate(block, propagation)
@@ -202,7 +207,7 @@ def _target(op: ir.OpView) -> str:
 
 def _assertion(op: ir.OpView, p: Propagation) -> list[Constraint]:
     """The constraint of a `custom_call @shape_assertion`; [] when the facts prove it."""
-    relation = p.values.relations.get(op.operands[0])
+    relation = p.values.relation(op.operands[0])
     elements = p.values.get(op.operands[0])
     operands = [p.values.get(v) for v in list(op.operands)[1:]]
     if elements is None or any(o is None for o in operands):
@@ -258,8 +263,10 @@ def _write_declarations(module: ir.Module, facts: Facts, constraints: list[Const
                 op.attributes["data"] = ir.UnitAttr.get()
             if declaration.hints:
                 op.attributes["hints"] = ir.ArrayAttr.get([integer_attr(h) for h in declaration.hints])
-        for text, dim in sorted(derived.items()):
-            _set_bounds(DimOp(ir.StringAttr.get(text)), *facts.range(dim))
+        for number, (text, dim) in enumerate(sorted(derived.items())):
+            op = DimOp(ir.StringAttr.get(text))
+            if number < MOST_BOUNDED_DIMS:
+                _set_bounds(op, *facts.range(dim))
         for constraint in constraints:
             _write_constraint(constraint)
 

@@ -18,6 +18,9 @@ _MAX_POINTS = 64
 _MAX_TERMS = 128
 _MAX_PROBLEMS = 48
 
+_FAR = 1 << 20
+"""Where intervals give no bound and a value lies further below zero than this, no bound is looked for."""
+
 Bound = int | float | None
 
 
@@ -59,13 +62,19 @@ class BoundSearch:
         """The best lower bound found, or None."""
         if e not in self._bounds:
             self._problems = 0
-            found = self._lower_bound(e, [], _MAX_SPLITS)
+            found = None if self._goes_far(e) else self._lower_bound(e, [], _MAX_SPLITS)
             self._bounds[e] = None if found is None or found == inf else int(found)
         return self._bounds[e]
 
     def contradicts(self, e: Expr) -> bool:
         """Whether the facts near `e` contradict each other."""
         return Problem(self._world, self._neighbours(e, [])).contradicts()
+
+    def _goes_far(self, e: Expr) -> bool:
+        if self._quick_bound(e) is not None:
+            return False
+        sample = self._least_sample(e)
+        return sample is not None and sample < -_FAR
 
     def _quick_bound(self, e: Expr) -> int | None:
         if e not in self._quick:

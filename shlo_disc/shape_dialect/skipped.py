@@ -24,7 +24,7 @@ def skipped_where(op: ir.OpView, values: SymbolicValues) -> list[Expr | None]:
     if chosen is None:
         return [None] * len(blocks)
     if op.operation.name == "stablehlo.if":
-        is_true = values.relations.get(op.operands[0]) or Relation.eq(chosen[0], 1)
+        is_true = values.relation(op.operands[0]) or Relation.eq(chosen[0], 1)
         return [_at_least_zero(is_true), _at_least_zero(is_true.negate())]
     return _other_cases(chosen[0], len(blocks), values)
 
@@ -39,7 +39,7 @@ def _first_test(loop: ir.OpView, values: SymbolicValues) -> Relation | None:
             first.elements[argument] = known
     for op in list(condition.operations)[:-1]:
         first.visit(op)
-    return first.relations.get(terminator_of(condition).operands[0])
+    return first.relation(terminator_of(condition).operands[0])
 
 
 def _at_least_zero(relation: Relation | None) -> Expr | None:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 
 from shlo_disc.dtypes import BY_MLIR
@@ -60,9 +62,32 @@ def has_dims(type_: ir.Type) -> bool:
     return tensor.has_static_shape or tensor.encoding is not None
 
 
+_KNOWN: ContextVar[dict[ir.Type, Dims] | None] = ContextVar("shlo_disc_known_dims", default=None)
+
+
+@contextmanager
+def remembered_dims() -> Iterator[None]:
+    """Inside, the sizes of each type are read once. Types keep their MLIR context alive: it ends with the compile."""
+    token = _KNOWN.set({})
+    try:
+        yield
+    finally:
+        _KNOWN.reset(token)
+
+
 def dims_of(value: ir.Value | ir.Type) -> Dims:
     """The symbolic sizes of a value or a type. Raises ValueError on a `?` without a symbol."""
-    tensor = ir.RankedTensorType(value if isinstance(value, ir.Type) else value.type)
+    type_ = value if isinstance(value, ir.Type) else value.type
+    known = _KNOWN.get()
+    if known is None:
+        return _read_dims(type_)
+    if type_ not in known:
+        known[type_] = _read_dims(type_)
+    return known[type_]
+
+
+def _read_dims(type_: ir.Type) -> Dims:
+    tensor = ir.RankedTensorType(type_)
     if tensor.has_static_shape:
         return tuple(Expr.const(s) for s in tensor.shape)
     if tensor.encoding is None:

@@ -29,26 +29,47 @@ Elements = Dims
 class SymbolicValues:
     """Known element values (row-major) of integer and boolean tensors with at most `MAX_ELEMENTS` elements.
 
-    `relations` keeps, for a scalar comparison, the relation itself: it reads better than its 0/1 form.
+    `relations` keeps, for a scalar comparison, the relation itself: it reads better than its 0/1 form. Booleans are
+    found when they are asked for: JAX computes many to decide the sign of a remainder, which the facts know.
     """
 
     facts: Facts
     elements: MutableMapping[ir.Value, Elements] = field(default_factory=dict)
     relations: MutableMapping[ir.Value, Relation] = field(default_factory=dict)
+    _booleans: dict[ir.Value, ir.OpView] = field(default_factory=dict)
 
     def get(self, value: ir.Value) -> Elements | None:
         """The elements of `value`, or None when some element is data."""
+        op = self._booleans.pop(value, None)
+        if op is not None:
+            self._evaluate(op)
         return self.elements.get(value)
+
+    def relation(self, value: ir.Value) -> Relation | None:
+        """The comparison that the scalar `value` is, or None when it is no comparison of sizes."""
+        self.get(value)
+        return self.relations.get(value)
+
+    def is_known(self, value: ir.Value) -> bool:
+        """Whether `get` may find the elements of `value`; it does for all but booleans."""
+        return value in self._booleans or value in self.elements
 
     def visit(self, op: ir.OpView) -> None:
         """Record the results of `op`, if it is a shape computation, or what a `disc.bind` names."""
         if op.operation.name == "disc.bind":
             self.elements[op.operands[0]] = bound_elements(op)
             return
-        rule = _RULES.get(op.operation.name)
-        if rule is None or len(op.results) != 1 or not is_shape_like(op.results[0].type) or not _applies(op):
+        name = op.operation.name
+        if name not in _RULES or len(op.results) != 1 or not is_shape_like(op.results[0].type) or not _applies(op):
             return
-        elements = rule(self, op)
+        if name in _DEFERRED and is_boolean(op.results[0]):
+            if all(map(self.is_known, op.operands)):
+                self._booleans[op.results[0]] = op
+            return
+        self._evaluate(op)
+
+    def _evaluate(self, op: ir.OpView) -> None:
+        elements = _RULES[op.operation.name](self, op)
         if elements is None:
             return
         type_ = ir.IntegerType(ir.RankedTensorType(op.results[0].type).element_type)
@@ -58,8 +79,16 @@ class SymbolicValues:
 
     def operands(self, op: ir.OpView) -> list[Elements] | None:
         """The elements of all operands, or None."""
-        found = [self.elements.get(v) for v in op.operands]
+        found = [self.get(v) for v in op.operands]
         return None if any(e is None for e in found) else [e for e in found if e is not None]
+
+
+def erase_unused_sizes(block: ir.Block) -> None:
+    """Erase what is computed from sizes and read by nothing."""
+    for op in reversed(list(block.operations)):
+        is_size = op.operation.name in _RULES and all(is_shape_like(r.type) for r in op.results)
+        if is_size and not any(True for r in op.results for _ in r.uses):
+            op.operation.erase()
 
 
 def known_elements(value: ir.Value) -> Elements:
@@ -163,8 +192,63 @@ def _elementwise(function: Callable[..., Expr | None]) -> Callable[[SymbolicValu
 
 
 def _remainder(facts: Facts, a: Expr, b: Expr) -> Expr | None:
+    """What is left of a division that rounds towards zero: `mod` of the magnitude, with the sign of the dividend."""
+    if facts.prove(Relation.ge(b, 1)) is True:
+        if facts.prove(Relation.ge(a, 0)) is True:
+            return a % b
+        if facts.prove(Relation.ge(-a, 0)) is True:
+            return -(-a % b)
     quotient = truncated_quotient(a, b, facts)
     return None if quotient is None else a - b * quotient
+
+
+def _select(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    """One of two, by a boolean; `mod` where that makes a remainder one that rounds towards minus infinity."""
+    division = _divided(values, op)
+    if division is not None:
+        operands = [values.get(v) for v in division]
+        pairs = list(zip(*(o or () for o in operands), strict=True))
+        if pairs and all(values.facts.prove(Relation.ge(b, 1)) is True for _, b in pairs):
+            return tuple(a % b for a, b in pairs)
+    return _same_values(lambda p, x, y: y + p * (x - y))(values, op)
+
+
+def _divided(values: SymbolicValues, op: ir.OpView) -> tuple[ir.Value, ir.Value] | None:
+    """(a, b) where `op` is select((r < 0) != (b < 0) and r != 0, r + b, r) with the remainder r of a / b, else None."""
+    condition, shifted, rest = op.operands
+    remainder, sum_, both = (_made_by(*pair) for pair in ((rest, "remainder"), (shifted, "add"), (condition, "and")))
+    if remainder is None or sum_ is None or both is None:
+        return None
+    a, b = remainder.operands
+    if set(sum_.operands) != {rest, b}:
+        return None
+    for signs, nonzero in (tuple(both.operands), tuple(both.operands)[::-1]):
+        differ = _made_by(signs, "compare", "NE")
+        if differ is None or not _is_comparison_with_zero(values, nonzero, "NE", rest):
+            continue
+        first, second = differ.operands
+        if all(_is_comparison_with_zero(values, v, "LT", of) for v, of in ((first, rest), (second, b))):
+            return a, b
+    return None
+
+
+def _made_by(value: ir.Value, name: str, direction: str = "") -> ir.Operation | None:
+    """The op that makes `value`, if it is the one named (of this comparison direction)."""
+    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    if op is None or op.name != f"stablehlo.{name}":
+        return None
+    return op if not direction or _direction(op) == direction else None
+
+
+def _is_comparison_with_zero(values: SymbolicValues, value: ir.Value, direction: str, of: ir.Value) -> bool:
+    op = _made_by(value, "compare", direction)
+    if op is None or op.operands[0] != of:
+        return False
+    return all(e.constant == 0 for e in values.get(op.operands[1]) or (Expr.const(1),))
+
+
+def _direction(op: ir.OpView | ir.Operation) -> str:
+    return str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
 
 
 _OPERATOR = {"EQ": "==", "NE": "!=", "GE": ">=", "GT": ">", "LE": "<=", "LT": "<"}
@@ -174,8 +258,7 @@ def _compare(values: SymbolicValues, op: ir.OpView) -> Elements | None:
     operands = values.operands(op)
     if operands is None:
         return None
-    direction = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
-    relations = [Relation(_OPERATOR[direction], a, b) for a, b in zip(*operands, strict=True)]
+    relations = [Relation(_OPERATOR[_direction(op)], a, b) for a, b in zip(*operands, strict=True)]
     if len(relations) == 1:
         values.relations[op.results[0]] = relations[0]
     return tuple(_truth(r, values.facts) for r in relations)
@@ -246,12 +329,13 @@ _RULES: dict[str, Callable[[SymbolicValues, ir.OpView], Elements | None]] = {
     "stablehlo.or": _same_values(Expr.maximum),
     "stablehlo.remainder": _elementwise(_remainder),
     "stablehlo.reshape": _moved,
-    "stablehlo.select": _same_values(lambda p, x, y: y + p * (x - y)),
+    "stablehlo.select": _select,
     "stablehlo.sign": _same_values(lambda a: Expr.minimum(Expr.maximum(a, -1), 1)),
     "stablehlo.slice": _slice,
     "stablehlo.subtract": _same_values(lambda a, b: a - b),
 }
 
+_DEFERRED = frozenset({"stablehlo.and", "stablehlo.compare", "stablehlo.not", "stablehlo.or"})
 _BOOLEAN_ONLY = frozenset({"stablehlo.and", "stablehlo.or", "stablehlo.not"})
 _BOOLEAN_UNSAFE = frozenset({"stablehlo.add", "stablehlo.multiply", "stablehlo.negate", "stablehlo.subtract"})
 
@@ -259,5 +343,10 @@ _BOOLEAN_UNSAFE = frozenset({"stablehlo.add", "stablehlo.multiply", "stablehlo.n
 def _applies(op: ir.OpView) -> bool:
     """Whether an op's integer semantics are those of its rule (bitwise ops only on booleans, sums only on integers)."""
     name = op.operation.name
-    boolean = len(op.results) == 1 and str(ir.RankedTensorType(op.results[0].type).element_type) == "i1"
+    boolean = len(op.results) == 1 and is_boolean(op.results[0])
     return (name not in _BOOLEAN_ONLY or boolean) and (name not in _BOOLEAN_UNSAFE or not boolean)
+
+
+def is_boolean(value: ir.Value) -> bool:
+    """Whether the elements of a tensor are booleans."""
+    return str(ir.RankedTensorType(value.type).element_type) == "i1"

@@ -146,7 +146,7 @@ def test_windows_so_far_apart_that_sizes_overflow(place: int) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 5])
-@pytest.mark.parametrize("padding", [(0, 0), (1, 1), (0, 2)])
+@pytest.mark.parametrize("padding", [(0, 0), (1, 1), (0, 2), (-3, 1), (1, -3), (-9, 0)])
 def test_padding_of_a_convolution_is_data(length: int, padding: tuple[int, int]) -> None:
     x, w = floats(1, length, 1), floats(2, 1, 1)
     spread = np.zeros(max(2 * length - 1, 0))

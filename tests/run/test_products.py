@@ -7,6 +7,7 @@ panels of sums kept together (256 rows of them), deep sums (4,096).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -131,3 +132,46 @@ def test_bound_weights() -> None:
     for b in ROWS:
         x = rng.standard_normal((b, 70)).astype(np.float32)
         np.testing.assert_allclose(bound(x), np.tanh(x.astype(np.float64) @ w + c), rtol=0, atol=2e-5)
+
+
+SIDE_BY_SIDE = """func.func @main(%x: tensor<?x?xf32>, %w: tensor<?x?xf32>, %v: tensor<?x?xf32>)
+    -> (tensor<?x?xf32>, tensor<?x?xf32>) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] :
+    (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  %1 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] :
+    (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %0, %1 : tensor<?x?xf32>, tensor<?x?xf32>
+}"""
+
+SUMMED = """func.func @main(%x: tensor<?x?xf32>, %w: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<?xf32>) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] :
+    (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  %1 = stablehlo.abs %0 : tensor<?x?xf32>
+  %z = stablehlo.constant dense<2.0> : tensor<f32>
+  %2 = stablehlo.reduce(%1 init: %z) applies stablehlo.add across dimensions = [1] :
+    (tensor<?x?xf32>, tensor<f32>) -> tensor<?xf32>
+  return %1, %2 : tensor<?x?xf32>, tensor<?xf32>
+}"""
+
+
+def integers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(shape).integers(-4, 4, shape).astype(np.float32)
+
+
+def test_products_of_one_left_hand_side_without_columns() -> None:
+    """None, the first, the second or both of them have no columns; there may be no rows, or no depth."""
+    run = shlo_disc.compile(SIDE_BY_SIDE)
+    assert [kernel.kind for kernel in run.kernels] == ["dot"]
+    for m, k, n, other in itertools.product((0, 1, 2, 40), (0, 1, 300), (0, 1, 40), (0, 1, 40)):
+        x, w, v = integers(m, k), integers(k, n), integers(k, other)
+        for got, want in zip(run(x, w, v), (x @ w, x @ v), strict=True):
+            np.testing.assert_array_equal(got, want, err_msg=str((m, k, n, other)))
+
+
+def test_rows_of_a_product_without_columns_are_folded() -> None:
+    run = shlo_disc.compile(SUMMED)
+    for m, k, n in itertools.product((0, 1, 2, 40), (0, 1, 300), (0, 1, 3, 40)):
+        x, w = integers(m, k), integers(k, n)
+        sums, rows = run(x, w)
+        np.testing.assert_array_equal(sums, np.abs(x @ w))
+        np.testing.assert_array_equal(rows, np.abs(x @ w).sum(1) + 2)

@@ -101,8 +101,10 @@ private:
 
 void run_convolution(ThreadPool &pool, const DiscConvolution &convolution) {
   const DiscDot &dot = convolution.product;
-  if (dot.m <= 0 || dot.n <= 0)
+  if (dot.m <= 0)
     return;
+  if (dot.n <= 0)
+    return run_row_epilogue(pool, dot);
   if (dot.format == 0) {
     Windows<float> windows(convolution);
     bool transform = prefers_winograd(convolution);

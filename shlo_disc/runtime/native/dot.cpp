@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 namespace disc {
 
@@ -188,8 +189,9 @@ void Problem<T>::multiply_by_loops(const T *left, const T *right, T *out, int64_
   }
 }
 
-bool has_no_result(const DiscDot &dot) {
-  bool empty = dot.m <= 0 || dot.n <= 0;
+/// Neither do products of the same A have one, nor what is computed of their rows.
+bool has_no_rows(const DiscDot &dot) {
+  bool empty = dot.m <= 0;
   for (int64_t i = 0; i < dot.batch_rank; ++i)
     empty |= dot.batch[i] <= 0;
   return empty;
@@ -262,11 +264,10 @@ template <typename T> void run_thin_products(ThreadPool &pool, const DiscDot &fi
     has_tile_epilogue(*dot) ? run_thin_pieces<T>(pool, *dot) : run_thin<T>(pool, *dot);
 }
 
-} // namespace
-
-void run_dot(ThreadPool &pool, const DiscDot &dot) {
+/// Products that have columns.
+void run_products(ThreadPool &pool, const DiscDot &dot) {
   chosen_way = "outer product";
-  if (has_no_result(dot) || (is_outer_product(dot) && run_outer_product(pool, dot)))
+  if (is_outer_product(dot) && run_outer_product(pool, dot))
     return;
   bool are_thin = dot.format <= 1; // BLAS has products of f32 and f64
   for (const DiscDot *each = &dot; each != nullptr; each = each->next)
@@ -278,6 +279,33 @@ void run_dot(ThreadPool &pool, const DiscDot &dot) {
     run_thin_products<float>(pool, dot);
   else
     run_thin_products<double>(pool, dot);
+}
+
+/// Of products without columns there are no sums, but rows of them may be folded.
+void run_without_columns(ThreadPool &pool, const DiscDot &first) {
+  std::vector<DiscDot> others;
+  for (const DiscDot *dot = &first; dot != nullptr; dot = dot->next) {
+    if (dot->n > 0)
+      others.push_back(*dot);
+    else
+      run_row_epilogue(pool, *dot);
+  }
+  for (size_t i = 0; i < others.size(); ++i)
+    others[i].next = i + 1 < others.size() ? &others[i + 1] : nullptr;
+  if (!others.empty())
+    run_products(pool, others.front());
+}
+
+} // namespace
+
+void run_dot(ThreadPool &pool, const DiscDot &dot) {
+  chosen_way = "outer product";
+  if (has_no_rows(dot))
+    return;
+  bool have_columns = true;
+  for (const DiscDot *each = &dot; each != nullptr; each = each->next)
+    have_columns &= each->n > 0;
+  have_columns ? run_products(pool, dot) : run_without_columns(pool, dot);
 }
 
 } // namespace disc

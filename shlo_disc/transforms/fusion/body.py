@@ -284,6 +284,9 @@ class ClonedBody:
     from_memory: bool = False
     _mapping: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._inside = frozenset(self.members)
+
     def inputs(self) -> list[tuple[ir.Value, Dims]]:
         """The values loaded from memory."""
         found: dict[ir.Value, None] = {}
@@ -294,7 +297,7 @@ class ClonedBody:
 
     def _collect(self, value: ir.Value, found: dict[ir.Value, None]) -> None:
         op = defining_op(value)
-        if op is not None and op in self.members:
+        if op is not None and op in self._inside:
             return
         if op is None or not self._is_inside(op):
             found[value] = None
@@ -312,7 +315,7 @@ class ClonedBody:
         op = defining_op(value)
         if op is None:
             return False
-        return op in self.members or (is_free(op) and any(self._reads_member(v) for v in op.operands))
+        return op in self._inside or (is_free(op) and any(self._reads_member(v) for v in op.operands))
 
     def output_dims(self, value: ir.Value) -> Dims:
         """The sizes of a member's result."""

@@ -10,9 +10,11 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.types import Dims, dims_of, dims_of_attr
 from shlo_disc.shape_dialect.windows import window_sizes
+from shlo_disc.transforms.code_size import code_size
 from shlo_disc.transforms.fusion.access import defining_op, is_free
 
-MAX_MEMBERS = 512
+MAX_CODE_SIZE = 1024
+"""The longest that a kernel becomes by fusion, in instructions for one vector, with calls of the longer functions."""
 
 
 def sizes_used(op: ir.Operation) -> set[str]:
@@ -31,6 +33,18 @@ def sizes_used(op: ir.Operation) -> set[str]:
     return found
 
 
+def _sources(op: ir.Operation) -> list[ir.Operation]:
+    """The ops that are no free ones whose results `op` reads."""
+    found: list[ir.Operation] = []
+    pending = [op]
+    while pending:
+        for value in pending.pop().operands:
+            producer = defining_op(value)
+            if producer is not None:
+                (pending if is_free(producer) else found).append(producer)
+    return found
+
+
 @dataclass
 class Cluster:
     """A kernel-to-be.
@@ -38,6 +52,9 @@ class Cluster:
     `domain` is the iteration space; its last `columns` sizes are reduced along (0 for a loop). `axes` says for each
     member which axis of the domain each of its result's sizes runs along; members without an entry are read at other
     indices than the domain's and are recomputed there.
+
+    code_size: the instructions for an element, with what is computed again at other indices. reductions: how many
+    reductions are above each member, one after the other; a row is walked once more than the deepest has.
     """
 
     number: int
@@ -46,6 +63,9 @@ class Cluster:
     columns: int = 0
     members: list[ir.Operation] = field(default_factory=list)
     axes: dict[ir.Operation, tuple[int | None, ...]] = field(default_factory=dict)
+    code_size: int = 0
+    reductions: dict[ir.Operation, int] = field(default_factory=dict)
+    walks: int = 1
 
     @property
     def rows(self) -> int:
@@ -93,8 +113,17 @@ class Graph:
 
     def can_add(self, cluster: Cluster, producers: Iterable[Cluster]) -> bool:
         """Whether an op that reads `producers` may join `cluster` without a cycle."""
-        full = len(cluster.members) >= MAX_MEMBERS
-        return not full and not any(p is not cluster and self.depends(p, cluster) for p in producers)
+        return not any(p is not cluster and self.depends(p, cluster) for p in producers)
+
+    def reductions_of(self, cluster: Cluster, op: ir.Operation) -> int:
+        """How many reductions would be above the result of `op`, one after the other, as a member of `cluster`."""
+        above = (cluster.reductions.get(source, 0) for source in _sources(op))
+        return max(above, default=0) + (op.name == "stablehlo.reduce")
+
+    def walks_of(self, a: Cluster, b: Cluster) -> int:
+        """The most walks over a row that the two clusters take as one."""
+        one_reads_other = self.depends(a, b) or self.depends(b, a)
+        return a.walks + b.walks - 1 if one_reads_other else max(a.walks, b.walks)
 
     def add(
         self,
@@ -105,6 +134,9 @@ class Graph:
     ) -> None:
         """Make `op` a member of `cluster`."""
         cluster.members.append(op)
+        cluster.code_size += code_size(op, outlined=True)
+        cluster.reductions[op] = self.reductions_of(cluster, op)
+        cluster.walks = max(cluster.walks, cluster.reductions[op] + 1)
         if axes is not None:
             cluster.axes[op] = axes
         self.of_op[op] = cluster
@@ -126,8 +158,6 @@ class Graph:
 
     def can_merge(self, a: Cluster, b: Cluster) -> bool:
         """Whether two clusters may become one: no third cluster lies between them."""
-        if len(a.members) + len(b.members) > MAX_MEMBERS:
-            return False
         return not self._path_through_third(a, b) and not self._path_through_third(b, a)
 
     def _path_through_third(self, first: Cluster, last: Cluster) -> bool:
@@ -136,8 +166,20 @@ class Graph:
         between = self._needs[last.number] & ~(1 << first.number)
         return any(between >> n & 1 and self._needs[n] >> first.number & 1 for n in self.clusters)
 
-    def merge(self, into: Cluster, other: Cluster, axes: dict[ir.Operation, tuple[int | None, ...]]) -> None:
-        """Move the members of `other` into `into`; `axes` are their maps to `into`'s domain."""
+    def merge(
+        self, into: Cluster, other: Cluster, axes: dict[ir.Operation, tuple[int | None, ...]], times: int = 1
+    ) -> None:
+        """Move the members of `other` into `into`; `axes` are their maps to `into`'s domain.
+
+        They are computed `times` over, at as many indices.
+        """
+        walks = self.walks_of(into, other)
+        if walks > max(into.walks, other.walks):
+            first, last = (into, other) if self.depends(other, into) else (other, into)
+            last.reductions = {op: n + first.walks - 1 for op, n in last.reductions.items()}
+        into.reductions.update(other.reductions)
+        into.walks = walks
+        into.code_size += times * other.code_size
         into.members.extend(other.members)
         into.axes.update(axes)
         for op in other.members:

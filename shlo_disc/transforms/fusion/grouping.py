@@ -9,6 +9,7 @@ Free ops (broadcast, reshape, iota, scalar constants) belong to no cluster: each
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from shlo_disc.mlir import ir
@@ -50,6 +51,10 @@ _APART = {BARRIER: "barrier", "stablehlo.custom_call": "library"}
 """Kinds of ops that say themselves what becomes of their operands."""
 
 _WINDOWED = frozenset(("stablehlo.convolution", "stablehlo.reduce_window", "stablehlo.select_and_scatter"))
+
+
+MANY_PIECES = 8
+"""Pieces from which on a concatenation is a kernel that goes through them one by one."""
 
 
 class Grouping:
@@ -234,11 +239,13 @@ class Grouping:
     # ---- data movement ----------------------------------------------------------------------------------------
 
     def _data_movement(self, op: ir.Operation) -> None:
-        cluster = self._alone(op, "loop")
+        is_long = op.name == "stablehlo.concatenate" and len(op.operands) >= MANY_PIECES
+        cluster = self._alone(op, "concatenate" if is_long else "loop")
         self._absorb_producers(op, cluster)
 
     def _absorb_producers(self, op: ir.Operation, cluster: Cluster) -> None:
         """Recompute single-use producers at this op's own index, so that they need no buffer."""
+        times = Counter(producer.number for v in op.operands if (producer := self._cluster_of(v)) is not None)
         for position, value in enumerate(op.operands):
             if position == 0 and op.name in ("stablehlo.gather", "stablehlo.dynamic_gather"):
                 continue
@@ -247,9 +254,10 @@ class Grouping:
             producer = self._cluster_of(value)
             if producer is None or producer is cluster:
                 continue
-            found = ABSORB.match(lambda a: a, Absorb(op, cluster, producer, self.graph))
+            candidate = Absorb(op, cluster, producer, times[producer.number], self.graph)
+            found = ABSORB.match(lambda a: a, candidate)
             if found is not None and self.decisions.take("absorb", op):
-                self.graph.merge(cluster, producer, {})
+                self.graph.merge(cluster, producer, {}, candidate.times)
 
     # ---- dots and sorts -----------------------------------------------------------------------------------------
 

@@ -13,17 +13,18 @@ from dataclasses import dataclass, field
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.transforms.code_size import code_size
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op, is_free, resolve
 from shlo_disc.transforms.fusion.body import member_reads
-from shlo_disc.transforms.fusion.cluster import Cluster, Graph
+from shlo_disc.transforms.fusion.cluster import MAX_CODE_SIZE, Cluster, Graph
 
 DomainMap = dict[int, int]
 """Axis of an op -> axis of a cluster's domain."""
 
 OWN_KINDS = frozenset(
-    ("barrier", "bind", "control", "convolution", "dot", "library", "nonzero", "recurrence", "scan", "scatter",
-     "select_and_scatter", "sort", "top_k", "update")
+    ("barrier", "bind", "concatenate", "control", "convolution", "dot", "library", "nonzero", "recurrence", "scan",
+     "scatter", "select_and_scatter", "sort", "top_k", "update")
 )  # fmt: skip
 """Kinds of cluster that no op joins."""
 
@@ -104,6 +105,12 @@ def _equal_sizes(found: Join) -> bool:
 @JOIN.requires("the op covers the domain, or exactly its rows")
 def _covers(found: Join) -> bool:
     return covers(found.cluster, set(found.mapping.values()))
+
+
+@JOIN.requires("the kernel does not become too long")
+def _joined_is_short(found: Join) -> bool:
+    size = found.cluster.code_size + code_size(found.op, outlined=True)
+    return size * found.cluster.walks <= MAX_CODE_SIZE
 
 
 JOIN_FIRST = Pattern["Join"]("join-before-others", "an op joins one cluster while the others that it reads stand apart")
@@ -216,6 +223,12 @@ def _reads_in_place(found: Merge) -> bool:
     }
     pairs = ((found.cluster, found.other), (found.other, found.cluster))
     return all(_reads_at_its_index(found, reader, source, places) for reader, source in pairs)
+
+
+@MERGE.requires("the kernel does not become too long")
+def _merged_is_short(found: Merge) -> bool:
+    size = found.cluster.code_size + found.other.code_size
+    return size * found.graph.walks_of(found.cluster, found.other) <= MAX_CODE_SIZE
 
 
 @MERGE.requires("no third cluster needs the one and is needed by the other")
@@ -336,6 +349,13 @@ def _its_columns(found: RowReduce) -> bool:
     return {a for a in wide_axes(found.cluster.domain) if a >= found.cluster.rows} == set(found.column_axes)
 
 
+@REDUCE.requires("the kernel does not become too long, walk by walk over a row")
+def _reduced_is_short(found: RowReduce) -> bool:
+    size = found.cluster.code_size + code_size(found.op, outlined=True)
+    walks = max(found.cluster.walks, found.graph.reductions_of(found.cluster, found.op) + 1)
+    return size * walks <= MAX_CODE_SIZE
+
+
 @REDUCE.requires("nothing that the reduction reads depends on the cluster by way of another one")
 def _reduce_has_no_cycle(found: RowReduce) -> bool:
     return found.graph.can_add(found.cluster, found.producers)
@@ -350,11 +370,12 @@ ABSORB = Pattern["Absorb"](
 
 @dataclass
 class Absorb:
-    """The cluster of an op that moves data, and that of one of its operands."""
+    """The cluster of an op that moves data, and that of one of its operands, of which it reads `times` operands."""
 
     op: ir.Operation
     cluster: Cluster
     producer: Cluster
+    times: int
     graph: Graph
 
 
@@ -367,6 +388,11 @@ def _is_loop(found: Absorb) -> bool:
 def _only_feeds(found: Absorb) -> bool:
     members = set(found.producer.members)
     return all(_users_are_within(m, members | {found.op}) for m in found.producer.members)
+
+
+@ABSORB.requires("the kernel does not become too long, with all that is computed at several indices")
+def _absorbed_is_short(found: Absorb) -> bool:
+    return found.cluster.code_size + found.times * found.producer.code_size <= MAX_CODE_SIZE
 
 
 @ABSORB.requires("no third cluster lies between the two")

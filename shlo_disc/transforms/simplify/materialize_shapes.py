@@ -13,7 +13,13 @@ from shlo_disc.shape_dialect.dialect import ShapeOp
 from shlo_disc.shape_dialect.facts import Facts
 from shlo_disc.shape_dialect.regions import all_blocks
 from shlo_disc.shape_dialect.types import dims_attr
-from shlo_disc.shape_dialect.values import Elements, SymbolicValues
+from shlo_disc.shape_dialect.values import (
+    Elements,
+    SymbolicValues,
+    erase_unused_sizes,
+    is_boolean,
+    is_shape_like,
+)
 
 KEPT = {"stablehlo.constant", "disc.shape"}
 
@@ -21,18 +27,34 @@ KEPT = {"stablehlo.constant", "disc.shape"}
 def materialize_shapes(module: ir.Module, facts: Facts) -> None:
     """Replace every integer tensor of known elements by a constant or a `disc.shape`, in place."""
     values = SymbolicValues(facts)
-    for op in [op for block in all_blocks(entry_block(module)) for op in block.operations]:
-        if not op.results or op.operation.name in KEPT:
-            values.visit(op)
-            continue
+    blocks = list(all_blocks(entry_block(module)))
+    found = []
+    for op in [op for block in blocks for op in block.operations]:
         values.visit(op)
-        elements = values.get(op.results[0])
-        if elements is None:
-            continue
-        new = _materialize(op, tuple(facts.simplify(facts.canonical(e)) for e in elements))
-        if new is not None:
-            op.results[0].replace_all_uses_with(new)
-            values.elements[new] = elements
+        if op.results and op.operation.name not in KEPT and not _is_comparison(op):
+            # What a later `disc.bind` reads is data up to there.
+            found.append((op, values.get(op.results[0])))
+    for op, elements in found:
+        _replace(op, elements, values)
+    for block in reversed(blocks):
+        erase_unused_sizes(block)
+    for op in [op for block in blocks for op in block.operations if _is_comparison(op)]:
+        _replace(op, values.get(op.results[0]), values)
+
+
+def _is_comparison(op: ir.OpView) -> bool:
+    """Whether an op gives booleans, which are looked at last: sizes need few of them once they are known."""
+    return len(op.results) == 1 and is_shape_like(op.results[0].type) and is_boolean(op.results[0])
+
+
+def _replace(op: ir.OpView, elements: Elements | None, values: SymbolicValues) -> None:
+    if elements is None:
+        return
+    facts = values.facts
+    new = _materialize(op, tuple(facts.simplify(facts.canonical(e)) for e in elements))
+    if new is not None:
+        op.results[0].replace_all_uses_with(new)
+        values.elements[new] = elements
 
 
 def _materialize(op: ir.OpView, elements: Elements) -> ir.Value | None:
@@ -40,8 +62,7 @@ def _materialize(op: ir.OpView, elements: Elements) -> ir.Value | None:
     with ir.InsertionPoint(op), op.location:
         if all(e.constant is not None for e in elements):
             return _constant(tensor, elements)
-        is_boolean = str(tensor.element_type) == "i1"
-        if is_boolean:
+        if is_boolean(op.results[0]):
             return None
         if tensor.rank < 2:
             return ShapeOp(dims_attr(elements), result=tensor).results[0]

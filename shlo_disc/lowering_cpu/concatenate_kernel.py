@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Concatenations of many pieces: a loop over the elements of each piece, which writes them where they belong.
+
+Choosing the piece for each element, as a loop over the result does, takes as many comparisons as there are pieces.
+A work item is an index of the axes up to the one along which the pieces follow each other; that axis is among
+them unless it is the last one of several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from shlo_disc.lowering.element_types import Element, element_of
+from shlo_disc.lowering.elements import Elements, Positions
+from shlo_disc.lowering.index_rules import INDEX_RULES
+from shlo_disc.lowering.index_rules.movement import is_shape, known_element
+from shlo_disc.lowering.kernels import delinearize, op_cost
+from shlo_disc.lowering.positions import Position, index_constant
+from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
+from shlo_disc.mlir import arith, ir, memref
+from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.propagation import integers
+from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, element_type_of, product
+from shlo_disc.transforms.fusion.access import defining_op
+
+
+def build_concatenation(frame: Frame) -> tuple[Expr, Expr]:
+    """Emit the body; returns the number of work items and the cost of one."""
+    kernel = ConcatenateKernel(frame)
+    kernel.emit()
+    cost = sum(op_cost(op) for op in frame.fusion.entry_block.operations) // len(kernel.pieces)
+    return product(kernel.dims[: kernel.leading]), max(1, cost) * product(kernel.dims[kernel.leading :])
+
+
+@dataclass
+class _Addresses(Elements):
+    """Finds where an element lies instead of reading it: `found` is its buffer and its offset there."""
+
+    found: tuple[ir.Value, ir.Value] = field(init=False)
+
+    def load(self, buffer: ir.Value, positions: Positions, element: Element, dims: Dims) -> ir.Value:
+        """The offset, which nobody uses."""
+        offset = self.linear_offset(positions, dims).base
+        self.found = buffer, offset
+        return offset
+
+
+class ConcatenateKernel:
+    """One concatenation.
+
+    axis: along which its pieces lie. starts: where each one begins there. leading: the axes that work items are of.
+    """
+
+    def __init__(self, frame: Frame):
+        (output,) = frame.outputs
+        op = output.owner.operation
+        self.frame = frame
+        self.pieces = list(op.operands)
+        self.width = max(1, frame.width() // frame.options.unroll)
+        self.dims = dims_of(output)
+        self.axis = ir.IntegerAttr(op.attributes["dimension"]).value
+        self.lies_in_rows = self.axis == len(self.dims) - 1 and self.axis > 0
+        self.leading = self.axis if self.lies_in_rows else self.axis + 1
+
+    def emit(self) -> None:
+        """All items from `begin` to `end`."""
+        frame = self.frame
+        self.starts = [index_constant(0)]
+        for piece in self.pieces[:-1]:
+            self.starts.append(arith.addi(self.starts[-1], frame.size_of(dims_of(piece)[self.axis])))
+        if self.lies_in_rows:
+            for_range(frame.begin, frame.end, lambda row: self._blocks(row, None))
+            return
+        if self.axis == 0:
+            self._blocks(index_constant(0), (frame.begin, frame.end))
+            return
+        length = arith.maxui(frame.size_of(self.dims[self.axis]), index_constant(1))
+        first = arith.divui(frame.begin, length)
+        past = arith.ceildivui(frame.end, length)
+
+        def block(outer: ir.Value) -> None:
+            origin = arith.muli(outer, length)
+            self._blocks(outer, (arith.subi(frame.begin, origin), arith.subi(frame.end, origin)))
+
+        for_range(first, past, block)
+
+    def _blocks(self, outer: ir.Value, within: tuple[ir.Value, ir.Value] | None) -> None:
+        """The pieces' parts at one index of the axes before theirs; `within`: the places on that axis to write."""
+        leading = tuple(map(Position, delinearize(outer, self.dims[: self.axis], self.frame.size_of)))
+        for piece, start in zip(self.pieces, self.starts, strict=True):
+            begin, end = index_constant(0), self.frame.size_of(dims_of(piece)[self.axis])
+            if within is not None:
+                begin = arith.maxsi(begin, arith.subi(within[0], start))
+                end = arith.minsi(end, arith.subi(within[1], start))
+            self._part(piece, start, leading, begin, end)
+
+    def _part(self, piece: ir.Value, start: ir.Value, leading: Positions, begin: ir.Value, end: ir.Value) -> None:
+        """The places [begin, end) of a piece."""
+        inner = self.dims[self.axis + 1 :]
+        if inner and _is_run(piece, self.axis):
+            size = self.frame.size_of(product(inner))
+            zeros = (Position(index_constant(0)),) * len(inner)
+            count = arith.muli(arith.maxsi(arith.subi(end, begin), index_constant(0)), size)
+            self._copy(piece, start, (*leading, Position(begin), *zeros), count)
+            return
+        if self.axis == len(self.dims) - 1:
+            self._lanes(piece, start, leading, begin, end)
+            return
+        middle = self.dims[self.axis + 1 : -1]
+        rows = self.frame.size_of(product(middle))
+
+        def row(index: ir.Value, linear: ir.Value) -> None:
+            inner = map(Position, delinearize(linear, middle, self.frame.size_of))
+            last = self.frame.size_of(self.dims[-1])
+            self._lanes(piece, start, (*leading, Position(index), *inner), index_constant(0), last)
+
+        def place(index: ir.Value) -> None:
+            if middle:
+                for_range(index_constant(0), rows, lambda linear: row(index, linear))
+            else:
+                row(index, index_constant(0))
+
+        for_range(begin, end, place)
+
+    def _lanes(self, piece: ir.Value, start: ir.Value, outer: Positions, begin: ir.Value, end: ir.Value) -> None:
+        """The elements [begin, end) along the last axis."""
+        if _is_run(piece, len(self.dims) - 1):
+            count = arith.maxsi(arith.subi(end, begin), index_constant(0))
+            self._copy(piece, start, (*outer, Position(begin)), count)
+            return
+        (buffer,) = self.frame.output_buffers
+        is_single = dims_of(piece)[-1].constant == 1
+        elements = self.frame.elements(1 if is_single else self.width)
+        elements.has_one_body = True
+
+        def body(position: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
+            here = (*outer, position)
+            store(buffer, elements.at(piece, here), self._target(here, start), element_of(piece.type), elements)
+            return []
+
+        over_lanes(elements, begin, end, False, [], body)
+
+    def _target(self, here: Positions, start: ir.Value) -> Positions:
+        """Where an element of a piece is written."""
+        there = here[self.axis]
+        moved = Position(arith.addi(there.base, start), there.step)
+        return (*here[: self.axis], moved, *here[self.axis + 1 :])
+
+    def _copy(self, piece: ir.Value, start: ir.Value, here: Positions, count: ir.Value) -> None:
+        """`count` elements from `here` on, which follow each other in memory."""
+        frame = self.frame
+        reader = _Addresses(1, frame.facts, frame.size_of, frame.library, INDEX_RULES, frame.elements(1).memory)
+        reader.at(piece, here)
+        target = reader.linear_offset(self._target(here, start), self.dims)
+        size = bytes_of(element_type_of(piece))
+        _copy_elements(frame.output_buffers[0], target.base, *reader.found, count, size)
+
+
+def _is_run(piece: ir.Value, axis: int) -> bool:
+    """Whether a piece is part of a buffer, as the sizes say, with its elements from `axis` on side by side."""
+    while (op := defining_op(piece)) is not None:
+        if not _is_slice_by_one(op, axis):
+            return False
+        if dims_of(piece)[axis + 1 :] != dims_of(op.operands[0])[axis + 1 :]:
+            return False
+        piece = op.operands[0]
+    return True
+
+
+def _is_slice_by_one(op: ir.Operation, axis: int) -> bool:
+    """Whether an op is a slice that sizes alone place, and takes neighbours along `axis`."""
+    if op.name == "stablehlo.slice":
+        return integers(op.attributes["strides"])[axis] == 1
+    return op.name == "stablehlo.real_dynamic_slice" and is_shape(op.operands[1]) and _steps(op)[axis] == 1
+
+
+def _steps(op: ir.Operation) -> list[int | None]:
+    return [known_element(op.operands[3], axis) for axis in range(len(dims_of(op.results[0])))]
+
+
+def _copy_elements(target: ir.Value, to: ir.Value, source: ir.Value, at: ir.Value, count: ir.Value, size: int) -> None:
+    """Copy `count` elements of `size` bytes, `at` and `to` elements from the beginnings of the buffers."""
+    addresses = [_address(buffer, offset, size) for buffer, offset in ((target, to), (source, at))]
+    length = arith.index_cast(_i64(), arith.muli(count, index_constant(size)))
+    attributes: dict[str, ir.Attribute] = {"isVolatile": ir.BoolAttr.get(False)}
+    ir.Operation.create("llvm.intr.memcpy", operands=[*addresses, length], attributes=attributes)
+
+
+def _address(buffer: ir.Value, offset: ir.Value, size: int) -> ir.Value:
+    start = memref.ExtractAlignedPointerAsIndexOp(buffer).result
+    address = arith.index_cast(_i64(), arith.addi(start, arith.muli(offset, index_constant(size))))
+    pointer = ir.Type.parse("!llvm.ptr")
+    return ir.Operation.create("llvm.inttoptr", results=[pointer], operands=[address]).results[0]
+
+
+def _i64() -> ir.Type:
+    return ir.IntegerType.get_signless(64)
