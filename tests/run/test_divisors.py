@@ -148,11 +148,17 @@ def test_windows_so_far_apart_that_sizes_overflow(place: int) -> None:
 @pytest.mark.parametrize("length", [0, 1, 5])
 @pytest.mark.parametrize("padding", [(0, 0), (1, 1), (0, 2), (-3, 1), (1, -3), (-9, 0)])
 def test_padding_of_a_convolution_is_data(length: int, padding: tuple[int, int]) -> None:
+    """As in JAX, it may not be larger than what it takes away from."""
     x, w = floats(1, length, 1), floats(2, 1, 1)
     spread = np.zeros(max(2 * length - 1, 0))
     spread[::2] = x[0, :, 0]
     low, high = padding
-    padded = np.concatenate([np.zeros(max(low, 0)), spread, np.zeros(max(high, 0))])[max(-low, 0) :]
+    if len(spread) + low + high < 0:
+        with pytest.raises(ShapeError, match="stablehlo.dynamic_conv"):
+            compiled(CONVOLUTION)(x, w, np.array([padding]))
+        return
+    padded = np.concatenate([np.zeros(max(low, 0)), spread, np.zeros(max(high, 0))])
+    padded = padded[max(-low, 0) : len(padded) - max(-high, 0)]
     want = [w[0, 0, 0] * padded[i] + w[1, 0, 0] * padded[i + 1] for i in range(0, len(padded) - 1, 2)]
     got = compiled(CONVOLUTION)(x, w, np.array([padding]))
     np.testing.assert_array_equal(got[0, :, 0], want)
