@@ -119,6 +119,8 @@ def _row_lengths(kernel: func.FuncOp) -> list[Expr]:
     lengths = [Expr.const(1)]
     last = 0
     for axis in reversed(_axes_of_result(kernel, op)):
+        if dims_of(op.results[0])[axis].constant == 1:
+            continue
         last = last or owners[axis]
         if not owners[axis] or owners[axis] != last:
             break

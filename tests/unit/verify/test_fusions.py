@@ -65,6 +65,7 @@ def test_right_fusions_pass(name: str) -> None:
     fused(right, "n, j", "j, k")
     fused(read_in_a_loop, "n, j", "j, k")
     fused(lambda x, w: jnp.tanh(jnp.einsum("bmk,kn->mnb", x, w)), "n, m, j", "j, k")
+    fused(lambda x, w: jnp.tanh(jnp.einsum("km,kn->nm", x, w)), "n, 1", "n, n")
 
 
 def test_an_epilogue_without_one_of_its_conditions_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
