@@ -22,6 +22,10 @@ BLOCK = 16
 """Elements that are added to one accumulator before its value is added to the total."""
 
 
+SHORT = 2 * BLOCK
+"""A known number of elements up to which they are one block."""
+
+
 class LongSums:
     """The accumulators of some reductions, in a loop that carries for each sum of floats its block, total and error.
 

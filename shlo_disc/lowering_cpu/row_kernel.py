@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.kernels import delinearize, op_cost
-from shlo_disc.lowering.long_sums import BLOCK, LongSums
+from shlo_disc.lowering.long_sums import BLOCK, SHORT, LongSums
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner, start_values
 from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
@@ -162,14 +162,14 @@ class RowKernel:
     def _long_sums(self, combiners: Sequence[Combiner]) -> LongSums:
         """Rows may be long where their columns are more than a block of vectors, or lie along several axes."""
         *outer, inner = self.analysis.columns
-        block = BLOCK * self.elements.width
+        width = self.elements.width
         longest = self.frame.facts.range(inner)[1]
         if any(d.constant != 1 for d in outer):
             return LongSums(combiners)
-        if longest is not None and longest <= block:
+        if longest is not None and longest <= SHORT * width:
             return LongSums(combiners, may_be_long=False)
         length = self.frame.size_of(inner)
-        return LongSums(combiners, is_long=arith.cmpi(arith.CmpIPredicate.ugt, length, index_constant(block)))
+        return LongSums(combiners, is_long=arith.cmpi(arith.CmpIPredicate.ugt, length, index_constant(BLOCK * width)))
 
     def _write_walk(self) -> None:
         frame, elements = self.frame, self.elements

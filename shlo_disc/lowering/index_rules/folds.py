@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from shlo_disc.lowering.element_types import Element, constant_like, convert, element_of, round_to
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.index_rules.rule import Rule
-from shlo_disc.lowering.long_sums import BLOCK, LongSums, in_blocks
+from shlo_disc.lowering.long_sums import SHORT, LongSums, in_blocks
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.mlir import arith, ir, math, stablehlo
@@ -105,9 +105,9 @@ def _dot_general(e: Elements, op: ir.OpView, value: ir.Value, positions: Positio
 
 
 def _is_short(sizes: Sequence[Expr]) -> bool:
-    """Whether no more than a block of elements is known to be added."""
+    """Whether so few elements are known to be added that they are one block."""
     count = product(tuple(sizes)).constant
-    return count is not None and count <= BLOCK
+    return count is not None and count <= SHORT
 
 
 def accumulator_of(element: Element, result: Element) -> Element:
