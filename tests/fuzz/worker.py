@@ -7,7 +7,6 @@ what a signal interrupted.
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.case import Call, Case, case_of, program_of
+from tests.fuzz.process import Process
 
 Job = Case | tuple[int, Sequence[str]]
 
@@ -208,73 +208,14 @@ def _serve(connection: Any, plugin: bool) -> None:
         examiner.close()
 
 
-class Worker:
-    """A process under test, as its parent sees it. It is started again after a signal."""
+class Worker(Process[Job, Report]):
+    """A process that examines cases, or the programs of seeds and their favoured ops."""
+
+    has_children = True  # the reference interpreter's
 
     def __init__(self, plugin: bool = False) -> None:
-        self._plugin = plugin
-        self._process: Any = None
-        self._connection: Any = None
-        self._doing = ""
-        self._deadline = 0.0
+        super().__init__(_serve, plugin, limit=TIME_LIMIT)
 
-    @property
-    def connection(self) -> Any:
-        """What becomes readable when the process has said something; see `take`."""
-        return self._connection
-
-    def send(self, job: Job) -> None:
-        """Have a case examined, or the program of a seed and its favoured ops."""
-        if self._process is None:
-            context = multiprocessing.get_context("spawn")
-            self._connection, theirs = context.Pipe()
-            self._process = context.Process(target=_serve, args=(theirs, self._plugin))
-            self._process.start()
-            theirs.close()
-        self._doing = "generate"
-        self._deadline = time.monotonic() + TIME_LIMIT
-        self._connection.send(job)
-
-    def take(self) -> Report | None:
-        """The report, once it is there; what the process is doing is noted meanwhile."""
-        try:
-            while self._connection.poll():
-                message = self._connection.recv()
-                if isinstance(message, Report):
-                    return message
-                self._doing = message
-        except (EOFError, ConnectionError):
-            self._process.join()
-            code = self._process.exitcode
-            self._process = None
-            return Report(Finding("signal", f"exit status {code} while in {self._doing}:"))
-        if time.monotonic() > self._deadline:
-            self.close()
-            return Report(Finding("hang", f"no answer after {TIME_LIMIT:.0f} s of {self._doing}:"))
-        return None
-
-    def examine(self, job: Job) -> Report:
-        """Examine one job and wait for the report."""
-        self.send(job)
-        return self.wait()
-
-    def wait(self) -> Report:
-        """The report on what was sent."""
-        while True:
-            self._connection.poll(1.0)
-            if (report := self.take()) is not None:
-                return report
-
-    def kill(self) -> None:
-        """End the process at once, as a signal in the program under test would."""
-        self._process.kill()
-
-    def close(self) -> None:
-        """End the process."""
-        if self._process is not None:
-            self._connection.close()
-            self._process.join(2)
-            if self._process.is_alive():
-                self._process.kill()
-            self._process.join()
-            self._process = None
+    def lost(self, kind: str, text: str) -> Report:
+        """A report with a signal, or a hang."""
+        return Report(Finding("hang" if kind == "timeout" else kind, text))

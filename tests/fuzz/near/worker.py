@@ -7,7 +7,6 @@ Before each dangerous step the process says what it does, so that the parent kno
 from __future__ import annotations
 
 import atexit
-import multiprocessing
 import os
 import resource
 import shutil
@@ -19,6 +18,7 @@ from typing import Any
 
 from tests.fuzz.near.case import Case
 from tests.fuzz.near.examine import Examiner, Finding, Report
+from tests.fuzz.process import Process
 
 TIME_LIMIT = 120.0
 """Seconds for one step of a case, such as a compile."""
@@ -128,82 +128,18 @@ def _answer(job: Job, examiner: Examiner, setup: Setup) -> Answer:
     return Answer(report, found, time.perf_counter() - start)
 
 
-class Worker:
-    """A process under test, as its parent sees it. It is started again after a signal."""
+class Worker(Process[Job, Answer]):
+    """A process that examines many cases one after the other."""
+
+    limits_steps = True
 
     def __init__(self, setup: Setup) -> None:
-        self.setup = setup
-        self.job: Job | None = None
-        self._process: Any = None
-        self._connection: Any = None
-        self._doing = ""
-        self._deadline = 0.0
+        super().__init__(_serve, setup, limit=TIME_LIMIT)
 
-    @property
-    def connection(self) -> Any:
-        """What becomes readable when the process has said something."""
-        return self._connection
+    def is_last(self, answer: Answer) -> bool:
+        """A process that has grown is replaced."""
+        return answer.last
 
-    def send(self, job: Job) -> None:
-        """Have a case examined."""
-        if self._process is None:
-            context = multiprocessing.get_context("spawn")
-            self._connection, theirs = context.Pipe()
-            self._process = context.Process(target=_serve, args=(theirs, self.setup), daemon=True)
-            self._process.start()
-            theirs.close()
-        self.job = job
-        self._doing = "start"
-        self._deadline = time.monotonic() + TIME_LIMIT
-        self._connection.send(job)
-
-    def take(self) -> Answer | None:
-        """The answer, once it is there."""
-        try:
-            while self._connection.poll():
-                message = self._connection.recv()
-                if isinstance(message, Answer):
-                    if message.last:
-                        self._process.join()
-                        self._process = None
-                    return message
-                self._doing = message
-                self._deadline = time.monotonic() + TIME_LIMIT
-        except (EOFError, ConnectionError):
-            self._process.join()
-            code = self._process.exitcode
-            self._process = None
-            return self._lost(Finding("signal", f"exit status {code}: while in {self._doing}"))
-        if time.monotonic() > self._deadline:
-            self.close()
-            return self._lost(Finding("timeout", f"no answer after {TIME_LIMIT:.0f} s: of {self._doing}"))
-        return None
-
-    def _lost(self, finding: Finding) -> Answer:
-        return Answer(Report(finding), self.job if isinstance(self.job, Case) else None)
-
-    def examine(self, job: Job) -> Answer:
-        """Examine one case and wait for the answer."""
-        self.send(job)
-        return self.wait()
-
-    def wait(self) -> Answer:
-        """The answer to what was sent."""
-        while True:
-            self._connection.poll(1.0)
-            if (answer := self.take()) is not None:
-                return answer
-
-    def kill(self) -> None:
-        """End the process at once, as a signal in the program under test would."""
-        self._process.kill()
-
-    def close(self) -> None:
-        """End the process."""
-        if self._process is not None:
-            self._connection.close()
-            self._process.join(1)
-            if self._process.is_alive():
-                self._process.kill()
-            self._process.join()
-            self._process = None
+    def lost(self, kind: str, text: str) -> Answer:
+        """A report with a signal, or a timeout."""
+        return Answer(Report(Finding(kind, text)), self.job if isinstance(self.job, Case) else None)
