@@ -9,34 +9,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from jax import export, lax
+from jax import lax
 
-from shlo_disc.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.mlir import ir
-from shlo_disc.options import Options
 from shlo_disc.shape_dialect.annotate import entry_block
 from shlo_disc.shape_dialect.dialect import make_context
 from shlo_disc.shape_dialect.facts import Facts
-from shlo_disc.transforms.decisions import OUTCOMES, Decisions
+from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.fusion.side_by_side import merge_recurrences
 from shlo_disc.transforms.simplify.control_flow import hoist_invariants
-
-Function = Callable[..., Any]
-
-
-def compiled(function: Function, *shapes: str, **options: Any) -> tuple[Compilation, set[str]]:
-    """The compilation of a float32 function up to its fusions, and the conditions that did not hold in it."""
-    scope = export.SymbolicScope()
-    specs = [jax.ShapeDtypeStruct(export.symbolic_shape(s, scope=scope), jnp.float32) for s in shapes]
-    program = export.export(jax.jit(function))(*specs)
-    before = OUTCOMES.copy()
-    done = run_pipeline(import_stage(program, "cpu", Options(**options)), last="fuse")
-    return done, {name for (name, holds), count in (OUTCOMES - before).items() if count and not holds}
-
-
-def taken(done: Compilation, pattern: str) -> int:
-    """How often a pattern was used."""
-    return sum(d.pattern == pattern for decisions in done.decisions.values() for d in decisions.made)
+from tests.unit.transforms.deciding import Function, compiled, taken
 
 
 def row(x: jax.Array, i: Any, axis: int = 0) -> jax.Array:
