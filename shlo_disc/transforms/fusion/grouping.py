@@ -247,7 +247,7 @@ class Grouping:
             producer = self._cluster_of(value)
             if producer is None or producer is cluster:
                 continue
-            found = ABSORB.match(lambda a: a, Absorb(op, cluster, producer, self.graph))
+            found = ABSORB.match(lambda a: a, Absorb(op, cluster, producer))
             if found is not None and self.decisions.take("absorb", op):
                 self.graph.merge(cluster, producer, {})
 

@@ -16,7 +16,7 @@ from shlo_disc.shape_dialect.types import Dims, dims_of
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op, is_free, resolve
 from shlo_disc.transforms.fusion.body import member_reads
-from shlo_disc.transforms.fusion.cluster import Cluster, Graph
+from shlo_disc.transforms.fusion.cluster import MAX_MEMBERS, Cluster, Graph
 
 DomainMap = dict[int, int]
 """Axis of an op -> axis of a cluster's domain."""
@@ -101,24 +101,12 @@ def _equal_sizes(found: Join) -> bool:
     return all(found.dims[i] == found.cluster.domain[a] for i, a in found.mapping.items())
 
 
-@JOIN.requires("the op covers the domain, or exactly its rows")
-def _covers(found: Join) -> bool:
-    return covers(found.cluster, set(found.mapping.values()))
-
-
 JOIN_FIRST = Pattern["Join"]("join-before-others", "an op joins one cluster while the others that it reads stand apart")
 
 
 @JOIN_FIRST.requires("nothing else that the op reads depends on the cluster")
 def _no_cycle(found: Join) -> bool:
     return found.graph.can_add(found.cluster, found.producers)
-
-
-def covers(cluster: Cluster, targets: set[int]) -> bool:
-    """All of the domain, or exactly its rows; sizes of 1 do not count."""
-    needed = set(wide_axes(cluster.domain))
-    rows = {a for a in needed if a < cluster.rows}
-    return targets & needed == needed or (cluster.columns > 0 and targets & needed == rows)
 
 
 # ---- two clusters become one ----------------------------------------------------------------------------------------
@@ -149,12 +137,6 @@ class Merge:
         self.translation = {**known, **ones} if set(known) == set(needed) else None
 
     @property
-    def targets(self) -> list[int]:
-        """The cluster's axes that the other's stand at, in the other's order."""
-        translation = self.translation or {}
-        return [t for a in wide_axes(self.other.domain) if (t := translation[a]) is not None]
-
-    @property
     def other_columns(self) -> set[int]:
         """The cluster's axes that the other reduces along."""
         translation = self.translation or {}
@@ -175,19 +157,6 @@ def _is_aligned(found: Merge) -> bool:
 @MERGE.requires("the op reads the other one along all axes of its domain")
 def _is_translated(found: Merge) -> bool:
     return found.translation is not None
-
-
-@MERGE.requires("the axes of both domains follow each other in one order")
-def _keeps_order(found: Merge) -> bool:
-    return found.targets == sorted(found.targets)
-
-
-@MERGE.requires("the other one covers the cluster's domain or its rows; all of it if it reduces itself")
-def _merged_covers(found: Merge) -> bool:
-    targets = set(found.targets)
-    if found.other.columns:
-        return targets == set(wide_axes(found.cluster.domain))
-    return covers(found.cluster, targets)
 
 
 @MERGE.requires("both reduce along the same columns, if both do")
@@ -355,7 +324,6 @@ class Absorb:
     op: ir.Operation
     cluster: Cluster
     producer: Cluster
-    graph: Graph
 
 
 @ABSORB.requires("the operand is computed by a loop, element by element")
@@ -369,9 +337,9 @@ def _only_feeds(found: Absorb) -> bool:
     return all(_users_are_within(m, members | {found.op}) for m in found.producer.members)
 
 
-@ABSORB.requires("no third cluster lies between the two")
-def _no_third_cluster(found: Absorb) -> bool:
-    return found.graph.can_merge(found.cluster, found.producer)
+@ABSORB.requires("both together are a kernel of a moderate size")
+def _fits_a_kernel(found: Absorb) -> bool:
+    return len(found.cluster.members) + len(found.producer.members) <= MAX_MEMBERS
 
 
 def _users_are_within(op: ir.Operation, allowed: set[ir.Operation]) -> bool:
