@@ -145,3 +145,36 @@ def cells(b: Builder) -> Sequence[int]:
     }.get(kind, lambda: body.two("sub", y, body.f("half", 1)))()
     made = scan(b, body, [h, more], [xs], [u, other], [y, following, *b.pick([y], [])])
     return b.pick(list(made), list(made[:2]), list(made[2:]) or list(made))
+
+
+@family("hoists", "hoist-scanned-product", "hoist-accumulated-product", "hoist-invariant")
+def hoists(b: Builder) -> Sequence[int]:
+    """Products in a scan: of its rows, at two places, of what it carries, with a batch; summed up, and read before."""
+    time, batch, d = b.dim("s"), b.any((3, 2, "b")), b.any((4, 8))
+    xs, ys, stack = (b.arg(time, batch, d) for _ in range(3))
+    h, total, sums = b.arg(batch, d), b.arg(d, d), b.arg(batch, d, d)
+    w, weights = b.arg(d, d, fill="weight"), b.arg(batch, d, d, fill="weight")
+    place = b.arg(dtype="int32", fill=f"index:{time}")
+    carry, rest = [h, total, sums, stack], [w, weights, ys, place, b.arg(batch, d)]
+    body = b.body(*_types(b, carry), *_rows(b, [xs, ys]), *_types(b, rest))
+    x, y = 4, body.f("tanh", 5)
+    kind = b.any(("batch", "steps", "carried", "places", "watched", "shared", "outer", "fixed", "loop"))
+    left, right, spec = x, 6, "mk,kn->mn"
+    if kind == "steps":
+        left = body("cumulative", x, f="sum", axis=1, reverse=False)
+    elif kind in ("carried", "places"):
+        other = body("dynamic_index", 3 if kind == "carried" else 8, 9, axis=0)
+        left = other if kind == "carried" else body.two("add", x, other)
+    elif kind == "batch":
+        right, spec = 7, "bi,bij->bj"
+    elif kind == "loop":
+        right = body("einsum", _powers(body, 6), 6, spec="mk,kn->mn")
+    state = body.f("tanh", body.two("add", 0, body("einsum", left, right, spec=spec)))
+    product = body("einsum", *((10, x) if kind == "fixed" else (x, y)), spec="km,kn->mn")
+    following = [state, body.two("add", 1, product), 2, body.f("half", 3)]
+    if kind in ("watched", "shared"):
+        read = body("reduce", following[1] if kind == "watched" else product, f="mean", axis=0, keep=False)
+        following[0] = body.two("add", state, read, lift=[0])
+    elif kind == "outer":
+        following[2] = body.two("add", 2, body("einsum", x, y, spec="bi,bj->bij"))
+    return list(scan(b, body, carry, [xs, ys], rest, following, reverse=b.flip(0.2)))
