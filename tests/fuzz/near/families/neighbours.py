@@ -178,3 +178,21 @@ def hoists(b: Builder) -> Sequence[int]:
     elif kind == "outer":
         following[2] = body.two("add", 2, body("einsum", x, y, spec="bi,bj->bij"))
     return list(scan(b, body, carry, [xs, ys], rest, following, reverse=b.flip(0.2)))
+
+
+@family("windows", "covered-stack", "recurrence")
+def windows(b: Builder) -> Sequence[int]:
+    """A cell that writes its state to a stack: a row of it, two rows, a part of a row, at the counter or next to it."""
+    rows, time, d = b.dim("b"), b.any((4, 6, 5)), b.any((4, 8))
+    xs, h, out = b.arg(time, rows, d), b.arg(rows, d), b.arg(rows, time, d)
+    body = b.body(((), "int32"), *_types(b, [h, out, xs]))
+    y = body.f("tanh", body.two("add", 1, body("dynamic_index", 3, 0, axis=0)))
+    part = body("expand", y, axis=1)
+    kind = b.any(("row", "two", "corner"))
+    if kind == "two":
+        part = body("concat", part, body.f("half", part), axis=1)
+    elif kind == "corner":
+        part = body("slice", part, axis=2, cut=b.pick([0, 1, 1], [0, 2, 1], [1, None, 1]))
+    made = body("put", 2, part, body.pick(0, body.f("plus1", 0)), axis=1)
+    return list(b.add("fori", h, out, xs, count=2, body=_program(body, [y, made]), carry=2, start=b.pick(0, 1),
+                      trip=b.pick(time, 2)))  # fmt: skip
