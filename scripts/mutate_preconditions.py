@@ -2,8 +2,8 @@
 """Mutation testing of the patterns' preconditions: is each of them missed when it is gone?
 
 Each condition is taken to hold unseen, in turn, while programs of its pattern's families run in which it does not hold
-(without it all others compile to the same), and then the tests that are named with --tests. A condition whose absence
-nothing notices is not needed, or not tested.
+(without it all others compile to the same), and then the unit tests that name the pattern, or those of --tests. A
+condition whose absence nothing notices is not needed, or not tested.
 
     python scripts/mutate_preconditions.py --programs 500 --patterns attention,epilogue
 """
@@ -11,6 +11,7 @@ nothing notices is not needed, or not tested.
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import time
@@ -27,6 +28,8 @@ from tests.fuzz.near.families import FAMILIES
 from tests.fuzz.near.worker import Seed, Setup, Worker
 
 FOUND = ("mismatch", "nan", "type", "error", "refused", "signal", "timeout")
+
+ROOT = Path(__file__).resolve().parent.parent
 
 FIRST = 900_000
 """The first seed."""
@@ -59,6 +62,12 @@ def conditions(patterns: Sequence[str]) -> Iterator[tuple[str, str]]:
     for pattern in PATTERNS.values():
         if not patterns or pattern.name in patterns:
             yield from ((pattern.name, f"{pattern.name}.{c.name}") for c in pattern.conditions)
+
+
+def tests_of(pattern: str) -> list[str]:
+    """The unit tests of transforms and checkers that name a pattern, or one of its conditions."""
+    files = (path for folder in ("transforms", "verify") for path in (ROOT / "tests/unit" / folder).glob("test_*.py"))
+    return sorted(str(path) for path in files if re.search(rf'"{pattern}[."]', path.read_text()))
 
 
 class Programs:
@@ -102,8 +111,8 @@ def examine(pattern: str, condition: str, programs: Programs, most: int, tests: 
             return Outcome(f"{seed.family} {seed.seed}: {kind}", tried, looked_at, time.monotonic() - start)
         if tried == most:
             break
-    if tests:
-        command = [sys.executable, "-c", _TURNED_OFF, condition, *tests]
+    if paths := tests or tests_of(pattern):
+        command = [sys.executable, "-c", _TURNED_OFF, condition, *paths]
         if subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: S603  # this interpreter
             return Outcome("a test", tried, looked_at, time.monotonic() - start)
     return Outcome("", tried, looked_at, time.monotonic() - start)
@@ -115,7 +124,7 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=500, help="the most programs for a condition")
     parser.add_argument("--tries", type=int, default=40, help="the most of them in which it had not held")
     parser.add_argument("--patterns", type=lambda t: t.split(","), default=[], help="only these")
-    parser.add_argument("--tests", nargs="*", default=[], help="tests that are run where no program notices")
+    parser.add_argument("--tests", nargs="*", default=[], help="run where no program notices")
     parser.add_argument("--list", action="store_true", help="print the conditions with their families and leave")
     options = parser.parse_args()
     missed = total = 0

@@ -36,17 +36,17 @@ class Count(NamedTuple):
 
 @dataclass
 class _Counted:
-    """A loop that goes on by a comparison of the carried value at `position` with something.
+    """A loop that goes on by a comparison of the carried value at `position` with a bound that the sizes determine.
 
-    `start`, `following` and `bound` are None where they are not known: the initial value and the bound from the sizes,
-    the next value from the sizes and the present one.
+    `start` and `following` are None where they are not known: the initial value from the sizes, the next value from the
+    sizes and the present one.
     """
 
     position: int
     test: ir.Operation
     start: Affine | None
     following: Affine | None
-    bound: Affine | None
+    bound: Expr
 
 
 COUNTED_LOOP: Pattern[_Counted] = Pattern("counted-loop", "the number of iterations is known from the sizes")
@@ -57,17 +57,7 @@ def _goes_up_to_the_bound(found: _Counted) -> bool:
     return "LT" in str(found.test.attributes["comparison_direction"])
 
 
-@COUNTED_LOOP.requires("the counter is an integer of at least 32 bits, which holds every size")
-def _counter_holds_sizes(found: _Counted) -> bool:
-    return str(element_type_of(found.test.operands[0])) in WIDE
-
-
-@COUNTED_LOOP.requires("the bound is the same in every iteration and known from the sizes")
-def _bound_is_known(found: _Counted) -> bool:
-    return found.bound is not None and found.bound[0] == 0
-
-
-@COUNTED_LOOP.requires("the counter starts at 0")
+@COUNTED_LOOP.requires("the counter starts at 0, in an integer of at least 32 bits, which holds every size")
 def _starts_at_zero(found: _Counted) -> bool:
     return found.start == ZERO
 
@@ -84,9 +74,12 @@ def _counted(loop: ir.OpView) -> _Counted | None:
     if test is None or test.name != "stablehlo.compare" or test.operands[0] not in arguments:
         return None
     position = arguments.index(test.operands[0])
+    bound = affine(test.operands[1], None)
+    if bound is None:
+        return None
     following = affine(terminator_of(body).operands[position], body.arguments[position])
     start = affine(loop.operands[position], None)
-    return _Counted(position, test, start, following, affine(test.operands[1], None))
+    return _Counted(position, test, start, following, bound[1])
 
 
 def count_of(loop: ir.OpView) -> Count | None:
@@ -95,7 +88,7 @@ def count_of(loop: ir.OpView) -> Count | None:
     The number of a loop that does not run may be negative.
     """
     found = COUNTED_LOOP.match(_counted, loop)
-    return None if found is None or found.bound is None else Count(found.position, found.bound[1])
+    return None if found is None else Count(found.position, found.bound)
 
 
 def affine(value: ir.Value, counter: ir.Value | None) -> Affine | None:

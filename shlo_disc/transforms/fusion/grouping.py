@@ -254,7 +254,7 @@ class Grouping:
             producer = self._cluster_of(value)
             if producer is None or producer is cluster:
                 continue
-            candidate = Absorb(op, cluster, producer, times[producer.number], self.graph)
+            candidate = Absorb(op, cluster, producer, times[producer.number])
             found = ABSORB.match(lambda a: a, candidate)
             if found is not None and self.decisions.take("absorb", op):
                 self.graph.merge(cluster, producer, {}, candidate.times)

@@ -102,11 +102,6 @@ def _equal_sizes(found: Join) -> bool:
     return all(found.dims[i] == found.cluster.domain[a] for i, a in found.mapping.items())
 
 
-@JOIN.requires("the op covers the domain, or exactly its rows")
-def _covers(found: Join) -> bool:
-    return covers(found.cluster, set(found.mapping.values()))
-
-
 @JOIN.requires("the kernel does not become too long")
 def _joined_is_short(found: Join) -> bool:
     size = found.cluster.code_size + code_size(found.op, outlined=True)
@@ -119,13 +114,6 @@ JOIN_FIRST = Pattern["Join"]("join-before-others", "an op joins one cluster whil
 @JOIN_FIRST.requires("nothing else that the op reads depends on the cluster")
 def _no_cycle(found: Join) -> bool:
     return found.graph.can_add(found.cluster, found.producers)
-
-
-def covers(cluster: Cluster, targets: set[int]) -> bool:
-    """All of the domain, or exactly its rows; sizes of 1 do not count."""
-    needed = set(wide_axes(cluster.domain))
-    rows = {a for a in needed if a < cluster.rows}
-    return targets & needed == needed or (cluster.columns > 0 and targets & needed == rows)
 
 
 # ---- two clusters become one ----------------------------------------------------------------------------------------
@@ -156,12 +144,6 @@ class Merge:
         self.translation = {**known, **ones} if set(known) == set(needed) else None
 
     @property
-    def targets(self) -> list[int]:
-        """The cluster's axes that the other's stand at, in the other's order."""
-        translation = self.translation or {}
-        return [t for a in wide_axes(self.other.domain) if (t := translation[a]) is not None]
-
-    @property
     def other_columns(self) -> set[int]:
         """The cluster's axes that the other reduces along."""
         translation = self.translation or {}
@@ -182,19 +164,6 @@ def _is_aligned(found: Merge) -> bool:
 @MERGE.requires("the op reads the other one along all axes of its domain")
 def _is_translated(found: Merge) -> bool:
     return found.translation is not None
-
-
-@MERGE.requires("the axes of both domains follow each other in one order")
-def _keeps_order(found: Merge) -> bool:
-    return found.targets == sorted(found.targets)
-
-
-@MERGE.requires("the other one covers the cluster's domain or its rows; all of it if it reduces itself")
-def _merged_covers(found: Merge) -> bool:
-    targets = set(found.targets)
-    if found.other.columns:
-        return targets == set(wide_axes(found.cluster.domain))
-    return covers(found.cluster, targets)
 
 
 @MERGE.requires("both reduce along the same columns, if both do")
@@ -376,7 +345,6 @@ class Absorb:
     cluster: Cluster
     producer: Cluster
     times: int
-    graph: Graph
 
 
 @ABSORB.requires("the operand is computed by a loop, element by element")
@@ -393,11 +361,6 @@ def _only_feeds(found: Absorb) -> bool:
 @ABSORB.requires("the kernel does not become too long, with all that is computed at several indices")
 def _absorbed_is_short(found: Absorb) -> bool:
     return found.cluster.code_size + found.times * found.producer.code_size <= MAX_CODE_SIZE
-
-
-@ABSORB.requires("no third cluster lies between the two")
-def _no_third_cluster(found: Absorb) -> bool:
-    return found.graph.can_merge(found.cluster, found.producer)
 
 
 def _users_are_within(op: ir.Operation, allowed: set[ir.Operation]) -> bool:

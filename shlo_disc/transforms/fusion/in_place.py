@@ -64,9 +64,10 @@ def _same_type(found: Overwrite) -> bool:
     return found.source.type == found.output.type
 
 
-@IN_PLACE.requires("every op that depends on the argument up to a reduction is elementwise or a broadcast")
+@IN_PLACE.requires("all ops that depend on the argument, up to reductions of rows, are elementwise or broadcasts")
 def _moves_nothing(found: Overwrite) -> bool:
-    return all(op.name in _STAYING for op in _readers_below(found.source))
+    staying = _STAYING | {"stablehlo.reduce"} if found.kind == "row_reduce" else _STAYING
+    return all(op.name in staying for op in _readers_below(found.source))
 
 
 @IN_PLACE.requires("the argument is spread out only along the columns of a row, never read at another row")
@@ -78,19 +79,7 @@ def _spreads_along_columns(found: Overwrite) -> bool:
     return all(list(integers(op.attributes["broadcast_dimensions"])) == rows for op in spread)
 
 
-@IN_PLACE.requires("an argument of one element a row is not reduced as if it lay along the columns")
-def _reduced_as_a_row(found: Overwrite) -> bool:
-    reduced = [op for op in _readers_below(found.source) if op.name == "stablehlo.reduce"]
-    return all(len(dims_of(op.operands[0])) == _rank_of_walk(found.fusion) for op in reduced)
-
-
-@IN_PLACE.requires("a loop does not reduce: its elements would need others that may be overwritten by then")
-def _rows_are_walked(found: Overwrite) -> bool:
-    reduces = any(op.name == "stablehlo.reduce" for op in _readers_below(found.source))
-    return found.kind == "row_reduce" or not reduces
-
-
-_STAYING = ELEMENTWISE | BROADCASTS | {"stablehlo.reduce", "func.return"}
+_STAYING = ELEMENTWISE | BROADCASTS | {"func.return"}
 
 
 def _readers_below(source: ir.Value) -> list[ir.Operation]:
@@ -106,9 +95,3 @@ def _readers_below(source: ir.Value) -> list[ir.Operation]:
             if user.name != "stablehlo.reduce":
                 pending += list(user.results)
     return list(found)
-
-
-def _rank_of_walk(fusion: func.FuncOp) -> int:
-    """The number of axes that a row kernel walks over, rows and columns: the largest rank in it."""
-    values = (v for op in fusion.entry_block.operations for v in (*op.operands, *op.results))
-    return max((len(dims_of(v)) for v in values), default=0)

@@ -22,7 +22,7 @@ class Liveness:
     """Positions: of ops (`begin` and `end` differ for loops and branches) and of the uses of each buffer's value.
 
     `returned` says of values that leave the block they are made in, which they do once, as which result of what.
-    `init_of` says the same of the values that a loop of the same block starts from, and that nothing else needs.
+    `init_of` says the same of the values that a loop of the same block starts from, and that nothing needs afterwards.
     """
 
     begin: dict[ir.Operation, int] = field(default_factory=dict)
@@ -132,8 +132,3 @@ def _is_local(found: LoopStart) -> bool:
 @TAKE_OVER.requires("nothing reads the initial value after the loop has begun")
 def _dies_at_the_loop(found: LoopStart) -> bool:
     return found.live.dies_at(found.source, found.loop)
-
-
-@TAKE_OVER.requires("the loop starts nothing else from it")
-def _starts_one_value(found: LoopStart) -> bool:
-    return [root(v) for v in found.loop.operands].count(found.source) == 1

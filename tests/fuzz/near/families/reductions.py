@@ -13,7 +13,7 @@ FUNCTIONS = ("tanh", "half", "exp_neg_abs", "square", "relu", "sqrt1", "log1", "
 TWO = ("add", "sub", "mul", "rsub", "div1", "rdiv1", "max", "gate", "dist", "select")
 
 
-@family("rows", "row-reduce", "reduce", "merge", "absorb", "elementwise")
+@family("rows", "row-reduce", "reduce", "merge", "absorb", "elementwise", "in-place")
 def rows(b: Builder) -> Sequence[int]:
     """Reductions along one axis, broadcast back, reduced again."""
     x = b.arg(b.dim("b"), b.dim("s"), fill=b.pick("normal", "ints", "positive"))
@@ -47,7 +47,7 @@ def rows_3d(b: Builder) -> Sequence[int]:
     return b.pick([y], [y, b("reduce", y, f="sum", axis=b.pick(0, 1), keep=False)])
 
 
-@family("sinkhorn", "row-reduce", "reduce", "merge")
+@family("sinkhorn", "row-reduce", "reduce", "merge", "in-place")
 def sinkhorn(b: Builder) -> Sequence[int]:
     """Rows and columns normalized in turn, in logarithms or not; by steps or in a loop."""
     x = b.arg(b.dim("b"), b.dim("s"))

@@ -78,6 +78,55 @@ def _while(arrays: list[Any], params: Params) -> Any:
     return tuple(last)
 
 
+_WALKS: dict[str, tuple[Any, ...]] = {
+    "start": (0, 1), "step": (1, 2), "less": ("lt", "le"), "bound": (0, -1), "extra": (0, 1), "until": (0.0, 1.5),
+    "place": ("same", "next", "back", "half"),
+}  # fmt: skip
+
+
+def _other_walk(params: Params, types: Sequence[Type]) -> list[dict[str, Any]]:
+    return [{**params, k: v} for k, values in _WALKS.items() for v in values if v != params[k]]
+
+
+@piece("walk", _other_walk)
+def _walk(arrays: list[Any], params: Params) -> Any:
+    """A scan as a loop that counts from `start` by `step` up to the length and `bound`, and reads rows at `place`.
+
+    What the body gives for each step is written to rows there, of which there are `extra` more. With `until`, the loop
+    ends once a number is larger that is carried first.
+    """
+    carry, xs = params["carry"], params["xs"]
+    start, stacks, rest = arrays[:carry], arrays[carry : carry + xs], arrays[carry + xs :]
+    if params["reverse"]:
+        raise Rejected("a walk has a place of its own")
+    body, length = _body(params), stacks[0].shape[0]
+    last = jnp.asarray(length + params["bound"]).astype(jnp.int32)
+    made = jax.eval_shape(body, *start, *(x[0] for x in stacks), *rest)[carry:]
+    outs = [jnp.full((length + params["extra"], *y.shape), 0.5, y.dtype) for y in made]
+    places = {
+        "same": lambda i: i, "next": lambda i: i + 1, "half": lambda i: i // 2,
+        "back": lambda i: jnp.asarray(length - 1).astype(jnp.int32) - i,
+    }  # fmt: skip
+
+    def goes_on(state: Any) -> Any:
+        in_range = state[0] <= last if params["less"] == "le" else state[0] < last
+        return in_range & (jnp.max(state[1]) < params["until"]) if params["until"] else in_range
+
+    def iteration(state: Any) -> Any:
+        i, carried, written = state[0], state[1 : carry + 1], state[carry + 1 :]
+        at = places[params["place"]](i)
+        rows = [jax.lax.dynamic_index_in_dim(x, at, 0, keepdims=False, allow_negative_indices=False) for x in stacks]
+        new = body(*carried, *rows, *rest)
+        zero = jnp.zeros((), at.dtype)
+        following = (
+            jax.lax.dynamic_update_slice(out, y[None], (at, *[zero] * y.ndim), allow_negative_indices=False)
+            for out, y in zip(written, new[carry:], strict=True)
+        )
+        return (i + params["step"], *new[:carry], *following)
+
+    return tuple(jax.lax.while_loop(goes_on, iteration, (jnp.int32(params["start"]), *start, *outs))[1:])
+
+
 @piece("cond")
 def _cond(arrays: list[Any], params: Params) -> Any:
     """Operand 0 is a scalar: a boolean, or an i32 among the branches "then", "else" and "other"."""

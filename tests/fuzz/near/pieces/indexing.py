@@ -120,6 +120,16 @@ def _dynamic_update(arrays: list[Any], params: Params) -> Any:
     return jax.lax.dynamic_update_slice_in_dim(x, part, at, params["axis"])
 
 
+@piece("put", other_axes)
+def _put(arrays: list[Any], params: Params) -> Any:
+    """A window at a place that is not negative, such as a counter."""
+    x, part, at = arrays
+    check_axis(x, params["axis"])
+    _needs_index(at)
+    starts = [at if axis == params["axis"] else jnp.zeros((), at.dtype) for axis in range(x.ndim)]
+    return jax.lax.dynamic_update_slice(x, part, starts, allow_negative_indices=False)
+
+
 _WRITES = ("set", "add", "max", "min", "mul")
 
 
