@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from tests.fuzz.near.families import attention, elementwise, loops, movement, products, reductions, updates
+from tests.fuzz.near.families import attention, elementwise, loops, movement, products, reductions, updates, windows
 from tests.fuzz.near.families.family import FAMILIES, Family
 
 __all__ = [
-    "FAMILIES", "Family", "attention", "elementwise", "loops", "movement", "products", "reductions", "updates",
+    "FAMILIES", "Family", "attention", "elementwise", "loops", "movement", "products", "reductions",
+    "updates", "windows",
 ]  # fmt: skip
