@@ -3,10 +3,20 @@
 
 from __future__ import annotations
 
-from tests.fuzz.near.families import attention, elementwise, loops, movement, products, reductions, updates, windows
+from tests.fuzz.near.families import (
+    attention,
+    attention_layouts,
+    elementwise,
+    loops,
+    movement,
+    products,
+    reductions,
+    updates,
+    windows,
+)
 from tests.fuzz.near.families.family import FAMILIES, Family
 
 __all__ = [
-    "FAMILIES", "Family", "attention", "elementwise", "loops", "movement", "products", "reductions",
+    "FAMILIES", "Family", "attention", "attention_layouts", "elementwise", "loops", "movement", "products", "reductions",
     "updates", "windows",
 ]  # fmt: skip
