@@ -6,9 +6,11 @@ from __future__ import annotations
 from tests.fuzz.near.families import (
     attention,
     attention_layouts,
+    attention_reads,
     elementwise,
     loops,
     movement,
+    product_places,
     products,
     reductions,
     updates,
@@ -17,6 +19,6 @@ from tests.fuzz.near.families import (
 from tests.fuzz.near.families.family import FAMILIES, Family
 
 __all__ = [
-    "FAMILIES", "Family", "attention", "attention_layouts", "elementwise", "loops", "movement", "products", "reductions",
-    "updates", "windows",
+    "FAMILIES", "Family", "attention", "attention_layouts", "attention_reads", "elementwise", "loops", "movement",
+    "product_places", "products", "reductions", "updates", "windows",
 ]  # fmt: skip
