@@ -66,24 +66,28 @@ def pieces(b: Builder) -> Sequence[int]:
 
 @family("attention-hidden", "causal-bound", "attention")
 def hidden(b: Builder) -> Sequence[int]:
-    """Masks of places that hide columns of the scores, of the weights alone, or of neither altogether."""
-    kind = b.any(("plain", "of the weights", "not of the weights", "of the heads", "first row", "wrapped"))
-    size = b.any((("s", "t"), ("s", "s"), (16, 17), (33, 40)))
-    if kind == "of the heads":
-        q, k = b.arg(b.dim("b"), size[0], 8), b.arg(size[1], size[0], 8)
-        scores = b("einsum", q, k, spec="qhd,khd->qhk")
-        spec, v = "qhk,khe->qhe", b.arg(size[1], size[0], b.dim(8))
-    else:
-        scores = b("einsum", b.arg(size[0], 8), b.arg(size[1], 8), spec="qd,kd->qk")
-        spec, v = "qk,ke->qe", b.f("tanh", b.arg(size[1], b.dim(8)))
-    offset = -1 if kind == "first row" else b.pick(0, 1, 3)
-    mask = b("mask", scores, compare="ge", offset=offset, rows=1, columns=1)
-    axis = b.rank(scores) - 1
+    """Masks of places that hide columns of the scores, of the weights alone, or not of the weights.
+
+    There are enough rows for some tiles to leave out hidden columns.
+    """
+    kind = b.any(("plain", "of the weights", "not of the weights", "of rows of several matrices"))
+    rows, columns = b.any(((90, 100), (128, 70), (100, 100)))
+    if kind == "of rows of several matrices":
+        q, k = b.arg(2, rows, 8), b.f("tanh", b.arg(2, columns, 8))
+        scores = b("merge", b("einsum", q, k, spec="hqd,hkd->hqk"), axis=0)
+        p = b("along", _masked(b, scores, "-1000000000.0"), f="softmax", axis=1)
+        return [b("einsum", b("split", p, axis=0, inner=rows), k, spec="hqk,hke->hqe")]
+    k = b.f("tanh", b.arg(columns, 8))
+    scores = b("einsum", b.arg(rows, 8), k, spec="qd,kd->qk")
     if kind == "of the weights":
-        p = b("fill", mask, b("along", scores, f=b.any(("softmax", "exp_max", "scale_sum")), axis=axis), value="0.0",
-              invert=False)  # fmt: skip
-        return [b("einsum", p, v, spec=spec)]
-    p = b("along", b("fill", mask, scores, value="-1000000000.0", invert=False), f="softmax", axis=axis)
+        p = _masked(b, b("along", scores, f=b.any(("softmax", "exp_max", "scale_sum")), axis=1), "0.0")
+    else:
+        p = b("along", _masked(b, scores, "-1000000000.0"), f="softmax", axis=1)
     if kind == "not of the weights":
-        p = b.any((b.f("plus1", p), b.f("one_minus", p), b.two("add", p, scores)))
-    return [b("einsum", p, v, spec=spec)]
+        p = b.any((b.f("plus1", p), b.f("one_minus", p)))
+    return [b("einsum", p, k, spec="qk,ke->qe")]
+
+
+def _masked(b: Builder, x: int, value: str) -> int:
+    mask = b("mask", x, compare="ge", offset=b.pick(0, 1, -1, 3), rows=1, columns=1)
+    return int(b("fill", mask, x, value=value, invert=False))

@@ -10,18 +10,15 @@ from tests.fuzz.near.families.family import family
 from tests.fuzz.near.families.loops import _program
 
 
-def _in_branches(b: Builder, values: Sequence[int], *names: str) -> int:
-    """A choice between two functions of values: of the first one alone, or of the first two."""
+def _in_branches(b: Builder, values: Sequence[int], *pieces: Sequence[tuple[str, dict[str, object]]]) -> int:
+    """A choice between two chains of pieces, each with a value of its own to start from."""
     bodies = []
-    for f in names:
+    for number, chain in enumerate(pieces):
         body = b.body(*(b.types[v] for v in values))
-        y = body("slice", 0, axis=body.rank(0) - 1, cut=[0, 2, 1]) if f == "first two" else 0
-        y = (
-            body("along", y, f=f, axis=1)
-            if f in ("softmax", "center")
-            else body.f("tanh" if f == "first two" else f, y)
-        )
-        bodies.append(_program(body, [body.two("add", y, 1) if len(values) > 1 else y]))
+        y = number % len(values)
+        for piece, params in chain:
+            y = body(piece, y, **params)
+        bodies.append(_program(body, [y]))
     return int(b("cond", b.arg(dtype="bool"), *values, then=bodies[0], **{"else": bodies[1]}))
 
 
@@ -31,7 +28,8 @@ def branch(b: Builder) -> Sequence[int]:
     x = b.arg(b.dim("b"), b.dim(8))
     y = b("einsum", x, b.arg(str(b.shape(x)[1]), b.dim("s"), fill="weight"), spec="mk,kn->mn")
     z = b.arg(*map(str, b.shape(y)))
-    return [_in_branches(b, b.pick([y, z], [y]), *b.any((("tanh", "half"), ("softmax", "center"), ("neg", "relu"))))]
+    chains = ([("unary", {"f": "tanh"})], [("along", {"f": "softmax", "axis": 1})], [("unary", {"f": "half"})])
+    return [_in_branches(b, b.pick([y, z], [z, y], [y]), b.any(chains), b.any(chains))]
 
 
 @family("sort-branch", "selection", "sort")
@@ -39,7 +37,8 @@ def sorted_branch(b: Builder) -> Sequence[int]:
     """A sort of which a branch reads the beginning."""
     x = b.arg(b.dim("b"), b.dim(17), fill=b.pick("distinct", "normal"))
     y = b("sort", x, axis=1, descending=b.flip(0.4), take=None, places=False)
-    return [_in_branches(b, [y], "first two", "first two")]
+    first = [("slice", {"axis": 1, "cut": [0, 2, 1]}), ("unary", {"f": b.any(("tanh", "half"))})]
+    return [_in_branches(b, [y], first, b.pick(first, [*first, ("unary", {"f": "neg"})]))]
 
 
 @family("gemm-row-sums", "row-epilogue", "epilogue", "gemm")
