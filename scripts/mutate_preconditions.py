@@ -2,8 +2,8 @@
 """Mutation testing of the patterns' preconditions: is each of them missed when it is gone?
 
 Each condition is taken to hold unseen, in turn, while programs of its pattern's families run in which it does not hold
-(without it all others compile to the same), and then the tests that are named with --tests. A condition whose absence
-nothing notices is not needed, or not tested.
+(without it all others compile to the same), and then the unit tests that say its name, and those of --tests. A
+condition whose absence nothing notices is not needed, or not tested.
 
     python scripts/mutate_preconditions.py --programs 500 --patterns attention,epilogue
 """
@@ -30,6 +30,8 @@ FOUND = ("mismatch", "nan", "type", "error", "refused", "signal", "timeout")
 
 FIRST = 900_000
 """The first seed."""
+
+UNIT_TESTS = Path(__file__).resolve().parent.parent / "tests" / "unit"
 
 _TURNED_OFF = (
     "import sys, pytest; from shlo_disc.transforms.decisions import TURNED_OFF; TURNED_OFF.add(sys.argv[1]);"
@@ -59,6 +61,11 @@ def conditions(patterns: Sequence[str]) -> Iterator[tuple[str, str]]:
     for pattern in PATTERNS.values():
         if not patterns or pattern.name in patterns:
             yield from ((pattern.name, f"{pattern.name}.{c.name}") for c in pattern.conditions)
+
+
+def tests_of(condition: str) -> list[str]:
+    """The files of unit tests that say a condition's name."""
+    return [str(p) for p in sorted(UNIT_TESTS.rglob("test_*.py")) if condition in p.read_text()]
 
 
 class Programs:
@@ -102,7 +109,7 @@ def examine(pattern: str, condition: str, programs: Programs, most: int, tests: 
             return Outcome(f"{seed.family} {seed.seed}: {kind}", tried, looked_at, time.monotonic() - start)
         if tried == most:
             break
-    if tests:
+    if tests := [*tests_of(condition), *tests]:
         command = [sys.executable, "-c", _TURNED_OFF, condition, *tests]
         if subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: S603  # this interpreter
             return Outcome("a test", tried, looked_at, time.monotonic() - start)
@@ -115,7 +122,7 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=500, help="the most programs for a condition")
     parser.add_argument("--tries", type=int, default=40, help="the most of them in which it had not held")
     parser.add_argument("--patterns", type=lambda t: t.split(","), default=[], help="only these")
-    parser.add_argument("--tests", nargs="*", default=[], help="tests that are run where no program notices")
+    parser.add_argument("--tests", nargs="*", default=[], help="more tests that are run where no program notices")
     parser.add_argument("--list", action="store_true", help="print the conditions with their families and leave")
     options = parser.parse_args()
     missed = total = 0

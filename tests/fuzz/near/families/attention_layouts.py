@@ -125,14 +125,15 @@ def rounded(b: Builder) -> Sequence[int]:
     p = b("along", b("einsum", q, k, spec="qd,kd->qk"), f="softmax", axis=1)
     v = b.f("tanh", b.arg(str(b.shape(k)[0]), v))
     sums = b("einsum", p, v, spec="qk,ke->qe", acc="float32")
-    kind = b.pick("alone", "both", "branch", "wider")
-    if kind == "wider":
-        return [b("convert", sums, dtype="float16"), b("convert", q, dtype="float32")]
+    kind = b.pick("alone", "both", "branch", "otherwise")
+    if kind == "otherwise":
+        return [b("convert", sums, dtype=b.any(("float16", "bfloat16")))]
     if kind == "branch":
+        values = [sums, b("convert", sums if b.flip(0.2) else b.arg(*map(str, b.shape(sums))), dtype="float32")]
         bodies = []
-        for f in ("half", "neg"):
-            body = b.body(b.types[sums])
-            bodies.append(_program(body, [body("convert", body.f(f, 0) if f == "neg" else 0, dtype="float")]))
-        return [b("cond", b.arg(dtype="bool"), sums, then=bodies[0], **{"else": bodies[1]})]
-    narrow = b("convert", sums, dtype="float")
-    return [narrow, sums] if kind == "both" else [narrow]
+        for number in (0, 1):
+            body = b.body(*(b.types[v] for v in values))
+            bodies.append(_program(body, [body("convert", number, dtype="float")]))
+        return [b("cond", b.arg(dtype="bool"), *values, then=bodies[0], **{"else": bodies[1]})]
+    more = [b("reduce", sums, f="sum", axis=0, keep=False)] if kind == "both" else []
+    return [*more, b("convert", sums, dtype="float")]
