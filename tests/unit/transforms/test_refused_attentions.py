@@ -32,9 +32,27 @@ def many_axes(query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
     return jnp.einsum("abcdeqk,abcdekx->abcdeqx", jax.nn.softmax(scores), value)
 
 
+def two_results(query: jax.Array, key: jax.Array, value: jax.Array) -> Any:
+    scores = query @ key.T
+    return jax.nn.softmax(scores) @ value, scores.max(1)
+
+
+def other_rows(query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
+    scores = jnp.einsum("qhx,kx->qhk", query, key)
+    weights = jax.nn.softmax(jnp.reshape(scores, (-1, 3, scores.shape[2])))
+    return jnp.einsum("phk,kx->phx", weights, value)
+
+
+def rows_in_another_order(query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
+    return jax.nn.softmax(jnp.flip(query @ key.T, 0)) @ value
+
+
 @pytest.mark.parametrize(
     ("condition", "function", "shapes"),
     [
+        ("attention.row-kernel-has-one-result", two_results, QKV),
+        ("attention.weights-are-as-large", other_rows, ("q, 6, 8", "k, 8", "k, 8")),
+        ("attention.weights-are-in-step", rows_in_another_order, QKV),
         ("attention.calls-are-in-one-block", scores_outside, QKV),
         ("attention.row-axes-are-few", many_axes, ("a, 2, c, 2, e, q, 2", *["a, 2, c, 2, e, k, 2"] * 2)),
     ],

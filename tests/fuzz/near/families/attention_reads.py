@@ -25,7 +25,7 @@ def _context(b: Builder, scores: int, v: int) -> int:
 def generated(b: Builder) -> Sequence[int]:
     """A bias made of positions: of each head, with a second result, moved."""
     scores, v = _heads(b)
-    kind = b.any(("plain", "of heads", "two results", "moved", "read elsewhere"))
+    kind = b.any(("plain", "of heads", "two results", "moved", "read elsewhere", "of an argument"))
     one = b("index", b("index", scores, axis=0, at=0), axis=0, at=0)
     if kind == "of heads":
         one = b("index", scores, axis=0, at=0)
@@ -40,6 +40,8 @@ def generated(b: Builder) -> Sequence[int]:
             b("flip", bias, axis=b.any((0, 1))), b("roll", bias, axis=b.any((0, 1)), by=1),
             b("transpose", b("transpose", bias, perm=[1, 0]), perm=[1, 0]),
         ))  # fmt: skip
+    elif kind == "of an argument":
+        bias = b.two("mul", bias, b.arg(str(b.shape(bias)[1])), lift=[0])
     elif kind == "two results":
         bias = b.two("add", bias, more[0])
     masked = b.two("add", scores, bias, lift=list(range(4 - b.rank(bias))))
