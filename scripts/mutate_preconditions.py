@@ -2,7 +2,7 @@
 """Mutation testing of the patterns' preconditions: is each of them missed when it is gone?
 
 Each condition is taken to hold unseen, in turn, while programs of its pattern's families run in which it does not hold
-(without it all others compile to the same), and then the unit tests that name the pattern, or those of --tests. A
+(without it all others compile to the same), and then the unit tests that name the pattern, and those of --tests. A
 condition whose absence nothing notices is not needed, or not tested.
 
     python scripts/mutate_preconditions.py --programs 500 --patterns attention,epilogue
@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 FIRST = 900_000
 """The first seed."""
+
 
 _TURNED_OFF = (
     "import sys, pytest; from shlo_disc.transforms.decisions import TURNED_OFF; TURNED_OFF.add(sys.argv[1]);"
@@ -111,7 +112,7 @@ def examine(pattern: str, condition: str, programs: Programs, most: int, tests: 
             return Outcome(f"{seed.family} {seed.seed}: {kind}", tried, looked_at, time.monotonic() - start)
         if tried == most:
             break
-    if paths := tests or tests_of(pattern):
+    if paths := [*tests_of(pattern), *tests]:
         command = [sys.executable, "-c", _TURNED_OFF, condition, *paths]
         if subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: S603  # this interpreter
             return Outcome("a test", tried, looked_at, time.monotonic() - start)
@@ -124,7 +125,7 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=500, help="the most programs for a condition")
     parser.add_argument("--tries", type=int, default=40, help="the most of them in which it had not held")
     parser.add_argument("--patterns", type=lambda t: t.split(","), default=[], help="only these")
-    parser.add_argument("--tests", nargs="*", default=[], help="run where no program notices")
+    parser.add_argument("--tests", nargs="*", default=[], help="more tests that are run where no program notices")
     parser.add_argument("--list", action="store_true", help="print the conditions with their families and leave")
     options = parser.parse_args()
     missed = total = 0

@@ -237,3 +237,15 @@ assert not np.array_equal(got, want), "there was memory"
 np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-6)
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+
+
+def test_weights_that_are_sums_of_their_own() -> None:
+    """A row of the kernel between the products makes one weight, not a row of them."""
+
+    def f(query: jax.Array, key: jax.Array, value: jax.Array, factor: jax.Array, bias: jax.Array) -> jax.Array:
+        whole = (query @ key.T)[:, :, None] * factor + bias[:, None]
+        return jnp.tanh(whole).sum(-1) @ jnp.tanh(value)
+
+    specs = [("q, 8", "float32"), *[("k, 8", "float32")] * 2, ("m", "float32"), ("k", "float32")]
+    sizes = [{"q": q, "k": k, "m": m} for q, k, m in ((3, 4, 5), (15, 32, 3), (17, 9, 30), (1, 1, 1), (64, 65, 2))]
+    assert "attention" not in {k.kind for k in check(f, specs, sizes, ulps=64, floor=1.0).kernels}

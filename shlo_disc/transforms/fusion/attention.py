@@ -274,7 +274,9 @@ def _columns_are_the_scores(a: Attention) -> bool:
         return False
     columns = ir.IntegerAttr(a.row_function.attributes["disc.columns"]).value
     read = dims_of(a.row_function.entry_block.arguments[a.argument])
-    return columns == 1 and read[-1:] == dims_of(a.scores.results[0])[-1:]
+    values = (v for op in a.row_function.entry_block.operations for v in (*op.operands, *op.results))
+    runs_along_columns = len(read) == max(len(dims_of(v)) for v in values)
+    return columns == 1 and runs_along_columns and read[-1:] == dims_of(a.scores.results[0])[-1:]
 
 
 @ATTENTION.requires("the runtime has room for the row axes")

@@ -212,11 +212,6 @@ def _row_slice(value: ir.Value, found: Attention, read_by_rows: list[ir.Value]) 
     return None if sliced is None else sliced.call
 
 
-@ROW_SLICE_VIEW.requires("the piece has constant bounds in rows of a constant size")
-def _piece_lies_in_its_row(s: SlicedOperand) -> bool:
-    return s.piece.start >= 0 and s.piece.start + s.piece.size <= s.piece.whole
-
-
 @ROW_SLICE_VIEW.requires("no size of the operand lies across the end of a piece")
 def _sizes_do_not_cross_the_cut(s: SlicedOperand) -> bool:
     return s.piece.strides(dims_of(s.value)) is not None

@@ -102,14 +102,9 @@ def _full(found: Following) -> bool:
     return len(found.domain) == max(len(dims_of(v)) for v in values)
 
 
-@ROW_EPILOGUES.requires("the kernel's columns are a row of the product")
+@ROW_EPILOGUES.requires("the kernel's columns are a row of the product, so that it has as many rows")
 def _columns_are_rows_of_the_product(found: Following) -> bool:
     return product(found.domain[-found.columns :]) == found.product.n.size
-
-
-@ROW_EPILOGUES.requires("the kernel has as many rows as the product")
-def _as_many_rows(found: Following) -> bool:
-    return product(found.domain[: -found.columns]) == found.product.rows
 
 
 def writes_rows(found: Following) -> bool:

@@ -58,7 +58,7 @@ def _readers_are_beside_it(found: _Sorted) -> bool:
 
 @SELECTION.requires("it is a few elements, and not none")
 def _is_short(found: _Sorted) -> bool:
-    return all(length is not None and 0 < length <= MOST_SELECTED for length in found.lengths)
+    return all(0 < length <= MOST_SELECTED for length in found.lengths if length is not None)
 
 
 def _length_of_beginning(op: ir.Operation) -> int | None:

@@ -39,9 +39,10 @@ class RowSlice:
             return None
         start, size, whole = starts[-1].constant, result[-1].constant, source[-1].constant
         is_whole = source[:-1] == result[:-1] and all(s.constant == 0 for s in starts[:-1])
-        if not is_whole or start is None or size is None or whole is None or start + size > whole:
+        if not is_whole or start is None or size is None or whole is None:
             return None
-        return RowSlice(start, size, whole)
+        lies_inside = 0 <= start <= whole - size
+        return RowSlice(start, size, whole) if lies_inside else None
 
     def strides(self, dims: Dims) -> list[Expr] | None:
         """The strides in the uncut array of a view of what was cut out; None when a size lies across the cut."""

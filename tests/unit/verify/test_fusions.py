@@ -54,7 +54,6 @@ CASES = {
     "row-epilogue.full": (rows_of_more_axes, ["n, j", "j, k", "n, k, k", "n"]),
     "gemm-follower.one-reader": (read_twice, ["n, j", "j, k"]),
     "row-epilogue.columns-are-rows-of-the-product": (other_columns, ["n, j", "j, 8"]),
-    "row-epilogue.as-many-rows": (other_columns, ["n, j", "j, 8"]),
 }
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 
 from tests.fuzz.near.families import (
     attention,
+    attention_layouts,
+    attention_reads,
     elementwise,
     loops,
     movement,
     neighbours,
+    product_places,
     products,
     reductions,
     updates,
+    windows,
 )
 from tests.fuzz.near.families.family import FAMILIES, Family
 
 __all__ = [
-    "FAMILIES", "Family", "attention", "elementwise", "loops", "movement", "neighbours", "products", "reductions",
-    "updates",
+    "FAMILIES", "Family", "attention", "attention_layouts", "attention_reads", "elementwise", "loops", "movement",
+    "neighbours", "product_places", "products", "reductions", "updates", "windows",
 ]  # fmt: skip

@@ -3,6 +3,6 @@
 
 from __future__ import annotations
 
-from tests.fuzz.near.pieces import contractions, control, elementwise, indexing, movement, reductions
+from tests.fuzz.near.pieces import contractions, control, elementwise, indexing, movement, reductions, windows
 
-__all__ = ["contractions", "control", "elementwise", "indexing", "movement", "reductions"]
+__all__ = ["contractions", "control", "elementwise", "indexing", "movement", "reductions", "windows"]
