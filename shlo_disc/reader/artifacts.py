@@ -40,19 +40,30 @@ def rewritten(program: bytes, rewrite: Callable[[Any], None]) -> bytes:
 
 
 def without_sharding_rules(program: bytes) -> bytes:
-    """A portable artifact without the sharding rules that JAX attaches to custom calls. Raises ProgramError."""
+    """A portable artifact without the sharding rules of custom calls, and without what constrains shardings.
+
+    Raises ProgramError.
+    """
     return program if b"sdy" not in program else rewritten(program, _remove_rules)
 
 
 def _remove_rules(module: Any) -> None:
     from jaxlib.mlir.ir import WalkResult
 
+    found: list[Any] = []
+
     def remove(op: Any) -> Any:
         for name in [name for name in op.attributes if name.startswith("sdy.")]:
             del op.attributes[name]
+        if op.name in ("sdy.sharding_constraint", "sdy.mesh"):
+            found.append(op)
         return WalkResult.ADVANCE
 
     module.operation.walk(remove)
+    for op in found:
+        if op.results:
+            op.results[0].replace_all_uses_with(op.operands[0])
+        op.erase()
 
 
 __all__ = ["STABLEHLO_VERSION", "rewritten", "without_sharding_rules"]

@@ -206,8 +206,8 @@ def _select(values: SymbolicValues, op: ir.OpView) -> Elements | None:
     """One of two, by a boolean; `mod` where that makes a remainder one that rounds towards minus infinity."""
     division = _divided(values, op)
     if division is not None:
-        operands = [values.get(v) for v in division]
-        pairs = list(zip(*(o or () for o in operands), strict=True))
+        a, b = (values.get(v) for v in division)
+        pairs = list(zip(a, b, strict=True)) if a is not None and b is not None else []
         if pairs and all(values.facts.prove(Relation.ge(b, 1)) is True for _, b in pairs):
             return tuple(a % b for a, b in pairs)
     return _same_values(lambda p, x, y: y + p * (x - y))(values, op)
