@@ -78,14 +78,21 @@ class LongSums:
 
 
 def _folded(block: ir.Value, total: ir.Value, lost: ir.Value) -> Values:
-    """A new block, the new total and what all additions have lost so far: 0 beside an infinite total, or NaN."""
+    """A new block, and the total and what it lacks, the latter less than a rounding of the former.
+
+    Nothing is lacking beside an infinite total, or NaN.
+    """
     zero = constant_like(block, 0.0)
     added = arith.addf(total, block)
     share = arith.subf(added, total)
     error = arith.addf(arith.subf(total, arith.subf(added, share)), arith.subf(block, share))
-    more = arith.addf(lost, error)
-    is_number = arith.cmpf(arith.CmpFPredicate.ORD, more, more)
-    return [zero, added, arith.select(is_number, more, zero)]
+    lacking = _number_or(zero, arith.addf(lost, error))
+    whole = arith.addf(added, lacking)
+    return [zero, whole, _number_or(zero, arith.subf(lacking, arith.subf(whole, added)))]
+
+
+def _number_or(zero: ir.Value, value: ir.Value) -> ir.Value:
+    return arith.select(arith.cmpf(arith.CmpFPredicate.ORD, value, value), value, zero)
 
 
 def in_blocks(

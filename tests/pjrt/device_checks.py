@@ -23,7 +23,7 @@ from jax.sharding import Mesh, NamedSharding
 from jaxlib import xla_client
 
 from tests.pjrt.device_programs import CASES, Devices, P, laid, line, manual
-from tests.pjrt.jax_programs import PLATFORM, ramp, refused
+from tests.pjrt.program_table import PLATFORM, ramp, refused
 
 CHECKS: dict[str, Callable[[Devices], None]] = {}
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax, shard_map
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from tests.pjrt.jax_programs import ramp
+from tests.pjrt.program_table import ramp
 
 P = PartitionSpec
 Devices = Sequence[Any]

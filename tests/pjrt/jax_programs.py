@@ -11,7 +11,6 @@ import ctypes
 import json
 import tempfile
 import traceback
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,36 +23,7 @@ from jax.experimental.layout import Format, Layout
 from jax.sharding import AxisType
 from jaxlib import xla_client
 
-PLATFORM = "shlo_disc"
-CASES: dict[str, Callable[[], Any]] = {}
-CHECKS: dict[str, Callable[[], None]] = {}
-
-
-def case(function: Callable[[], Any]) -> Callable[[], Any]:
-    """A program whose results are compared with those of XLA's CPU."""
-    CASES[function.__name__] = function
-    return function
-
-
-def check(function: Callable[[], None]) -> Callable[[], None]:
-    """Something about the platform, with assertions of its own."""
-    CHECKS[function.__name__] = function
-    return function
-
-
-def ramp(*shape: int, dtype: Any = np.float32) -> np.ndarray:
-    """Different elements of the shape."""
-    return (np.arange(np.prod(shape)).reshape(shape) / 7 - 1).astype(dtype)
-
-
-def refused(program: Callable[[], Any], *texts: str, error: type[Exception] = jax.errors.JaxRuntimeError) -> None:
-    """Expect an error with these texts."""
-    try:
-        jax.block_until_ready(program())
-    except error as raised:
-        assert all(text in str(raised) for text in texts), str(raised)
-    else:
-        raise AssertionError("there is no error")
+from tests.pjrt.program_table import CASES, CHECKS, PLATFORM, case, check, compared, ramp, refused
 
 
 @case
@@ -508,22 +478,6 @@ def several_threads() -> None:
         results = list(pool.map(work, range(12)))
     for k, result in enumerate(results):
         np.testing.assert_allclose(result, np.tanh(np.arange(8.0) * k) + k, rtol=1e-5)
-
-
-def compared(function: Callable[[], Any]) -> None:
-    """Run a case on both platforms. Raises AssertionError when they differ."""
-    results = []
-    for platform in (PLATFORM, "cpu"):
-        jax.config.update("jax_default_device", jax.devices(platform)[0])
-        try:
-            results.append([np.asarray(leaf) for leaf in jax.tree.leaves(function())])
-        finally:
-            jax.config.update("jax_default_device", None)
-    ours, theirs = results
-    assert len(ours) == len(theirs) > 0
-    for a, b in zip(ours, theirs, strict=True):
-        assert (a.dtype, a.shape) == (b.dtype, b.shape)
-        np.testing.assert_allclose(a.astype(np.complex128), b.astype(np.complex128), rtol=2e-5, atol=2e-5)
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding
 
 from tests.pjrt.device_programs import CASES, P, line
-from tests.pjrt.jax_programs import PLATFORM, ramp
+from tests.pjrt.program_table import PLATFORM, ramp
 
 CHECKS: dict[str, Callable[[], None]] = {}
 

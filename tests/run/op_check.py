@@ -241,3 +241,16 @@ def run_xla_text(text: str, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         loaded = backend.compile_and_load(text, backend.local_devices()[:1], options)
         results = loaded.execute([jax.numpy.asarray(a) for a in arrays])
         return [np.asarray(r) for r in results]
+
+
+class OnlyDlpack:
+    """An array of a library that offers DLPack and nothing else."""
+
+    def __init__(self, array: np.ndarray):
+        self._array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()

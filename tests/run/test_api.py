@@ -34,6 +34,7 @@ from shlo_disc.shape_dialect.dialect import make_context
 from shlo_disc.shape_dialect.expr import Expr
 from shlo_disc.stage_text import VIEWS
 from shlo_disc.stages import STAGES
+from tests.run.op_check import OnlyDlpack
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -360,19 +361,6 @@ def test_two_threads_calling() -> None:
     for thread in threads:
         thread.join()
     assert not failures
-
-
-class OnlyDlpack:
-    """An array of a library that offers DLPack and nothing else."""
-
-    def __init__(self, array: np.ndarray):
-        self._array = array
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._array.__dlpack_device__()
 
 
 def test_kinds_of_arguments_and_results() -> None:

@@ -29,8 +29,8 @@ SUMS: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
-ULPS = {"uniform": 2, "normal": 4, "alike": 1024}
-"""Numbers that are alike lose the same in every addition; one after the other they would lose 10,000 and more."""
+ULPS = {"uniform": 2, "normal": 4, "alike": 32}
+"""Numbers that are alike lose the same in every addition of a block, of 64 in cumulative sums."""
 
 
 def shape_of(spec: str, **sizes: int) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ import pytest
 
 import shlo_disc
 from shlo_disc import Options
+from tests.run.op_check import OnlyDlpack
 
 ROWS = (1, 2, 3, 15, 16, 17, 64)
 
@@ -172,19 +173,6 @@ def test_weights_of_a_convolution() -> None:
 
 
 # ---- bound arguments ---------------------------------------------------------------------------------------------
-
-
-class OnlyDlpack:
-    """An array of a library that offers DLPack and nothing else."""
-
-    def __init__(self, array: np.ndarray):
-        self._array = array
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._array.__dlpack_device__()
 
 
 BOUND: dict[str, Callable[[np.ndarray], Any]] = {

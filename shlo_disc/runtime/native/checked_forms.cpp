@@ -13,8 +13,13 @@ int64_t bytes_of(const PackSpec &spec) {
   return ((spec.k - 1) * spec.k_stride + (spec.n - 1) * spec.n_stride + 1) * info(spec.dtype).size;
 }
 
-/// A product with one row reads its right-hand side once, as a check does; without a packed form, where BLAS has it.
-bool gains_by_check(const DiscDot &dot) { return dot.m > 1 || dot.format > 1; }
+constexpr int64_t kTilesInPlace = 3; // whose product reads the rows of B where they lie, as in gemm.cpp
+
+/// A check reads all of the right-hand side once, which is what products of few rows take.
+bool gains_by_check(const DiscDot &dot) {
+  bool is_in_rows = dot.format <= 1 && dot.b_n == 1;
+  return is_in_rows ? dot.m > kTilesInPlace * dot.tile_rows : dot.m > 1 || dot.format > 1;
+}
 
 } // namespace
 

@@ -10,6 +10,7 @@ namespace disc {
 namespace {
 
 constexpr size_t kWords = Fingerprint::kBlockBytes / sizeof(uint64_t);
+constexpr size_t kLine = 8; // words of a cache line
 constexpr int64_t kBlocksToShare = 64; // that pay for handing them to another thread
 
 using Keys = std::array<uint64_t, kWords>;
@@ -27,11 +28,15 @@ const Keys &keys() {
 
 std::array<uint64_t, 2> sum_of_block(const char *data, const Keys &keys) {
   unsigned __int128 even = 0, odd = 0; // two sums, so that no addition waits for the one before it
-  for (size_t i = 0; i < kWords; i += 4) {
-    uint64_t words[4];
-    std::memcpy(words, data + i * sizeof(uint64_t), sizeof words);
-    even += static_cast<unsigned __int128>(words[0] + keys[i]) * (words[1] + keys[i + 1]);
-    odd += static_cast<unsigned __int128>(words[2] + keys[i + 2]) * (words[3] + keys[i + 3]);
+  for (size_t i = 0; i < kWords; i += kLine) {
+    const char *line = data + i * sizeof(uint64_t);
+    __builtin_prefetch(line + Fingerprint::kBlockBytes); // of the next page, where processors do not look ahead
+    uint64_t words[kLine];
+    std::memcpy(words, line, sizeof words);
+    for (size_t j = 0; j < kLine; j += 4) {
+      even += static_cast<unsigned __int128>(words[j] + keys[i + j]) * (words[j + 1] + keys[i + j + 1]);
+      odd += static_cast<unsigned __int128>(words[j + 2] + keys[i + j + 2]) * (words[j + 3] + keys[i + j + 3]);
+    }
   }
   unsigned __int128 sum = even + odd;
   return {static_cast<uint64_t>(sum), static_cast<uint64_t>(sum >> 64)};

@@ -21,6 +21,7 @@ from shlo_disc.shape_dialect.types import dims_attr, dims_of, element_type_of, p
 from shlo_disc.transforms.counted_loops import count_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.simplify.data_movement import BROADCASTS, RESHAPES
+from shlo_disc.transforms.simplify.loop_product import LoopProduct
 from shlo_disc.transforms.views import broadcast, view
 
 MOST_GROWTH = 8
@@ -56,34 +57,17 @@ def _hoist_from(loop: ir.OpView, decisions: Decisions) -> None:
 
 
 @dataclass
-class _Scanned:
+class _Scanned(LoopProduct):
     """A product in a loop of `trip` iterations, and what its left-hand side is computed from in the loop.
 
     `slices` are slices, `others` ops that are neither slices nor ops that can be stacked; `arguments` says that
     something carried is among them.
     """
 
-    loop: ir.OpView
     trip: Expr
-    dot: ir.Operation
     slices: list[ir.Operation] = field(default_factory=list)
     others: list[ir.Operation] = field(default_factory=list)
     arguments: list[ir.Value] = field(default_factory=list)
-
-    @property
-    def body(self) -> ir.Block:
-        """The block of an iteration."""
-        return nested_blocks(self.loop)[1]
-
-    @property
-    def numbers(self) -> stablehlo.DotDimensionNumbers:
-        """The product's dimension numbers."""
-        return stablehlo.DotDimensionNumbers(self.dot.attributes["dot_dimension_numbers"])
-
-    def is_inside(self, value: ir.Value) -> bool:
-        """Whether a value is made in an iteration."""
-        owner = value.owner
-        return owner == self.body if isinstance(owner, ir.Block) else owner.operation.block == self.body
 
     def is_worth_it(self) -> bool:
         """Whether what is multiplied is not much larger than a slice, and the products not much larger than that."""
@@ -105,7 +89,7 @@ SCANNED: Pattern[_Scanned] = Pattern(
 
 def _scanned(loop: ir.OpView, trip: Expr, dot: ir.Operation) -> _Scanned | None:
     """A product whose left-hand side is made in the iteration, with what it is made from."""
-    found = _Scanned(loop, trip, dot)
+    found = _Scanned(loop, dot, trip)
     pending = [dot.operands[0]]
     seen: set[ir.Value] = set()
     while pending:

@@ -6,12 +6,11 @@ The gradient of a recurrent network has them: it multiplies by the weights of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.regions import nested_blocks
 from shlo_disc.shape_dialect.types import dims_of, product
 from shlo_disc.transforms.decisions import Decisions, Pattern
+from shlo_disc.transforms.simplify.loop_product import LoopProduct
 from shlo_disc.transforms.views import transpose
 
 DOT = "stablehlo.dot_general"
@@ -20,35 +19,18 @@ MOST_WEIGHTS = 1 << 18
 """Elements of a matrix that is transposed before a loop."""
 
 
-@dataclass
-class _Weights:
-    """A product in the body of a loop."""
-
-    loop: ir.OpView
-    dot: ir.Operation
-
-    @property
-    def body(self) -> ir.Block:
-        """The block of an iteration."""
-        return nested_blocks(self.loop)[1]
-
-    @property
-    def numbers(self) -> stablehlo.DotDimensionNumbers:
-        """The product's dimension numbers."""
-        return stablehlo.DotDimensionNumbers(self.dot.attributes["dot_dimension_numbers"])
-
-
-WEIGHTS: Pattern[_Weights] = Pattern("turn-weights", "a matrix that a loop multiplies by is transposed before the loop")
+WEIGHTS: Pattern[LoopProduct] = Pattern(
+    "turn-weights", "a matrix that a loop multiplies by is transposed before the loop"
+)
 
 
 @WEIGHTS.requires("the right-hand side comes from outside of the loop")
-def _matrix_is_from_outside(found: _Weights) -> bool:
-    owner = found.dot.operands[1].owner
-    return owner != found.body if isinstance(owner, ir.Block) else owner.operation.block != found.body
+def _matrix_is_from_outside(found: LoopProduct) -> bool:
+    return not found.is_inside(found.dot.operands[1])
 
 
 @WEIGHTS.requires("it is a product of rows with the rows of a matrix")
-def _multiplies_rows_by_rows(found: _Weights) -> bool:
+def _multiplies_rows_by_rows(found: LoopProduct) -> bool:
     numbers = found.numbers
     inner = [list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)]
     ranks = [len(dims_of(v)) for v in found.dot.operands]
@@ -67,7 +49,7 @@ def turn_weights(block: ir.Block, decisions: Decisions) -> None:
 
 
 def _turn_weights(loop: ir.OpView, dot: ir.Operation, decisions: Decisions) -> None:
-    if WEIGHTS.match(lambda dot: _Weights(loop, dot), dot) is None:
+    if WEIGHTS.match(lambda dot: LoopProduct(loop, dot), dot) is None:
         return
     rhs = dot.operands[1]
     size = product(dims_of(rhs)).constant
