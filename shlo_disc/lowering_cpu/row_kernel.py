@@ -121,7 +121,9 @@ class RowKernel:
             loop = scf.ForOp(index_constant(0), size_of(outer[axis]), index_constant(1), values)
             with ir.InsertionPoint(loop.body), self.elements.scope():
                 inside = level(axis + 1, (*above, Position(loop.induction_variable)), list(loop.inner_iter_args))
-                scf.yield_(inside if fold is None else fold(inside))
+                if fold is not None and outer[axis].constant != 1:
+                    inside = fold(inside)
+                scf.yield_(inside)
             return list(loop.results)
 
         return level(0, (), carried)

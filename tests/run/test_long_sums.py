@@ -22,6 +22,8 @@ SUMS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "both": (lambda x: x.sum(), "m, n"),
     "middle": (lambda x: x.sum(1), "2, n, m"),
     "outer and inner": (lambda x: x.sum((0, 2)), "n, m, 3"),
+    "axes of size 1": (lambda x: x[:, ::-1].sum((1, 2)), "m, 1, n"),
+    "all of one row": (lambda x: x[:, ::-1].sum(), "1, n"),
     "squares": (lambda x: (x * x).sum(-1), "m, n"),
     "cumulative": (lambda x: jnp.cumsum(x, 1)[:, -3:], "m, n"),
     "cumulative columns": (lambda x: jnp.cumsum(x, 0)[-3:], "n, m"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from shlo_disc.compiler import artifact_of, import_stage, run_pipeline
+from shlo_disc.errors import DiscError
 from shlo_disc.executable import client
 from shlo_disc.options import Options
 from shlo_disc.recovery import PLAIN, Attempts, Choice, find_fault
@@ -27,7 +28,10 @@ def blame(exported: Any, options: Options, say: Callable[[str], None],
 
     def wrong(choice: Choice) -> bool:
         say(f"compiling with {choice.limits}")
-        outcome = attempts.compile(choice)
+        try:
+            outcome = attempts.compile(choice)
+        except DiscError:  # of the program itself
+            return True
         if outcome.error is not None or outcome.compilation is None:
             return True
         if is_wrong is None:

@@ -65,6 +65,8 @@ def _split(arrays: list[Any], params: Params) -> Any:
     """An axis as two, the inner one of a size."""
     (x,), axis, inner = arrays, params["axis"], params["inner"]
     check_axis(x, axis)
+    if isinstance(x.shape[axis], int) and x.shape[axis] % inner:
+        raise Rejected("split of what does not divide")
     return jnp.reshape(x, (*x.shape[:axis], x.shape[axis] // inner, inner, *x.shape[axis + 1 :]))
 
 

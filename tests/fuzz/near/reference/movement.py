@@ -23,8 +23,14 @@ def _broadcast(op: Op, x: Number, *_: Number) -> Number:
     return moved(apply, x)
 
 
-@rule("reshape", "squeeze", "expand_dims")
+@rule("reshape")
 def _reshape(op: Op, x: Number, *_: Number) -> Number:
+    order = op.params["dimensions"]
+    return moved(lambda a: (a if order is None else a.transpose(order)).reshape(op.shapes[0]), x)
+
+
+@rule("squeeze", "expand_dims")
+def _squeeze(op: Op, x: Number) -> Number:
     return moved(lambda a: a.reshape(op.shapes[0]), x)
 
 
