@@ -114,6 +114,7 @@ class _Examination:
         self.quick = quick
         self.xla = xla
         self.plain = plain
+        self._is_narrow = case.program.dtype in ("bfloat16", "float16")  # XLA rounds between the terms of some sums
         self.report = Report(pieces=sorted({s.op for s in case.program.steps}))
 
     def run(self) -> Report:
@@ -183,7 +184,7 @@ class _Examination:
         found = difference(got, want, self.dtypes)
         if found is not None and self.quick:
             raise _Found(Finding(found.kind, f"at {sizes}: {found.text}", sizes=sizes))
-        if found is not None or (self.xla and number == 0):
+        if found is not None or (self.xla and number == 0 and not self._is_narrow):
             self._ask_xla(arrays, sizes, want, found)
         if found is not None:
             blamed = self._blame(lambda other: difference(other, want, self.dtypes) is not None, arrays)
