@@ -31,6 +31,9 @@ FOUND = ("mismatch", "nan", "type", "error", "refused", "signal", "timeout")
 
 ROOT = Path(__file__).resolve().parent.parent
 
+TESTS_LIMIT = 300.0
+"""Seconds for the unit tests of a pattern: a condition without which they do not end is missed."""
+
 FIRST = 900_000
 """The first seed."""
 
@@ -114,9 +117,17 @@ def examine(pattern: str, condition: str, programs: Programs, most: int, tests: 
             break
     if paths := [*tests_of(pattern), *tests]:
         command = [sys.executable, "-c", _TURNED_OFF, condition, *paths]
-        if subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: S603  # this interpreter
-            return Outcome("a test", tried, looked_at, time.monotonic() - start)
+        if found := _failure(command):
+            return Outcome(found, tried, looked_at, time.monotonic() - start)
     return Outcome("", tried, looked_at, time.monotonic() - start)
+
+
+def _failure(command: Sequence[str]) -> str:
+    try:
+        ended = subprocess.run(command, capture_output=True, check=False, timeout=TESTS_LIMIT)  # noqa: S603  # this interpreter
+    except subprocess.TimeoutExpired:
+        return "a test that does not end"
+    return "a test" if ended.returncode else ""
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ from itertools import product
 from math import inf
 
 from shlo_disc.shape_dialect import facts_interval as interval
-from shlo_disc.shape_dialect.expr import Atom, Expr, Max, Min, Monomial, divide_monomials
+from shlo_disc.shape_dialect.expr import Atom, Expr, Max, Min, Mod, Monomial, divide_monomials
 from shlo_disc.shape_dialect.facts_linear import Nonnegative, Problem
 from shlo_disc.shape_dialect.facts_store import Store
 from shlo_disc.shape_dialect.facts_witness import Witnesses, value_at
@@ -78,8 +78,23 @@ class BoundSearch:
 
     def _quick_bound(self, e: Expr) -> int | None:
         if e not in self._quick:
-            self._quick[e] = self._store.interval_of(e)[0]
+            low = self._store.interval_of(e)[0]
+            larger = self._with_divisors(e)
+            if larger is not None:
+                below = self._store.interval_of(larger)[0]
+                low = below if low is None else low if below is None else max(low, below)
+            self._quick[e] = low
         return self._quick[e]
+
+    def _with_divisors(self, e: Expr) -> Expr | None:
+        """`e` with less one than the divisor for remainders that are subtracted, which is no more; None without any."""
+        result = e
+        for coefficient, monomial in e.terms:
+            if coefficient < 0 and len(monomial) == 1 and monomial[0][1] == 1 and isinstance(monomial[0][0], Mod):
+                divisor = monomial[0][0].divisor
+                if (self._store.interval_of(divisor)[0] or 0) >= 1:
+                    result = result - Expr(((coefficient, monomial),)) + coefficient * (divisor - 1)
+        return None if result is e else self._store.canonical(result)
 
     def _least_sample(self, e: Expr) -> int | None:
         if e not in self._samples:

@@ -103,7 +103,11 @@ def _mod(facts: Oracle, a: Expr, b: Expr) -> Expr:
         return a % b
     _, rest = divide(a, b)
     shift = _residue_shift(facts, rest, b)
-    return rest % b if shift is None else rest + shift * b
+    if shift is not None:
+        return rest + shift * b
+    if rest.constant is not None and rest.constant < 0 and facts.at_least(b, 1):
+        return b - 1 - (-rest.constant - 1) % b
+    return rest % b
 
 
 def _residue_shift(facts: Oracle, e: Expr, divisor: Expr) -> int | None:

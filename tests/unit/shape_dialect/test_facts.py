@@ -146,6 +146,9 @@ def test_a_division_by_a_sum_of_two_rows() -> None:
         (["a + c == 10"], "a", 0, 10),
         (["a == c + 2", "c <= 3"], "a*2", 4, 10),
         (["a >= c", "a <= c + 3"], "a - c", 0, 3),
+        ([], "s - mod(t, s)", 1, None),
+        ([], "s - 1 - mod(7, s)", 0, None),
+        ([], "mod(7, s) - s", None, -1),
     ],
 )
 def test_range(relations: list[str], text: str, low: int | None, high: int | None) -> None:
@@ -229,6 +232,9 @@ def test_canonical_of_equal_products() -> None:
         ([], "mod(b*s, s)", "0"),
         ([], "floordiv(b*s - 1, s)", "b - 1"),
         ([], "mod(b*s + s - 1, s)", "s - 1"),
+        ([], "mod(-3, s)", "s - 1 - mod(2, s)"),
+        ([], "s - mod(b*s - 8, s)", "1 + mod(7, s)"),
+        ([], "mod(-3, a)", "mod(-3, a)"),
         ([], "floordiv(b, b)", "1"),
         (["mod(b, 4) == 0"], "mod(b, 4)", "0"),
         (["mod(b, 4) == 0"], "mod(b*s + 3, 4)", "3"),
