@@ -91,7 +91,7 @@ def _case(rng: random.Random, seed: int, family: str, front: str, gradients: flo
     if rng.random() < gradients:
         program = with_gradient(program, rng)
     types = program.types()
-    sizes = tuple(sizes_of(program, types, rng, zero=front == "plugin"))
+    sizes = tuple(sizes_of(program, types, rng, least=0 if front == "plugin" else 1))
     if not sizes:
         raise Rejected("no sizes fit")
     options: dict[str, Any] = {}
@@ -104,8 +104,8 @@ def _case(rng: random.Random, seed: int, family: str, front: str, gradients: flo
     return Case(family, seed, program, sizes, options, front)
 
 
-def sizes_of(program: Program, types: Mapping[int, Type], rng: random.Random, zero: bool = False) -> Iterator[Sizes]:
-    """Sizes of up to five calls, at which no value is empty, or too large; with `zero` some values may be empty."""
+def sizes_of(program: Program, types: Mapping[int, Type], rng: random.Random, least: int) -> Iterator[Sizes]:
+    """Sizes of up to five calls, `least` and more, at which no value is too large; at one of them some may be empty."""
     named = [d for a in program.arguments for d in (*a.dims, a.fill.partition(":")[2])]
     symbols = [s for s in SYMBOLS if any(s in d for d in named)]
     if not symbols:
@@ -115,22 +115,23 @@ def sizes_of(program: Program, types: Mapping[int, Type], rng: random.Random, ze
     for call in range(30):
         if len(seen) == 5:
             return
-        choice = (0, 1, 2) if zero and call == 3 else LARGE if rng.random() < 0.12 else SMALL
+        is_tiny = call == 3
+        choice = (least, 1, 2) if is_tiny else LARGE if rng.random() < 0.12 else SMALL
         sizes = {name: rng.choice(choice) for name in symbols}
         if call == 1 and len(symbols) > 1:
             sizes = dict.fromkeys(symbols, rng.choice((1, 2, 5, 8, 16, 17)))
-        if sizes not in seen and _admits(types, sizes, zero and call == 3):
+        if sizes not in seen and _admits(types, sizes, 0 if is_tiny else 1):
             seen.append(sizes)
             yield sizes
 
 
-def _admits(types: Mapping[int, Type], sizes: Sizes, zero: bool) -> bool:
+def _admits(types: Mapping[int, Type], sizes: Sizes, least: int) -> bool:
     elements = 0
     for type_ in types.values():
         count = 1
         for dim in type_.shape:
             size = size_at(dim, sizes)
-            if size < (0 if zero else 1):
+            if size < least:
                 return False
             count *= size
         elements = max(elements, count)
