@@ -41,6 +41,16 @@ def sorted_branch(b: Builder) -> Sequence[int]:
     return [_in_branches(b, [y], first, b.pick(first, [*first, ("unary", {"f": "neg"})]))]
 
 
+@family("sort-long", "selection", "sort")
+def long_beginnings(b: Builder) -> Sequence[int]:
+    """The first of many, which are as many as a selection takes, one more, or all of them."""
+    x = b.arg(b.dim("b"), 130, fill=b.pick("distinct", "normal"))
+    count = b.any((63, 64, 65, 129, 130))
+    if b.flip():
+        return list(b("top_k", x, count=2, k=count))
+    return [b("sort", x, axis=1, descending=b.flip(0.4), take=count, places=b.flip(0.3))]
+
+
 @family("gemm-row-sums", "row-epilogue", "epilogue", "gemm")
 def row_sums(b: Builder) -> Sequence[int]:
     """A kernel of rows that reads a product of vectors once a row."""
@@ -55,11 +65,18 @@ def row_sums(b: Builder) -> Sequence[int]:
 @family("convs-beside", "convolution-product", "convolution", "horizontal-gemm")
 def convolutions(b: Builder) -> Sequence[int]:
     """Convolutions of one input, of an image with itself, in one or three dimensions, or of other element types."""
-    kind = b.pick("beside", "itself", "groups")
+    kind = b.pick("beside", "itself", "groups", "rank")
     if kind == "itself":
         x = b.arg(16, b.any((3, 5)), 3, 16)
         return [b("conv", x, b("reshape_like", x, b.arg(3, b.shape(x)[1], 16, 16)), stride=[1, 1], dilation=[1, 1],
                   padding="VALID", groups=1)]  # fmt: skip
+    if kind == "rank":
+        rank = b.any((1, 3))
+        x = b.arg(b.dim("b"), *(b.any((4, 5)) for _ in range(rank)), 8)
+        w = b.arg(*([3] * rank), 8, b.any((8, 16)), fill="weight")
+        return [
+            b("conv", x, w, stride=b.pick([1, 1], [2, 1]), dilation=[1, 1], padding=b.pick("SAME", "VALID"), groups=1)
+        ]
     x = b.arg(b.dim("b"), b.any((5, 6)), 6, 16)
     made = []
     for _ in range(b.pick(2, 3)):

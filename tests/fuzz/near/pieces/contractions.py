@@ -88,19 +88,27 @@ def _other_conv(params: Params, types: Sequence[Type]) -> list[dict[str, Any]]:
 
 @piece("conv", _other_conv)
 def _conv(arrays: list[Any], params: Params) -> Any:
-    """Images [b, h, w, c] with windows [h, w, c, f]."""
+    """Images [b, h, w, c] with windows [h, w, c, f], or lines, or bodies: a third direction is as the first."""
     x, w = arrays
-    if (x.ndim, w.ndim) != (4, 4):
-        raise Rejected("not of rank 4")
+    rank = x.ndim - 2
+    if x.ndim != w.ndim or rank not in (1, 2, 3):
+        raise Rejected("not of one rank")
     padding = params["padding"]
     if not isinstance(padding, str):
-        padding = [tuple(p) for p in padding]
+        padding = [tuple(p) for p in _along(padding, rank)]
     if params.get("reverse"):
-        w = w[::-1, ::-1]
+        w = w[(slice(None, None, -1),) * rank]
+    letters = "DHW"[3 - rank :]
+    layout = params.get("layout", ["N" + letters + "C", letters + "IO", "N" + letters + "C"])
     return jax.lax.conv_general_dilated(
-        x, w, tuple(params["stride"]), padding, tuple(params.get("input_dilation", [1, 1])), tuple(params["dilation"]),
-        tuple(params.get("layout", ["NHWC", "HWIO", "NHWC"])), params.get("groups", 1),
+        x, w, tuple(_along(params["stride"], rank)), padding, tuple(_along(params.get("input_dilation", [1, 1]), rank)),
+        tuple(_along(params["dilation"], rank)), tuple(layout), params.get("groups", 1),
     )  # fmt: skip
+
+
+def _along(two: Sequence[Any], rank: int) -> list[Any]:
+    """What is given for two directions, for some."""
+    return [*two, *two][:rank]
 
 
 @piece(
