@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,7 @@ def _case(rng: random.Random, seed: int, family: str, front: str, gradients: flo
         program = mutated(FAMILIES[family].program(rng, dtype), rng, rng.choice((0, 1, 1, 1, 1, 2, 2, 3)))
     if rng.random() < gradients:
         program = with_gradient(program, rng)
-    types = program.types()
+    types = list(program.types_at_all_depths())
     sizes = tuple(sizes_of(program, types, rng, least=0 if front == "plugin" else 1))
     if not sizes:
         raise Rejected("no sizes fit")
@@ -104,7 +104,7 @@ def _case(rng: random.Random, seed: int, family: str, front: str, gradients: flo
     return Case(family, seed, program, sizes, options, front)
 
 
-def sizes_of(program: Program, types: Mapping[int, Type], rng: random.Random, least: int) -> Iterator[Sizes]:
+def sizes_of(program: Program, types: Sequence[Type], rng: random.Random, least: int) -> Iterator[Sizes]:
     """Sizes of up to five calls, `least` and more, at which no value is too large; at one of them some may be empty."""
     named = [d for a in program.arguments for d in (*a.dims, a.fill.partition(":")[2])]
     symbols = [s for s in SYMBOLS if any(s in d for d in named)]
@@ -125,9 +125,9 @@ def sizes_of(program: Program, types: Mapping[int, Type], rng: random.Random, le
             yield sizes
 
 
-def _admits(types: Mapping[int, Type], sizes: Sizes, least: int) -> bool:
+def _admits(types: Sequence[Type], sizes: Sizes, least: int) -> bool:
     elements = 0
-    for type_ in types.values():
+    for type_ in types:
         count = 1
         for dim in type_.shape:
             size = size_at(dim, sizes)

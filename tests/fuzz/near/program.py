@@ -141,6 +141,13 @@ class Program:
             raise Rejected("a result that is not there")
         return types
 
+    def types_at_all_depths(self) -> Iterator[Type]:
+        """The types of all values, those of bodies among them. Raises Rejected."""
+        yield from self.types().values()
+        for step in self.steps:
+            for body in _bodies(step):
+                yield from body.types_at_all_depths()
+
     def run(self, *arrays: Any) -> tuple[Any, ...]:
         """The program as a JAX function."""
         return self.run_as(self.dtype, arrays)
