@@ -12,6 +12,7 @@ from shlo_disc.shape_dialect.known_branches import open_known_branches
 
 from .chlo import legalise_chlo
 from .entry_arguments import drop_arguments
+from .opened_calls import check_opened_calls
 from .resolve import erase_unused, resolve
 from .tokens import branches_without_tokens
 
@@ -54,6 +55,7 @@ def normalise(module: ir.Module) -> None:
     for function in module.body.operations:
         if function.operation.name == "func.func" and function != entry:
             function.attributes["sym_visibility"] = ir.StringAttr.get("private")
+    check_opened_calls(module, ir.StringAttr(entry.attributes["sym_name"]).value)
     try:
         if has_chlo(module.context):
             legalise_chlo(module)

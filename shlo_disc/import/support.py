@@ -22,7 +22,7 @@ from .signature import DTYPES, Signature
 STRUCTURAL = {"func.func", "func.return", "stablehlo.return", "builtin.module"}
 
 SUGGESTIONS = {
-    "func.call": "give the function a body; recursion cannot be compiled",
+    "func.call": "give the function a body",
     "cf.br": "write the function as one block",
     "cf.cond_br": "write the function as one block",
 }

@@ -209,12 +209,12 @@ TEXTS: dict[str, tuple[Any, type[DiscError], str]] = {
         + HEAD
         + "  %0 = call @f(%x) : (tensor<?xf32>) -> tensor<?xf32>\n  return %0 : tensor<?xf32>\n}",
         UnsupportedError,
-        unsupported(f"func.call at line 3: {NO_LOWERING}; give the function a body; recursion cannot be compiled"),
+        unsupported(f"func.call at line 3: {NO_LOWERING}; give the function a body"),
     ),
     "recursion": (
         HEAD + "  %0 = call @main(%x) : (tensor<?xf32>) -> tensor<?xf32>\n  return %0 : tensor<?xf32>\n}",
         UnsupportedError,
-        unsupported(f"func.call at line 2: {NO_LOWERING}; give the function a body; recursion cannot be compiled"),
+        unsupported("func.call at line 2: recursion has no lowering; write a loop"),
     ),
     "two blocks": (
         HEAD + "  cf.br ^bb1\n^bb1:\n" + TAIL,

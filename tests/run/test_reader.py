@@ -50,6 +50,27 @@ def test_a_type_that_is_too_long_to_print() -> None:
         shlo_disc.compile(text, options=shlo_disc.Options(read_seconds=1))
 
 
+def doubling(depth: int, last: str) -> str:
+    """Functions that call the next one twice; the last one does `last`."""
+    kind = "tensor<4xf32>"
+    text = ""
+    for n in range(depth):
+        name = f"private @f{n}" if n else "public @main"
+        calls = f"  %0 = call @f{n + 1}(%a) : ({kind}) -> {kind}\n  %1 = call @f{n + 1}(%0) : ({kind}) -> {kind}\n"
+        text += f"func.func {name}(%a: {kind}) -> {kind} {{\n{calls}  return %1 : {kind}\n}}\n"
+    return f"{text}func.func private @f{depth}(%a: {kind}) -> {kind} {{\n{last}  return %a : {kind}\n}}\n"
+
+
+def test_calls_that_open_to_too_much() -> None:
+    with pytest.raises(ProgramError, match=r"e\+12 operations once its calls are opened"):
+        shlo_disc.compile(doubling(40, ""))
+    again = "  %0 = call @f2(%a) : (tensor<4xf32>) -> tensor<4xf32>\n"
+    with pytest.raises(UnsupportedError, match="func.call at line 27: recursion has no lowering"):
+        shlo_disc.compile(doubling(5, again))
+    four = np.ones(4, np.float32)
+    np.testing.assert_array_equal(shlo_disc.compile(doubling(5, ""))(four), four)
+
+
 def test_memory_has_a_limit() -> None:
     """What would allow more is said."""
     text = ALIASES + "func.func @main(%a: !t60) -> !t60 {\n  return %a : !t60\n}\n"
