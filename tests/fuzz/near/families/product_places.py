@@ -62,6 +62,18 @@ def row_sums(b: Builder) -> Sequence[int]:
     return [b("reduce", b.f("tanh", whole), f=b.any(("sum", "max")), axis=1, keep=False)]
 
 
+@family("gemm-spread", "epilogue", "gemm")
+def spread(b: Builder) -> Sequence[int]:
+    """A loop that reads a product of a vector again and again, along rows or along columns."""
+    n = b.dim("s")
+    x = b.arg(b.dim(8))
+    y = b("einsum", x, b.arg(str(b.shape(x)[0]), n, fill="weight"), spec="k,kn->n")
+    y = b.f("tanh", y) if b.flip(0.3) else y
+    rows = b.flip(0.7)
+    whole = b.arg(b.dim("b"), n) if rows else b.arg(n, b.dim("b"))
+    return [b.two(b.any(("add", "mul", "sub")), whole, y, lift=[0 if rows else 1])]
+
+
 @family("convs-beside", "convolution-product", "convolution", "horizontal-gemm")
 def convolutions(b: Builder) -> Sequence[int]:
     """Convolutions of one input, of an image with itself, in one or three dimensions, or of other element types."""
