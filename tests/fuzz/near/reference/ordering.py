@@ -51,7 +51,8 @@ def _ties(key: Number, order: Array, axis: int, *, only_errors: bool) -> Array:
 def _top_k(op: Op, x: Number) -> list[Number]:
     k, axis = op.params["k"], op.params.get("axis", -1)
     axis = axis % x.value.ndim
-    order = np.argsort(-x.value.astype(np.float64), axis=axis, kind="stable")
+    keys = np.moveaxis(x.value.astype(np.float64), axis, -1)
+    order = np.moveaxis(np.lexsort((np.signbit(keys), -keys), axis=-1), -1, axis)  # 0 comes before -0
     close = _ties(x, order, axis, only_errors=True)
     first = np.take(order, np.arange(k), axis)
     values = _sorted_keys(x, np.take_along_axis(x.value, first, axis), axis)

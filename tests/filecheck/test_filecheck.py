@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a stage makes of small modules: each file of this folder holds modules, and what is to be found in the output.
+
+A file begins with `// RUN: opt --stage NAME --split-input-file %s | filecheck %s`. Lines `// -----` stand between its
+modules. A module that is refused has `error: ` and the message as its output.
+
+    python -m tests.filecheck.test_filecheck tests/filecheck/annotate/windows.mlir     # the output, to read
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from filecheck.finput import FInput
+from filecheck.matcher import Matcher
+from filecheck.options import Options as Checks
+from filecheck.parser import Parser
+
+from shlo_disc.compiler import import_stage, run_pipeline
+from shlo_disc.errors import DiscError
+from shlo_disc.options import Options
+from shlo_disc.stage_text import stage_text
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+FILES = sorted(HERE.rglob("*.mlir"))
+RUN = re.compile(r"// RUN: opt --stage (\S+) --split-input-file %s \| filecheck %s\n")
+
+COVERED = {"annotate": "shape_dialect/rules", "expand": "transforms/expand", "simplify": "transforms/simplify"}
+"""A folder of tests, and the folder whose modules it has a file for, each."""
+
+WITHOUT_PATTERNS = {
+    "expand/build", "expand/complex_constants", "expand/custom_call", "expand/library_call", "expand/reals",
+    "simplify/loop_product",
+}  # fmt: skip
+"""Modules that only help others."""
+
+
+def output_of(path: Path) -> str:
+    """What `opt` prints for the modules of a file."""
+    text = path.read_text()
+    header = RUN.match(text)
+    assert header, f"{path} does not begin with a line {RUN.pattern}"
+    return "// -----\n".join(_stage_of(module, header[1]) for module in re.split(r"^// -----\n", text, flags=re.M))
+
+
+def _stage_of(module: str, stage: str) -> str:
+    try:
+        compilation = import_stage(module, "cpu", Options(strict=True))
+        return stage_text(run_pipeline(compilation, last=stage), stage) + "\n"
+    except DiscError as error:
+        return f"error: {error}\n"
+
+
+def check(path: Path, output: str) -> str:
+    """What the lines of a file that begin with CHECK miss in an output; "" for nothing."""
+    options = Checks(match_filename=str(path))
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        status = Matcher(options, FInput(str(path), output), Parser.from_opts(options)).run()
+    return said.getvalue() if status else ""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(HERE).with_suffix("")))
+def test_output(path: Path) -> None:
+    output = output_of(path)
+    missed = check(path, output)
+    assert not missed, f"{missed}\n{output}"
+
+
+def modules() -> Iterator[str]:
+    """The names that files need to have."""
+    for folder, source in COVERED.items():
+        names = (p.stem for p in (ROOT / "shlo_disc" / source).glob("*.py") if p.stem != "__init__")
+        yield from (f"{folder}/{name}" for name in sorted(names) if f"{folder}/{name}" not in WITHOUT_PATTERNS)
+
+
+@pytest.mark.parametrize("name", modules())
+def test_each_module_has_a_file(name: str) -> None:
+    assert (HERE / f"{name}.mlir").exists()
+
+
+def test_what_is_missing_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "a.mlir"
+    path.write_text("// CHECK: stablehlo.add\n// CHECK-NOT: stablehlo.multiply\n// CHECK: return\n")
+    assert not check(path, "stablehlo.add\nreturn\n")
+    assert check(path, "stablehlo.subtract\nreturn\n")
+    assert check(path, "stablehlo.add\nstablehlo.multiply\nreturn\n")
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        print(output_of(Path(argument)))
