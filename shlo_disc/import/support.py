@@ -262,6 +262,20 @@ def _check_einsum(op: ir.OpView) -> str | None:
     return None if plain and fits else f"an einsum of {config!r} has no lowering"
 
 
+_STATES = {"THREE_FRY": (2,), "PHILOX": (2, 3), "DEFAULT": (2, 3)}
+"""The words of 64 bits that a state has."""
+
+
+def _check_random_state(op: ir.OpView) -> str | None:
+    if "rng_algorithm" not in op.attributes:
+        return "it has no rng_algorithm"
+    algorithm = str(op.attributes["rng_algorithm"]).split()[-1].rstrip(">")
+    counts = next((n for name, n in _STATES.items() if name in algorithm), ())
+    types = {str(v.type) for v in (op.operands[0], op.results[0]) if ir.RankedTensorType(v.type).has_static_shape}
+    states = [f"tensor<{n}xui64>" for n in counts]
+    return None if types and types <= set(states) else f"a state of {algorithm} is {' or '.join(states)}"
+
+
 _EXTRA_CHECKS = {
     "@shlo_disc.fft": fft_problem,
     **dict.fromkeys(COLLECTIVES, _check_participants),
@@ -269,6 +283,7 @@ _EXTRA_CHECKS = {
     "@stablehlo.dynamic_approx_top_k": _check_approx_top_k,
     "@shlo_disc.nonzero": _check_nonzero,
     "@stablehlo.dynamic_reduce_window": _check_called_body,
+    "@stablehlo.dynamic_rng_bit_generator": _check_random_state,
     "stablehlo.constant": _check_constant,
     "stablehlo.convolution": _check_dot,
     "stablehlo.dot_general": _check_dot,
@@ -277,6 +292,7 @@ _EXTRA_CHECKS = {
     "stablehlo.map": _check_map,
     "stablehlo.reduce": _check_body,
     "stablehlo.reduce_window": _check_body,
+    "stablehlo.rng_bit_generator": _check_random_state,
     "stablehlo.scatter": _check_body,
     "stablehlo.select_and_scatter": _check_body,
     "stablehlo.sort": _check_body,

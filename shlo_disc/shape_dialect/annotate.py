@@ -123,7 +123,7 @@ def _infer(op: ir.OpView, p: Propagation) -> None:
     if not _has_parameters(op) and all(t.has_static_shape for t in types):
         _learn_from_static(op, p)
         return
-    for result, dims in zip(op.results, rule_of(op)(p, op), strict=True):
+    for result, dims in zip(op.results, _sizes_of_results(op, p), strict=True):
         tensor = ir.RankedTensorType(result.type)
         for axis, dim in enumerate(dims):
             if not tensor.is_dynamic_dim(axis):
@@ -135,6 +135,17 @@ def _infer(op: ir.OpView, p: Propagation) -> None:
             d if tensor.is_dynamic_dim(axis) else Expr.const(tensor.shape[axis]) for axis, d in enumerate(simplified)
         ]
         result.set_type(tensor_type(known, tensor.element_type))
+
+
+def _sizes_of_results(op: ir.OpView, p: Propagation) -> list[Dims]:
+    found = rule_of(op)(p, op)
+    ranks = (ir.RankedTensorType(result.type).rank for result in op.results)
+    where = f"{op.operation.name} at {source_line(op.location)}"
+    if any(len(dims) != rank for dims, rank in zip(found, ranks, strict=False)):
+        raise ProgramError(f"{where}: a result has another rank than the op gives it")
+    if len(found) != len(op.results):
+        raise ProgramError(f"{where}: it has {len(found)} results, not {len(op.results)}")
+    return found
 
 
 def _has_parameters(op: ir.OpView) -> bool:
@@ -191,7 +202,7 @@ def _learn_from_static(op: ir.OpView, p: Propagation) -> None:
         return
     reads_data, p.reads_data = p.reads_data, False
     try:
-        inferred = rule_of(op)(p, op)
+        inferred = _sizes_of_results(op, p)
     except DataDependentSize:
         return
     finally:

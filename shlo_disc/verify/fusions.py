@@ -12,10 +12,12 @@ from collections.abc import Iterator, Mapping
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import dims_of, dims_of_attr
+from shlo_disc.shape_dialect.types import dims_of, dims_of_attr, product
 from shlo_disc.verify.accesses import Walk, reads_of
 
 Kernels = Mapping[str, func.FuncOp]
+Rows = tuple[Expr, Expr | None]
+"""The elements of a row, and how many rows there are, where that is known."""
 
 _VIEWS = ("stablehlo.reshape", "stablehlo.dynamic_reshape")
 _GEMMS = ("dot", "convolution")
@@ -65,14 +67,14 @@ def _verify_gemm(function: func.FuncOp, call: ir.Operation, follower: ir.Operati
         _fail(function, "a product is read by something else than its one epilogue")
     epilogue = _callee(follower, kernels)
     sums = epilogue.entry_block.arguments[others[0][1]]
-    _verify_hand_over(function, epilogue, others[0][1], sums, _row_lengths(_callee(call, kernels)))
+    _verify_hand_over(function, epilogue, others[0][1], sums, _rows_of(_callee(call, kernels)))
     has_room = _kind(epilogue) == "epilogue" or _sums(function, epilogue) >= 0
     if len(returns) != (0 if has_room else 1):
         _fail(function, "sums without a buffer are returned, or sums that need one are not")
 
 
 def _verify_hand_over(
-    function: func.FuncOp, epilogue: func.FuncOp, number: int, sums: ir.Value, rows: list[Expr]
+    function: func.FuncOp, epilogue: func.FuncOp, number: int, sums: ir.Value, rows: list[Rows]
 ) -> None:
     *_, last = epilogue.entry_block.operations
     walk = Walk.of(epilogue)
@@ -81,11 +83,15 @@ def _verify_hand_over(
         return
     if _kind(epilogue) == "epilogue":
         (row,) = dims_of_attr(epilogue.attributes["disc.row"])
-        if _sums(function, epilogue) != number or row not in rows:
+        if _sums(function, epilogue) != number or all(row != length for length, _ in rows):
             _fail(function, f"@{epilogue.name.value} takes other sums, or other rows, than the product makes")
         if any(not walk.allows(read, sums) for read in reads_of(epilogue, sums)):
             _fail(function, f"@{epilogue.name.value} reads its sums elsewhere than where it writes")
         return
+    columns = ir.IntegerAttr(epilogue.attributes["disc.columns"]).value
+    count, length = product(dims_of(sums)[:-columns]), product(dims_of(sums)[-columns:])
+    if not any(length == one and many in (None, count) for one, many in rows):
+        _fail(function, f"@{epilogue.name.value} goes through other rows than the product makes")
     room = _sums(function, epilogue)
     if room >= 0 and any(not walk.allows(read, last.operands[room]) for read in reads_of(epilogue, sums)):
         _fail(function, f"@{epilogue.name.value} writes over sums that it has yet to read")
@@ -105,27 +111,24 @@ def _left_of(kernel: func.FuncOp) -> int:
     return list(kernel.entry_block.arguments).index(op.operands[0])
 
 
-def _row_lengths(kernel: func.FuncOp) -> list[Expr]:
-    """How many elements a row of a product may have: those of its last axes that one operand has alone."""
+def _rows_of(kernel: func.FuncOp) -> list[Rows]:
+    """What a row of a product may be: its last axes, as far as one operand has them alone."""
     op = next(iter(kernel.entry_block.operations)).operation
     right = dims_of(op.operands[1])
     if op.name == "stablehlo.convolution":
-        return [right[-1]]
+        return [(right[-1], None)]
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    dims = dims_of(op.results[0])
     batch = len(list(numbers.lhs_batching_dimensions))
-    rank = len(dims_of(op.results[0]))
-    first_of_right = rank - (len(right) - batch - len(list(numbers.rhs_contracting_dimensions)))
-    owners = [0] * batch + [1] * (first_of_right - batch) + [2] * (rank - first_of_right)
-    lengths = [Expr.const(1)]
-    last = 0
-    for axis in reversed(_axes_of_result(kernel, op)):
-        if dims_of(op.results[0])[axis].constant == 1:
-            continue
-        last = last or owners[axis]
-        if not owners[axis] or owners[axis] != last:
-            break
-        lengths.append(lengths[-1] * dims_of(op.results[0])[axis])
-    return lengths
+    first_of_right = len(dims) - (len(right) - batch - len(list(numbers.rhs_contracting_dimensions)))
+    owners = [0] * batch + [1] * (first_of_right - batch) + [2] * (len(dims) - first_of_right)
+    outer = [axis for axis in _axes_of_result(kernel, op) if dims[axis].constant != 1]
+    found: list[Rows] = [(Expr.const(1), product([dims[axis] for axis in outer]))]
+    owner = owners[outer[-1]] if outer else 0
+    while outer and owner and owners[outer[-1]] == owner:
+        length = found[-1][0] * dims[outer.pop()]
+        found.append((length, product([dims[axis] for axis in outer])))
+    return found
 
 
 def _axes_of_result(kernel: func.FuncOp, op: ir.Operation) -> list[int]:

@@ -81,7 +81,7 @@ def modules() -> Iterator[str]:
         yield from (f"{folder}/{name}" for name in sorted(names) if f"{folder}/{name}" not in WITHOUT_PATTERNS)
 
 
-@pytest.mark.parametrize("name", modules())
+@pytest.mark.parametrize("name", list(modules()))
 def test_each_module_has_a_file(name: str) -> None:
     assert (HERE / f"{name}.mlir").exists()
 

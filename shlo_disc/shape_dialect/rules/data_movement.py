@@ -83,7 +83,14 @@ def _dynamic_update_slice(p: Propagation, op: ir.OpView) -> list[Dims]:
 
 
 def _dynamic_broadcast(p: Propagation, op: ir.OpView) -> list[Dims]:
-    result = p.sizes(op.operands[1])
+    return _stretched(p, op, p.sizes(op.operands[1]))
+
+
+def _broadcast(p: Propagation, op: ir.OpView) -> list[Dims]:
+    return _stretched(p, op, dims_of(op.results[0]))
+
+
+def _stretched(p: Propagation, op: ir.OpView, result: Dims) -> list[Dims]:
     for size, target in zip(dims_of(op.operands[0]), integers(op.attributes["broadcast_dimensions"]), strict=True):
         if size.constant != 1 and p.facts.prove(Relation.eq(size, result[target])) is not True:
             # Either factor vanishes: the size is 1 and stretched, or it is the result's.
@@ -127,6 +134,7 @@ def _barrier(_: Propagation, op: ir.OpView) -> list[Dims]:
 
 RULES: dict[str, Rule] = {
     BARRIER: _barrier,
+    "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.concatenate": _concatenate,
     "stablehlo.dynamic_broadcast_in_dim": _dynamic_broadcast,
     "stablehlo.dynamic_pad": _dynamic_pad,

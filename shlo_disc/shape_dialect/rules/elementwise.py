@@ -60,7 +60,6 @@ RULES: dict[str, Rule] = {
     **{name: _same(()) for name in ELEMENTWISE},
     "disc.shape": _static,
     "stablehlo.bitcast_convert": _bitcast_convert,
-    "stablehlo.broadcast_in_dim": _static,
     "stablehlo.clamp": _clamp,
     "stablehlo.constant": _static,
     "stablehlo.dynamic_iota": _sizes_of_operand(0),

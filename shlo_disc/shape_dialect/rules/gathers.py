@@ -47,12 +47,12 @@ def _gather_dims(p: Propagation, op: ir.OpView, sizes: Dims) -> list[Dims]:
 def _axes_that_need_elements(
     p: Propagation, operand: Dims, indices: Dims, sizes: Dims, numbers: stablehlo.GatherDimensionNumbers
 ) -> list[int]:
-    """All, but that an operand without elements along single positions needs none for no more indices than it has."""
+    """All but batches, which the indices have as well; nor single positions for no more indices than there are."""
     single = [axis for axis in numbers.collapsed_slice_dims if sizes[axis].constant == 1]
     count = product(d for axis, d in enumerate(indices) if axis != numbers.index_vector_dim)
     if p.facts.prove(Relation.le(count, product(operand[axis] for axis in single))) is not True:
         single = []
-    return [axis for axis in range(len(operand)) if axis not in single]
+    return [axis for axis in range(len(operand)) if axis not in (*single, *numbers.operand_batching_dims)]
 
 
 def _gather(p: Propagation, op: ir.OpView) -> list[Dims]:

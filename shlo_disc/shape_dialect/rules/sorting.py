@@ -23,7 +23,9 @@ def _approx_top_k(p: Propagation, op: ir.OpView) -> list[Dims]:
         tensor, dims = ir.RankedTensorType(op.results[0].type), dims_of(op.operands[0])
         if tensor.is_dynamic_dim(axis):
             raise DataDependentSize
-        return [(*dims[:axis], Expr.const(tensor.shape[axis]), *dims[axis + 1 :])] * len(op.results)
+        count = Expr.const(tensor.shape[axis])
+        p.fits([count], dims[axis : axis + 1], op)
+        return [(*dims[:axis], count, *dims[axis + 1 :])] * len(op.results)
     positions = ir.DenseIntElementsAttr(op.attributes["indices_of_shape_operands"])
     shapes = [p.sizes(op.operands[positions[i]]) for i in range(len(positions))]
     for shape in shapes:

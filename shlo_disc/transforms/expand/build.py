@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import ShapeOp, integer_attr
@@ -54,6 +57,10 @@ def select(condition: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:
 def constant(number: int | float, element: ir.Type, dims: Dims = ()) -> ir.Value:
     """One number, everywhere."""
     scalar = ir.RankedTensorType.get([], element)
+    if isinstance(element, ir.ComplexType):
+        array: Any = np.array(number, np.complex64 if str(element) == "complex<f32>" else np.complex128)
+        value = ir.DenseElementsAttr.get(array, type=scalar)
+        return stretched(create("constant", [], scalar, {"value": value}), dims)
     is_float = isinstance(element, ir.FloatType)
     attribute = ir.FloatAttr.get(element, float(number)) if is_float else ir.IntegerAttr.get(element, int(number))
     return stretched(create("constant", [], scalar, {"value": ir.DenseElementsAttr.get_splat(scalar, attribute)}), dims)

@@ -183,7 +183,7 @@ def rng_bit_generator(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool 
     dims, kind = dims_of(result), element_type_of(result)
     width = 8 * bytes_of(kind)
     with rewriter.ip, op.location:
-        count = dims_of(op.operands[0])[0].constant or 0
+        count = dims_of(op.results[0])[0].constant or 0
         state = [build.column(op.operands[0], i) for i in range(count)]
         bits, new_state = algorithm(state, width, dims)
         bits = convert(bits, _unsigned(width))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from shlo_disc.mlir import ir, rewrite
+from shlo_disc.shape_dialect.dialect import integer_attr
 from shlo_disc.shape_dialect.types import dims_of
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 from shlo_disc.transforms.views import transpose
@@ -12,6 +13,8 @@ from shlo_disc.transforms.views import transpose
 def sort_along_last_axis(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
     """A sort along another axis is one between two transposes."""
     last = len(dims_of(op.operands[0])) - 1
+    if "dimension" not in op.attributes:
+        op.attributes["dimension"] = integer_attr(last)
     axis = ir.IntegerAttr(op.attributes["dimension"]).value % (last + 1)
     if axis == last:
         return NO_MATCH
@@ -23,7 +26,7 @@ def sort_along_last_axis(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bo
             with ir.InsertionPoint(clone):
                 clone.operands[position] = transpose(value, swapped)
             clone.results[position].set_type(clone.operands[position].type)
-        clone.attributes["dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), last)
+        clone.attributes["dimension"] = integer_attr(last)
         rewriter.replace_op(op, [transpose(r, swapped) for r in clone.results])
     return None
 

@@ -102,9 +102,14 @@ def _full(found: Following) -> bool:
     return len(found.domain) == max(len(dims_of(v)) for v in values)
 
 
-@ROW_EPILOGUES.requires("the kernel's columns are a row of the product, so that it has as many rows")
+@ROW_EPILOGUES.requires("the kernel's columns are a row of the product")
 def _columns_are_rows_of_the_product(found: Following) -> bool:
     return product(found.domain[-found.columns :]) == found.product.n.size
+
+
+@ROW_EPILOGUES.requires("it has as many rows, which those of a product without elements do not tell")
+def _rows_are_as_many(found: Following) -> bool:
+    return product(found.domain[: -found.columns]) == found.product.rows
 
 
 def writes_rows(found: Following) -> bool:

@@ -36,6 +36,35 @@ def test_rows_of_a_kernel_that_are_pieces_of_the_products() -> None:
     assert taken(done, "row-epilogue") == 0
 
 
+def test_the_sum_of_a_product_without_elements() -> None:
+    """It has no rows, and what sums it up has one."""
+    text = """
+      func.func private @dot_0(%x: tensor<0x4xf32>, %w: tensor<4x0xf32>) -> tensor<0x0xf32>
+          attributes {disc.kind = "dot"} {
+        %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+            : (tensor<0x4xf32>, tensor<4x0xf32>) -> tensor<0x0xf32>
+        return %0 : tensor<0x0xf32>
+      }
+      func.func private @row_reduce_1(%x: tensor<0xf32>) -> tensor<f32>
+          attributes {disc.collapsed, disc.columns = 1 : i64, disc.kind = "row_reduce"} {
+        %zero = stablehlo.constant dense<0.0> : tensor<f32>
+        %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+            : (tensor<0xf32>, tensor<f32>) -> tensor<f32>
+        return %0 : tensor<f32>
+      }
+      func.func public @main(%x: tensor<0x4xf32>, %w: tensor<4x0xf32>) -> tensor<f32> {
+        %0 = call @dot_0(%x, %w) : (tensor<0x4xf32>, tensor<4x0xf32>) -> tensor<0x0xf32>
+        %1 = stablehlo.reshape %0 : (tensor<0x0xf32>) -> tensor<0xf32>
+        %2 = call @row_reduce_1(%1) : (tensor<0xf32>) -> tensor<f32>
+        return %2 : tensor<f32>
+      }"""
+    decisions, before = Decisions(), OUTCOMES["row-epilogue.rows-are-as-many", False]
+    with make_context(), ir.Location.unknown(), deciding(strict=True):
+        fuse_products(ir.Module.parse(text), decisions)
+    assert OUTCOMES["row-epilogue.rows-are-as-many", False] == before + 1
+    assert decisions.taken == 0
+
+
 def test_a_row_kernel_without_columns() -> None:
     text = """
       func.func private @dot_0(%x: tensor<4x8xf32>, %w: tensor<8xf32>) -> tensor<4xf32>
