@@ -109,9 +109,10 @@ class _Interpreter:
             (test,) = self.closed(eqn.params["cond_jaxpr"], [*of_condition, *carried])
             if any_error(test):
                 raise Unpredictable("a loop ends by rounding")
-            if not test.value:
+            if not test.value.any():
                 return carried
-            carried = self.closed(eqn.params["body_jaxpr"], [*of_body, *carried])
+            further = self.closed(eqn.params["body_jaxpr"], [*of_body, *carried])
+            carried = [_where(test.value, new, old) for new, old in zip(further, carried, strict=True)]
         raise Unpredictable("a loop does not end")
 
     def _scan(self, eqn: Any, operands: list[Number]) -> list[Number]:
@@ -150,3 +151,12 @@ def _is_symbolic(dim: Any) -> bool:
 def _literal(atom: Any) -> Number:
     dtype = atom.aval.dtype
     return number_of(np.asarray(atom.val).astype(ml_dtypes.bfloat16 if dtype.name == "bfloat16" else dtype))
+
+
+def _where(goes_on: Array, new: Number, old: Number) -> Number:
+    """What a loop carries on: of several loops that run together, those that have ended keep what they have."""
+    if not goes_on.ndim:
+        return new
+    mask = goes_on.reshape(goes_on.shape + (1,) * (new.value.ndim - goes_on.ndim))
+    has_error = new.error is not None or old.error is not None
+    return Number(np.where(mask, new.value, old.value), np.where(mask, new.errors, old.errors) if has_error else None)
