@@ -142,7 +142,7 @@ class Elementwise:
         name = op.operation.name.removeprefix("stablehlo.")
         if name == "divide" and element.name in ("f32", "f64") and _has_one_divisor(operands):
             return _divide_by_one(*operands)
-        operands = _same_lanes(operands)
+        operands = same_lanes(operands)
         special = getattr(self, "_" + name, None)
         if special is not None:
             result = special(op, operands, element, result_element)
@@ -205,7 +205,8 @@ class Elementwise:
         return from_memory(stored, element)
 
 
-def _same_lanes(operands: list[ir.Value]) -> list[ir.Value]:
+def same_lanes(operands: list[ir.Value]) -> list[ir.Value]:
+    """Scalars among vectors as vectors."""
     vectors = [v.type for v in operands if isinstance(v.type, ir.VectorType)]
     if not vectors or len(vectors) == len(operands):
         return operands

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from shlo_disc.lowering.element_types import Element, constant_like, element_of, number_attribute, round_to
-from shlo_disc.lowering.elementwise import Elementwise
+from shlo_disc.lowering.elementwise import Elementwise, same_lanes
 from shlo_disc.mlir import arith, ir, vector
 
 Accumulators = list[ir.Value]
@@ -59,13 +59,15 @@ class Combiner:
         *ops, terminator = self.block.operations
         for op in ops:
             values[op.results[0]] = self._emit(op, [values[v] for v in op.operands], exact)
-        return [values[v] for v in terminator.operands]
+        results = [values[v] for v in terminator.operands]
+        return same_lanes([*results, *left, *right])[: len(results)]
 
     def _emit(self, op: ir.OpView, operands: list[ir.Value], exact: bool) -> ir.Value:
         name = op.operation.name
         if name == "stablehlo.constant":
             attribute = ir.DenseElementsAttr(op.attributes["value"])
             return scalar_of(attribute, element_of(op.results[0].type))
+        operands = same_lanes(operands)
         if name == "stablehlo.add" and not exact and element_of(op.results[0].type).is_half:
             return arith.addf(*operands)
         extreme = _EXTREMES.get(name)

@@ -153,7 +153,8 @@ class Frame:
     def streams(self) -> ir.Value | None:
         """Whether to write the outputs past the caches, decided at run time; None where it never pays.
 
-        Whole cache lines have to be written, so rows are to be multiples of one, and so is where the work starts.
+        Whole cache lines have to be written, so rows are to be multiples of one, and so is where the work starts, and
+        where the outputs do.
         """
         dims, element = dims_of(self.outputs[0]), element_of(self.outputs[0].type)
         alike = all(dims_of(v) == dims and element_of(v.type).width == element.width for v in self.outputs)
@@ -173,8 +174,11 @@ class Frame:
             total = arith.muli(total, self.size_of(dim))
         is_large = arith.cmpi(arith.CmpIPredicate.uge, total, index_constant(STREAM_BYTES))
         step = self.size_of(dims[-1]) if len(dims) > 1 else self.begin
-        rest = arith.remui(step, index_constant(_LINE // size))
-        return arith.andi(is_large, arith.cmpi(arith.CmpIPredicate.eq, rest, index_constant(0)))
+        starts = [arith.muli(step, index_constant(size)), *map(_address, self.output_buffers)]
+        for start in starts:
+            rest = arith.remui(start, index_constant(_LINE))
+            is_large = arith.andi(is_large, arith.cmpi(arith.CmpIPredicate.eq, rest, index_constant(0)))
+        return is_large
 
     def by_length(self, length: Expr, body: Callable[[int], None], is_all: bool = False) -> None:
         """`body(lanes)`: more of them together where rows are long, which is known or decided at run time.
@@ -213,6 +217,10 @@ class Frame:
 def _is_shape(value: ir.Value) -> bool:
     """A list of sizes, which is read one scalar at a time."""
     return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "disc.shape"
+
+
+def _address(buffer: ir.Value) -> ir.Value:
+    return memref.ExtractAlignedPointerAsIndexOp(buffer).result
 
 
 def memref_type(value: ir.Value) -> ir.MemRefType:
