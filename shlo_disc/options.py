@@ -39,6 +39,8 @@ class Options:
     schedule: how kernels are written, e.g. `Schedule.load(path)` of what `shlo_disc tune` wrote.
     cpu: the processors that the code is for: "host", that of this process, or "x86-64-v3", all with AVX2 and FMA.
     symbolic: make the argument sizes above 1 of a static StableHLO program symbols, as far as its ops leave them free.
+        Numbers that the program has made of its sizes, such as the divisor of a mean or the window of a running sum,
+        stay what they are: for those, export it with symbolic sizes.
     replicas: how many devices run the program together, each on arguments of its own (`Executable.execute_sharded`), as
         the program says by `mhlo.num_replicas`; for StableHLO programs.
     dump: a directory that receives every stage's text.

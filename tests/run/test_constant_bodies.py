@@ -45,7 +45,7 @@ def test_a_sum_with_a_limit() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_floats(dtype: str) -> None:
-    zero = jnp.zeros((), dtype)
+    zero = np.asarray(0, jnp.dtype(dtype))
     check(lambda x: lax.reduce(jnp.abs(x), zero, lambda a, b: jnp.maximum(a, b) + zero, (0,)), dtype)
 
 
