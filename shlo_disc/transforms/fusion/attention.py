@@ -233,9 +233,10 @@ def _scores_are_read_once(a: Attention) -> bool:
     return is_only_read_by(a.scores.results[0], a.rows)
 
 
-@ATTENTION.requires("only the second product reads the weights")
+@ATTENTION.requires("only the second product reads the weights, and only as one of its sides")
 def _weights_are_read_once(a: Attention) -> bool:
-    return is_only_read_by(a.rows.results[0], a.context)
+    lhs, rhs = a.second.arguments
+    return lhs != rhs and is_only_read_by(a.rows.results[0], a.context)
 
 
 @ATTENTION.requires("query, key, weights and value have one element type")
