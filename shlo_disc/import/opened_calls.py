@@ -49,10 +49,7 @@ class _Sizes:
                 current = pending.pop()
                 self._sizes[current] = self._own.get(current, 0) + sum(self._sizes[c] * n for c, n in calls.items())
             elif called in pending:
-                where = self._places[pending[-1], called]
-                raise UnsupportedError(
-                    [Unsupported("func.call", "", where, "recursion has no lowering", "write a loop")]
-                )
+                raise UnsupportedError([_recursion(self._places[pending[-1], called])])
             else:
                 pending.append(called)
         return self._sizes[name]

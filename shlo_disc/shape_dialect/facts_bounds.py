@@ -78,23 +78,19 @@ class BoundSearch:
 
     def _quick_bound(self, e: Expr) -> int | None:
         if e not in self._quick:
-            low = self._store.interval_of(e)[0]
-            larger = self._with_divisors(e)
-            if larger is not None:
-                below = self._store.interval_of(larger)[0]
-                low = below if low is None else low if below is None else max(low, below)
-            self._quick[e] = low
+            lows = (self._store.interval_of(form)[0] for form in (e, self._with_divisors(e)))
+            self._quick[e] = max((low for low in lows if low is not None), default=None)
         return self._quick[e]
 
-    def _with_divisors(self, e: Expr) -> Expr | None:
-        """`e` with less one than the divisor for remainders that are subtracted, which is no more; None without any."""
+    def _with_divisors(self, e: Expr) -> Expr:
+        """`e` with the divisor less 1 in place of each remainder that is subtracted: nowhere more than `e`."""
         result = e
         for coefficient, monomial in e.terms:
             if coefficient < 0 and len(monomial) == 1 and monomial[0][1] == 1 and isinstance(monomial[0][0], Mod):
                 divisor = monomial[0][0].divisor
                 if (self._store.interval_of(divisor)[0] or 0) >= 1:
                     result = result - Expr(((coefficient, monomial),)) + coefficient * (divisor - 1)
-        return None if result is e else self._store.canonical(result)
+        return e if result is e else self._store.canonical(result)
 
     def _least_sample(self, e: Expr) -> int | None:
         if e not in self._samples:

@@ -84,7 +84,7 @@ class _Walk:
             place = self.places[_buffer(value)]
             if (place.space, place.number) != ("result", number):
                 self._fail(last.operation, f"result {number} of the program lies in {_text(place)}")
-            if place.bytes != self._bytes(value):
+            if self.facts.prove(Relation.eq(place.bytes, self._bytes(value))) is not True:
                 self._fail(last.operation, f"result {number} of the program is not written whole")
 
     def _start_with(self, value: ir.Value, place: Place) -> None:

