@@ -12,6 +12,7 @@ from tests.fuzz.near.reference.contractions import sum_is_exact
 from tests.fuzz.near.reference.numbers import (
     EPSILON,
     SUM_EPSILON,
+    TINY,
     Array,
     Number,
     Op,
@@ -114,7 +115,8 @@ def _times(a: Array, ea: Array, b: Array, eb: Array, dtype: str) -> tuple[Array,
     value = a * b
     if dtype not in EPSILON:
         return value, ea + eb
-    return value, np.abs(a) * eb + ea * np.abs(b) + ea * eb + 4 * EPSILON[dtype] * np.abs(value)
+    own = 4 * EPSILON[dtype] * np.abs(value) + np.where((a == 0) | (b == 0), 0.0, 2 * TINY[dtype])
+    return value, np.abs(a) * eb + ea * np.abs(b) + ea * eb + own
 
 
 # ---- cumulative -----------------------------------------------------------------------------------------------------
