@@ -7,6 +7,7 @@ Before each dangerous step the process says what it does, so that the parent kno
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import resource
 import shutil
@@ -83,6 +84,7 @@ def _serve(connection: Any, setup: Setup) -> None:
     from tests.fuzz.near.line_coverage import LineCoverage
 
     warnings.simplefilter("ignore")
+    gc.set_threshold(100_000, 50, 100)  # a compile makes many objects that live until its end: 10% of the time
     tempfile.tempdir = tempfile.mkdtemp(prefix="shlo_disc-fuzz-")  # for reproducers of internal errors
     atexit.register(shutil.rmtree, tempfile.tempdir, ignore_errors=True)
     lines = LineCoverage() if setup.coverage else None
