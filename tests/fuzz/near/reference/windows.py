@@ -70,9 +70,9 @@ def _select_and_scatter_add(op: Op, source: Number, x: Number) -> Number:
     target = np.take_along_axis(where, chosen, 0)[0].ravel()
     total, error = np.zeros(x.value.size), np.zeros(x.value.size)
     size = np.zeros(x.value.size)
-    np.add.at(total, target, source.value.ravel())
-    np.add.at(error, target, source.errors.ravel())
-    np.add.at(size, target, np.abs(source.value).ravel())
+    inside = target >= 0  # a window of nothing but padding selects no element
+    for sums, terms in ((total, source.value), (error, source.errors), (size, np.abs(source.value))):
+        np.add.at(sums, target[inside], terms.ravel()[inside])
     eps = 2.0**-20 if op.dtype == "float32" else 2.0**-48 if op.dtype == "float64" else 2.0**-5
     found = settled(total.reshape(x.value.shape), (error + eps * size).reshape(x.value.shape), op.dtype)
     return unknown(found.value, doubtful, found.error)
