@@ -41,7 +41,7 @@ def _unary(op: Op, x: Number) -> Number:
     error = None
     if x.error is not None:
         ends = [np.abs(function(x.value + sign * x.error) - value) for sign in (-1, 1)]
-        error = np.maximum(*ends)
+        error = np.where(np.isinf(x.error), np.inf, np.maximum(*ends))  # it may be no number at all
     if absolute:
         error = absolute * EPSILON[op.dtype] + (0 if error is None else error)
     basic = op.params["__name__"] in ("sqrt", "square")
