@@ -10,6 +10,7 @@ from scipy import special
 
 from tests.fuzz.near.reference.numbers import (
     EPSILON,
+    LARGEST,
     Array,
     Number,
     Op,
@@ -188,10 +189,15 @@ def _mul(op: Op, x: Number, y: Number) -> Number:
     value = x.value * y.value
     error = None
     if x.error is not None or y.error is not None:
-        # 0 * inf: a factor that is exactly zero keeps the product zero however little is known of the other
+        # A factor that is exactly zero keeps the product zero however little is known of the other, if that is finite.
         error = _scaled(np.abs(x.value), y.errors) + _scaled(np.abs(y.value), x.errors) + _scaled(x.errors, y.errors)
+        error = np.where(_may_overflow(x, op.dtype) | _may_overflow(y, op.dtype), np.inf, error)
         error = np.broadcast_to(error, value.shape)
     return rounded(value, error, op.dtype, 2, basic=True)
+
+
+def _may_overflow(x: Number, dtype: str) -> Array:
+    return np.isinf(x.errors) & (np.abs(x.value) > LARGEST[dtype] / 2)
 
 
 def _scaled(factor: Array, error: Array) -> Array:
