@@ -48,7 +48,7 @@ def _bilinear(op: Op, x: Number, y: Number, product: Callable[[Array, Array], Ar
         error = error + product(x.error, np.abs(y.value) + y.errors)
     if y.error is not None:
         error = error + product(np.abs(x.value), y.error)
-    return settled(value, error, op.dtype)
+    return settled(value, np.where(np.isnan(error), np.inf, error), op.dtype)  # of what has overflowed
 
 
 @rule("dot_general")

@@ -60,7 +60,7 @@ def _extremum_error(x: Number, axes: tuple[int, ...], largest: bool) -> Array:
     """Only elements that may be the extremum matter."""
     sign = 1.0 if largest else -1.0
     low = (sign * x.value - x.errors).max(axis=axes, keepdims=True)
-    candidate = sign * x.value + x.errors >= low
+    candidate = (sign * x.value + x.errors >= low) | (sign * x.value == np.inf)
     return np.where(candidate, x.errors, 0.0).max(axis=axes)
 
 
