@@ -57,9 +57,14 @@ def optimized_llvm_ir(
 
 @cache
 def initialise() -> None:
-    """Register LLVM's targets, once."""
+    """Register LLVM's targets, once.
+
+    A masked load of which all lanes are known to be on becomes an ordinary one whose size LLVM 22 does not know, and
+    its pass against blocked store forwarding, which wins nothing here, takes what it finds for the size, or aborts.
+    """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    llvm.set_option("shlo_disc", "-x86-disable-avoid-SFB")
 
 
 def _target_machine(target: CpuTarget, opt_level: int) -> llvm.TargetMachine:

@@ -3,6 +3,9 @@
 
 Between the calls in such a fusion a value has no buffer, or one that another value takes over. So nothing but the call
 that follows may read it, and that call must read it row by row, or element by element, as it is handed over.
+
+A kernel of rows goes through the rows of its first reduction. So all of its reductions have to be along the same rows,
+and its results are of rows, or of the elements in them.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import dims_of, dims_of_attr, product
+from shlo_disc.shape_dialect.types import Dims, dims_of, dims_of_attr, product
 from shlo_disc.verify.accesses import Walk, reads_of
 
 Kernels = Mapping[str, func.FuncOp]
@@ -24,11 +27,40 @@ _GEMMS = ("dot", "convolution")
 
 
 def verify_fusions(module: ir.Module) -> None:
-    """Check every fusion of kind "product" of a fused module. Raises CompilerError on one that is wrong."""
+    """Check the fusions of products and of rows of a fused module. Raises CompilerError on one that is wrong."""
     kernels = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
     for function in kernels.values():
         if _kind(function) == "product":
             _verify_product(function, kernels)
+        if _kind(function) == "row_reduce" and "disc.columns" in function.attributes:
+            _verify_rows(function)
+
+
+def _verify_rows(function: func.FuncOp) -> None:
+    reduces = [op for op in function.entry_block.operations if op.operation.name == "stablehlo.reduce"]
+    *_, last = function.entry_block.operations
+    walks = {_rows_and_columns(op.operation) for op in reduces}
+    if len(walks) != 1 or None in walks:
+        _fail(function, "its reductions are not along the same rows")
+        return
+    rows, columns = walks.pop() or ((), ())
+    if any(_wide(dims_of(v)) not in (rows, rows + columns) for v in last.operands):
+        _fail(function, "a result is neither of its rows nor of their elements")
+
+
+def _rows_and_columns(op: ir.Operation) -> tuple[Dims, Dims] | None:
+    """The sizes of rows and columns of a reduction, without those of 1; None where the last ones are not columns."""
+    dims = dims_of(op.operands[0])
+    along = set(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+    wide = [axis for axis, size in enumerate(dims) if size.constant != 1]
+    kept = [axis for axis in wide if axis not in along]
+    if not along.intersection(wide) or kept != wide[: len(kept)]:
+        return None
+    return tuple(dims[axis] for axis in kept), tuple(dims[axis] for axis in wide[len(kept) :])
+
+
+def _wide(dims: Dims) -> Dims:
+    return tuple(size for size in dims if size.constant != 1)
 
 
 def _kind(function: func.FuncOp) -> str:

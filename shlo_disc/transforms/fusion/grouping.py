@@ -208,8 +208,8 @@ class Grouping:
         dims = dims_of(inputs[0])
         reduced = sorted(integers(op.attributes["dimensions"]))
         trailing = reduced == list(range(len(dims) - len(reduced), len(dims)))
-        if not trailing or not reduced:
-            self._non_trailing_reduce(op)
+        if not trailing or all(dims[axis].constant == 1 for axis in reduced):
+            self._non_trailing_reduce(op)  # along sizes of 1, it has no columns that others could share
             return
         producers = self.producers(op)
         for value in inputs:

@@ -306,11 +306,6 @@ def _whole_domain(found: RowReduce) -> bool:
     return [found.target.get(i) for i in wide_axes(found.dims)] == wide_axes(found.cluster.domain)
 
 
-@REDUCE.requires("there is something to reduce along")
-def _has_columns(found: RowReduce) -> bool:
-    return any(a is not None for a in found.column_axes)
-
-
 @REDUCE.requires("the columns are those that the cluster has, if it has some")
 def _its_columns(found: RowReduce) -> bool:
     if not found.cluster.columns:

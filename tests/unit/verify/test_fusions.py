@@ -13,8 +13,11 @@ from jax import export
 
 from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.errors import CompilerError
+from shlo_disc.mlir import ir
 from shlo_disc.options import Options
+from shlo_disc.shape_dialect.dialect import make_context
 from shlo_disc.transforms import decisions
+from shlo_disc.verify import verify_fusions
 
 
 def fused(function: Callable[..., Any], *specs: str) -> Any:
@@ -73,3 +76,30 @@ def test_an_epilogue_without_one_of_its_conditions_is_found(monkeypatch: pytest.
     monkeypatch.setattr(decisions, "TURNED_OFF", {name})
     with pytest.raises(CompilerError, match="does not read its sums along all that it goes through"):
         fused(function, *specs)
+
+
+# ---- kernels of rows ------------------------------------------------------------------------------------------------
+
+ROWS = """
+  func.func private @row_reduce_0(%x: tensor<4x3xf32>) -> tensor<RESULT>
+      attributes {disc.columns = 1 : i64, disc.kind = "row_reduce"} {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
+        : (tensor<4x3xf32>, tensor<f32>) -> tensor<4xf32>
+    %1 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [OTHER]
+        : (tensor<4x3xf32>, tensor<f32>) -> tensor<RESULT>
+    return %1 : tensor<RESULT>
+  }
+  func.func public @main(%x: tensor<4x3xf32>) -> tensor<RESULT> {
+    %0 = call @row_reduce_0(%x) : (tensor<4x3xf32>) -> tensor<RESULT>
+    return %0 : tensor<RESULT>
+  }"""
+
+
+@pytest.mark.parametrize(("other", "result"), [("0", "3xf32"), ("0, 1", "f32")])
+def test_reductions_along_other_rows(other: str, result: str) -> None:
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(ROWS.replace("OTHER", other).replace("RESULT", result))
+        with pytest.raises(CompilerError, match="not along the same rows"):
+            verify_fusions(module)
+        verify_fusions(ir.Module.parse(ROWS.replace("OTHER", "1").replace("RESULT", "4xf32")))
