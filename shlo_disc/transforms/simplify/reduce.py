@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import math
 
+from shlo_disc.dense import array_of
 from shlo_disc.mlir import ir, rewrite
 from shlo_disc.shape_dialect.propagation import integers
 from shlo_disc.shape_dialect.types import dims_of
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 from shlo_disc.transforms.views import view
 
-_IDENTITY = {"stablehlo.add": 0, "stablehlo.multiply": 1, "stablehlo.maximum": -math.inf, "stablehlo.minimum": math.inf}
+_FLOATS = frozenset({"bf16", "f16", "f32", "f64"})
 
 
 def reduce_of_ones(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
@@ -31,14 +32,27 @@ def _starts_neutral(op: ir.OpView) -> bool:
     start = op.operands[1].owner
     if len(rest) != 1 or set(combining.operands) != set(op.regions[0].blocks[0].arguments):
         return False
-    if rest[0].operands[0] != combining.results[0] or combining.operation.name not in _IDENTITY:
+    if rest[0].operands[0] != combining.results[0]:
         return False
     if isinstance(start, ir.Block) or start.operation.name != "stablehlo.constant":
         return False
-    if not isinstance(ir.RankedTensorType(op.operands[1].type).element_type, (ir.F32Type, ir.F64Type)):
-        return False
-    value = ir.DenseElementsAttr(start.operation.attributes["value"]).get_splat_value()
-    return bool(ir.FloatAttr(value).value == _IDENTITY[combining.operation.name])
+    neutral = _neutral(combining.operation.name, ir.RankedTensorType(op.operands[1].type).element_type)
+    return neutral is not None and array_of(start.operation).ravel()[0] == neutral
+
+
+def _neutral(name: str, element: ir.Type) -> float | None:
+    """What a combination with it leaves as it is; None where that is not known."""
+    if str(element) in _FLOATS:
+        known = {"add": 0.0, "multiply": 1.0, "maximum": -math.inf, "minimum": math.inf}
+        return known.get(name.removeprefix("stablehlo."))
+    if not isinstance(element, ir.IntegerType):
+        return None
+    bits = element.width
+    least = 0 if element.is_unsigned or bits == 1 else -(1 << (bits - 1))
+    most = least + (1 << bits) - 1
+    ones = -1 if least else most
+    known = {"add": 0, "multiply": 1, "maximum": least, "minimum": most, "and": ones, "or": 0, "xor": 0}
+    return known.get(name.removeprefix("stablehlo."))
 
 
 PATTERNS: list[tuple[str, Pattern]] = [("stablehlo.reduce", reduce_of_ones)]

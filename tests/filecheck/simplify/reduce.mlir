@@ -45,3 +45,28 @@ func.func @main(%x: tensor<?x1xf32, [@b, 1]>) -> (tensor<?xf32>, tensor<?xf32>) 
 // CHECK-LABEL: func.func @main
 // CHECK-NOT: stablehlo.reduce(
 // CHECK: return
+
+// -----
+
+// Of whether an index lies inside, as a gather with a fill value has it: one test a row.
+func.func @main(%x: tensor<?x1xi1, [@b, 1]>, %n: tensor<?x1xi32, [@b, 1]>) -> (tensor<?xi1>, tensor<?xi32>) {
+  %true = stablehlo.constant dense<true> : tensor<i1>
+  %least = stablehlo.constant dense<-2147483648> : tensor<i32>
+  %0 = stablehlo.reduce(%x init: %true) applies stablehlo.and across dimensions = [1] : (tensor<?x1xi1, [@b, 1]>, tensor<i1>) -> tensor<?xi1>
+  %1 = stablehlo.reduce(%n init: %least) applies stablehlo.maximum across dimensions = [1] : (tensor<?x1xi32, [@b, 1]>, tensor<i32>) -> tensor<?xi32>
+  return %0, %1 : tensor<?xi1>, tensor<?xi32>
+}
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: stablehlo.reduce(
+// CHECK: return
+
+// -----
+
+// Of integers, 0 is not where a maximum starts.
+func.func @main(%n: tensor<?x1xi32, [@b, 1]>) -> tensor<?xi32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.reduce(%n init: %zero) applies stablehlo.maximum across dimensions = [1] : (tensor<?x1xi32, [@b, 1]>, tensor<i32>) -> tensor<?xi32>
+  return %0 : tensor<?xi32>
+}
+// CHECK-LABEL: func.func @main
+// CHECK: stablehlo.reduce({{.*}}) applies stablehlo.maximum across dimensions = [1]
