@@ -7,29 +7,37 @@ The name of a stage is also its dump file, its argument to `as_text` and the com
 from __future__ import annotations
 
 import importlib
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shlo_disc import codegen
-from shlo_disc.errors import ArtifactError, CompilerError, DiscError, OptionError, ProgramError
+from shlo_disc.errors import CompilerError, DiscError, ProgramError
 from shlo_disc.lowering_cpu import LoweredProgram, lower
 from shlo_disc.lowering_cpu.host_plan import Check, function_name
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.reader import Limits
-from shlo_disc.runtime import Artifact, TreeSpec, cpu_features
+from shlo_disc.runtime import Artifact, cpu_features
 from shlo_disc.schedule import Schedule
-from shlo_disc.shape_dialect.annotate import Constraint, annotate, entry_block, read_facts
-from shlo_disc.shape_dialect.barriers import remove_barriers
-from shlo_disc.shape_dialect.dialect import make_context
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.facts import Declaration, Facts, Relation
-from shlo_disc.shape_dialect.types import Dims, remembered_dims
+from shlo_disc.shape_dialect.dialect.declarations import Constraint, constraints_in, facts_of
+from shlo_disc.shape_dialect.dialect.fusion import remembered_fusions
+from shlo_disc.shape_dialect.dialect.names import FLOPS, STAGE
+from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.records import Malformed
+from shlo_disc.shape_dialect.dialect.signature import declared_signature, write_signature
+from shlo_disc.shape_dialect.dialect.types import Dims, dim_attr, dim_of_attr, remembered_dims
+from shlo_disc.shape_dialect.dialect.verifier import verify_dialect
+from shlo_disc.shape_dialect.inference.annotate import annotate
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Declaration, Facts, Relation
+from shlo_disc.shape_dialect.utils.regions import entry_block
 from shlo_disc.stages import STAGES
 from shlo_disc.target import cuda_architecture, jax_platforms
+from shlo_disc.transforms.control_flow.barriers import remove_barriers
 from shlo_disc.transforms.decisions import Decisions, deciding
 from shlo_disc.transforms.flops import flops_in
 from shlo_disc.transforms.fusion import fuse
@@ -46,7 +54,10 @@ _Made = TypeVar("_Made")
 
 @dataclass
 class Compilation:
-    """One program on its way down. `texts` holds a copy of the module after each stage that ran."""
+    """One program on its way down. `snapshots` holds a copy of the module after each stage that ran.
+
+    stage: the last one that has run; that whose module was printed, where that is the program.
+    """
 
     options: Options
     target: str
@@ -54,7 +65,6 @@ class Compilation:
     signature: Any = None
     module: ir.Module | None = None
     facts: Facts = field(default_factory=Facts)
-    shapes: Sequence[Dims | None] = ()
     constraints: list[Constraint] = field(default_factory=list)
     lowered: LoweredProgram | None = None
     gpu: GpuLoweredProgram | None = None
@@ -65,8 +75,8 @@ class Compilation:
     snapshots: dict[str, ir.Operation] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
     compile_count: int = 0
+    stage: str = ""
     decisions: dict[str, Decisions] = field(init=False)
-    flops: Expr = field(default_factory=lambda: Expr.const(0))
 
     def __post_init__(self) -> None:
         """The decisions that may be made, by their kind, are those that the options allow."""
@@ -88,6 +98,7 @@ class Compilation:
     def run_stage(self, name: str, work: Callable[[Compilation], None]) -> None:
         """Run one stage: time it, verify what it made, keep a copy."""
         start = time.perf_counter()
+        self.stage = name
         try:
             work(self)
         except ir.MLIRError as error:
@@ -104,15 +115,19 @@ class Compilation:
         module = self.module if lowered is None else lowered.module
         if module is None:
             raise CompilerError(f"the stage {name} left no module")
+        if lowered is None:
+            module.operation.attributes[STAGE] = ir.StringAttr.get(self.stage, self.context)
         if self.options.verify:
-            _verify(module, name)
-        self.snapshots[name] = module.operation.clone(ip=False)
+            _verify(module, name, has_dialect=lowered is None)
+        self.snapshots[self.stage] = module.operation.clone(ip=False)
 
 
-def _verify(module: ir.Module, stage: str) -> None:
+def _verify(module: ir.Module, stage: str, has_dialect: bool) -> None:
     try:
         module.operation.verify()
-    except ir.MLIRError as error:
+        if has_dialect:
+            verify_dialect(module, thorough=stage == STAGES[0])
+    except (ir.MLIRError, Malformed) as error:
         kind = ProgramError if stage == "import" else CompilerError
         raise kind(f"the program does not verify after {stage}: {error}") from None
 
@@ -126,17 +141,18 @@ def _made(value: _Made | None) -> _Made:
 
 def _annotate(c: Compilation) -> None:
     module = _made(c.module)
-    c.facts = annotate(module, c.facts, c.shapes)
+    annotate(module, c.options.hints)
     c.signature = c.signature.with_shapes(entry_block(module))
-    c.constraints = read_facts(module)[1]
+    write_signature(module, c.signature)
+    _read_declarations(c)
+
+
+def _read_declarations(c: Compilation) -> None:
+    """Take up what an annotated module says of its sizes."""
+    module = _made(c.module)
+    c.facts, c.constraints = facts_of(module), constraints_in(module)
     read = [r for r in (k.relation for k in c.constraints) if not r.symbols().isdisjoint(c.facts.data_symbols)]
     c.signature = replace(c.signature, where=tuple(map(str, read)))
-    names = [*(source.name for source in c.signature.symbols), *c.facts.data_symbols]
-    for name, value in c.options.hints.items():
-        if name not in names:
-            raise OptionError(f"the hint for {name!r} names no symbol; the symbols are {names}")
-        declaration = c.facts.symbols[name]
-        c.facts.declare(name, min=declaration.min, max=declaration.max, hints=(value,))
 
 
 def _simplify(c: Compilation) -> None:
@@ -145,7 +161,8 @@ def _simplify(c: Compilation) -> None:
 
 def _fuse(c: Compilation) -> None:
     module = _made(c.module)
-    c.flops = c.facts.simplify(flops_in(module, entry_block(module)))
+    flops = c.facts.simplify(flops_in(module, entry_block(module)))
+    module.operation.attributes[FLOPS] = dim_attr(flops)
     fuse(module, c.decisions["fusion"])
     if cuda_architecture(c.target) is None:
         fuse_products(module, c.decisions["fusion"])
@@ -254,20 +271,30 @@ def import_stage(
         read = reader.read(program, args, kwargs, constraints, Limits.of(options))
         imported = importer.import_program(read, c.context, options.symbolic, jax_platforms(target))
         c.module, c.signature = imported.module, imported.signature
-        c.facts, c.shapes = imported.facts, imported.shapes
+        if imported.stage != STAGES[0]:
+            c.stage = _checked_stage(imported.stage)
+            _read_declarations(c)
 
-    c.run_stage("import", work)
+    with c.context, ir.Location.unknown():
+        c.run_stage("import", work)
     return c
+
+
+def _checked_stage(name: str) -> str:
+    known = STAGES[: STAGES.index("lower")]
+    if name not in known:
+        raise ProgramError(f"no program goes on after the stage {name!r}, only after {', '.join(known)}")
+    return name
 
 
 def run_pipeline(c: Compilation, last: str = STAGES[-1]) -> Compilation:
     """Run the stages that have not run yet, up to and including `last`."""
     is_gpu = cuda_architecture(c.target) is not None
-    with c.context, ir.Location.unknown(), deciding(strict=c.options.is_strict), remembered_dims():
+    deciding_strictly = deciding(strict=c.options.is_strict)
+    with c.context, ir.Location.unknown(), deciding_strictly, remembered_dims(), remembered_fusions():
+        done, end = (STAGES.index(stage) for stage in (c.stage, last))
         for name, work in PIPELINE:
-            if STAGES.index(name) > STAGES.index(last):
-                break
-            if name not in c.snapshots:
+            if done < STAGES.index(name) <= end:
                 c.run_stage(name, GPU_WORK.get(name, work) if is_gpu else work)
     return c
 
@@ -277,7 +304,7 @@ _ADVICE = "Please see https://docs.jax.dev/en/latest/export/shape_poly.html#shap
 
 def checks_of(c: Compilation) -> list[Check]:
     """The conditions on a call's sizes, in the order in which they are checked, with jax.export's wording."""
-    declared = 1 if c.signature.in_tree is not None else 0
+    declared = c.signature.least
     checks = [_minimum(c, position, declared) for position in range(len(c.signature.symbols))]
     data = set(c.facts.data_symbols)
     for constraint in c.constraints:
@@ -362,7 +389,7 @@ def _artifact_header(c: Compilation) -> dict[str, Any]:
         "constants": constants,
         "calls": lowered.calls,
         "blas": bool(lowered.calls) or lowered.uses_blas,
-        "flops": str(c.flops),
+        "flops": str(dim_of_attr(_made(c.module).operation.attributes[FLOPS])),
         "replicas": c.options.replicas,
         **lowered.packs,
         **first,
@@ -396,23 +423,11 @@ def _constraints_on(c: Compilation, name: str) -> list[str]:
 
 def artifact_of(c: Compilation) -> Artifact:
     """The finished program as data."""
-    trees = [_tree_json(t) for t in (c.signature.in_tree, c.signature.out_tree)]
+    said = declared_signature(_made(c.module))
     header = _artifact_header(c)
-    header["pytree"] = {k: v for k, v in zip(("in", "out"), trees, strict=True) if v is not _ABSENT}
+    trees = {"in": said.in_tree, "out": said.out_tree}
+    header["pytree"] = {key: json.loads(text) for key, text in trees.items() if text}
     return Artifact(header, c.object, _constants_block(_made(c.lowered)))
-
-
-_ABSENT = object()
-
-
-def _tree_json(treedef: Any) -> Any:
-    """The JSON form of a pytree; absent for plain signatures and for custom nodes, which need their class."""
-    if treedef is None:
-        return _ABSENT
-    try:
-        return TreeSpec.from_jax(treedef).to_json()
-    except ArtifactError:
-        return _ABSENT
 
 
 def _constants_block(lowered: LoweredProgram) -> bytes:

@@ -9,10 +9,10 @@ from shlo_disc import codegen
 from shlo_disc.compiler import Compilation
 from shlo_disc.dtypes import BY_NAME
 from shlo_disc.errors import OptionError
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import product
+from shlo_disc.shape_dialect.dialect.buffers import arenas_of
+from shlo_disc.shape_dialect.dialect.types import product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.stages import STAGES
-from shlo_disc.transforms.memory import arenas_of
 
 VIEWS = ("llvm", "optimized-llvm", "asm")
 """What `stage_text` gives besides the stages' MLIR."""

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.types import dims_of, dims_of_attr, element_type_of
+from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr, element_type_of
 
 
 class NotStatic(Exception):
     """The module has sizes that are read from data, or ops of ours that stand for no StableHLO."""
 
 
-_DECLARATIONS = ("disc.symbol", "disc.dim", "disc.constraint")
+_DECLARATIONS = ("disc.signature", "disc.symbol", "disc.dim", "disc.constraint")
 
 
 def static_text(stage: ir.Operation, sizes: Mapping[str, int]) -> str:
@@ -67,7 +67,7 @@ def _make_static(op: ir.Operation, sizes: Mapping[str, int]) -> None:
         type_ = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
         inputs, results = ([_static(t, sizes) for t in types] for types in (type_.inputs, type_.results))
         op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
-        for name in [n for n in op.attributes if n in ("arg_attrs", "res_attrs")]:
+        for name in [n for n in op.attributes if n in ("arg_attrs", "res_attrs", "disc.fusion")]:
             del op.attributes[name]
 
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 from shlo_disc.errors import Unsupported, UnsupportedError
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect import BindOp, NonzeroOp, ShapeOp
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.locations import source_line
-from shlo_disc.shape_dialect.types import dims_attr, element_type_of, tensor_type
+from shlo_disc.shape_dialect.dialect.ops import BindOp, NonzeroOp, ShapeOp
+from shlo_disc.shape_dialect.dialect.types import dims_attr, element_type_of, tensor_type
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.locations import source_line
 
 from .entry_arguments import drop_arguments
 
@@ -56,7 +56,7 @@ def _open(op: ir.OpView, symbols: Mapping[ir.Value, Expr], calls: dict[ir.Value,
         raise UnsupportedError([Unsupported(f"custom_call @{NONZERO}", "", source_line(op.location), reason, advice)])
     with ir.InsertionPoint(op), op.location:
         if hidden not in calls:
-            BindOp(_count(mask), ir.ArrayAttr.get([ir.StringAttr.get(str(symbols[hidden]))]))
+            BindOp(_count(mask), dims_attr([symbols[hidden]]))
         result = tensor_type((symbols[hidden],), element_type_of(op.results[0]))
         new = NonzeroOp(mask, result=result)
     calls[hidden] = mask

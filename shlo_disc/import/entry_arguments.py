@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.regions import terminator_of
+from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 
 def drop_arguments(function: ir.OpView, positions: Collection[int]) -> None:

@@ -4,24 +4,31 @@
 from __future__ import annotations
 
 import importlib
+import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from shlo_disc.errors import OptionError, ProgramError
+from shlo_disc.errors import ArtifactError, OptionError, ProgramError
 from shlo_disc.mlir import ir
 from shlo_disc.reader import BYTECODE_MAGIC, read_program
 from shlo_disc.reader.artifacts import without_sharding_rules
-from shlo_disc.shape_dialect.collectives import PARTICIPANTS, counts_of
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.facts import Facts
-from shlo_disc.shape_dialect.regions import terminator_of
-from shlo_disc.shape_dialect.types import Dims, dims_of, has_dims
+from shlo_disc.runtime import TreeSpec
+from shlo_disc.shape_dialect.dialect.declarations import declare_symbols
+from shlo_disc.shape_dialect.dialect.names import LAYOUT, PARTICIPANTS, STAGE
+from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind
+from shlo_disc.shape_dialect.dialect.signature import Signature, TensorSpec, dtype_of, read_signature, write_signature
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, has_dims
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.utils.collectives import counts_of
+from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 from .data_sizes import open_data_sizes
 from .normalise import choose_platform, entry_function, global_constant_names, normalise
 from .parse import name_of, parse_program, parse_trusted
 from .program import JaxProgram, TextProgram
-from .signature import Signature, TensorSpec, dtype_of
 from .support import check_signature_supported, check_supported
 from .symbolic import make_symbolic
 from .tokens import tokens_as_arrays, without_tokens
@@ -29,15 +36,14 @@ from .tokens import tokens_as_arrays, without_tokens
 
 @dataclass
 class ImportedProgram:
-    """A normalised module, its signature, the declared symbols, and the argument shapes that the producer named.
+    """A normalised module, which declares its signature and symbols, and the signature with the caller's pytrees.
 
-    `shapes` has an entry for each argument of the entry function; None where the producer named no size.
+    stage: the last stage that has run, where the program was what a stage had printed.
     """
 
     module: ir.Module
     signature: Signature
-    facts: Facts
-    shapes: list[Dims | None]
+    stage: str = "import"
 
 
 def import_program(
@@ -60,8 +66,26 @@ def import_program(
         return _import_exported(program, context, platforms)
     module = _parse(program, context)
     with context, ir.Location.unknown():
+        if STAGE in module.operation.attributes:
+            return _resumed(module)
         _mark_participants(module, program.participants)
         return _finish(module, None, symbolic)
+
+
+def _resumed(module: ir.Module) -> ImportedProgram:
+    """What a stage has printed goes on as it is."""
+    try:
+        stage = as_kind(ir.StringAttr, module.operation.attributes[STAGE], f"a stage as {STAGE}").value
+        return ImportedProgram(module, read_signature(module, _tree), stage)
+    except Malformed as error:
+        raise ProgramError(f"the program is not what a stage prints: {error}") from None
+
+
+def _tree(text: str) -> TreeSpec:
+    try:
+        return TreeSpec.from_json(json.loads(text))
+    except (ArtifactError, json.JSONDecodeError) as error:
+        raise Malformed(f"{text} is no pytree: {error}") from None
 
 
 def _parse(program: TextProgram, context: ir.Context) -> ir.Module:
@@ -159,28 +183,48 @@ def _finish(
         make_symbolic(entry_function(module))
     check_supported(module, entry_function(module))
     open_data_sizes(entry_function(module), hidden)
-    facts = Facts()
-    block = entry_function(module).regions[0].blocks[0]
     if signature is None:
-        shapes = [_named_shape(a, i, names) for i, a in enumerate(block.arguments)]
-        signature = plain_signature(module)
-    else:
-        shapes = [signature.arguments[leaf].dims for leaf in signature.kept]
-    declared = [d for spec in signature.arguments for d in spec.dims] or [d for s in shapes if s for d in s]
-    for name in sorted({name for d in declared for name in d.symbols()}):
-        facts.declare(name, min=1 if signature.in_tree is not None else 0)
+        arguments = entry_function(module).regions[0].blocks[0].arguments
+        signature = plain_signature(module, [_shape(a, i, names) for i, a in enumerate(arguments)])
+    facts = Facts()
+    for name in sorted({name for spec in signature.arguments for d in spec.dims for name in d.symbols()}, key=_order):
+        facts.declare(name, min=signature.least)
     for name in hidden.values():
         facts.declare(name, min=0, data=True)
-    return ImportedProgram(module, signature, facts, shapes)
+    declare(module, signature, facts)
+    return ImportedProgram(module, signature)
 
 
-def _named_shape(argument: ir.Value, position: int, names: dict[tuple[int, int], str]) -> Dims | None:
-    """The sizes that an encoding gives, or that jax.export recorded; None when nothing is named."""
+def declare(module: ir.Module, signature: Signature, facts: Facts) -> None:
+    """Write a signature and the symbols of `facts` into a module."""
+    declare_symbols(module, facts)
+    write_signature(module, signature, *map(_json, (signature.in_tree, signature.out_tree)))
+
+
+def _json(tree: Any) -> str:
+    """A pytree as JSON; "" for plain signatures and for custom nodes, which need their class."""
+    if tree is None:
+        return ""
+    try:
+        return json.dumps(TreeSpec.from_jax(tree).to_json())
+    except ArtifactError:
+        return ""
+
+
+def _order(name: str) -> tuple[bool, int, int, str]:
+    """Names by the alphabet; those that we have given come last, in the order of the arguments."""
+    given = _GIVEN.fullmatch(name)
+    return (True, int(given[1]), int(given[2]), name) if given else (False, 0, 0, name)
+
+
+_GIVEN = re.compile(r"arg(\d+)_d(\d+)")
+
+
+def _shape(argument: ir.Value, position: int, names: dict[tuple[int, int], str]) -> Dims:
+    """The sizes that an encoding gives, or that jax.export recorded; others are named after the argument."""
     tensor = ir.RankedTensorType(argument.type)
     if has_dims(tensor):
         return dims_of(argument)
-    if not any((position, axis) in names for axis in range(tensor.rank)):
-        return None
     return tuple(
         Expr.symbol(names.get((position, axis), f"arg{position}_d{axis}"))
         if tensor.is_dynamic_dim(axis)
@@ -191,7 +235,6 @@ def _named_shape(argument: ir.Value, position: int, names: dict[tuple[int, int],
 
 _DONATED = ("tf.aliasing_output", "jax.buffer_donor")
 _MEMORY = "mhlo.memory_kind"
-_LAYOUT = "disc.layout"  # of programs that come by the plugin
 
 
 def _attributes(function: ir.OpView, key: str, count: int) -> list[ir.DictAttr]:
@@ -207,12 +250,12 @@ def _memory_of(attributes: ir.DictAttr) -> str:
 
 def _layout_of(attributes: ir.DictAttr) -> tuple[int, ...]:
     return (
-        tuple(ir.IntegerAttr(axis).value for axis in ir.ArrayAttr(attributes[_LAYOUT])) if _LAYOUT in attributes else ()
+        tuple(ir.IntegerAttr(axis).value for axis in ir.ArrayAttr(attributes[LAYOUT])) if LAYOUT in attributes else ()
     )
 
 
-def plain_signature(module: ir.Module) -> Signature:
-    """The calling convention of StableHLO: flat arguments and results, with no names of their own."""
+def plain_signature(module: ir.Module, shapes: Sequence[Dims]) -> Signature:
+    """The calling convention of StableHLO: flat arguments of these sizes and results, with no names of their own."""
     function = entry_function(module)
     block = function.regions[0].blocks[0]
     terminator = block.operations[len(block.operations) - 1]
@@ -221,7 +264,7 @@ def plain_signature(module: ir.Module) -> Signature:
         TensorSpec(
             path=f"args[{i}]",
             dtype=dtype_of(a),
-            dims=(),
+            dims=shapes[i],
             donated=any(name in said[i] for name in _DONATED),
             memory=_memory_of(said[i]),
             layout=_layout_of(said[i]),

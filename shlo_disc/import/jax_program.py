@@ -22,7 +22,7 @@ from jaxlib.mlir.passmanager import PassManager
 from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.errors import ArgumentTypeError, ProgramError
 from shlo_disc.registry.custom_calls import REFUSED_CALLBACK
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
 
@@ -87,8 +87,8 @@ def _export_with_sizes(
 
 def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -> Any:
     """JAX has no form for transforms whose lengths are symbols; this is ours."""
-    from shlo_disc.shape_dialect.rules.fft import KINDS
-    from shlo_disc.shape_dialect.rules.fft import TARGET as FFT_TARGET
+    from shlo_disc.shape_dialect.inference.rules.fft import KINDS
+    from shlo_disc.shape_dialect.inference.rules.fft import TARGET as FFT_TARGET
 
     kind = np.int64(KINDS.index(fft_type.name))
     return jax.ffi.ffi_lowering(FFT_TARGET)(ctx, x, kind=kind, rank=np.int64(len(fft_lengths)))

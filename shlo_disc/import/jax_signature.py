@@ -10,9 +10,8 @@ import jax
 from jax import export
 
 from shlo_disc.dtypes import BY_NUMPY
-from shlo_disc.shape_dialect.expr import Expr
-
-from .signature import Signature, TensorSpec
+from shlo_disc.shape_dialect.dialect.signature import Signature, TensorSpec
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
 def signature_of(exported: export.Exported, sizes: Sequence[str]) -> tuple[Signature, dict[int, str]]:
@@ -27,6 +26,7 @@ def signature_of(exported: export.Exported, sizes: Sequence[str]) -> tuple[Signa
         arguments=tuple(_tensor_spec(_argument_path(path), exported.in_avals[leaf]) for path, leaf in leaves),
         results=result_specs(exported),
         kept=tuple(position[leaf] for leaf in exported.module_kept_var_idx if leaf in position),
+        least=1,
         in_tree=jax.tree.structure((args, kwargs)) if sizes else exported.in_tree,
         out_tree=exported.out_tree,
     )

@@ -9,9 +9,9 @@ from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.mlir import ir
 from shlo_disc.registry.custom_calls import find_custom_call, is_callback
 from shlo_disc.registry.lapack import LAPACK, MATRIX, LapackFunction, LapackTensor
-from shlo_disc.shape_dialect.custom_attributes import attribute_values
-from shlo_disc.shape_dialect.rules.fft import KINDS
-from shlo_disc.shape_dialect.rules.linear_algebra import parameters_of, shape_operands
+from shlo_disc.shape_dialect.inference.rules.fft import KINDS
+from shlo_disc.shape_dialect.inference.rules.linear_algebra import parameters_of, shape_operands
+from shlo_disc.shape_dialect.utils.attributes import attribute_values
 
 UNKNOWN = "this custom call has no lowering"
 REGISTER = "register a native function for it with shlo_disc.register_custom_call"

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import has_chlo, ir, passmanager
-from shlo_disc.shape_dialect.barriers import thin_barriers
-from shlo_disc.shape_dialect.carried import carry_less
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.known_branches import open_known_branches
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.transforms.control_flow.barriers import thin_barriers
+from shlo_disc.transforms.control_flow.carried import carry_less
+from shlo_disc.transforms.control_flow.known_branches import open_known_branches
 
 from .chlo import legalise_chlo
 from .entry_arguments import drop_arguments

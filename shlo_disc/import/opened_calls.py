@@ -7,7 +7,7 @@ from collections import Counter
 
 from shlo_disc.errors import ProgramError, Unsupported, UnsupportedError
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.locations import source_line
+from shlo_disc.shape_dialect.utils.locations import source_line
 
 MOST_OPERATIONS = 4_000_000
 """Some thousand times as many as a deep model has."""

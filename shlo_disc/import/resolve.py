@@ -9,8 +9,8 @@ in others.
 from __future__ import annotations
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.collectives import COLLECTIVES, counts_of, module_of, stated_groups
-from shlo_disc.shape_dialect.regions import all_blocks
+from shlo_disc.shape_dialect.utils.collectives import COLLECTIVES, counts_of, module_of, stated_groups
+from shlo_disc.shape_dialect.utils.regions import all_blocks
 
 _IDENTITY_CALLS = (
     "LayoutConstraint", "SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding", "annotate_device_placement",

@@ -9,15 +9,15 @@ from collections.abc import Collection, Iterator, Sequence
 from shlo_disc.errors import ProgramError, Unsupported, UnsupportedError
 from shlo_disc.mlir import ir
 from shlo_disc.registry import TABLE
-from shlo_disc.shape_dialect.collectives import COLLECTIVES, groups_of, reduction_of, runs_on_all
-from shlo_disc.shape_dialect.locations import operation_name, source_line
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.regions import all_values, called_function, captured, constant_of
-from shlo_disc.shape_dialect.types import dims_of_attr, storage_type
+from shlo_disc.shape_dialect.dialect.signature import DTYPES, Signature
+from shlo_disc.shape_dialect.dialect.types import dims_of_attr, storage_type
+from shlo_disc.shape_dialect.utils.collectives import COLLECTIVES, groups_of, reduction_of, runs_on_all
+from shlo_disc.shape_dialect.utils.locations import operation_name, source_line
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.utils.regions import all_values, called_function, captured, constant_of
 
 from .library_calls import ADVICE, custom_call_problem, fft_problem
 from .resolve import participants
-from .signature import DTYPES, Signature
 
 STRUCTURAL = {"func.func", "func.return", "stablehlo.return", "builtin.module"}
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from shlo_disc.errors import OptionError
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.types import DYNAMIC
+from shlo_disc.shape_dialect.dialect.types import DYNAMIC
 
 from .symbolic_rules import RULES, Size, Unknowns
 from .symbolic_twins import TWINS, SizeValues, stated_sizes

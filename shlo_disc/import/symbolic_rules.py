@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from shlo_disc.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 
 
 class Size(NamedTuple):

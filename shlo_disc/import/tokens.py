@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.regions import nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
 
 from .entry_arguments import drop_arguments
 

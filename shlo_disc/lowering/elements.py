@@ -29,10 +29,10 @@ from shlo_disc.lowering.element_types import (
 from shlo_disc.lowering.elementwise import Elementwise, MathLibrary
 from shlo_disc.lowering.positions import Position, PositionMath, index_constant
 from shlo_disc.mlir import arith, ir, memref, scf, vector
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.facts import Facts
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 
 Positions = tuple[Position, ...]
 SizeOf = Callable[[Expr], ir.Value]
@@ -260,7 +260,7 @@ class Elements:
         """Element `position` of an integer vector operand as a uniform position (sizes, starts, strides)."""
         op = value.owner
         if not isinstance(op, ir.Block) and op.operation.name == "disc.shape":
-            from shlo_disc.shape_dialect.types import dims_of_attr
+            from shlo_disc.shape_dialect.dialect.types import dims_of_attr
 
             return Position(self.size_of(dims_of_attr(op.attributes["dims"])[position]))
         element = self.at(value, (Position(index_constant(position)),))

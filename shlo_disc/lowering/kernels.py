@@ -3,24 +3,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.launches import Guard
 from shlo_disc.lowering.positions import Position, index_constant
+from shlo_disc.lowering.structure import SizeNames, Structure, renamed
 from shlo_disc.mlir import arith, func, ir
-from shlo_disc.shape_dialect.expr import Expr, ExprLike
-from shlo_disc.shape_dialect.facts import Facts
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.types import Dims, dims_of, parse_dim
+from shlo_disc.shape_dialect.dialect.fusion import columns_of, fusion_of, kind_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
+from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.transforms.fusion.access import unit_reshape_axes
 
 _LARGE = 256
 """A size of at least this is long to every kernel."""
-
-_SYMBOL = re.compile(r'@(?:"([^"]+)"|([A-Za-z_][\w$.]*))')
 
 
 @dataclass(eq=False)
@@ -39,32 +38,47 @@ class Kernel:
     guards: list[Guard] = field(default_factory=list)
 
 
-class KernelCache:
-    """Kernels by body: fusions that differ in the names of their sizes only share one.
+@dataclass(frozen=True)
+class OutputBuffers:
+    """What a kernel may take for granted of the buffers of its results.
 
-    Sizes may be other expressions as well, as long as the same facts hold of them. `build(fusion, facts, name)` makes a
-    kernel that is not there yet. `asked` has every answer that was given.
+    are_results: they are the caller's, so that what is written is not read again soon. are_zero: those that start from
+    no operand hold zeros.
     """
 
-    def __init__(self, facts: Facts, build: Callable[[func.FuncOp, Facts, str], Kernel]):
+    are_results: bool = False
+    are_zero: bool = False
+
+
+Build = Callable[[func.FuncOp, Facts, str, OutputBuffers], Kernel]
+
+
+class KernelCache:
+    """Kernels by structure: fusions that differ in the names of their sizes only share one.
+
+    Sizes may be other expressions as well, as long as the same facts hold of them. `build` makes a kernel of a name
+    that is not there yet, over given facts. `asked` has every answer that was given.
+    """
+
+    def __init__(self, facts: Facts, build: Build):
         self.facts = facts
         self.build = build
-        self.kernels: dict[str, Kernel] = {}
+        self.kernels: dict[Hashable, Kernel] = {}
         self.names: dict[str, int] = {}
         self.asked: list[tuple[Kernel, dict[str, Expr]]] = []
 
-    def kernel_for(self, fusion: func.FuncOp) -> tuple[Kernel, dict[str, Expr]]:
+    def kernel_for(
+        self, fusion: func.FuncOp, outputs: OutputBuffers = OutputBuffers()
+    ) -> tuple[Kernel, dict[str, Expr]]:
         """The kernel of a fusion, and what its size names stand for here."""
-        text = fusion.operation.get_asm(use_local_scope=True).replace(f"@{fusion.name.value}(", "@fusion(", 1)
-        renamed, meaning = _rename(text) if _is_renamable(fusion) else (text, {})
-        key = renamed + self._known_facts(meaning)
+        names = SizeNames() if _is_renamable(fusion) else None
+        structure = Structure(fusion, names).key
+        meaning = {} if names is None else names.meaning
+        key = (structure, outputs, tuple(map(self._known, meaning.values())))
         if key not in self.kernels:
-            self.kernels[key] = self._build(fusion, renamed, meaning)
+            self.kernels[key] = self._build(fusion, names, outputs)
         self.asked.append((self.kernels[key], meaning))
         return self.kernels[key], meaning
-
-    def _known_facts(self, meaning: dict[str, Expr]) -> str:
-        return "".join(f" {name}:{self._known(e)}" for name, e in meaning.items())
 
     def _known(self, size: Expr) -> tuple[int | None, int | None, int]:
         """All that a kernel may know of a size: bounds and a divisor. Fusions share a kernel where these agree.
@@ -81,16 +95,18 @@ class KernelCache:
             divisor *= 2
         return low, high, divisor
 
-    def _build(self, fusion: func.FuncOp, text: str, meaning: dict[str, Expr]) -> Kernel:
-        facts = self.facts
-        if meaning:
-            facts = Facts()
-            for name, size in meaning.items():
-                low, high, divisor = self._known(size)
-                facts.declare(name, min=low, max=high, divisor=divisor, hints=(self.facts.estimate(size),))
-            holder = ir.Module.parse(text)
-            fusion = next(op for op in holder.body.operations if isinstance(op, func.FuncOp))
-        return self.build(fusion, facts, self._unique(_describe(fusion)))
+    def _build(self, fusion: func.FuncOp, names: SizeNames | None, outputs: OutputBuffers) -> Kernel:
+        name = self._unique(_describe(fusion))
+        if names is None or not names.meaning:
+            return self.build(fusion, self.facts, name, outputs)
+        facts = Facts()
+        for size_name, size in names.meaning.items():
+            low, high, divisor = self._known(size)
+            facts.declare(size_name, min=low, max=high, divisor=divisor, hints=(self.facts.estimate(size),))
+        holder, copy = renamed(fusion, names)
+        kernel = self.build(copy, facts, name, outputs)
+        del holder  # the copy lives as long as its module
+        return kernel
 
     def _unique(self, name: str) -> str:
         number = self.names.get(name, 0)
@@ -108,29 +124,12 @@ _MOVES = frozenset(
 
 def _is_renamable(fusion: func.FuncOp) -> bool:
     """Whether the kernel is the same for any sizes of which the same is known, one by one."""
-    if "disc.collapsed" in fusion.attributes:
+    if fusion_of(fusion).collapsed:
         return True
     if kind_of(fusion) not in ("concatenate", "loop"):
         return False
     names = {op.operation.name for op in fusion.entry_block.operations}
     return names <= _MOVES | ELEMENTWISE
-
-
-def _rename(text: str) -> tuple[str, dict[str, Expr]]:
-    """Sizes renamed in order of appearance."""
-    meaning: dict[str, Expr] = {}
-    short: dict[str, str] = {}
-
-    def replace(match: re.Match[str]) -> str:
-        name = match.group(1) or match.group(2)
-        if name == "fusion":
-            return match.group(0)
-        if name not in short:
-            short[name] = f"n{len(short)}"
-            meaning[short[name]] = parse_dim(name)
-        return "@" + short[name]
-
-    return _SYMBOL.sub(replace, text), meaning
 
 
 def _describe(fusion: func.FuncOp) -> str:
@@ -142,19 +141,9 @@ def _describe(fusion: func.FuncOp) -> str:
     return "_".join([kind_of(fusion), *telling[:4]])
 
 
-def kind_of(fusion: func.FuncOp) -> str:
-    """The kind that the `fuse` stage gave: "loop", "row_reduce", "reduce", "dot", "scatter"."""
-    return ir.StringAttr(fusion.attributes["disc.kind"]).value
-
-
-def updates_of(fusion: func.FuncOp) -> list[int]:
-    """For each result of a kernel that changes some elements only: the argument it starts from, or -1."""
-    return list(ir.DenseI64ArrayAttr(fusion.attributes["disc.updates"])) if "disc.updates" in fusion.attributes else []
-
-
 def has_rows(fusion: func.FuncOp) -> bool:
     """A row reduction that is known to be one chain over rows and columns."""
-    return kind_of(fusion) == "row_reduce" and "disc.columns" in fusion.attributes
+    return columns_of(fusion) > 0
 
 
 def delinearize(linear: ir.Value, dims: Dims, size_of: Callable[[Expr], ir.Value]) -> list[ir.Value]:

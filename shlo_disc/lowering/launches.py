@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.facts import Relation
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 
 @dataclass(frozen=True)

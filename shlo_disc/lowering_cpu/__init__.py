@@ -14,11 +14,11 @@ from typing import Any, cast
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.elements import MathLibrary
-from shlo_disc.lowering.kernels import Kernel, KernelCache, has_rows, kind_of, op_cost, updates_of
+from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers, has_rows, op_cost
 from shlo_disc.lowering.launches import Guard, Launched
 from shlo_disc.lowering.rows import analyse_rows
 from shlo_disc.lowering_cpu import vector_math
-from shlo_disc.lowering_cpu.attention import attention_problem
+from shlo_disc.lowering_cpu.attention import attention_words, causal_words
 from shlo_disc.lowering_cpu.block_kernels import CLEAR, COPY, clear_text, copy_text
 from shlo_disc.lowering_cpu.column_kernel import build_columns, has_columns
 from shlo_disc.lowering_cpu.concatenate_kernel import build_concatenation
@@ -27,11 +27,10 @@ from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
 from shlo_disc.lowering_cpu.dot import DotLowering
 from shlo_disc.lowering_cpu.entry import write_entry
 from shlo_disc.lowering_cpu.epilogue_kernel import build_epilogue
-from shlo_disc.lowering_cpu.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.gemm_kernel import SIGNATURE, Tile, micro_kernels
 from shlo_disc.lowering_cpu.host import Segment, write_run
 from shlo_disc.lowering_cpu.host_plan import Check, write_plan
-from shlo_disc.lowering_cpu.kernel import STREAMED, CpuOptions, Frame
+from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame
 from shlo_disc.lowering_cpu.library import LibraryCalls
 from shlo_disc.lowering_cpu.loop_kernel import build_loop
 from shlo_disc.lowering_cpu.nonzero_kernel import build_nonzero
@@ -39,7 +38,7 @@ from shlo_disc.lowering_cpu.packs import Packs
 from shlo_disc.lowering_cpu.recurrence_kernel import build_recurrence
 from shlo_disc.lowering_cpu.row_kernel import BOUND, build_rows
 from shlo_disc.lowering_cpu.scan_kernel import build_scan
-from shlo_disc.lowering_cpu.scatter_kernel import CLEARED, build_scatter, starts_from_zeros
+from shlo_disc.lowering_cpu.scatter_kernel import build_scatter, starts_from_zeros
 from shlo_disc.lowering_cpu.segments import LoweredSegment, lowered_segments, read_sizes
 from shlo_disc.lowering_cpu.select_scatter_kernel import build_select_and_scatter
 from shlo_disc.lowering_cpu.sort_kernel import build_sort
@@ -61,18 +60,24 @@ from shlo_disc.lowering_cpu.update_kernel import build_update
 from shlo_disc.lowering_cpu.vector_math.outlined import OutlinedFunctions
 from shlo_disc.lowering_cpu.winograd_kernel import DECLARATIONS, transforms
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.convolution import is_canonical
-from shlo_disc.shape_dialect.expr import Expr, ExprLike
-from shlo_disc.shape_dialect.facts import Facts, Relation
-from shlo_disc.shape_dialect.op_sets import CONTROL
-from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks, terminator_of
-from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, element_type_of, parse_dim, product
+from shlo_disc.shape_dialect.dialect.buffers import ResultBuffer, buffers_of
+from shlo_disc.shape_dialect.dialect.fusion import (
+    Attention,
+    Convolution,
+    Dot,
+    Gemm,
+    fusion_of,
+    kind_of,
+    updates_of,
+)
+from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
+from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
+from shlo_disc.shape_dialect.utils.convolution import is_canonical
+from shlo_disc.shape_dialect.utils.op_sets import CONTROL
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, nested_blocks, terminator_of
 from shlo_disc.transforms.code_size import total_code_size
 from shlo_disc.transforms.convolutions import is_product
-from shlo_disc.transforms.fusion.convolution_product import match_convolution
-from shlo_disc.transforms.fusion.matrix_product import match_product
-from shlo_disc.transforms.fusion.products import EPILOGUE, PRODUCT
 from shlo_disc.transforms.segments import segment_of
 from shlo_disc.transforms.views import root
 
@@ -81,7 +86,7 @@ Builder = Callable[[Frame], tuple[Expr, ExprLike]]
 OWN_KERNELS: dict[str, Builder] = {
     "concatenate": build_concatenation,
     "convolution": build_convolution,
-    EPILOGUE: build_epilogue,
+    "epilogue": build_epilogue,
     "nonzero": build_nonzero,
     "recurrence": build_recurrence,
     "scan": build_scan,
@@ -157,12 +162,12 @@ class Lowering:
         """The fusions by name."""
         return {op.name.value: op for op in self.source.body.operations if isinstance(op, func.FuncOp)}
 
-    def build_kernel(self, fusion: func.FuncOp, facts: Facts, name: str) -> Kernel:
+    def build_kernel(self, fusion: func.FuncOp, facts: Facts, name: str, outputs: OutputBuffers) -> Kernel:
         """Emit the kernel of a fusion and the text of its entry point."""
         schedule = self.options.schedule.of(name)
         unroll = schedule.unroll or (_COSTLY_UNROLL if _is_costly_loop(fusion) else self.options.unroll)
         options = replace(self.options, unroll=min(self.options.unroll, unroll), long_unroll=unroll)
-        frame = Frame(fusion, facts, options, vector_math, _code_size_of(fusion))
+        frame = Frame(fusion, facts, options, vector_math, _code_size_of(fusion), outputs)
         if frame.is_long:
             frame.library = self.calling
         frame.open(self.target, name)
@@ -208,18 +213,17 @@ class Lowering:
             kind = "dot" if isinstance(called, DotCall) else "convolution"
             self.launches.append(Launched(called.name, kind, callee, self._guards(first)))
             return [called]
-        if all(output.space == "buffer" for output in outputs):
-            fusion.attributes[STREAMED] = ir.UnitAttr.get()
         updated = updates_of(fusion)
         starts = self._copies(
             [call.operands[i] for i in updated if i >= 0],
             [r for r, i in zip(call.results, updated, strict=False) if i >= 0],
             places,
         )
-        if kind_of(fusion) == "scatter" and starts_from_zeros(fusion):
-            fusion.attributes[CLEARED] = ir.UnitAttr.get()
+        are_zero = kind_of(fusion) == "scatter" and starts_from_zeros(fusion)
+        if are_zero:
             starts += tuple(self._clear(r, places) for r, i in zip(call.results, updated, strict=False) if i < 0)
-        launch = self._launch(fusion, [*inputs, *outputs])
+        are_results = all(output.space == "buffer" for output in outputs)
+        launch = self._launch(fusion, [*inputs, *outputs], OutputBuffers(are_results, are_zero))
         threads = Guard("all threads", "one thread", (Relation.gt(launch.total, launch.grain),), False)
         guards = self._guards(first)
         is_direct = launch.total.constant == 1
@@ -272,30 +276,32 @@ class Lowering:
 
     def _dot(self, fusion: func.FuncOp, inputs: list[Place], outputs: list[Place]) -> DotCall | ConvolutionCall | None:
         """The call of the runtime that a fusion is, or None where it is a kernel."""
-        kind = kind_of(fusion)
-        if kind == PRODUCT:
+        what = fusion_of(fusion)
+        if isinstance(what, Gemm):
             return self.dots.several(fusion, inputs, outputs)
-        if kind == "dot":
-            product = match_product(fusion)
-            return None if product is None else self.dots.single(product, inputs, outputs[0])
-        convolution = match_convolution(fusion) if kind == "convolution" else None
-        if convolution is None:
+        if isinstance(what, Dot):
+            return None if what.product is None else self.dots.single(what.product, inputs, outputs[0])
+        if not isinstance(what, Convolution) or what.product is None:
             return None
         op = next(iter(fusion.entry_block.operations))
-        product = convolution.product
+        product = what.product.product
         if is_canonical(op) and not is_product(op, self.dots.packs.is_packable(product, inputs[product.rhs])):
             return None  # the direct kernel is the better one
-        return self.dots.convolution(convolution, self.dots.single(product, inputs, outputs[0]))
+        return self.dots.convolution(what.product, self.dots.single(product, inputs, outputs[0]))
 
     def _attention(self, fusion: func.FuncOp, inputs: Sequence[Place], outputs: Sequence[Place]) -> AttentionCall:
-        problem = attention_problem(fusion, self.functions)
-        kernel, meaning = self.kernels.kernel_for(problem.rows)
+        what = fusion_of(fusion)
+        if not isinstance(what, Attention) or what.problem is None:
+            raise CompilerError(f"lower: @{fusion.name.value} does not say what its attention is")
+        problem = what.problem
+        kernel, meaning = self.kernels.kernel_for(self.functions[what.rows])
         sizes = (None if s == BOUND else s.substitute(meaning) for s in kernel.sizes)
-        buffers = (inputs[problem.query], inputs[problem.key], inputs[problem.value], *outputs)
-        of_rows = (*(None if i is None else inputs[i] for i in problem.rows_operands), None)
+        buffers = (*(inputs[o.number] for o in (problem.query, problem.key, problem.value)), *outputs)
+        of_rows = (*(None if i < 0 else inputs[i] for i in what.row_operands), None)
         tile = self.dots.tile(problem.element)
-        words = (Expr.const(FORMATS.index(tile.format)), *problem.words)
-        return AttentionCall(words, buffers, tile, kernel.name, of_rows, tuple(sizes), problem.causal)
+        words = attention_words(problem, tile)
+        causal = causal_words(problem)
+        return AttentionCall(words, buffers, tile, kernel.name, of_rows, tuple(sizes), causal)
 
     def append_micro_kernels(self, tile: Tile) -> str:
         """Add the functions that compute tiles of products; returns the declaration of the one to call."""
@@ -313,8 +319,8 @@ class Lowering:
             append_text(self.target, text, [])
         return DECLARATIONS
 
-    def _launch(self, fusion: func.FuncOp, buffers: list[Place]) -> Launch:
-        kernel, meaning = self.kernels.kernel_for(fusion)
+    def _launch(self, fusion: func.FuncOp, buffers: list[Place], outputs: OutputBuffers) -> Launch:
+        kernel, meaning = self.kernels.kernel_for(fusion, outputs)
 
         def here(e: Expr) -> Expr:
             return e.substitute(meaning) if meaning else e
@@ -412,13 +418,11 @@ def _places(
             places[op.results[0]] = Place("buffer", arguments + results + len(constants))
             constants.append(dense_bytes(op))
         elif op.operation.name in CONTROL | {"func.call"}:
-            for result, entry in zip(op.results, ir.ArrayAttr(op.attributes["disc.buffers"]), strict=True):
-                entry = ir.DictAttr(entry)
-                if ir.StringAttr(entry["space"]).value == "result":
-                    places[result] = Place("buffer", arguments + ir.IntegerAttr(entry["index"]).value)
+            for result, buffer in zip(op.results, buffers_of(op), strict=True):
+                if isinstance(buffer, ResultBuffer):
+                    places[result] = Place("buffer", arguments + buffer.index)
                 else:
-                    segment = ir.IntegerAttr(entry["segment"]).value if "segment" in entry else 0
-                    places[result] = Place("arena", segment, parse_dim(ir.StringAttr(entry["offset"]).value))
+                    places[result] = Place("arena", buffer.segment, buffer.offset)
             for nested in nested_blocks(op):
                 places.update({a: places[r] for a, r in zip(nested.arguments, op.results, strict=False)})
     return places

@@ -18,9 +18,9 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
 from shlo_disc.mlir import arith, func, ir, scf
-from shlo_disc.shape_dialect.expr import Expr, ceildiv
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.types import dims_of, product
+from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
+from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.decisions import Pattern
 
 CHEAP = 4

@@ -18,9 +18,9 @@ from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
 from shlo_disc.mlir import arith, ir, memref
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.fusion.access import defining_op
 
 

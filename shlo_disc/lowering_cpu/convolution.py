@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import Dims
-from shlo_disc.transforms.fusion.convolution_product import ConvolutionProduct
+from shlo_disc.shape_dialect.dialect.problems import ConvolutionProduct
+from shlo_disc.shape_dialect.dialect.types import Dims
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
 def convolution_words(convolution: ConvolutionProduct) -> tuple[Expr, ...]:

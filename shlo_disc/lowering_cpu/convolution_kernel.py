@@ -18,9 +18,9 @@ from shlo_disc.lowering.index_rules import nest
 from shlo_disc.lowering.index_rules.folds import accumulator_of, multiply_add, zero_of
 from shlo_disc.lowering_cpu.kernel import Frame, for_range
 from shlo_disc.mlir import arith, ir, memref, scf, vector
-from shlo_disc.shape_dialect.convolution import Convolution, convolution_of, is_depthwise
-from shlo_disc.shape_dialect.expr import Expr, ceildiv
-from shlo_disc.shape_dialect.types import DYNAMIC, Dims, dims_of, product
+from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
+from shlo_disc.shape_dialect.utils.convolution import Convolution, convolution_of, is_depthwise
 
 MOST_PIXELS = 8
 """Pixels of a tile; each takes a register for its address."""

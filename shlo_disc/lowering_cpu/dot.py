@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.lowering.kernels import Kernel, KernelCache, kind_of
+from shlo_disc.lowering.kernels import Kernel, KernelCache
 from shlo_disc.lowering_cpu.convolution import convolution_words
 from shlo_disc.lowering_cpu.epilogue_kernel import TILE_SIZES
 from shlo_disc.lowering_cpu.gemm_format import FORMATS
@@ -16,11 +16,10 @@ from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_cpu.packs import Packs
 from shlo_disc.lowering_cpu.steps import ConvolutionCall, DotCall, Epilogue, Place, Product
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.regions import terminator_of
-from shlo_disc.transforms.fusion.convolution_product import ConvolutionProduct, match_convolution
-from shlo_disc.transforms.fusion.matrix_product import MAX_BATCH, MatrixProduct, match_product
-from shlo_disc.transforms.fusion.products import EPILOGUE, SUMS
+from shlo_disc.shape_dialect.dialect.fusion import Convolution, accumulators_of, fusion_of, product_of
+from shlo_disc.shape_dialect.dialect.problems import MAX_BATCH, ConvolutionProduct, MatrixProduct
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.transforms.views import root
 
 Grain = Callable[[Kernel, Mapping[str, Expr]], Expr]
@@ -77,11 +76,10 @@ class DotLowering:
         calls = [op for op in block.operations if op.operation.name == "func.call"]
         products: list[Product] = []
         tile: Tile | None = None
-        convolution = match_convolution(self._callee(calls[0]))
+        first = fusion_of(self._callee(calls[0]))
+        convolution = first.product if isinstance(first, Convolution) else None
         for number, call in enumerate(calls):
-            product = match_product(self._callee(call))
-            if number == 0 and convolution is not None:
-                product = convolution.product
+            product = product_of(self._callee(call))
             if product is None:
                 continue
             tile = self.tile(product.element)
@@ -124,9 +122,9 @@ class DotLowering:
         kernel, meaning = self.kernels.kernel_for(fusion)
         outputs = [places[r] for r in call.results]
         sizes = tuple(s.substitute(meaning) if meaning else s for s in kernel.sizes)
-        is_tile = kind_of(fusion) == EPILOGUE
-        room = ir.IntegerAttr(fusion.attributes[SUMS]).value
-        here = None if is_tile else places[root(call.operands[sums])] if room < 0 else outputs[room]
+        room = accumulators_of(fusion)
+        is_tile = room is None
+        here = None if room is None else places[root(call.operands[sums])] if room < 0 else outputs[room]
         buffers = [here if i == sums else places[root(v)] for i, v in enumerate(call.operands)]
         tile = len(buffers) + len(outputs) + kernel.sizes.index(TILE_SIZES[0]) if is_tile else None
         epilogue = Epilogue(

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from shlo_disc.lowering_cpu.kernel import Frame, memref_type
 from shlo_disc.lowering_cpu.llvm_writer import LlvmWriter
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
 def write_entry(frame: Frame, name: str) -> str:

@@ -6,6 +6,7 @@ The work items are rows of the result; the runtime says where the sums are and w
 
 from __future__ import annotations
 
+from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.kernels import delinearize, op_cost
@@ -14,9 +15,9 @@ from shlo_disc.lowering_cpu.gemm_kernel import tile_of
 from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes
 from shlo_disc.lowering_cpu.loop_kernel import write_outputs
 from shlo_disc.mlir import arith, ir, memref
-from shlo_disc.shape_dialect.expr import Expr, ExprLike
-from shlo_disc.shape_dialect.types import DYNAMIC, dims_of, dims_of_attr, product
-from shlo_disc.transforms.fusion.products import ROW, SUMS
+from shlo_disc.shape_dialect.dialect.fusion import Epilogue, fusion_of
+from shlo_disc.shape_dialect.dialect.types import DYNAMIC, dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
 
 TILE_SIZES = tuple(Expr.symbol(name) for name in ("sums_step", "sums_column", "sums_past"))
 """What the runtime tells of a tile: elements between its rows, its first column and the one past its last."""
@@ -24,8 +25,10 @@ TILE_SIZES = tuple(Expr.symbol(name) for name in ("sums_step", "sums_column", "s
 
 def build_epilogue(frame: Frame) -> tuple[Expr, ExprLike]:
     """Emit the body; returns the number of work items and the cost of one."""
-    sums = frame.inputs[ir.IntegerAttr(frame.fusion.attributes[SUMS]).value]
-    (length,) = dims_of_attr(frame.fusion.attributes[ROW])
+    what = fusion_of(frame.fusion)
+    if not isinstance(what, Epilogue):
+        raise CompilerError(f"lower: a fusion of kind {what.kind} is no epilogue")
+    sums, length = frame.inputs[what.sums], what.row
     domain = dims_of(frame.outputs[0])
     step, first, past = map(frame.size_of, TILE_SIZES)
     elements = frame.elements(frame.width())

@@ -35,7 +35,7 @@ from shlo_disc.lowering_cpu.steps import (
     Step,
 )
 from shlo_disc.lowering_cpu.winograd_kernel import FUNCTIONS
-from shlo_disc.shape_dialect.expr import Expr, ceildiv
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
 Value = tuple[str, str] | int
 """A word of an argument block: a value and its type, or the number of another word whose address it is."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from shlo_disc.shape_dialect.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Symbol
-from shlo_disc.shape_dialect.facts import Relation
+from shlo_disc.shape_dialect.symbolic.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Symbol
+from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 
 @dataclass(frozen=True)

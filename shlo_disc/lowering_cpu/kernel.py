@@ -16,18 +16,16 @@ from functools import cached_property
 from shlo_disc.lowering.element_types import Element, element_of, to_memory
 from shlo_disc.lowering.elements import Elements, MathLibrary, Positions, splat_constant
 from shlo_disc.lowering.index_rules import INDEX_RULES
+from shlo_disc.lowering.kernels import OutputBuffers
 from shlo_disc.lowering.launches import Guard
 from shlo_disc.lowering.long_sums import in_blocks
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.mlir import arith, func, ir, memref, scf, vector
 from shlo_disc.schedule import Schedule
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.facts import Facts, Relation
-from shlo_disc.shape_dialect.types import DYNAMIC, dims_of, product
+from shlo_disc.shape_dialect.dialect.types import DYNAMIC, dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.transforms.code_size import total_code_size
-
-STREAMED = "disc.streamed"
-"""Attribute of a fusion whose outputs are results of the program, which it does not read again."""
 
 STREAM_BYTES = 24 << 20
 """Outputs from this size on leave the caches before anybody reads them: they are written past the caches."""
@@ -77,6 +75,7 @@ class Frame:
     options: CpuOptions
     library: MathLibrary
     code_size: int = 0
+    results: OutputBuffers = OutputBuffers()
     sizes: list[Expr] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
 
@@ -158,7 +157,7 @@ class Frame:
         """
         dims, element = dims_of(self.outputs[0]), element_of(self.outputs[0].type)
         alike = all(dims_of(v) == dims and element_of(v.type).width == element.width for v in self.outputs)
-        if STREAMED not in self.fusion.attributes or self.is_computing:
+        if not self.results.are_results or self.is_computing:
             return None
         if not alike or not dims or element.width < 32:
             return None

@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.lowering_cpu.steps import LibraryCall, Place
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.custom_attributes import attribute_values
-from shlo_disc.shape_dialect.rules.linear_algebra import entries
-from shlo_disc.shape_dialect.types import Dims, dims_of
-from shlo_disc.transforms.expand.custom_call import ALIASES, CUSTOM
-from shlo_disc.transforms.expand.library_call import GROUPS, MARK
+from shlo_disc.shape_dialect.dialect.library import library_function_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.utils.attributes import attribute_values
 
 
 class LibraryCalls:
@@ -27,19 +25,20 @@ class LibraryCalls:
         op = next(iter(fusion.entry_block.operations))
         arguments = list(fusion.entry_block.arguments)
         places = [*(inputs[arguments.index(v)] for v in op.operands), *outputs]
-        elements = [str(ir.TypeAttr(a).value) for key in ("disc.operands", "disc.results") for a in op.attributes[key]]
+        function = library_function_of(op)
+        elements = [str(t) for t in (*function.operands, *function.results)]
         dims = [_dims(v, e) for v, e in zip([*op.operands, *op.results], elements, strict=True)]
         rows = [{"dtype": _dtype(e), "rank": len(d)} for e, d in zip(elements, dims, strict=True)]
         entry: dict[str, Any] = {
             "target": ir.StringAttr(op.attributes["call_target_name"]).value,
             "operands": rows[: len(op.operands)],
             "results": rows[len(op.operands) :],
-            "attributes": {name: ir.IntegerAttr(a).value for name, a in entries(op.attributes[MARK]).items()},
+            "attributes": function.parameters,
         }
-        if GROUPS in op.attributes:
-            entry["groups"] = [list(ir.DenseI64ArrayAttr(group)) for group in op.attributes[GROUPS]]
-        if CUSTOM in op.attributes:
-            entry["custom"] = _custom(op)
+        if function.groups is not None:
+            entry["groups"] = [list(group) for group in function.groups]
+        if function.custom is not None:
+            entry["custom"] = _custom(function.custom, function.aliases)
         if entry not in self.header:
             self.header.append(entry)
         call = LibraryCall(self.header.index(entry), tuple(zip(places, dims, strict=True)))
@@ -57,11 +56,10 @@ def _dtype(element: str) -> str:
     return BY_MLIR[element].name
 
 
-def _custom(op: ir.OpView) -> dict[str, Any]:
+def _custom(attributes: Mapping[str, ir.Attribute], aliases: Sequence[Sequence[int]]) -> dict[str, Any]:
     """What a function that the user registered gets besides its arrays."""
-    numbers = list(ir.DenseI64ArrayAttr(op.attributes[ALIASES]))
-    rows = [_attribute(name, value) for name, value in sorted(entries(op.attributes[CUSTOM]).items())]
-    return {"attributes": rows, "aliases": [list(pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)]}
+    rows = [_attribute(name, value) for name, value in sorted(attributes.items())]
+    return {"attributes": rows, "aliases": [list(pair) for pair in aliases]}
 
 
 def _attribute(name: str, attribute: ir.Attribute) -> dict[str, Any]:

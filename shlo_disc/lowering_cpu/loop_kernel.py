@@ -12,8 +12,8 @@ from shlo_disc.lowering.kernels import delinearize, op_cost, output_positions
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.kernel import Frame, either, for_range, over_lanes, store
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import Dims, dims_of, product
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
 def build_loop(frame: Frame) -> tuple[Expr, Expr]:

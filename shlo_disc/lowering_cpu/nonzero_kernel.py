@@ -11,8 +11,8 @@ from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.kernel import Frame, over_lanes
 from shlo_disc.mlir import arith, ir, math, scf, vector
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
 def build_nonzero(frame: Frame) -> tuple[Expr, int]:

@@ -30,7 +30,7 @@ from shlo_disc.lowering_cpu.steps import (
     ReadSizes,
     Step,
 )
-from shlo_disc.transforms.fusion.matrix_product import MatrixProduct
+from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 
 FEWEST_ELEMENTS = 1024
 """Smaller right-hand sides are packed, if at all, in less time than it takes to look for their packed form."""

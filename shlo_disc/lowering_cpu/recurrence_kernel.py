@@ -20,8 +20,8 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
 from shlo_disc.lowering_cpu.row_block_dot import HEIGHT, RowBlockDot
 from shlo_disc.mlir import arith, ir, memref, scf
-from shlo_disc.shape_dialect.expr import Expr, ceildiv
-from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.transforms.fusion.recurrence import Recurrence, dots_of, find_recurrence, row_dims
 from shlo_disc.transforms.fusion.recurrence_schedule import Step, schedule, shape_of_rows
 

@@ -14,7 +14,7 @@ from shlo_disc.lowering.elements import Elements
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.kernel import Frame, for_range
 from shlo_disc.mlir import arith, ir, math, scf, vector
-from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.shape_dialect.dialect.types import dims_of
 
 HEIGHT = 6
 """Rows of a full tile."""

@@ -20,10 +20,10 @@ from shlo_disc.lowering.reduction import Combiner, start_values
 from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
 from shlo_disc.lowering_cpu.kernel import Frame, either, for_range, over_lanes, store
 from shlo_disc.mlir import arith, ir, memref, scf, vector
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.facts import Relation
-from shlo_disc.shape_dialect.types import dims_of, product
-from shlo_disc.transforms.fusion.causal import BOUNDED
+from shlo_disc.shape_dialect.dialect.fusion import row_kernel_of
+from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 ROW_BUFFER = 8192
 """Elements of a stack buffer for one row."""
@@ -104,7 +104,7 @@ class RowKernel:
         """Over the columns, vectors along the last one."""
         *outer, inner = self.analysis.columns
         size_of = self.frame.size_of
-        bounded = BOUNDED in self.frame.fusion.attributes
+        bounded = row_kernel_of(self.frame.fusion).bounded
 
         def level(axis: int, above: Positions, values: list[ir.Value]) -> list[ir.Value]:
             if axis == len(outer):

@@ -17,8 +17,8 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.kernel import Frame, for_range, store
 from shlo_disc.mlir import arith, ir, scf, vector
-from shlo_disc.shape_dialect.expr import Expr, ceildiv
-from shlo_disc.shape_dialect.types import dims_of, product
+from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.transforms.fusion.cumulative import cumulative
 
 

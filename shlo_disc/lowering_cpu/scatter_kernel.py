@@ -19,13 +19,13 @@ from shlo_disc.dense import array_of
 from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.index_rules import nest
-from shlo_disc.lowering.kernels import updates_of
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.kernel import Frame, over_lanes, store
 from shlo_disc.mlir import arith, func, ir, scf, stablehlo
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import Dims, dims_of, product
+from shlo_disc.shape_dialect.dialect.fusion import updates_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.fusion.access import defining_op, resolve
 
 
@@ -94,10 +94,6 @@ def build_scatter(frame: Frame) -> tuple[Expr, int]:
     return columns, max(1, frame.facts.estimate(work) // max(1, frame.facts.estimate(columns)))
 
 
-CLEARED = "disc.cleared"
-"""Attribute of fusions whose results' buffers are zero where no operand is passed."""
-
-
 def starts_from_zeros(fusion: func.FuncOp) -> bool:
     """The operands that a fusion computes itself, one at least, are zeros in every bit."""
     op = next(o for o in fusion.entry_block.operations if o.operation.name == "stablehlo.scatter")
@@ -114,7 +110,7 @@ def _is_zero(value: ir.Value) -> bool:
 
 def _has_own_operands(frame: Frame) -> bool:
     """Some operand is computed in the kernel, not passed to it."""
-    return -1 in updates_of(frame.fusion) and CLEARED not in frame.fusion.attributes
+    return -1 in updates_of(frame.fusion) and not frame.results.are_zero
 
 
 def _scalar_version(frame: Frame, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]) -> Expr:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from shlo_disc.lowering_cpu.host_plan import Check, Words
 from shlo_disc.lowering_cpu.steps import Place, ReadSizes
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.data_sizes import bound_symbols
-from shlo_disc.shape_dialect.types import Dims
-from shlo_disc.transforms.memory import arenas_of
+from shlo_disc.shape_dialect.dialect.buffers import arenas_of
+from shlo_disc.shape_dialect.dialect.types import Dims
+from shlo_disc.shape_dialect.inference.data_sizes import bound_symbols
+from shlo_disc.shape_dialect.utils.regions import entry_block
 from shlo_disc.transforms.segments import segment_of, symbol_segments
 from shlo_disc.transforms.views import root
 

@@ -19,9 +19,9 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
 from shlo_disc.mlir import arith, ir, memref, scf, vector
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import DYNAMIC, dims_of, product
-from shlo_disc.shape_dialect.windows import window_of
+from shlo_disc.shape_dialect.dialect.types import DYNAMIC, dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.windows import window_of
 
 
 def build_select_and_scatter(frame: Frame) -> tuple[Expr, int]:

@@ -19,8 +19,8 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.kernel import Frame, for_range
 from shlo_disc.mlir import arith, ir, math, memref, scf
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import DYNAMIC, dims_of, product
+from shlo_disc.shape_dialect.dialect.types import DYNAMIC, dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 RUN = 16
 """Elements of the runs that insertion makes."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from shlo_disc.lowering_cpu.gemm_kernel import Tile
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
 @dataclass(frozen=True)

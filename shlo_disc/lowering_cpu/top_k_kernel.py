@@ -14,8 +14,8 @@ from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.kernel import Frame, for_range
 from shlo_disc.lowering_cpu.sort_kernel import Rows, RowSort
 from shlo_disc.mlir import arith, ir, memref, scf, vector
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import dims_of, product
+from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
 def build_top_k(frame: Frame) -> tuple[Expr, int]:

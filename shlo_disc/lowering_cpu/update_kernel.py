@@ -13,8 +13,8 @@ from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import dims_of, product
+from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
 def build_update(frame: Frame) -> tuple[Expr, int]:

@@ -11,18 +11,19 @@ from dataclasses import dataclass, field
 
 from shlo_disc.errors import CompilerError, Unsupported, UnsupportedError
 from shlo_disc.lowering.index_rules import INDEX_RULES
-from shlo_disc.lowering.kernels import Kernel, KernelCache, has_rows, kind_of, op_cost
+from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers, has_rows, op_cost
 from shlo_disc.lowering_gpu.kernel import THREADS, Frame
 from shlo_disc.lowering_gpu.loop_kernel import build_loop
 from shlo_disc.lowering_gpu.nvvm import lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.lowering_gpu.row_kernel import build_rows
 from shlo_disc.mlir import func, gpu, ir
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.expr import Expr, ceildiv
-from shlo_disc.shape_dialect.facts import Facts
-from shlo_disc.shape_dialect.locations import operation_name, source_line
-from shlo_disc.shape_dialect.op_sets import CONTROL, ELEMENTWISE
-from shlo_disc.shape_dialect.types import element_type_of
+from shlo_disc.shape_dialect.dialect.fusion import kind_of
+from shlo_disc.shape_dialect.dialect.types import element_type_of
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
+from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.utils.locations import operation_name, source_line
+from shlo_disc.shape_dialect.utils.op_sets import CONTROL, ELEMENTWISE
+from shlo_disc.shape_dialect.utils.regions import entry_block
 
 MAX_BLOCKS = 2**31 - 1
 """CUDA's limit for the first size of a grid. Kernels have a stride, so fewer blocks than items are enough."""
@@ -89,7 +90,7 @@ class GpuLowering:
         blocks = self.facts.simplify(Expr.minimum(blocks, MAX_BLOCKS))
         return GpuLaunch(kernel.name, kind_of(fusion), blocks, THREADS, tuple(here(s) for s in kernel.sizes))
 
-    def build_kernel(self, fusion: func.FuncOp, facts: Facts, name: str) -> Kernel:
+    def build_kernel(self, fusion: func.FuncOp, facts: Facts, name: str, outputs: OutputBuffers) -> Kernel:
         """Emit the kernel of a fusion."""
         frame = Frame(fusion, facts)
         frame.open(self.device, name)

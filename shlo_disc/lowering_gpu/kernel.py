@@ -20,9 +20,9 @@ from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import device_math
 from shlo_disc.mlir import arith, func, gpu, ir, memref, scf
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.facts import Facts
-from shlo_disc.shape_dialect.types import DYNAMIC, Dims, dims_of
+from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_of
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Facts
 
 THREADS = 256
 """Threads of every block: enough to hide latency, few enough for any kernel's registers."""

@@ -8,8 +8,8 @@ from shlo_disc.lowering.elements import uniform
 from shlo_disc.lowering.kernels import delinearize, output_positions
 from shlo_disc.lowering_gpu.kernel import Frame, each_thread
 from shlo_disc.mlir import ir, memref
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import dims_of, product
+from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
 def build_loop(frame: Frame) -> Expr:

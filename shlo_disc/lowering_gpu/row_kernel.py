@@ -19,8 +19,8 @@ from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
 from shlo_disc.lowering_gpu.block_reduction import across_block
 from shlo_disc.lowering_gpu.kernel import THREADS, Frame, each_block, thread
 from shlo_disc.mlir import arith, gpu, ir, memref, scf
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import product
+from shlo_disc.shape_dialect.dialect.types import product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 Body = Callable[[Positions, list[ir.Value]], list[ir.Value]]
 

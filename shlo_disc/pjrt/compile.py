@@ -20,7 +20,7 @@ from shlo_disc.reader.artifacts import rewritten
 from shlo_disc.registry.custom_calls import register_custom_call
 from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
 from shlo_disc.runtime.native_module import plugin_programs
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import layouts
 from .contexts import Contexts

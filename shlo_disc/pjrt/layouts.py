@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from shlo_disc.errors import ProgramError, Unsupported, UnsupportedError
+from shlo_disc.shape_dialect.dialect.names import LAYOUT
 
 from .partition.resharding import bindings, create, element_of, shape_of
 
 STATED = "mhlo.layout_mode"
-APPLIED = "disc.layout"
 _AXES = re.compile(r"\{((?:\d+(?:,\d+)*)?)(?::E\(\d+\))?\}")  # E: the bits that JAX thinks a small integer takes
 _TRANSPARENT = ("sdy.sharding_constraint", "stablehlo.optimization_barrier")
 
@@ -118,7 +118,7 @@ def _state(main: Any, key: str, orders: Sequence[Order]) -> None:
         named = {a.name: a.attr for a in ir.DictAttr(entry) if a.name != STATED}
         if list(order) != sorted(order):
             wide = ir.IntegerType.get_signless(64)
-            named[APPLIED] = ir.ArrayAttr.get([ir.IntegerAttr.get(wide, axis) for axis in order])
+            named[LAYOUT] = ir.ArrayAttr.get([ir.IntegerAttr.get(wide, axis) for axis in order])
         entries.append(ir.DictAttr.get(named))
     main.attributes[key] = ir.ArrayAttr.get(entries)
 
@@ -130,9 +130,9 @@ def _stated(main: Any, key: str) -> list[tuple[int, Order]]:
         return []
     entries = [ir.DictAttr(entry) for entry in ir.ArrayAttr(main.attributes[key])]
     return [
-        (i, tuple(ir.IntegerAttr(axis).value for axis in ir.ArrayAttr(entry[APPLIED])))
+        (i, tuple(ir.IntegerAttr(axis).value for axis in ir.ArrayAttr(entry[LAYOUT])))
         for i, entry in enumerate(entries)
-        if APPLIED in entry
+        if LAYOUT in entry
     ]
 
 
@@ -151,4 +151,4 @@ def _text(attribute: Any) -> str:
     return str(bindings().StringAttr(attribute).value)
 
 
-__all__ = ["APPLIED", "STATED", "apply", "decide"]
+__all__ = ["LAYOUT", "STATED", "apply", "decide"]

@@ -15,10 +15,9 @@ from shlo_disc.report.machine import Machine, machine, product_rate
 from shlo_disc.report.made_up import argument_shapes, load_flat, made_up_arguments
 from shlo_disc.report.work import Work, work_of
 from shlo_disc.runtime.dims import dim_values
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.locations import source_line
-from shlo_disc.shape_dialect.regions import all_blocks
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.locations import source_line
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 
 if TYPE_CHECKING:
     from shlo_disc.compiler import Compilation

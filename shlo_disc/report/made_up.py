@@ -14,7 +14,7 @@ from shlo_disc.errors import OptionError
 from shlo_disc.runtime import Artifact, Client, LoadedExecutable, TreeSpec
 from shlo_disc.runtime.dims import integer_of
 from shlo_disc.runtime.native_module import available_memory
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 _LEAST_BYTES = 4  # of an element while it is made
 _FLOATS = ("f16", "bf16", "f32", "f64")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shlo_disc.dtypes import BY_NAME
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, ShapeError
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import _native, cpu_features
 from .artifact import Artifact

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.regions import nested_blocks
-from shlo_disc.shape_dialect.types import element_type_of
+from shlo_disc.shape_dialect.dialect.types import element_type_of
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.utils.regions import nested_blocks
 
 CALL = 12
 """Instructions of a call that computes a function out of line, those that keep other values across it among them."""

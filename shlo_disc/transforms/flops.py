@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from shlo_disc.mlir import func, ir, stablehlo
-from shlo_disc.shape_dialect.convolution import convolution_of
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.regions import nested_blocks
-from shlo_disc.shape_dialect.types import dims_of, product
-from shlo_disc.transforms.counted_loops import count_of
+from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.convolution import convolution_of
+from shlo_disc.shape_dialect.utils.regions import nested_blocks
+from shlo_disc.transforms.control_flow.counted_loops import count_of
 
 _MOVES = frozenset(
     {"broadcast_in_dim", "concatenate", "constant", "dynamic_broadcast_in_dim", "dynamic_gather", "dynamic_iota",

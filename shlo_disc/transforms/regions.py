@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.op_sets import CONTROL
-from shlo_disc.shape_dialect.regions import all_blocks, captured, constant_of
+from shlo_disc.shape_dialect.utils.op_sets import CONTROL
+from shlo_disc.shape_dialect.utils.regions import all_blocks, captured, constant_of
 
 
 def close_regions(block: ir.Block) -> None:

@@ -9,29 +9,27 @@ seldom as can be. The ops of later segments carry `disc.segment`; a program with
 from __future__ import annotations
 
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.data_sizes import bound_symbols
-from shlo_disc.shape_dialect.dialect import integer_attr
-from shlo_disc.shape_dialect.op_sets import CONTROL
-from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
-from shlo_disc.shape_dialect.types import dims_of, dims_of_attr
-from shlo_disc.shape_dialect.windows import window_sizes
+from shlo_disc.shape_dialect.dialect.declarations import name_of, symbols_in
+from shlo_disc.shape_dialect.dialect.names import SEGMENT
+from shlo_disc.shape_dialect.dialect.ops import integer_attr
+from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr
+from shlo_disc.shape_dialect.inference.data_sizes import bound_symbols
+from shlo_disc.shape_dialect.utils.op_sets import CONTROL
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, nested_blocks
+from shlo_disc.shape_dialect.utils.windows import window_sizes
 
 RUNS = CONTROL | {"func.call", "disc.bind"}
 """The ops of a fused program that do something when it runs."""
 
 
 def segment_of(op: ir.OpView) -> int:
-    """The segment of an op of `RUNS`, or that from which a symbol is known."""
-    return ir.IntegerAttr(op.attributes["disc.segment"]).value if "disc.segment" in op.attributes else 0
+    """The segment of an op of `RUNS`."""
+    return ir.IntegerAttr(op.attributes[SEGMENT]).value if SEGMENT in op.attributes else 0
 
 
 def symbol_segments(module: ir.Module) -> dict[str, int]:
     """The segment from which each symbol that is read from data is known, in that order."""
-    found = {}
-    for op in module.body.operations:
-        if op.operation.name == "disc.symbol" and "data" in op.attributes:
-            found[ir.StringAttr(op.attributes["sym_name"]).value] = segment_of(op)
+    found = {name: symbol.segment for name, symbol in symbols_in(module).items() if symbol.data}
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
@@ -58,10 +56,10 @@ def split_segments(module: ir.Module) -> None:
     for segment, op in sorted(zip(segments[:-1], ops[:-1], strict=True), key=lambda pair: pair[0]):
         op.operation.move_before(ops[-1].operation)
         if segment and op.operation.name in RUNS:
-            op.attributes["disc.segment"] = integer_attr(segment)
+            op.attributes[SEGMENT] = integer_attr(segment)
     for op in module.body.operations:
         if op.operation.name == "disc.symbol" and "data" in op.attributes:
-            op.attributes["disc.segment"] = integer_attr(known[ir.StringAttr(op.attributes["sym_name"]).value])
+            op.attributes["segment"] = integer_attr(known[name_of(op)])
 
 
 def _sizes_used(op: ir.OpView, functions: dict[str, func.FuncOp]) -> set[str]:

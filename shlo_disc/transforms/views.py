@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect import ShapeOp
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import dims_attr, dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.dialect.ops import ShapeOp
+from shlo_disc.shape_dialect.dialect.types import dims_attr, dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 VIEWS = frozenset({"stablehlo.reshape", "stablehlo.dynamic_reshape"})
 

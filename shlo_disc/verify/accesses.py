@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.dialect.fusion import columns_of, kind_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 
 Index = tuple[int | str | None, ...]
 """For each axis: an axis of the result, "reduced", "one" for an axis of size 1, or None: unknown.
@@ -126,15 +127,14 @@ class Walk:
 
         A row kernel whose columns have all gone, for they were of size 1, is a loop.
         """
-        kind = ir.StringAttr(fusion.attributes["disc.kind"]).value
+        kind, columns = kind_of(fusion), columns_of(fusion)
         *_, last = fusion.entry_block.operations
         sizes = {_wide(v) for v in last.operands}
-        if kind in ("loop", "epilogue") or (kind == "row_reduce" and "disc.columns" not in fusion.attributes):
+        if kind in ("loop", "epilogue") or (kind == "row_reduce" and not columns):
             return Walk(*([len(next(iter(sizes)))] * 2)) if len(sizes) == 1 else None
         reduces = [op for op in fusion.entry_block.operations if op.operation.name == "stablehlo.reduce"]
         if kind != "row_reduce" or not reduces:
             return None
-        columns = ir.IntegerAttr(fusion.attributes["disc.columns"]).value
         domain = dims_of(reduces[0].operands[0])
         rows, whole = (tuple(d for d in part if d.constant != 1) for part in (domain[: len(domain) - columns], domain))
         trailing = list(range(len(domain) - columns, len(domain)))

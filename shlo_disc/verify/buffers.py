@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.facts import Facts, Relation
-from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, element_type_of, parse_dim
+from shlo_disc.shape_dialect.dialect.buffers import BUFFERS, ArenaBuffer, Buffer, ResultBuffer, arenas_of, buffers_of
+from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.verify.overwriting import Kernels, may_write_over
 
 _SAMPLES = 256
@@ -69,7 +70,7 @@ class _Walk:
         self.facts = facts
         self.entry = entry
         self.kernels: Kernels = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
-        self.arenas = _arena_sizes(module)
+        self.arenas = arenas_of(module.operation)
         self.places: dict[ir.Value, Place] = {}
         self.state = _State()
         self.slices = [_Slices(self._buffers_of(n), size, facts) for n, size in enumerate(self.arenas)]
@@ -217,16 +218,16 @@ class _Walk:
     def _place_results(self, op: ir.Operation) -> None:
         if any(result in self.places for result in op.results):
             return
-        if "disc.buffers" not in op.attributes:
+        if BUFFERS not in op.attributes:
             self._fail(op, "it has no buffers")
-        for result, attribute in zip(op.results, ir.ArrayAttr(op.attributes["disc.buffers"]), strict=True):
-            self.places[result] = self._place(op, result, ir.DictAttr(attribute))
+        for result, buffer in zip(op.results, buffers_of(op), strict=True):
+            self.places[result] = self._place(op, result, buffer)
 
-    def _place(self, op: ir.Operation, result: ir.Value, entry: ir.DictAttr) -> Place:
+    def _place(self, op: ir.Operation, result: ir.Value, buffer: Buffer) -> Place:
         size = self._bytes(result)
-        if _space(entry) == "result":
-            return Place("result", ir.IntegerAttr(entry["index"]).value, Expr.const(0), size)
-        place = Place("arena", _segment(entry), _offset(entry), size)
+        if isinstance(buffer, ResultBuffer):
+            return Place("result", buffer.index, Expr.const(0), size)
+        place = Place("arena", buffer.segment, buffer.offset, size)
         if place.number >= len(self.arenas) or not self.slices[place.number].fits(place):
             self._fail(op, f"its result of {size} bytes is not proved to fit at {_text(place)}")
         return place
@@ -254,10 +255,10 @@ class _Walk:
         """The offsets of buffers in an arena, and how many bytes lie at each."""
         found: dict[Expr, set[Expr]] = {}
         for op in _all_ops(self.entry):
-            entries = ir.ArrayAttr(op.attributes["disc.buffers"]) if "disc.buffers" in op.attributes else ()
-            for result, entry in zip(op.results, map(ir.DictAttr, entries), strict=False):
-                if _space(entry) == "arena" and _segment(entry) == segment:
-                    found.setdefault(_offset(entry), set()).add(self._bytes(result))
+            entries = buffers_of(op) if BUFFERS in op.attributes else []
+            for result, entry in zip(op.results, entries, strict=False):
+                if isinstance(entry, ArenaBuffer) and entry.segment == segment:
+                    found.setdefault(entry.offset, set()).add(self._bytes(result))
         return found
 
     @staticmethod
@@ -341,30 +342,12 @@ def _without_floors(expression: Expr) -> Expr:
     return total
 
 
-def _space(entry: ir.DictAttr) -> str:
-    return ir.StringAttr(entry["space"]).value
-
-
-def _segment(entry: ir.DictAttr) -> int:
-    return ir.IntegerAttr(entry["segment"]).value if "segment" in entry else 0
-
-
-def _offset(entry: ir.DictAttr) -> Expr:
-    return parse_dim(ir.StringAttr(entry["offset"]).value)
-
-
 def _all_ops(block: ir.Block) -> Iterator[ir.Operation]:
     for op in block.operations:
         yield op.operation
         if op.operation.name == "stablehlo.while" or op.operation.name in _CHOICES:
             for region in op.regions:
                 yield from _all_ops(region.blocks[0])
-
-
-def _arena_sizes(module: ir.Module) -> list[Expr]:
-    attribute = module.operation.attributes["disc.arena_bytes"]
-    texts = [attribute] if isinstance(attribute, ir.StringAttr) else list(ir.ArrayAttr(attribute))
-    return [parse_dim(ir.StringAttr(text).value) for text in texts]
 
 
 def _count(dims: Dims) -> Expr:

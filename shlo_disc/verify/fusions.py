@@ -11,11 +11,13 @@ and its results are of rows, or of the elements in them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NoReturn
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import func, ir, stablehlo
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import Dims, dims_of, dims_of_attr, product
+from shlo_disc.shape_dialect.dialect.fusion import Epilogue, accumulators_of, columns_of, fusion_of, is_fusion, kind_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.verify.accesses import Walk, reads_of
 
 Kernels = Mapping[str, func.FuncOp]
@@ -30,9 +32,9 @@ def verify_fusions(module: ir.Module) -> None:
     """Check the fusions of products and of rows of a fused module. Raises CompilerError on one that is wrong."""
     kernels = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
     for function in kernels.values():
-        if _kind(function) == "product":
+        if _kind(function) == "gemm":
             _verify_product(function, kernels)
-        if _kind(function) == "row_reduce" and "disc.columns" in function.attributes:
+        if _kind(function) == "row_reduce" and columns_of(function):
             _verify_rows(function)
 
 
@@ -42,7 +44,6 @@ def _verify_rows(function: func.FuncOp) -> None:
     walks = {_rows_and_columns(op.operation) for op in reduces}
     if len(walks) != 1 or None in walks:
         _fail(function, "its reductions are not along the same rows")
-        return
     rows, columns = walks.pop() or ((), ())
     if any(_wide(dims_of(v)) not in (rows, rows + columns) for v in last.operands):
         _fail(function, "a result is neither of its rows nor of their elements")
@@ -64,7 +65,7 @@ def _wide(dims: Dims) -> Dims:
 
 
 def _kind(function: func.FuncOp) -> str:
-    return ir.StringAttr(function.attributes["disc.kind"]).value if "disc.kind" in function.attributes else ""
+    return kind_of(function) if is_fusion(function) else ""
 
 
 def _callee(call: ir.Operation, kernels: Kernels) -> func.FuncOp:
@@ -112,15 +113,15 @@ def _verify_hand_over(
     walk = Walk.of(epilogue)
     if walk is None or len([d for d in dims_of(sums) if d.constant != 1]) != walk.rank:
         _fail(function, f"@{epilogue.name.value} does not read its sums along all that it goes through")
-        return
     if _kind(epilogue) == "epilogue":
-        (row,) = dims_of_attr(epilogue.attributes["disc.row"])
-        if _sums(function, epilogue) != number or all(row != length for length, _ in rows):
+        what = fusion_of(epilogue)
+        fits = isinstance(what, Epilogue) and what.sums == number and any(what.row == length for length, _ in rows)
+        if not fits:
             _fail(function, f"@{epilogue.name.value} takes other sums, or other rows, than the product makes")
         if any(not walk.allows(read, sums) for read in reads_of(epilogue, sums)):
             _fail(function, f"@{epilogue.name.value} reads its sums elsewhere than where it writes")
         return
-    columns = ir.IntegerAttr(epilogue.attributes["disc.columns"]).value
+    columns = columns_of(epilogue)
     count, length = product(dims_of(sums)[:-columns]), product(dims_of(sums)[-columns:])
     if not any(length == one and many in (None, count) for one, many in rows):
         _fail(function, f"@{epilogue.name.value} goes through other rows than the product makes")
@@ -132,9 +133,10 @@ def _verify_hand_over(
 
 
 def _sums(function: func.FuncOp, epilogue: func.FuncOp) -> int:
-    if "disc.sums" not in epilogue.attributes:
+    found = accumulators_of(epilogue)
+    if found is None:
         _fail(function, f"@{epilogue.name.value} does not say where its sums are")
-    return ir.IntegerAttr(epilogue.attributes["disc.sums"]).value
+    return found
 
 
 def _left_of(kernel: func.FuncOp) -> int:
@@ -187,5 +189,5 @@ def _readers(value: ir.Value) -> Iterator[tuple[ir.Operation, int]]:
             yield op, use.operand_number
 
 
-def _fail(function: func.FuncOp, text: str) -> None:
+def _fail(function: func.FuncOp, text: str) -> NoReturn:
     raise CompilerError(f"fuse: the fusion @{function.name.value} is wrong: {text}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.dialect.fusion import accumulators_of, kind_of
 from shlo_disc.verify.accesses import Walk, reads_of
 
 Kernels = Mapping[str, func.FuncOp]
@@ -22,8 +23,8 @@ def may_write_over(call: ir.Operation, operand: int, result: int, kernels: Kerne
 
 
 def _kernel_may(kernel: func.FuncOp, operand: int, result: int, kernels: Kernels) -> bool:
-    kind = ir.StringAttr(kernel.attributes["disc.kind"]).value
-    if kind == "product":
+    kind = kind_of(kernel)
+    if kind == "gemm":
         return _gemm_may(kernel, operand, result, kernels)
     argument = kernel.entry_block.arguments[operand]
     *_, last = kernel.entry_block.operations
@@ -62,7 +63,7 @@ def _gemm_may(kernel: func.FuncOp, operand: int, result: int, kernels: Kernels) 
     call, position = readers[0]
     epilogue = kernels[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
     number = list(call.results).index(output)
-    kind = ir.StringAttr(epilogue.attributes["disc.kind"]).value
-    if kind == "row_reduce" and ir.IntegerAttr(epilogue.attributes["disc.sums"]).value == number:
+    kind = kind_of(epilogue)
+    if accumulators_of(epilogue) == number:
         return False
     return kind in ("row_reduce", "epilogue") and _kernel_may(epilogue, position, number, kernels)

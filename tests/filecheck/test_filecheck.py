@@ -32,7 +32,11 @@ ROOT = HERE.parent.parent
 FILES = sorted(HERE.rglob("*.mlir"))
 RUN = re.compile(r"// RUN: opt --stage (\S+) --split-input-file %s \| filecheck %s\n")
 
-COVERED = {"annotate": "shape_dialect/rules", "expand": "transforms/expand", "simplify": "transforms/simplify"}
+COVERED = {
+    "annotate": "shape_dialect/inference/rules",
+    "expand": "transforms/expand",
+    "simplify": "transforms/simplify",
+}
 """A folder of tests, and the folder whose modules it has a file for, each."""
 
 WITHOUT_PATTERNS = {

@@ -7,7 +7,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from tests.fuzz.program import Dims, Printer, Program, Render, Sizes, Step, Value
 from tests.fuzz.ranges import WILD, Range, full, is_float
 

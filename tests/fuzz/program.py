@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from tests.fuzz.ranges import Range
 
 Dims = tuple[Expr, ...]

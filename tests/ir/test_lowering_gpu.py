@@ -25,9 +25,10 @@ from shlo_disc.gpu_program import GpuProgram
 from shlo_disc.lowering_cpu.constants import dense_bytes
 from shlo_disc.lowering_gpu import MAX_BLOCKS, lower_to_gpu
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.dialect import make_context
-from shlo_disc.shape_dialect.types import bytes_of, dims_of, element_type_of, parse_dim, product
+from shlo_disc.shape_dialect.dialect.buffers import Buffer, ResultBuffer, arenas_of, buffers_of
+from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.utils.regions import entry_block
 from shlo_disc.transforms.views import root
 from tests.ir.gpu_emulator import Emulator, dtype_of
 from tests.run.op_check import random_array
@@ -244,7 +245,7 @@ class Run:
         self.emulator = Emulator(c.gpu.module)
         with c.context:
             self.plan = ir.Module.parse(str(c.snapshots["plan"]))
-            size = parse_dim(ir.StringAttr(self.plan.operation.attributes["disc.arena_bytes"]).value).evaluate(dims)
+            size = arenas_of(self.plan.operation)[0].evaluate(dims)
         self.arena = np.full(size, 0xA5, np.uint8)
         self.results: dict[int, np.ndarray] = {}
 
@@ -263,19 +264,18 @@ class Run:
         return [self.results[i] for i in sorted(self.results)]
 
     def _launch(self, call: ir.OpView, launch: Any) -> None:
-        for result, entry in zip(call.results, ir.ArrayAttr(call.attributes["disc.buffers"]), strict=True):
-            self.buffers[result] = self._buffer(result, ir.DictAttr(entry))
+        for result, buffer in zip(call.results, buffers_of(call), strict=True):
+            self.buffers[result] = self._buffer(result, buffer)
         pointers = [self.buffers[root(v)].view(self._dtype(v)) for v in [*call.operands, *call.results]]
         sizes = [s.evaluate(self.dims) for s in launch.sizes]
         self.emulator.launch(launch.name, launch.blocks.evaluate(self.dims), pointers, sizes)
 
-    def _buffer(self, value: ir.Value, entry: ir.DictAttr) -> np.ndarray:
+    def _buffer(self, value: ir.Value, buffer: Buffer) -> np.ndarray:
         count = product(dims_of(value)).evaluate(self.dims)
-        if ir.StringAttr(entry["space"]).value == "result":
-            index = ir.IntegerAttr(entry["index"]).value
-            self.results[index] = np.zeros(count, self._dtype(value))
-            return self.results[index]
-        start = parse_dim(ir.StringAttr(entry["offset"]).value).evaluate(self.dims)
+        if isinstance(buffer, ResultBuffer):
+            self.results[buffer.index] = np.zeros(count, self._dtype(value))
+            return self.results[buffer.index]
+        start = buffer.offset.evaluate(self.dims)
         return self.arena[start : start + count * bytes_of(element_type_of(value))].view(self._dtype(value))
 
     @staticmethod

@@ -15,7 +15,7 @@ from shlo_disc.cli import main
 from shlo_disc.compiler import STAGES
 from shlo_disc.mlir import ir
 from shlo_disc.runtime import Artifact
-from shlo_disc.shape_dialect.dialect import make_context
+from shlo_disc.shape_dialect.dialect.ops import make_context
 
 BERT = Path(__file__).resolve().parents[2] / "examples" / "bert.mlir"
 
@@ -284,7 +284,7 @@ def test_the_module_is_a_program(tmp_path: Path) -> None:
 
     done = run("opt", str(BERT), "--stage", "plan")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("module @jit_forward attributes {disc.arena_bytes = ")
+    assert done.stdout.startswith("module @jit_forward attributes {disc.arenas = [")
     failed = run("opt", str(tmp_path))
     assert (failed.returncode, failed.stdout) == (1, "")
     assert failed.stderr == f"shlo_disc: error: cannot read the program {str(tmp_path)!r}: Is a directory\n"

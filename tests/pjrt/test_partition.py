@@ -13,8 +13,8 @@ from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from shlo_disc.mlir import ir
 from shlo_disc.pjrt.partition import hlo_text
 from shlo_disc.pjrt.partition.sharding import Axes, Axis, Sharding, common_prefix, groups, merged, prime_axes
-from shlo_disc.shape_dialect.collectives import groups_of
-from shlo_disc.shape_dialect.dialect import make_context
+from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.utils.collectives import groups_of
 
 
 def random_case(seed: int) -> tuple[int, NamedSharding, Sharding]:

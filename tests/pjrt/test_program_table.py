@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from shlo_disc.pjrt.generalize.steps import Steps
 from shlo_disc.runtime.native_module import ProgramTable, evaluate_steps, read_program
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from tests.pjrt.streams import artifact
 
 ANY = -1

@@ -468,7 +468,7 @@ def test_a_loop_is_refused_for_gpus() -> None:
 def test_stages_of_a_program_with_loops_can_be_read_again() -> None:
     executable = shlo_disc.compile(jax.jit(nested_carry), args=(("n", F), ("n", F), ("", INT)))
     from shlo_disc.mlir import ir
-    from shlo_disc.shape_dialect.dialect import make_context
+    from shlo_disc.shape_dialect.dialect.ops import make_context
 
     for stage in ("import", "annotate", "simplify", "fuse", "plan", "lower"):
         with make_context():

@@ -10,7 +10,7 @@ import pytest
 
 import shlo_disc
 from shlo_disc.errors import ShapeError, UnsupportedError
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 TAKE = """
 func.func @main(%x: tensor<?xf32>, %n: tensor<i32>) -> (tensor<?xf32>, tensor<?xi32>) {

@@ -17,7 +17,7 @@ import pytest
 import shlo_disc
 import shlo_disc.numpy as sizes
 from shlo_disc.errors import ProgramError, ShapeError, UnsupportedError
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 SIZES = (0, 1, 2, 15, 16, 17, 31, 33, 64, 97, 1000)
 

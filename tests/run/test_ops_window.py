@@ -192,7 +192,7 @@ def test_cumulative_ops(name: str, dtype: str) -> None:
         return np.sign(x) * (1 if name == "prod" else 2)
 
     executable = check(cumulative(name), [("m, n, k", dtype)], LINES, inputs=inputs)
-    kinds = [line for line in executable.as_text("fuse").splitlines() if "disc.kind" in line]
+    kinds = [line for line in executable.as_text("fuse").splitlines() if "disc.fusion" in line]
     assert kinds and all('"scan"' in line for line in kinds)
 
 

@@ -11,9 +11,9 @@ from shlo_disc.lowering.index_rules.rule import Rule
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import scalar_of
 from shlo_disc.mlir import arith, ir, stablehlo
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.types import Dims, dims_of, dims_of_attr, product
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.attributes import integers
 
 
 def _constant(e: Elements, op: ir.OpView, value: ir.Value, positions: Positions) -> ir.Value:

@@ -34,10 +34,10 @@ from shlo_disc.errors import ArtifactError, DiscError, ProgramError, Unsupported
 from shlo_disc.executable import Executable
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
-from shlo_disc.shape_dialect.dialect import make_context
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.facts import Facts
-from shlo_disc.shape_dialect.types import Dims
+from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.types import Dims
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Facts
 
 from .emit import Emission, finish
 from .expressions import Expressions
@@ -140,12 +140,13 @@ def _import(c: Compilation, expressions: Expressions) -> None:
     arguments = [_dims(expressions, a) for a in expressions.main.regions[0].blocks[0].arguments]
     _normaliser.normalise(module)
     entry = _normaliser.entry_function(module)
-    c.shapes = [*arguments, *finish(entry)]
+    shapes = [*arguments, *finish(entry)]
     _support.check_supported(module, entry)
-    c.module, c.signature = module, _importer.plain_signature(module)
-    c.facts = Facts()
+    c.module, c.signature = module, _importer.plain_signature(module, shapes)
+    facts = Facts()
     for name in expressions.symbols:
-        c.facts.declare(name, min=1)
+        facts.declare(name, min=1)
+    _importer.declare(module, c.signature, facts)
 
 
 def _dims(expressions: Expressions, argument: ir.Value) -> Dims:

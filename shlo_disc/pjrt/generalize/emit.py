@@ -14,10 +14,10 @@ import numpy as np
 
 from shlo_disc.mlir import ir
 from shlo_disc.registry.custom_calls import find_custom_call
-from shlo_disc.shape_dialect.dialect import ShapeOp, integer_attr
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.regions import all_blocks
-from shlo_disc.shape_dialect.types import DYNAMIC, Dims, dims_attr, dims_of_attr
+from shlo_disc.shape_dialect.dialect.ops import ShapeOp, integer_attr
+from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_attr, dims_of_attr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.regions import all_blocks
 from shlo_disc.transforms.expand.random import DYNAMIC as DYNAMIC_RNG_BIT_GENERATOR
 from shlo_disc.transforms.expand.windows import copy_body
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations_with_replacement
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import Dims
+from shlo_disc.shape_dialect.dialect.types import Dims
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .formulas import FORMULAS
 from .relations import Relations

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.convolution import convolution_of, static_padding
-from shlo_disc.shape_dialect.expr import Expr, ceildiv
-from shlo_disc.shape_dialect.facts import Facts
-from shlo_disc.shape_dialect.rules.data_movement import padded_size
-from shlo_disc.shape_dialect.types import Dims, product
-from shlo_disc.shape_dialect.windows import window_of
+from shlo_disc.shape_dialect.dialect.types import Dims, product
+from shlo_disc.shape_dialect.inference.rules.data_movement import padded_size
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
+from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.utils.convolution import convolution_of, static_padding
+from shlo_disc.shape_dialect.utils.windows import window_of
 
 _rules: Any = importlib.import_module("shlo_disc.import.symbolic_rules")
 

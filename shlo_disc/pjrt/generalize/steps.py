@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from shlo_disc.shape_dialect.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Symbol
+from shlo_disc.shape_dialect.symbolic.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Symbol
 
 _CONSTANT, _SYMBOL, _ADD, _MULTIPLY, _FLOOR_DIVIDE, _MODULO, _MINIMUM, _MAXIMUM = range(8)
 _OPERATIONS: dict[type[Atom], int] = {FloorDiv: _FLOOR_DIVIDE, Mod: _MODULO, Min: _MINIMUM, Max: _MAXIMUM}

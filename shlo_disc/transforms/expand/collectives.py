@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.collectives import (
+from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.collectives import (
     REDUCTIONS,
     counts_of,
     groups_of,
@@ -18,10 +20,8 @@ from shlo_disc.shape_dialect.collectives import (
     reduction_of,
     runs_on_all,
 )
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.transforms.expand.build import convert
-from shlo_disc.transforms.expand.library_call import GROUPS, library_call
+from shlo_disc.transforms.expand.library_call import library_call
 
 
 def _combined(element: ir.Type) -> ir.Type:
@@ -47,8 +47,7 @@ def _reduction(op: ir.OpView, target: str, axes: dict[str, int]) -> bool:
 def _call(
     op: ir.OpView, target: str, operands: Sequence[ir.Value], results: Sequence[ir.Type], parameters: dict[str, int]
 ) -> list[ir.Value]:
-    groups = ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(group) for group in groups_of(op)])
-    return library_call(f"collective_{target}", operands, results, parameters, Expr.const(0), {GROUPS: groups})
+    return library_call(f"collective_{target}", operands, results, parameters, Expr.const(0), groups_of(op))
 
 
 def _movement(op: ir.OpView, target: str, axes: dict[str, int]) -> bool:

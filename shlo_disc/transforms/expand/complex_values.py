@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.annotate import main_function
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import dims_of, tensor_type
+from shlo_disc.shape_dialect.dialect.types import dims_of, tensor_type
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.regions import main_function
 from shlo_disc.transforms.expand import complex_math, complex_products
 from shlo_disc.transforms.expand.build import stretched
 from shlo_disc.transforms.expand.complex_constants import parts_of

@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from shlo_disc.mlir import ir, rewrite, stablehlo
-from shlo_disc.shape_dialect.convolution import (
+from shlo_disc.shape_dialect.dialect.ops import integer_attr
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.inference.values import known_elements
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.convolution import (
     Convolution,
     convolution_of,
     has_canonical_order,
     is_canonical,
     static_padding,
 )
-from shlo_disc.shape_dialect.dialect import integer_attr
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, tensor_type
-from shlo_disc.shape_dialect.values import known_elements
-from shlo_disc.shape_dialect.windows import padding_attr
+from shlo_disc.shape_dialect.utils.windows import padding_attr
 from shlo_disc.transforms.convolutions import takes_padding
 from shlo_disc.transforms.expand.build import every, pad, reverse
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern

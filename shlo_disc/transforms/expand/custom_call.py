@@ -5,38 +5,34 @@ from __future__ import annotations
 
 from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.registry.custom_calls import find_custom_call
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.rules.linear_algebra import shape_operands
-from shlo_disc.transforms.expand.library_call import MARK, library_call
-
-CUSTOM = "disc.custom"
-"""On the call: its attributes, as the program has them."""
-
-ALIASES = "disc.aliases"
-"""On the call: pairs of a result and the operand whose contents it starts with."""
+from shlo_disc.shape_dialect.dialect.library import LIBRARY
+from shlo_disc.shape_dialect.inference.rules.linear_algebra import entries, shape_operands
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.transforms.expand.library_call import library_call
 
 
 def _custom_call(op: ir.OpView) -> bool:
     target = ir.StringAttr(op.attributes["call_target_name"]).value
-    if MARK in op.attributes or find_custom_call(target) is None:
+    if LIBRARY in op.attributes or find_custom_call(target) is None:
         return False
     shapes = shape_operands(op)
     operands = [v for i, v in enumerate(op.operands) if i not in shapes]
-    extra = {CUSTOM: _attributes(op), ALIASES: ir.DenseI64ArrayAttr.get([n for pair in _aliases(op) for n in pair])}
-    if "has_side_effect" in op.attributes:
-        extra["has_side_effect"] = op.attributes["has_side_effect"]
-    values = library_call(target, operands, [r.type for r in op.results], {}, Expr.const(0), extra)
+    kept = {name: op.attributes[name] for name in ("has_side_effect",) if name in op.attributes}
+    results = [r.type for r in op.results]
+    values = library_call(
+        target, operands, results, {}, Expr.const(0), custom=_attributes(op), aliases=_aliases(op), attributes=kept
+    )
     for old, new in zip(op.results, values, strict=True):
         old.replace_all_uses_with(new)
     return True
 
 
-def _attributes(op: ir.OpView) -> ir.Attribute:
+def _attributes(op: ir.OpView) -> dict[str, ir.Attribute]:
     for key in ("mhlo.backend_config", "backend_config"):
         if key in op.attributes:
             given = op.attributes[key]
-            return given if isinstance(given, ir.DictAttr) else ir.DictAttr.get({"backend_config": given})
-    return ir.DictAttr.get({})
+            return entries(given) if isinstance(given, ir.DictAttr) else {"backend_config": given}
+    return {}
 
 
 def _aliases(op: ir.OpView) -> list[tuple[int, int]]:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 
 from shlo_disc.mlir import ir
 from shlo_disc.registry.lapack import LAPACK, MATRIX, LapackFunction, LapackTensor
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.rules.linear_algebra import parameters_of
-from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, product, tensor_type
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
+from shlo_disc.shape_dialect.inference.rules.linear_algebra import parameters_of
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.expand.library_call import library_call, workspace_of
 from shlo_disc.transforms.views import transpose
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Calls of the native runtime's library functions in the one form that the later stages know.
 
-`stablehlo.custom_call @target` with a discardable attribute `disc.call`: the integer parameters. Operands and results
-are contiguous and row-major. The last result is the workspace, bytes that nobody reads: it is planned into the arena
-like any other buffer. A function divides a batch over at most `SLOTS` slots, each with its own part of it.
+`stablehlo.custom_call @target` with the attribute `disc.library` (`shape_dialect/dialect/library.py`). Operands and
+results are contiguous and row-major. The last result is the workspace, bytes that nobody reads: it is planned into the
+arena like any other buffer. A function divides a batch over at most `SLOTS` slots, each with its own part of it.
 """
 
 from __future__ import annotations
@@ -11,20 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect import integer_attr
-from shlo_disc.shape_dialect.expr import Expr, round_up
-from shlo_disc.shape_dialect.types import element_type_of, tensor_type
+from shlo_disc.shape_dialect.dialect.library import LIBRARY, LibraryFunction, library_attribute
+from shlo_disc.shape_dialect.dialect.types import element_type_of, tensor_type
+from shlo_disc.shape_dialect.symbolic.expr import Expr, round_up
 
-MARK = "disc.call"
 SLOTS = 16
-
-GROUPS = "disc.groups"
-"""On the call of a collective: its groups of participants."""
 
 
 def is_library_call(op: ir.Operation) -> bool:
     """Whether an op is a call in the form of this module."""
-    return op.name == "stablehlo.custom_call" and MARK in op.attributes
+    return op.name == "stablehlo.custom_call" and LIBRARY in op.attributes
 
 
 def workspace_of(entry_bytes: Expr, entries: Expr) -> Expr:
@@ -38,19 +34,28 @@ def library_call(
     results: Sequence[ir.Type],
     parameters: Mapping[str, int],
     workspace: Expr,
+    groups: Sequence[Sequence[int]] | None = None,
+    custom: Mapping[str, ir.Attribute] | None = None,
+    aliases: Sequence[tuple[int, int]] = (),
     attributes: Mapping[str, ir.Attribute] | None = None,
 ) -> list[ir.Value]:
     """Call `target` at the insertion point; returns its results without the workspace.
 
-    `attributes` are further attributes of the op.
+    groups, custom, aliases: see `LibraryFunction`. attributes: further attributes of the op.
     """
     bytes_type = tensor_type([workspace], ir.IntegerType.get_unsigned(8))
+    function = LibraryFunction(
+        tuple(element_type_of(v) for v in operands),
+        tuple(element_type_of(t) for t in [*results, bytes_type]),
+        dict(parameters),
+        None if groups is None else tuple(tuple(group) for group in groups),
+        None if custom is None else dict(custom),
+        tuple(aliases),
+    )
     own = {
         "call_target_name": ir.StringAttr.get(target),
         "api_version": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4),
-        MARK: ir.DictAttr.get({name: integer_attr(value) for name, value in parameters.items()}),
-        "disc.operands": ir.ArrayAttr.get([ir.TypeAttr.get(element_type_of(v)) for v in operands]),
-        "disc.results": ir.ArrayAttr.get([ir.TypeAttr.get(element_type_of(t)) for t in [*results, bytes_type]]),
+        LIBRARY: library_attribute(function),
     }
     op = ir.Operation.create(
         "stablehlo.custom_call",

@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from shlo_disc.mlir import ir, quant
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.regions import all_blocks
-from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, storage_type, tensor_type
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, storage_type, tensor_type
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 from shlo_disc.transforms.expand import build
 from shlo_disc.transforms.expand.build import convert, elementwise
 from shlo_disc.transforms.views import broadcast

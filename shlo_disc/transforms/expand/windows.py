@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from shlo_disc.mlir import ir, rewrite
-from shlo_disc.shape_dialect.regions import called_function
-from shlo_disc.shape_dialect.types import dims_of
-from shlo_disc.shape_dialect.values import known_elements
-from shlo_disc.shape_dialect.windows import window_of_operands
+from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.inference.values import known_elements
+from shlo_disc.shape_dialect.utils.regions import called_function
+from shlo_disc.shape_dialect.utils.windows import window_attributes, window_of_operands
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 
 
@@ -21,7 +21,7 @@ def dynamic_reduce_window(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> b
             "stablehlo.reduce_window",
             results=[r.type for r in op.results],
             operands=list(op.operands)[:-5],
-            attributes=window.attributes(dims_of(op.operands[0]), dims_of(op.results[0])),
+            attributes=window_attributes(window, dims_of(op.operands[0]), dims_of(op.results[0])),
             regions=1,
         )
         copy_body(called_function(op).regions[0].blocks[0], new.regions[0])

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from shlo_disc.mlir import func, ir, passmanager
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.barriers import thin_barriers
+from shlo_disc.shape_dialect.utils.regions import entry_block
+from shlo_disc.transforms.control_flow.barriers import thin_barriers
 from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.fusion.grouping import group
 from shlo_disc.transforms.fusion.outline import Outliner

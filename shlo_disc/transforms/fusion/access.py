@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.convolution import convolution_of, is_depthwise
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.convolution import convolution_of, is_depthwise
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 
 Axis = int | None
 """A size of the reader, or None for a size of 1 (index zero)."""

@@ -13,18 +13,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from shlo_disc.mlir import func, ir, stablehlo
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.types import dims_of, dims_of_attr, element_type_of
+from shlo_disc.shape_dialect.dialect.fusion import columns_of, fusion_of, kind_of
+from shlo_disc.shape_dialect.dialect.problems import MOST_ROW_AXES
+from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr, element_type_of
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op
 from shlo_disc.transforms.simplify.dot import SUM_TYPES
 from shlo_disc.transforms.views import VIEWS, root
 
 ATTENTION: Pattern[Attention] = Pattern("attention", "two products and the row kernel between them are one kernel")
-
-MOST_ROW_AXES = 5
-"""Sizes of the scores besides the columns: the runtime has room for as many."""
 
 MOST_OPERANDS = 16
 """Operands of a row kernel that joins."""
@@ -183,7 +182,7 @@ def callee(call: ir.Operation) -> str:
 
 def kind(call: ir.Operation, functions: Functions) -> str:
     """The kind of the fusion that a call runs; "" for any other op."""
-    return ir.StringAttr(functions[callee(call)].attributes["disc.kind"]).value if call.name == "func.call" else ""
+    return kind_of(functions[callee(call)]) if call.name == "func.call" else ""
 
 
 def _product(call: ir.Operation, functions: Functions) -> Product | None:
@@ -266,18 +265,15 @@ def _weights_are_as_large(a: Attention) -> bool:
 def _weights_are_in_step(a: Attention) -> bool:
     *_, last = a.row_function.entry_block.operations
     read = dims_of(a.row_function.entry_block.arguments[a.argument])
-    return "disc.collapsed" in a.row_function.attributes and read == dims_of(last.operands[0])
+    return fusion_of(a.row_function).collapsed and read == dims_of(last.operands[0])
 
 
 @ATTENTION.requires("a row of the kernel is a row of the scores")
 def _columns_are_the_scores(a: Attention) -> bool:
-    if "disc.columns" not in a.row_function.attributes:
-        return False
-    columns = ir.IntegerAttr(a.row_function.attributes["disc.columns"]).value
     read = dims_of(a.row_function.entry_block.arguments[a.argument])
     values = (v for op in a.row_function.entry_block.operations for v in (*op.operands, *op.results))
     runs_along_columns = len(read) == max(len(dims_of(v)) for v in values)
-    return columns == 1 and runs_along_columns and read[-1:] == dims_of(a.scores.results[0])[-1:]
+    return columns_of(a.row_function) == 1 and runs_along_columns and read[-1:] == dims_of(a.scores.results[0])[-1:]
 
 
 @ATTENTION.requires("the runtime has room for the row axes")

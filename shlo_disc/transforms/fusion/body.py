@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks
-from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, product, tensor_type
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.utils.regions import all_blocks, nested_blocks
 from shlo_disc.transforms.fusion.access import (
     IOTAS,
     RESHAPES,

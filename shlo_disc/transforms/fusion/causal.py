@@ -15,10 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.dialect import integer_attr
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.types import Dims, dim_attr, dim_of_attr, dims_of, dims_of_attr, element_type_of
+from shlo_disc.shape_dialect.dialect.problems import Causal
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr, element_type_of
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import BROADCASTS, IOTAS, is_scalar_constant
 
@@ -101,37 +101,6 @@ class Value:
             return Value()
         seen, hidden, peak = (r and r.of_type(element) for r in (self.seen, self.hidden, self.peak))
         return replace(self, seen=seen, hidden=hidden, peak=peak, affine=None)
-
-
-@dataclass(frozen=True)
-class Causal:
-    """Column c of row r counts only where c <= r + offset, while scores are no larger than `magnitude`.
-
-    That is so if the offset is not negative and `reach`, the largest number that a position is part of, has 32 bits.
-    """
-
-    offset: Expr
-    reach: Expr
-    magnitude: int
-
-    def attribute(self) -> ir.Attribute:
-        """As an attribute."""
-        numbers = {"offset": dim_attr(self.offset), "reach": dim_attr(self.reach)}
-        return ir.DictAttr.get({**numbers, "magnitude": integer_attr(self.magnitude)})
-
-    @staticmethod
-    def of(attribute: ir.Attribute) -> Causal:
-        """The inverse of `attribute`."""
-        entries = ir.DictAttr(attribute)
-        offset, reach = (dim_of_attr(entries[name]) for name in ("offset", "reach"))
-        return Causal(offset, reach, ir.IntegerAttr(entries["magnitude"]).value)
-
-
-CAUSAL = "disc.causal"
-"""Attribute of an attention whose row kernel need not look at all columns."""
-
-BOUNDED = "disc.bounded"
-"""Attribute of that row kernel, which is told how many columns count."""
 
 
 @dataclass(frozen=True)

@@ -6,27 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.convolution import convolution_of, static_padding
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.dialect.problems import Axis, ConvolutionProduct, MatrixProduct
+from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.convolution import convolution_of, static_padding
 from shlo_disc.transforms.convolutions import has_one_group, has_product_elements, has_runtime_rank, may_transform
 from shlo_disc.transforms.decisions import Pattern
-from shlo_disc.transforms.fusion.matrix_product import Axis, MatrixProduct
-
-
-@dataclass(frozen=True)
-class ConvolutionProduct:
-    """A product whose operand 0 is the input, and operand 1 has the weights. `padding` is that at the low ends."""
-
-    product: MatrixProduct
-    input: Dims
-    result: Dims
-    window: Dims
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    padding: Dims
-    may_transform: bool
-
 
 CONVOLUTION_PRODUCT: Pattern[_Fused] = Pattern("convolution-product", "a convolution is a product over its windows")
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.shape_dialect.dialect.fusion import Loop, fusion_of, set_fusion
+from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, defining_op
 from shlo_disc.transforms.views import root
@@ -66,8 +67,7 @@ def _is_cheap(generator: Generator) -> bool:
 
 @REMATERIALIZE.requires("the loop has one result")
 def _has_one_result(g: Generator) -> bool:
-    kind = ir.StringAttr(called(g.call, g.functions).attributes["disc.kind"]).value
-    return kind == "loop" and len(g.call.results) == 1
+    return isinstance(fusion_of(called(g.call, g.functions)), Loop) and len(g.call.results) == 1
 
 
 @REMATERIALIZE.requires("its result is read with the sizes that it has")
@@ -99,9 +99,7 @@ def with_generators(call: ir.Operation, functions: Functions, name: str) -> tupl
     types = [arguments[i].type for i in kept]
     new = func.FuncOp(name, ir.FunctionType.get(types, function.type.results), visibility="private")
     block = new.add_entry_block()
-    for attribute in ("disc.kind", "disc.columns", "disc.collapsed"):
-        if attribute in function.attributes:
-            new.attributes[attribute] = function.attributes[attribute]
+    set_fusion(new, fusion_of(function))
     values = {arguments[i]: v for i, v in zip(kept, block.arguments, strict=True)}
     with ir.InsertionPoint(block):
         for i in inside:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.transforms.code_size import code_size
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op, is_free, resolve

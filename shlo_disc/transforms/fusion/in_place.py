@@ -10,15 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.regions import terminator_of
-from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.shape_dialect.dialect.fusion import Epilogue, Fusion, Loop, RowReduce, fusion_of
+from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import BROADCASTS
-
-EPILOGUE = "epilogue"
-"""The kind of a loop that reads tiles of sums."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,14 @@ class Overwrite:
         return terminator_of(self.fusion.entry_block).operands[self.result]
 
     @property
-    def kind(self) -> str:
-        """The kind of the fusion."""
-        return ir.StringAttr(self.fusion.attributes["disc.kind"]).value
+    def what(self) -> Fusion:
+        """What the fusion is."""
+        return fusion_of(self.fusion)
+
+    @property
+    def walks_rows(self) -> bool:
+        """Whether it goes through rows rather than elements."""
+        return isinstance(self.what, RowReduce)
 
 
 IN_PLACE = Pattern[Overwrite]("in-place", "a loop or row kernel writes a result where an argument is")
@@ -55,8 +58,7 @@ def may_write_where(fusion: func.FuncOp, argument: int, result: int) -> bool:
 
 def _walks(found: Overwrite) -> bool:
     """Whether a kernel goes through the elements of its results, or its rows, one after the other."""
-    is_collapsed = "disc.collapsed" in found.fusion.attributes
-    return found.kind in ("loop", EPILOGUE) or (found.kind == "row_reduce" and is_collapsed)
+    return isinstance(found.what, Loop | Epilogue) or (found.walks_rows and found.what.collapsed)
 
 
 @IN_PLACE.requires("the argument and the result have one type")
@@ -66,7 +68,7 @@ def _same_type(found: Overwrite) -> bool:
 
 @IN_PLACE.requires("all ops that depend on the argument, up to reductions of rows, are elementwise or broadcasts")
 def _moves_nothing(found: Overwrite) -> bool:
-    staying = _STAYING | {"stablehlo.reduce"} if found.kind == "row_reduce" else _STAYING
+    staying = _STAYING | {"stablehlo.reduce"} if found.walks_rows else _STAYING
     return all(op.name in staying for op in _readers_below(found.source))
 
 
@@ -74,7 +76,7 @@ def _moves_nothing(found: Overwrite) -> bool:
 def _spreads_along_columns(found: Overwrite) -> bool:
     rows = list(range(len(dims_of(found.source))))
     spread = [op for op in _readers_below(found.source) if op.name in BROADCASTS]
-    if found.kind != "row_reduce":
+    if not found.walks_rows:
         return not spread
     return all(list(integers(op.attributes["broadcast_dimensions"])) == rows for op in spread)
 

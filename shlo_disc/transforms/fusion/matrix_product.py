@@ -8,71 +8,17 @@ a stride of zero where an operand lacks them. A transpose of the result is only 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 from shlo_disc.mlir import func, ir, stablehlo
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.dialect.problems import MAX_BATCH, Axis, MatrixProduct
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.simplify.dot import SUM_TYPES
 
-MAX_BATCH = 4
 ELEMENTS = ("f32", "f64")
 """Floats whose products are of their own type."""
 _ZERO = Expr.const(0)
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A loop of the product: its size and its stride, in elements, in each of lhs, rhs and result (0: not there)."""
-
-    size: Expr
-    lhs: Expr
-    rhs: Expr
-    result: Expr
-
-    def exchanged(self) -> Axis:
-        """The loop with the sides exchanged."""
-        return Axis(self.size, self.rhs, self.lhs, self.result)
-
-
-@dataclass(frozen=True)
-class MatrixProduct:
-    """`lhs` and `rhs` are operand numbers of the fusion; `element` is theirs."""
-
-    element: str
-    lhs: int
-    rhs: int
-    batch: tuple[Axis, ...]
-    m: Axis
-    n: Axis
-    k: Axis
-
-    @property
-    def writes_columns(self) -> bool:
-        """The result's unit stride is along m, so that tiles cannot write their rows in place."""
-        return self.m.result.constant == 1 and self.n.result.constant != 1
-
-    def transposed(self) -> MatrixProduct:
-        """The same product with the sides exchanged: C = A B is C' = B' A'."""
-        batch = tuple(axis.exchanged() for axis in self.batch)
-        m, n, k = self.n.exchanged(), self.m.exchanged(), self.k.exchanged()
-        return MatrixProduct(self.element, self.rhs, self.lhs, batch, m, n, k)
-
-    @property
-    def rows(self) -> Expr:
-        """The rows of the result, those of all matrices."""
-        return product([*(axis.size for axis in self.batch), self.m.size])
-
-    @property
-    def is_row_major(self) -> bool:
-        """Whether the result lies in memory in the order of batch, m, n, without gaps."""
-        step = Expr.const(1)
-        for axis in (self.n, self.m, *reversed(self.batch)):
-            if axis.size.constant != 1 and axis.result != step:
-                return False
-            step = step * axis.size
-        return True
 
 
 def strides_of(dims: Dims) -> list[Expr]:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Turns clusters into fusions: a private function that holds the ops, and a call where the values are needed.
 
-The function's attributes are what the later stages read: `disc.kind`; `disc.columns` for row reductions;
-`disc.collapsed` when every input is read at the index that is written; `disc.updates` for kernels that change some
-elements of what is there: for each result the argument that it starts from, or -1.
+The function's attribute `disc.fusion` is what the later stages read (`shape_dialect/dialect/fusion.py`).
 """
 
 from __future__ import annotations
@@ -13,20 +11,32 @@ from collections.abc import Iterator, Sequence
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.barriers import BARRIER
-from shlo_disc.shape_dialect.dialect import BindOp, integer_attr
-from shlo_disc.shape_dialect.op_sets import CONTROL
-from shlo_disc.shape_dialect.regions import is_condition, nested_blocks, terminator_of
-from shlo_disc.shape_dialect.types import dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.dialect.fusion import (
+    KINDS,
+    Convolution,
+    Dot,
+    Fusion,
+    Loop,
+    RowReduce,
+    Scatter,
+    Update,
+    set_fusion,
+)
+from shlo_disc.shape_dialect.dialect.ops import BindOp
+from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.utils.op_sets import BARRIER, CONTROL
+from shlo_disc.shape_dialect.utils.regions import is_condition, nested_blocks, terminator_of
 from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, RESHAPES, defining_op, is_free
 from shlo_disc.transforms.fusion.body import Body, ClonedBody, CollapsedBody
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
+from shlo_disc.transforms.fusion.convolution_product import match_convolution
 from shlo_disc.transforms.fusion.grouping import group
+from shlo_disc.transforms.fusion.matrix_product import match_product
 from shlo_disc.transforms.views import root, view
 
-UPDATES = {"scatter": "stablehlo.scatter", "update": "stablehlo.dynamic_update_slice"}
-"""The kinds of kernels that change some elements, and the op that each is made for."""
+_UPDATES = frozenset({"stablehlo.scatter", "stablehlo.dynamic_update_slice"})
+"""The ops that change some elements."""
 
 
 class Outliner:
@@ -105,9 +115,10 @@ class Outliner:
         return not (of_view & self.graph.binds.keys()) <= of_source
 
     def _copy(self, value: ir.Value) -> ir.Value:
-        function, call = self._fusion("loop", [value], [value.type], 0)
+        function, call = self._fusion("loop", [value], [value.type])
         with ir.InsertionPoint(function.entry_block):
             func.ReturnOp([function.entry_block.arguments[0]])
+        set_fusion(function, Loop())
         return call.results[0]
 
     def materialize(self, value: ir.Value) -> ir.Value:
@@ -212,26 +223,24 @@ class Outliner:
     def _emit_body(
         self, kind: str, body: Body, outputs: Sequence[ir.Value], location: ir.Location, columns: int = 0
     ) -> None:
+        collapsed = isinstance(body, CollapsedBody)
         if isinstance(body, CollapsedBody):
             columns = body.columns
         inputs = body.inputs()
         with location:
             operands = [view(self.materialize(value), dims) for value, dims in inputs]
             types = [tensor_type(body.output_dims(v), element_type_of(v)) for v in outputs]
-            function, call = self._fusion(kind, operands, types, columns)
-            if isinstance(body, CollapsedBody):
-                function.attributes["disc.collapsed"] = ir.UnitAttr.get()
+            function, call = self._fusion(kind, operands, types)
             block = function.entry_block
             with ir.InsertionPoint(block):
                 func.ReturnOp(body.build(dict(zip(inputs, block.arguments, strict=True)), outputs))
-            if kind in UPDATES:
-                function.attributes["disc.updates"] = ir.DenseI64ArrayAttr.get(_updated_arguments(block))
+            set_fusion(function, _described(KINDS[kind], function, collapsed, columns))
             for old, new in zip(outputs, call.results, strict=True):
                 if old not in self.materialized:
                     self.materialized[old] = view(new, dims_of(old))
 
     def _fusion(
-        self, kind: str, operands: Sequence[ir.Value], types: Sequence[ir.Type], columns: int
+        self, kind: str, operands: Sequence[ir.Value], types: Sequence[ir.Type]
     ) -> tuple[func.FuncOp, func.CallOp]:
         """An empty private function and its call at the insertion point."""
         name = f"{kind}_{next(self.names)}"
@@ -239,19 +248,30 @@ class Outliner:
             type_ = ir.FunctionType.get([v.type for v in operands], list(types))
             function = func.FuncOp(name, type_, visibility="private")
         function.add_entry_block()
-        function.attributes["disc.kind"] = ir.StringAttr.get(kind)
-        if columns:
-            function.attributes["disc.columns"] = integer_attr(columns)
         return function, func.CallOp(function, list(operands))
 
 
+def _described(kind: type[Fusion], function: func.FuncOp, collapsed: bool, columns: int) -> Fusion:
+    """What a finished function is to the later stages."""
+    if kind is RowReduce:
+        return RowReduce(collapsed, columns)
+    if kind in (Scatter, Update):
+        return kind(updates=tuple(_updated_arguments(function.entry_block)))
+    if kind is Dot:
+        return Dot(product=match_product(function))
+    if kind is Convolution:
+        return Convolution(product=match_convolution(function))
+    return kind(collapsed)
+
+
 def _updated_arguments(block: ir.Block) -> list[int]:
+    """For each result the argument that it is with some elements changed, or -1."""
     arguments = list(block.arguments)
     found = []
     for value in terminator_of(block).operands:
         op = defining_op(value)
         start = None
-        if op is not None and op.name in UPDATES.values():
+        if op is not None and op.name in _UPDATES:
             start = op.operands[list(op.results).index(value)]
         found.append(arguments.index(start) if start in arguments else -1)
     return found

@@ -9,35 +9,33 @@ second result of the function is room for one row of scores, for the time when a
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.regions import all_blocks
-from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.dialect.fusion import row_kernel_of, set_fusion
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.fusion.access import defining_op
 from shlo_disc.transforms.fusion.attention import (
     ATTENTION,
     Attention,
     Functions,
+    Place,
     callee,
     find_attention,
     is_only_read_by,
     kind,
     readers,
 )
-from shlo_disc.transforms.fusion.causal import BOUNDED, CAUSAL, Scores, causal_columns
+from shlo_disc.transforms.fusion.attention_problem import described
+from shlo_disc.transforms.fusion.causal import Scores, causal_columns
 from shlo_disc.transforms.fusion.generated import generator_of, with_generators
 from shlo_disc.transforms.fusion.slices import RowSlice
 from shlo_disc.transforms.views import broadcast, root, view
 
 ROUNDING: Pattern[Rounding] = Pattern("rounding", "an attention rounds its sums itself")
 ROW_SLICE_VIEW: Pattern[SlicedOperand] = Pattern("row-slice-view", "a piece of rows is read where the rows lie")
-
-ATTENTION_PLACES = "disc.attention"
-"""Attribute of an attention: which operand of the second product the weights are, which argument of the row kernel the
-scores are, and whether the sums are rounded."""
 
 ROUNDED = frozenset({"bf16"})
 """Element types of results to which the kernel rounds its sums."""
@@ -72,10 +70,9 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
         with ir.InsertionPoint(module.body):
             type_ = ir.FunctionType.get([v.type for v in inputs], [result.type, tensor_type(row, element)])
             function = func.FuncOp(name, type_, visibility="private")
-        function.attributes["disc.kind"] = ir.StringAttr.get("attention")
-        places = [found.weights, argument, int(rounding is not None)]
-        function.attributes[ATTENTION_PLACES] = ir.DenseI64ArrayAttr.get(places)
-        _mark_causal(function, rows, argument, found)
+        causal = causal_columns(Scores(rows, argument, dims_of(found.scores.results[0]), found.is_matrix))
+        if causal is not None:
+            set_fusion(rows, replace(row_kernel_of(rows), bounded=True))
         block = function.add_entry_block()
         values = dict(zip(inputs, block.arguments, strict=True))
         parts = (functions[callee(found.scores)], rows, functions[callee(found.context)])
@@ -90,6 +87,9 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
                 sums = [view(values[found.context.results[0]], dims_of(rounding.operands[0]))]
                 values[result] = func.CallOp(functions[callee(rounding)], sums).results[0]
             func.ReturnOp([values[result], _zeros(row, element)])
+        inner = values[found.context.results[0]].owner.operation
+        place = Place(inner, found.weights, argument, {**functions, rows.name.value: rows})
+        set_fusion(function, described(place, rounding is not None, causal))
         with ir.InsertionPoint(last):
             new = func.CallOp(function, inputs)
     generators = [g for v in found.rows.operands if (g := generator_of(v, functions)) is not None]
@@ -107,14 +107,6 @@ def _room_for_a_row(found: Attention) -> tuple[Dims, ir.Type]:
     (row,), element = dims_of(scores)[-1:], element_type_of(scores)
     is_same = element_type_of(found.rows.results[0]) == element
     return (row if is_same else row * 2,), element
-
-
-def _mark_causal(function: func.FuncOp, rows: func.FuncOp, argument: int, found: Attention) -> None:
-    """Note which columns the row kernel's mask hides."""
-    causal = causal_columns(Scores(rows, argument, dims_of(found.scores.results[0]), found.is_matrix))
-    if causal is not None:
-        function.attributes[CAUSAL] = causal.attribute()
-        rows.attributes[BOUNDED] = ir.UnitAttr.get()
 
 
 def _erase_unused(call: ir.Operation) -> None:

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.regions import terminator_of
-from shlo_disc.shape_dialect.types import Dims, dims_of, product
+from shlo_disc.shape_dialect.dialect.fusion import columns_of, fusion_of
+from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op
 from shlo_disc.transforms.fusion.in_place import may_write_where
-from shlo_disc.transforms.fusion.matrix_product import MatrixProduct
 from shlo_disc.transforms.views import root
 
 # ---- a product and the kernel that reads it -------------------------------------------------------------------------
@@ -51,8 +52,8 @@ class Following:
 
     @property
     def columns(self) -> int:
-        """How many of the last axes a row kernel reduces along."""
-        return ir.IntegerAttr(self.fusion.attributes["disc.columns"]).value
+        """How many of the last axes a row kernel reduces along; 0 for a loop."""
+        return columns_of(self.fusion)
 
     @property
     def room(self) -> int:
@@ -78,7 +79,7 @@ def _row_major(found: Following) -> bool:
 
 @FOLLOWER.requires("the kernel reads everything along its own axes")
 def _collapsed(found: Following) -> bool:
-    return "disc.collapsed" in found.fusion.attributes
+    return fusion_of(found.fusion).collapsed
 
 
 @EPILOGUES.requires("every result is computed at the element where it reads the sums")
@@ -93,7 +94,7 @@ def _rows_are_known(found: Following) -> bool:
 
 @ROW_EPILOGUES.requires("the kernel walks rows: everything that it reduces runs along the same columns")
 def _walks_rows(found: Following) -> bool:
-    return "disc.columns" in found.fusion.attributes
+    return found.columns > 0
 
 
 @ROW_EPILOGUES.requires("the sums run along the rows and the columns of the kernel")

@@ -1,31 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Products with what follows them, and with their neighbours: fusions of fusions, of kind "product".
+"""GEMMs with what follows them, and with their neighbours: fusions of fusions, of kind "gemm".
 
 A product takes along the kernel that alone reads its result: a loop over the same elements, which then reads tiles of
 sums before they leave the cache and needs no buffer in between, or a row reduction whose rows are the product's, which
 then takes up rows as they are finished. After that, products of one left-hand side (the query, key and value of an
 attention) become one, so that its rows are packed once and the threads meet once.
 
-The body of such a fusion calls the fusions it is made of. A loop that reads sums has the kind "epilogue" and says which
-argument they are and how long a row is; a row reduction says which result has room for them. Where none has their type,
-they are one more result of the fusion.
+The body of such a fusion calls the fusions it is made of. A loop that reads sums becomes an "epilogue"; a row reduction
+says in which result's buffer they lie. Where none has their type, they are one more result of the fusion.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.dialect import integer_attr
-from shlo_disc.shape_dialect.regions import all_blocks
-from shlo_disc.shape_dialect.types import dims_attr, dims_of
+from shlo_disc.shape_dialect.dialect.fusion import (
+    Convolution,
+    Dot,
+    Epilogue,
+    Gemm,
+    Loop,
+    RowReduce,
+    accumulators_of,
+    fusion_of,
+    row_kernel_of,
+    set_fusion,
+)
+from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
+from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 from shlo_disc.transforms.convolutions import is_fixed, is_product
 from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.fusion.access import is_free
-from shlo_disc.transforms.fusion.convolution_product import match_convolution
-from shlo_disc.transforms.fusion.in_place import EPILOGUE
-from shlo_disc.transforms.fusion.matrix_product import MatrixProduct, match_product
 from shlo_disc.transforms.fusion.product_patterns import (
     EPILOGUES,
     FOLLOWER,
@@ -38,15 +46,6 @@ from shlo_disc.transforms.fusion.product_patterns import (
     writes_rows,
 )
 from shlo_disc.transforms.views import readers_of, root, view
-
-PRODUCT = "product"
-"""The kind of a fusion of products with their epilogues."""
-
-SUMS = "disc.sums"
-"""Of an epilogue: the argument that is the product's result. Of a row reduction: the result with room for it, or -1."""
-
-ROW = "disc.row"
-"""Of an epilogue: the number of elements of a row of the product."""
 
 MOST_PRODUCTS = 8
 """Products of one left-hand side that are worked on together, as in runtime/native/gemm.h."""
@@ -85,13 +84,13 @@ class _Block:
     def _product(self, call: ir.OpView) -> MatrixProduct | None:
         """The product that a call computes, if it is a product or a convolution as one."""
         fusion = self._callee(call)
-        if fusion is None or _kind(fusion) not in ("dot", "convolution"):
+        what = None if fusion is None else fusion_of(fusion)
+        if isinstance(what, Dot):
+            return what.product
+        if fusion is None or not isinstance(what, Convolution) or what.product is None:
             return None
-        if _kind(fusion) == "dot":
-            return match_product(fusion)
-        found = match_convolution(fusion)
         op = next(iter(fusion.entry_block.operations))
-        return found.product if found is not None and is_product(op, is_fixed(root(call.operands[1]))) else None
+        return what.product.product if is_product(op, is_fixed(root(call.operands[1]))) else None
 
     def _callee(self, op: ir.OpView) -> func.FuncOp | None:
         if op.operation.name != "func.call":
@@ -108,16 +107,11 @@ class _Block:
         if EPILOGUES.match(_loop, found) is not None:
             if not self.decisions.take("epilogue", call):
                 return None
-            found.fusion.attributes["disc.kind"] = ir.StringAttr.get(EPILOGUE)
-            found.fusion.attributes[SUMS] = integer_attr(found.argument)
-            found.fusion.attributes[ROW] = dims_attr([product.n.size])
-        elif (
-            ROW_EPILOGUES.match(lambda f: f if _kind(f.fusion) == "row_reduce" and writes_rows(f) else None, found)
-            is not None
-        ):
+            set_fusion(found.fusion, Epilogue(collapsed=True, sums=found.argument, row=product.n.size))
+        elif ROW_EPILOGUES.match(_row_kernel, found) is not None:
             if not self.decisions.take("row-epilogue", call):
                 return None
-            found.fusion.attributes[SUMS] = integer_attr(found.room)
+            set_fusion(found.fusion, replace(row_kernel_of(found.fusion), accumulators=found.room))
         else:
             return None
         self.taken.add(found.user)
@@ -131,13 +125,13 @@ class _Block:
             return None
         user, argument = readers[0]
         fusion = self._callee(user.opview)
-        if fusion is None or user in self.taken or _kind(fusion) not in ("loop", "row_reduce"):
+        if fusion is None or user in self.taken or not isinstance(fusion_of(fusion), Loop | RowReduce):
             return None
         return Following(call, product, readers, user, argument, fusion)
 
     def _needs_room(self, follower: ir.OpView | None) -> bool:
         fusion = None if follower is None else self._callee(follower)
-        return fusion is not None and ir.IntegerAttr(fusion.attributes[SUMS]).value < 0
+        return fusion is not None and accumulators_of(fusion) == -1
 
     # ---- one left-hand side -----------------------------------------------------------------------------------------
 
@@ -170,8 +164,8 @@ class _Block:
         with anchor.location:
             with ir.InsertionPoint(self.module.body):
                 type_ = ir.FunctionType.get([v.type for v in inputs], [v.type for v in (*outputs, *sums)])
-                function = func.FuncOp(f"{PRODUCT}_{number}", type_, visibility="private")
-            function.attributes["disc.kind"] = ir.StringAttr.get(PRODUCT)
+                function = func.FuncOp(f"{Gemm.kind}_{number}", type_, visibility="private")
+            set_fusion(function, Gemm())
             block = function.add_entry_block()
             known = dict(zip(inputs, block.arguments, strict=True))
             with ir.InsertionPoint(block):
@@ -201,11 +195,11 @@ class _Block:
 
 
 def _loop(found: Following) -> Following | None:
-    return found if _kind(found.fusion) == "loop" else None
+    return found if isinstance(fusion_of(found.fusion), Loop) else None
 
 
 def _row_kernel(found: Following) -> Following | None:
-    return found if _kind(found.fusion) == "row_reduce" and writes_rows(found) else None
+    return found if isinstance(fusion_of(found.fusion), RowReduce) and writes_rows(found) else None
 
 
 def _erase(op: ir.OpView) -> None:
@@ -215,7 +209,3 @@ def _erase(op: ir.OpView) -> None:
             if is_free(use.owner.operation):
                 _erase(use.owner.operation.opview)
     op.operation.erase()
-
-
-def _kind(fusion: func.FuncOp) -> str:
-    return ir.StringAttr(fusion.attributes["disc.kind"]).value

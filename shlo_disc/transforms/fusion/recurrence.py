@@ -18,10 +18,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.regions import nested_blocks, terminator_of
-from shlo_disc.shape_dialect.types import Dims, bytes_of, dims_of, element_type_of, product
-from shlo_disc.transforms.counted_loops import Affine, affine, count_of
+from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
+from shlo_disc.transforms.control_flow.counted_loops import Affine, affine, count_of
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op
 from shlo_disc.transforms.fusion.rows import DOT, RowAnalysis

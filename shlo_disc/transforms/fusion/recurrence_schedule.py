@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.transforms.fusion.access import RESHAPES, defining_op
 from shlo_disc.transforms.fusion.recurrence import Recurrence, dots_of
 

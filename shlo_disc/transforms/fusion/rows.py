@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.types import dims_of, element_type_of, product
+from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, RESHAPES, defining_op
 
 DOT = "stablehlo.dot_general"

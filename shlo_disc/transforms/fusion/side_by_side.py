@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.regions import all_blocks, terminator_of
+from shlo_disc.shape_dialect.dialect.fusion import Recurrence, fusion_of
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, terminator_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
 
 Functions = dict[str, func.FuncOp]
@@ -50,7 +50,7 @@ def merge_recurrences(module: ir.Module, decisions: Decisions) -> None:
     block = entry_block(module)
     waiting: ir.OpView | None = None
     for op in list(block.operations):
-        if isinstance(op, func.CallOp) and _kind(_callee(op, functions)) == "recurrence":
+        if isinstance(op, func.CallOp) and isinstance(fusion_of(_callee(op, functions)), Recurrence):
             waiting = _merged_or_next(waiting, op, block, functions, decisions)
 
 
@@ -81,10 +81,6 @@ def _callee_name(call: ir.OpView) -> str:
 
 def _callee(call: ir.OpView, functions: Functions) -> func.FuncOp:
     return functions[_callee_name(call)]
-
-
-def _kind(function: func.FuncOp) -> str:
-    return ir.StringAttr(function.attributes["disc.kind"]).value
 
 
 def _merged(first: ir.OpView, second: ir.OpView, functions: Functions) -> ir.OpView:

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The `plan` stage: liveness, in-place results and one symbolic arena.
 
-Every call of a kernel, loop and branch gets an attribute `disc.buffers`, one entry per result: `{space = "result",
-index = 0}` when it is written straight into a result of the program, or `{space = "arena", offset = "...", bytes =
-"..."}`. The module gets `disc.arena_bytes`, the size of the one allocation that a call makes. Offsets and sizes are
-expressions of the symbols: one plan holds for every shape. Slots are reused first where the facts prove that the new
-buffer fits, then where it is largest in common; a slot whose tenants cannot be compared is as large as their maximum.
+Every call of a kernel, loop and branch gets an attribute `disc.buffers` (`shape_dialect/dialect/buffers.py`), and the
+module the size of the one allocation that a call makes. Offsets and sizes are expressions of the symbols: one plan
+holds for every shape. Slots are reused first where the facts prove that the new buffer fits, then where it is largest
+in common; a slot whose tenants cannot be compared is as large as their maximum.
 
 What a loop carries has one buffer from its start to its last use, which the initial value, every iteration's value and
 the result share where they can: whoever makes the next value writes it there if the present one is not needed any more,
 or is read only at the index that is written. Where they cannot, the values lie in other buffers and are copied when an
 iteration, or a branch, ends: a reader of the plan compares the entries.
 
-Where sizes are read from data, each segment of the program has an arena of its own, which lives until the call ends:
-`disc.arena_bytes` is a list then, and an entry names the `segment` of its arena. A slot of an earlier segment has its
-size for good.
+Where sizes are read from data, each segment of the program has an arena of its own, which lives until the call ends. A
+slot of an earlier segment has its size for good.
 """
 
 from __future__ import annotations
@@ -24,13 +22,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.dialect import integer_attr
-from shlo_disc.shape_dialect.expr import Expr, round_up
-from shlo_disc.shape_dialect.facts import Facts, Relation
-from shlo_disc.shape_dialect.op_sets import CONTROL
-from shlo_disc.shape_dialect.regions import all_blocks, nested_blocks, terminator_of
-from shlo_disc.shape_dialect.types import bytes_of, dims_of, element_type_of, parse_dim, product
+from shlo_disc.shape_dialect.dialect import buffers
+from shlo_disc.shape_dialect.dialect.buffers import set_arenas, set_buffers
+from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr, round_up
+from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
+from shlo_disc.shape_dialect.utils.op_sets import CONTROL
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, nested_blocks, terminator_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.memory.liveness import Liveness
 from shlo_disc.transforms.memory.overwrite import may_overwrite
@@ -290,30 +288,16 @@ def plan_memory(module: ir.Module, facts: Facts, decisions: Decisions) -> Memory
         if op.operation.name == "func.func"
     }
     plan = Planner(block, facts, functions, decisions).run()
-    offsets = {slot: str(offset) for slot, offset in plan.offsets().items()}
+    offsets = plan.offsets()
     for op in (op for inner in all_blocks(block) for op in inner.operations):
         if op.operation.name in CONTROL | {"func.call"}:
-            entries = [_entry(plan.buffers[r], offsets) for r in op.results]
-            op.attributes["disc.buffers"] = ir.ArrayAttr.get(entries)
+            set_buffers(op, [_assigned(plan.buffers[r], offsets) for r in op.results])
     last = max([0, *symbol_segments(module).values()])
-    arenas = [ir.StringAttr.get(str(plan.arena_bytes(k))) for k in range(last + 1)]
-    module.operation.attributes["disc.arena_bytes"] = arenas[0] if last == 0 else ir.ArrayAttr.get(arenas)
+    set_arenas(module.operation, [plan.arena_bytes(k) for k in range(last + 1)])
     return plan
 
 
-def arenas_of(module: ir.Operation) -> list[Expr]:
-    """The size of each segment's arena, in bytes, of a planned module."""
-    attribute = module.attributes["disc.arena_bytes"]
-    texts = [attribute] if isinstance(attribute, ir.StringAttr) else list(ir.ArrayAttr(attribute))
-    return [parse_dim(ir.StringAttr(text).value) for text in texts]
-
-
-def _entry(buffer: Buffer, offsets: dict[Slot, str]) -> ir.Attribute:
-    text = ir.StringAttr.get
+def _assigned(buffer: Buffer, offsets: dict[Slot, Expr]) -> buffers.Buffer:
     if buffer.slot is None:
-        return ir.DictAttr.get({"space": text("result"), "index": integer_attr(buffer.result or 0)})
-    offset, size = text(offsets[buffer.slot]), text(str(buffer.bytes))
-    entry: dict[str, ir.Attribute] = {"space": text("arena"), "offset": offset, "bytes": size}
-    if buffer.slot.segment:
-        entry["segment"] = integer_attr(buffer.slot.segment)
-    return ir.DictAttr.get(entry)
+        return buffers.ResultBuffer(buffer.result or 0)
+    return buffers.ArenaBuffer(offsets[buffer.slot], buffer.bytes, buffer.slot.segment)

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.dialect.fusion import Gemm, Scatter, Update, accumulators_of, updates_of
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op
-from shlo_disc.transforms.fusion.in_place import EPILOGUE, Overwrite, may_write_where
-from shlo_disc.transforms.fusion.products import PRODUCT, SUMS
+from shlo_disc.transforms.fusion.in_place import Overwrite, may_write_where
 from shlo_disc.transforms.views import readers_of
 
 Functions = Mapping[str, func.FuncOp]
@@ -23,9 +23,9 @@ Functions = Mapping[str, func.FuncOp]
 def may_overwrite(fusion: func.FuncOp, argument: int, result: int, functions: Functions) -> bool:
     """Whether the kernel of `fusion` may write a result where an argument of the same type is."""
     found = Overwrite(fusion, argument, result)
-    if found.kind == PRODUCT:
+    if isinstance(found.what, Gemm):
         return EPILOGUE_IN_PLACE.match(lambda f: _followed(f, functions), found) is not None
-    if "disc.updates" in fusion.attributes:
+    if isinstance(found.what, Scatter | Update):
         return UPDATE_IN_PLACE.match(lambda f: f, found) is not None
     return may_write_where(fusion, argument, result)
 
@@ -37,8 +37,7 @@ UPDATE_IN_PLACE = Pattern[Overwrite]("update-in-place", "a scatter or update cha
 
 @UPDATE_IN_PLACE.requires("the result starts from this argument")
 def _starts_from_it(found: Overwrite) -> bool:
-    updated = list(ir.DenseI64ArrayAttr(found.fusion.attributes["disc.updates"]))
-    return updated[found.result] == found.argument
+    return updates_of(found.fusion)[found.result] == found.argument
 
 
 @UPDATE_IN_PLACE.requires("the argument is read for nothing else")
@@ -82,10 +81,7 @@ def _only_reader(found: _Followed) -> bool:
 
 @EPILOGUE_IN_PLACE.requires("the sums of whole rows do not lie where the result goes, before the argument is read")
 def _holds_no_sums(found: _Followed) -> bool:
-    kind = ir.StringAttr(found.fusion.attributes["disc.kind"]).value
-    if kind == EPILOGUE or SUMS not in found.fusion.attributes:
-        return True
-    return ir.IntegerAttr(found.fusion.attributes[SUMS]).value != found.index
+    return accumulators_of(found.fusion) != found.index
 
 
 @EPILOGUE_IN_PLACE.requires("the epilogue's own kernel may overwrite it")

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shlo_disc.mlir import ir, passmanager, rewrite
-from shlo_disc.shape_dialect.annotate import entry_block, main_function
-from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.utils.regions import entry_block, main_function
 from shlo_disc.transforms import expand
 from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.expand.complex_values import decompose

@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.carried import carry_less
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.regions import nested_blocks, terminator_of
-from shlo_disc.shape_dialect.types import Dims, dims_of, element_type_of, product, tensor_type
-from shlo_disc.shape_dialect.values import known_elements
-from shlo_disc.transforms.counted_loops import Affine, Count, affine, count_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
+from shlo_disc.shape_dialect.inference.values import known_elements
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
+from shlo_disc.transforms.control_flow.carried import carry_less
+from shlo_disc.transforms.control_flow.counted_loops import Affine, Count, affine, count_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.expand.build import constant
 from shlo_disc.transforms.simplify.data_movement import RESHAPES

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.carried import carry_less, has_side_effects, values_read
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.facts import Facts, Relation
-from shlo_disc.shape_dialect.known_branches import open_known_branches
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.regions import nested_blocks
-from shlo_disc.shape_dialect.types import Dims, dims_of
-from shlo_disc.shape_dialect.values import known_elements
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.inference.values import known_elements
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
+from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.regions import nested_blocks
+from shlo_disc.transforms.control_flow.carried import carry_less, has_side_effects, values_read
+from shlo_disc.transforms.control_flow.known_branches import open_known_branches
 from shlo_disc.transforms.decisions import Decisions, Pattern
 
 

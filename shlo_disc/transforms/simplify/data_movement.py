@@ -11,11 +11,19 @@ from collections.abc import Callable
 import numpy as np
 
 from shlo_disc.mlir import ir, rewrite, stablehlo
-from shlo_disc.shape_dialect.dialect import ShapeOp
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.regions import constant_of
-from shlo_disc.shape_dialect.types import Dims, bits_of, dims_attr, dims_of, dims_of_attr, element_type_of, tensor_type
+from shlo_disc.shape_dialect.dialect.ops import ShapeOp
+from shlo_disc.shape_dialect.dialect.types import (
+    Dims,
+    bits_of,
+    dims_attr,
+    dims_of,
+    dims_of_attr,
+    element_type_of,
+    tensor_type,
+)
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.regions import constant_of
 from shlo_disc.transforms.views import shape_tensor, view
 
 Pattern = Callable[[ir.OpView, rewrite.PatternRewriter], bool | None]

@@ -8,18 +8,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.dialect import ShapeOp
-from shlo_disc.shape_dialect.facts import Facts
-from shlo_disc.shape_dialect.regions import all_blocks
-from shlo_disc.shape_dialect.types import dims_attr
-from shlo_disc.shape_dialect.values import (
+from shlo_disc.shape_dialect.dialect.ops import ShapeOp
+from shlo_disc.shape_dialect.dialect.types import dims_attr
+from shlo_disc.shape_dialect.inference.values import (
     Elements,
     SymbolicValues,
     erase_unused_sizes,
     is_boolean,
     is_shape_like,
 )
+from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 
 KEPT = {"stablehlo.constant", "disc.shape"}
 

@@ -7,8 +7,8 @@ import math
 
 from shlo_disc.dense import array_of
 from shlo_disc.mlir import ir, rewrite
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 from shlo_disc.transforms.views import view
 

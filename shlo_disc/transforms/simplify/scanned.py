@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.dialect import ShapeOp
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.op_sets import ELEMENTWISE
-from shlo_disc.shape_dialect.propagation import integers
-from shlo_disc.shape_dialect.regions import nested_blocks
-from shlo_disc.shape_dialect.types import dims_attr, dims_of, element_type_of, product, tensor_type
-from shlo_disc.transforms.counted_loops import count_of
+from shlo_disc.shape_dialect.dialect.ops import ShapeOp
+from shlo_disc.shape_dialect.dialect.types import dims_attr, dims_of, element_type_of, product, tensor_type
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.utils.regions import nested_blocks
+from shlo_disc.transforms.control_flow.counted_loops import count_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.simplify.data_movement import BROADCASTS, RESHAPES
 from shlo_disc.transforms.simplify.loop_product import LoopProduct

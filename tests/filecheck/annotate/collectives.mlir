@@ -2,6 +2,7 @@
 
 // An axis grows by the number of the members of a group.
 // CHECK-LABEL: module attributes {disc.participants = 4 : i64
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: disc.constraint
 // CHECK: "stablehlo.all_gather"{{.*}} -> tensor<?x?xf32, [@m, @"2*n"]>
 module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
@@ -26,6 +27,7 @@ module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
 
 // A reduction over the participants keeps the shape.
 // CHECK-LABEL: module attributes {disc.participants = 4 : i64
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: disc.constraint
 // CHECK: "stablehlo.all_reduce"
 // CHECK: (tensor<?x?xf32, [@m, @n]>) -> tensor<?x?xf32, [@m, @n]>
@@ -59,8 +61,9 @@ module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
 
 // Each member of a group gets its part of an axis, which has to be a multiple of their number.
 // CHECK-LABEL: module attributes {disc.participants = 4 : i64
-// CHECK: "disc.symbol"() {divisor = 2 : i64, min = 0 : i64, sym_name = "n"}
-// CHECK: "disc.dim"() {min = 0 : i64, sym_name = "floordiv(n, 2)"}
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.symbol"() {divisor = 2 : i64, min = 0 : i64, name = "n"}
+// CHECK: "disc.dim"() {min = 0 : i64, name = "floordiv(n, 2)"}
 // CHECK-NEXT: "disc.constraint"() {origin = "stablehlo.reduce_scatter at line {{[0-9]+}}", relation = "mod(n, 2) == 0"}
 // CHECK: "stablehlo.reduce_scatter"
 // CHECK: (tensor<?x?xf32, [@m, @n]>) -> tensor<?x?xf32, [@m, @"floordiv(n, 2)"]>
@@ -79,6 +82,7 @@ module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
 
 // An axis that is known to be a multiple of the number of members has nothing left to check.
 // CHECK-LABEL: module attributes {disc.participants = 4 : i64
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: disc.constraint
 // CHECK: (tensor<?xf32, [@"4*n"]>) -> tensor<?xf32, [@"2*n"]>
 module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
@@ -111,7 +115,8 @@ module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
 
 // An exchange divides one axis and multiplies another.
 // CHECK-LABEL: module attributes {disc.participants = 4 : i64
-// CHECK: "disc.symbol"() {divisor = 2 : i64, min = 0 : i64, sym_name = "m"}
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.symbol"() {divisor = 2 : i64, min = 0 : i64, name = "m"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.all_to_all at line {{[0-9]+}}", relation = "mod(m, 2) == 0"}
 // CHECK: "stablehlo.all_to_all"{{.*}} -> tensor<?x?xf32, [@"floordiv(m, 2)", @"2*n"]>
 module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
@@ -125,6 +130,7 @@ module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
 
 // An exchange along one axis keeps its size.
 // CHECK-LABEL: module attributes {disc.participants = 4 : i64
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "disc.constraint"() {origin = "stablehlo.all_to_all at line {{[0-9]+}}", relation = "mod(n, 2) == 0"}
 // CHECK: "stablehlo.all_to_all"{{.*}} -> tensor<?xf32, [@n]>
 module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
@@ -149,6 +155,7 @@ module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
 
 // What one member sends to the others has the shape of its operand.
 // CHECK-LABEL: module attributes {disc.participants = 4 : i64
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "stablehlo.collective_broadcast"{{.*}} -> tensor<?x?xf32, [@m, @n]>
 module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
   func.func @main(%x: tensor<?x?xf32, [@m, @n]>) -> tensor<?x?xf32> {
@@ -161,6 +168,7 @@ module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
 
 // A static result of a broadcast says what the operand's size is.
 // CHECK-LABEL: module attributes {disc.participants = 4 : i64
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NEXT: func.func @main(%{{.*}}: tensor<5xf32>) -> tensor<5xf32>
 module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
   func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<5xf32> {
@@ -173,6 +181,7 @@ module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
 
 // What members pass on has the shape of the operand.
 // CHECK-LABEL: module attributes {disc.participants = 4 : i64
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "stablehlo.collective_permute"{{.*}} -> tensor<?x?xf32, [@m, @n]>
 module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
   func.func @main(%x: tensor<?x?xf32, [@m, @n]>) -> tensor<?x?xf32> {
@@ -196,6 +205,7 @@ module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {
 
 // The numbers of a participant have no sizes.
 // CHECK-LABEL: module attributes {disc.participants = 4 : i64
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.partition_id : tensor<ui32>
 // CHECK: stablehlo.replica_id : tensor<ui32>
 module attributes {mhlo.num_partitions = 4 : i32, disc.participants = 4 : i64} {

@@ -1,7 +1,8 @@
 // RUN: opt --stage annotate --split-input-file %s | filecheck %s
 
 // A reduction drops the axes that it runs along.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: disc.constraint
 // CHECK: func.func @main(%{{.*}}: tensor<?x3x?xf32, [@b, 3, @s]>) -> tensor<?xf32, [@s]>
 // CHECK: stablehlo.reduce({{.*}} : (tensor<?x3x?xf32, [@b, 3, @s]>, tensor<f32>) -> tensor<?xf32, [@s]>
@@ -15,9 +16,10 @@ func.func @main(%x: tensor<?x3x?xf32, [@b, 3, @s]>) -> tensor<?xf32> {
 // -----
 
 // All inputs of a reduction have one shape: one symbol is left for the axis.
-// CHECK-LABEL: module {
-// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, sym_name = "m"}
-// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, sym_name = "s"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, name = "m"}
+// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, name = "s"}
 // CHECK-NEXT: func.func @main(%{{.*}}: tensor<?x?xf32, [@m, @s]>, %{{.*}}: tensor<?x?xi32, [@m, @s]>) -> (tensor<?xf32, [@s]>, tensor<?xi32, [@s]>)
 func.func @main(%x: tensor<?x?xf32, [@n, @s]>, %y: tensor<?x?xi32, [@m, @s]>) -> (tensor<?xf32>, tensor<?xi32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -50,7 +52,8 @@ func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xi32, [@"n + 1"]>) -> (tens
 // -----
 
 // A product has the batch sizes, then what is left of the left operand, then of the right one.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: disc.constraint
 // CHECK: stablehlo.dot_general {{.*}} -> tensor<?x?x?xf32, [@b, @m, @n]>
 func.func @main(%x: tensor<?x?x?xf32, [@b, @m, @k]>, %y: tensor<?x?x?xf32, [@k, @b, @n]>) -> tensor<?x?x?xf32> {
@@ -62,7 +65,8 @@ func.func @main(%x: tensor<?x?x?xf32, [@b, @m, @k]>, %y: tensor<?x?x?xf32, [@k, 
 // -----
 
 // Batch sizes are equal, and so are contracted ones: a number on one side is the size on the other.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "d"
 // CHECK-NOT: sym_name = "k"
 // CHECK: func.func @main(%{{.*}}: tensor<?x?x8xf32, [@c, @m, 8]>, %{{.*}}: tensor<?x8x?xf32, [@c, 8, @n]>) -> tensor<?x?x?xf32, [@c, @m, @n]>
@@ -75,9 +79,10 @@ func.func @main(%x: tensor<?x?x?xf32, [@c, @m, @k]>, %y: tensor<?x8x?xf32, [@d, 
 // -----
 
 // Contracted sizes that are multiples of different numbers may still agree: the relation is checked at each call.
-// CHECK-LABEL: module {
-// CHECK-NEXT: "disc.symbol"() {divisor = 2 : i64, min = 0 : i64, sym_name = "m"}
-// CHECK-NEXT: "disc.symbol"() {divisor = 3 : i64, min = 0 : i64, sym_name = "n"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NEXT: "disc.symbol"() {divisor = 2 : i64, min = 0 : i64, name = "m"}
+// CHECK-NEXT: "disc.symbol"() {divisor = 3 : i64, min = 0 : i64, name = "n"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.dot_general at line {{[0-9]+}}", relation = "2*n == 3*m"}
 // CHECK: func.func @main
 func.func @main(%x: tensor<?xf32, [@"2*n"]>, %y: tensor<?xf32, [@"3*m"]>) -> tensor<f32> {

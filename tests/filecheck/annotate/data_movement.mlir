@@ -1,7 +1,8 @@
 // RUN: opt --stage annotate --split-input-file %s | filecheck %s
 
 // What passes a barrier keeps its shape.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?xf32, [@arg0_d0]>, %{{.*}}: tensor<?x3xf32, [@arg1_d0, 3]>)
 // CHECK: stablehlo.optimization_barrier %{{.*}}, %{{.*}} : tensor<?xf32, [@arg0_d0]>, tensor<?x3xf32, [@arg1_d0, 3]>
 // CHECK: stablehlo.negate %{{.*}} : tensor<?xf32, [@arg0_d0]>
@@ -28,7 +29,8 @@ func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> (tensor<?xf32>, tensor<
 // -----
 
 // A transposition orders the sizes anew.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.transpose %{{.*}}, dims = [2, 0, 1] : (tensor<?x3x?xf32, [@b, 3, @s]>) -> tensor<?x?x3xf32, [@s, @b, 3]>
 func.func @main(%x: tensor<?x3x?xf32, [@b, 3, @s]>) -> tensor<?x?x3xf32> {
   %0 = stablehlo.transpose %x, dims = [2, 0, 1] : (tensor<?x3x?xf32, [@b, 3, @s]>) -> tensor<?x?x3xf32>
@@ -47,7 +49,8 @@ func.func @main(%x: tensor<?x?xf32, [@"2*n", @m]>) -> tensor<?x5xf32> {
 // -----
 
 // A static reshape says how many elements there are.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NEXT: func.func @main(%{{.*}}: tensor<2x3xf32>) -> tensor<6xf32>
 func.func @main(%x: tensor<?x3xf32, [@n, 3]>) -> tensor<6xf32> {
   %0 = stablehlo.reshape %x : (tensor<?x3xf32, [@n, 3]>) -> tensor<6xf32>
@@ -57,7 +60,8 @@ func.func @main(%x: tensor<?x3xf32, [@n, 3]>) -> tensor<6xf32> {
 // -----
 
 // The number of elements is one product of two sizes, which no type states: it is checked at each call.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "disc.constraint"() {origin = "stablehlo.reshape at line {{[0-9]+}}", relation = "m*n == 12"}
 // CHECK-NEXT: func.func @main
 func.func @main(%x: tensor<?x?xf32, [@n, @m]>) -> tensor<12xf32> {
@@ -77,7 +81,8 @@ func.func @main(%x: tensor<?x3xf32, [@n, 3]>) -> tensor<8xf32> {
 // -----
 
 // Two axes become one: the number of elements is the same whatever the sizes are.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: disc.constraint
 // CHECK: stablehlo.dynamic_reshape {{.*}} -> tensor<?x4xf32, [@"b*s", 4]>
 func.func @main(%x: tensor<?x?x4xf32, [@b, @s, 4]>) -> tensor<?x4xf32> {
@@ -94,8 +99,9 @@ func.func @main(%x: tensor<?x?x4xf32, [@b, @s, 4]>) -> tensor<?x4xf32> {
 // -----
 
 // One axis becomes two: it is a multiple of the second size.
-// CHECK-LABEL: module {
-// CHECK: "disc.symbol"() {divisor = 4 : i64, min = 0 : i64, sym_name = "n"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.symbol"() {divisor = 4 : i64, min = 0 : i64, name = "n"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.dynamic_reshape at line {{[0-9]+}}", relation = "n == 4*floordiv(n, 4)"}
 // CHECK: stablehlo.dynamic_reshape {{.*}} -> tensor<?x4xf32, [@"floordiv(n, 4)", 4]>
 func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?x4xf32> {
@@ -107,11 +113,12 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?x4xf32> {
 // -----
 
 // A shape that is data is read, and has as many elements as the operand; neither size is below 0.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "disc.constraint"() {origin = "stablehlo.dynamic_reshape at line {{[0-9]+}}", relation = "n == n0*n1"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.dynamic_reshape at line {{[0-9]+}}", relation = "n0 >= 0"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.dynamic_reshape at line {{[0-9]+}}", relation = "n1 >= 0"}
-// CHECK: "disc.bind"(%{{.*}}) {symbols = ["n0", "n1"]} : (tensor<2xi32>) -> ()
+// CHECK: "disc.bind"(%{{.*}}) {symbols = [@n0, @n1]} : (tensor<2xi32>) -> ()
 // CHECK: stablehlo.dynamic_reshape {{.*}} -> tensor<?x?xf32, [@n0, @n1]>
 func.func @main(%x: tensor<?xf32, [@n]>, %s: tensor<2xi32>) -> tensor<?x?xf32> {
   %0 = stablehlo.dynamic_reshape %x, %s : (tensor<?xf32, [@n]>, tensor<2xi32>) -> tensor<?x?xf32>
@@ -131,8 +138,9 @@ func.func @main(%x: tensor<?xf32, [@"2*n + 1"]>) -> tensor<?x2xf32> {
 // -----
 
 // A slice of numbers has a static size, and the operand reaches as far.
-// CHECK-LABEL: module {
-// CHECK-NEXT: "disc.symbol"() {min = 8 : i64, sym_name = "n"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NEXT: "disc.symbol"() {min = 8 : i64, name = "n"}
 // CHECK-NEXT: "disc.constraint"() {origin = "stablehlo.slice at line {{[0-9]+}}", relation = "n >= 8"}
 // CHECK: stablehlo.slice %{{.*}} [1:8:3] : (tensor<?xf32, [@n]>) -> tensor<3xf32>
 func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<3xf32> {
@@ -152,8 +160,9 @@ func.func @main(%x: tensor<?xf32, [@"min(n, 7)"]>) -> tensor<8xf32> {
 // -----
 
 // Every second element from the second one on: half as many, rounded down; the operand has the first one.
-// CHECK-LABEL: module {
-// CHECK-NEXT: "disc.symbol"() {min = 1 : i64, sym_name = "n"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NEXT: "disc.symbol"() {min = 1 : i64, name = "n"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.real_dynamic_slice at line {{[0-9]+}}", relation = "n - 1 >= 0"}
 // CHECK: stablehlo.real_dynamic_slice {{.*}} -> tensor<?xf32, [@"floordiv(n, 2)"]>
 func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
@@ -168,9 +177,10 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
 // -----
 
 // Start, limit and step that are data: the step is at least 1, and the limit lies between the start and the end.
-// CHECK-LABEL: module {
-// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 1 : i64, sym_name = "n0"}
-// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 0 : i64, sym_name = "n1"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 1 : i64, name = "n0"}
+// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 0 : i64, name = "n1"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.real_dynamic_slice at line {{[0-9]+}}", relation = "n0 >= 1"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.real_dynamic_slice at line {{[0-9]+}}", relation = "n1 >= 0"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.real_dynamic_slice at line {{[0-9]+}}", relation = "n2 - n1 >= 0"}
@@ -184,7 +194,8 @@ func.func @main(%x: tensor<?xf32, [@n]>, %start: tensor<1xi32>, %limit: tensor<1
 // -----
 
 // A start that is data and a limit that is so much further on: the size is known, and the start is not read.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "disc.constraint"() {origin = "stablehlo.real_dynamic_slice at line {{[0-9]+}}", relation = "n >= m"}
 // CHECK-NOT: disc.bind
 // CHECK: stablehlo.real_dynamic_slice {{.*}} -> tensor<?xf32, [@m]>
@@ -234,8 +245,9 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
 // -----
 
 // A slice of static sizes lies in the operand wherever it starts.
-// CHECK-LABEL: module {
-// CHECK: "disc.symbol"() {min = 4 : i64, sym_name = "n"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.symbol"() {min = 4 : i64, name = "n"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.dynamic_slice at line {{[0-9]+}}", relation = "n >= 4"}
 // CHECK: stablehlo.dynamic_slice {{.*}} -> tensor<4x2xf32>
 func.func @main(%x: tensor<?x3xf32, [@n, 3]>, %i: tensor<i32>) -> tensor<4x2xf32> {
@@ -246,8 +258,9 @@ func.func @main(%x: tensor<?x3xf32, [@n, 3]>, %i: tensor<i32>) -> tensor<4x2xf32
 // -----
 
 // In a loop over the rows, a row is taken only where there is one: no size is asked of a call without rows.
-// CHECK-LABEL: module {
-// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, sym_name = "n"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, name = "n"}
 // CHECK-NOT: disc.constraint
 // CHECK: stablehlo.dynamic_slice {{.*}} -> tensor<1xf32>
 func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<1xf32> {
@@ -280,7 +293,8 @@ func.func @main(%x: tensor<?xf32, [@"mod(n, 4)"]>, %i: tensor<i32>) -> tensor<4x
 // -----
 
 // An update lies in what it changes, and the result has the shape of the latter.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "disc.constraint"() {origin = "stablehlo.dynamic_update_slice at line {{[0-9]+}}", relation = "n >= m"}
 // CHECK: stablehlo.dynamic_update_slice {{.*}} -> tensor<?xf32, [@n]>
 func.func @main(%x: tensor<?xf32, [@n]>, %u: tensor<?xf32, [@m]>, %i: tensor<i32>) -> tensor<?xf32> {
@@ -300,7 +314,8 @@ func.func @main(%x: tensor<?xf32, [@n]>, %u: tensor<?xf32, [@"n + 1"]>, %i: tens
 // -----
 
 // A broadcast by sizes of arguments: an axis of one element stretches, and one of the result's size stays.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: disc.constraint
 // CHECK: stablehlo.dynamic_broadcast_in_dim {{.*}} -> tensor<?x?x?xf32, [@b, @s, @n]>
 func.func @main(%x: tensor<1x?xf32, [1, @n]>, %y: tensor<?x?xf32, [@b, @s]>) -> tensor<?x?x?xf32> {
@@ -312,7 +327,8 @@ func.func @main(%x: tensor<1x?xf32, [1, @n]>, %y: tensor<?x?xf32, [@b, @s]>) -> 
 // -----
 
 // An axis that may be of one element or of the result's size: one of two factors vanishes.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "disc.constraint"() {origin = "stablehlo.dynamic_broadcast_in_dim at line {{[0-9]+}}", relation = "- m*n + n^2 - n + m == 0"}
 // CHECK: stablehlo.dynamic_broadcast_in_dim {{.*}} -> tensor<?xf32, [@m]>
 func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@m]>) -> tensor<?xf32> {
@@ -334,9 +350,10 @@ func.func @main(%x: tensor<?xf32, [@"n + 2"]>) -> tensor<?xf32> {
 // -----
 
 // A concatenation adds the sizes along its axis; along the others they are equal.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "d"
-// CHECK: "disc.dim"() {min = 3 : i64, sym_name = "n + m + 3"}
+// CHECK: "disc.dim"() {min = 3 : i64, name = "n + m + 3"}
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xf32, [@c, @n]>, %{{.*}}: tensor<?x?xf32, [@c, @m]>, %{{.*}}: tensor<?x3xf32, [@c, 3]>) -> tensor<?x?xf32, [@c, @"n + m + 3"]>
 func.func @main(%x: tensor<?x?xf32, [@c, @n]>, %y: tensor<?x?xf32, [@d, @m]>, %z: tensor<?x3xf32, [@c, 3]>) -> tensor<?x?xf32> {
   %0 = stablehlo.concatenate %x, %y, %z, dim = 1 : (tensor<?x?xf32, [@c, @n]>, tensor<?x?xf32, [@d, @m]>, tensor<?x3xf32, [@c, 3]>) -> tensor<?x?xf32>
@@ -355,7 +372,8 @@ func.func @main(%x: tensor<?x?xf32, [@b, @n]>, %y: tensor<?x?xf32, [@"b + 1", @n
 // -----
 
 // Padding at both ends and between elements, of which there is one space less than elements, or none.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.pad {{.*}} -> tensor<?x?xf32, [@"m + 3", @"2*max(0, n - 1) + n + 5"]>
 func.func @main(%x: tensor<?x?xf32, [@m, @n]>) -> tensor<?x?xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -366,8 +384,9 @@ func.func @main(%x: tensor<?x?xf32, [@m, @n]>) -> tensor<?x?xf32> {
 // -----
 
 // Negative padding takes elements away, which have to be there.
-// CHECK-LABEL: module {
-// CHECK: "disc.symbol"() {min = 3 : i64, sym_name = "n"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.symbol"() {min = 3 : i64, name = "n"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.pad at line {{[0-9]+}}", relation = "n - 3 >= 0"}
 // CHECK: stablehlo.pad {{.*}} -> tensor<?xf32, [@"n - 3"]>
 func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
@@ -389,7 +408,8 @@ func.func @main(%x: tensor<?xf32, [@"2*n"]>) -> tensor<4xf32> {
 // -----
 
 // Padding by sizes of arguments.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.dynamic_pad {{.*}} -> tensor<?xf32, [@"n + m + 1"]>
 func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@m]>) -> tensor<?xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -403,10 +423,11 @@ func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@m]>) -> tensor<?xf3
 // -----
 
 // Padding between elements that is data is read, and at least 0.
-// CHECK-LABEL: module {
-// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 0 : i64, sym_name = "n0"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 0 : i64, name = "n0"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.dynamic_pad at line {{[0-9]+}}", relation = "n0 >= 0"}
-// CHECK: "disc.bind"(%{{.*}}) {symbols = ["n0"]} : (tensor<1xi32>) -> ()
+// CHECK: "disc.bind"(%{{.*}}) {symbols = [@n0]} : (tensor<1xi32>) -> ()
 // CHECK: stablehlo.dynamic_pad {{.*}} -> tensor<?xf32, [@"n0*max(0, n - 1) + n"]>
 func.func @main(%x: tensor<?xf32, [@n]>, %interior: tensor<1xi32>) -> tensor<?xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -431,7 +452,8 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
 // -----
 
 // A size that a broadcast to static sizes stretches is 1, or the size itself.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "disc.constraint"() {origin = "stablehlo.broadcast_in_dim at line {{[0-9]+}}", relation = "n^2 - 5*n + 4 == 0"}
 // CHECK: stablehlo.broadcast_in_dim %arg0, dims = [1] : (tensor<?xf32, [@n]>) -> tensor<2x4xf32>
 func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<2x4xf32> {

@@ -1,7 +1,8 @@
 // RUN: opt --stage annotate --split-input-file %s | filecheck %s
 
 // Functions of one float keep the shape: roots and exponentials.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.cbrt %{{.*}} : tensor<?x?xf32, [@b, @s]>
 // CHECK: stablehlo.exponential %{{.*}} : tensor<?x?xf32, [@b, @s]>
 // CHECK: stablehlo.exponential_minus_one %{{.*}} : tensor<?x?xf32, [@b, @s]>
@@ -22,7 +23,8 @@ func.func @main(%x: tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xf32> {
 // -----
 
 // Functions of one float keep the shape: circles, and curves like them.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.cosine %{{.*}} : tensor<?x?xf32, [@b, @s]>
 // CHECK: stablehlo.sine %{{.*}} : tensor<?x?xf32, [@b, @s]>
 // CHECK: stablehlo.tan %{{.*}} : tensor<?x?xf32, [@b, @s]>
@@ -43,7 +45,8 @@ func.func @main(%x: tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xf32> {
 // -----
 
 // Functions of one float keep the shape: signs and roundings.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.abs %{{.*}} : tensor<?x?xf32, [@b, @s]>
 // CHECK: stablehlo.negate %{{.*}} : tensor<?x?xf32, [@b, @s]>
 // CHECK: stablehlo.sign %{{.*}} : tensor<?x?xf32, [@b, @s]>
@@ -66,7 +69,8 @@ func.func @main(%x: tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xf32> {
 // -----
 
 // Functions of one integer keep the shape.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.not %{{.*}} : tensor<?x?xi32, [@b, @s]>
 // CHECK: stablehlo.popcnt %{{.*}} : tensor<?x?xi32, [@b, @s]>
 // CHECK: stablehlo.count_leading_zeros %{{.*}} : tensor<?x?xi32, [@b, @s]>
@@ -81,7 +85,8 @@ func.func @main(%x: tensor<?x?xi32, [@b, @s]>) -> tensor<?x?xi32> {
 // -----
 
 // Functions of two floats have the shape that both have.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: disc.constraint
 // CHECK: stablehlo.add %{{.*}}, %{{.*}} : tensor<?x?xf32, [@b, @s]>
 // CHECK: stablehlo.subtract %{{.*}}, %{{.*}} : tensor<?x?xf32, [@b, @s]>
@@ -105,7 +110,8 @@ func.func @main(%x: tensor<?x?xf32, [@b, @s]>, %y: tensor<?x?xf32, [@b, @s]>) ->
 // -----
 
 // Functions of two integers have the shape that both have.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: disc.constraint
 // CHECK: stablehlo.maximum %{{.*}}, %{{.*}} : tensor<?x?xi32, [@b, @s]>
 // CHECK: stablehlo.minimum %{{.*}}, %{{.*}} : tensor<?x?xi32, [@b, @s]>
@@ -125,7 +131,8 @@ func.func @main(%x: tensor<?x?xi32, [@b, @s]>, %y: tensor<?x?xi32, [@b, @s]>) ->
 // -----
 
 // Shifts have the shape that both operands have.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: disc.constraint
 // CHECK: stablehlo.shift_left %{{.*}}, %{{.*}} : tensor<?x?xi32, [@b, @s]>
 // CHECK: stablehlo.shift_right_arithmetic %{{.*}}, %{{.*}} : tensor<?x?xi32, [@b, @s]>
@@ -141,7 +148,8 @@ func.func @main(%x: tensor<?x?xi32, [@b, @s]>, %y: tensor<?x?xi32, [@b, @s]>) ->
 // -----
 
 // Ops that change the element type keep the shape.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.convert %{{.*}} : (tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xf64, [@b, @s]>
 // CHECK: stablehlo.is_finite %{{.*}} : (tensor<?x?xf64, [@b, @s]>) -> tensor<?x?xi1, [@b, @s]>
 func.func @main(%x: tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xi1> {
@@ -153,7 +161,8 @@ func.func @main(%x: tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xi1> {
 // -----
 
 // A precision that is cut keeps the shape.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.reduce_precision %{{.*}}, format = e5m10 : tensor<?xf32, [@n]>
 func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
   %0 = stablehlo.reduce_precision %x, format = e5m10 : (tensor<?xf32, [@n]>) -> tensor<?xf32>
@@ -163,7 +172,8 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
 // -----
 
 // Complex numbers are made of two parts and taken apart.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "n"
 // CHECK: stablehlo.complex %{{.*}}, %{{.*}} : tensor<?xcomplex<f32>, [@m]>
 // CHECK: stablehlo.real %{{.*}} : (tensor<?xcomplex<f32>, [@m]>) -> tensor<?xf32, [@m]>
@@ -178,8 +188,9 @@ func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@m]>) -> (tensor<?xf
 // -----
 
 // Operands of an addition have one shape: one symbol is left of two, in the arguments' types as well.
-// CHECK-LABEL: module {
-// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, sym_name = "m"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, name = "m"}
 // CHECK-NEXT: func.func @main(%{{.*}}: tensor<?xf32, [@m]>, %{{.*}}: tensor<?xf32, [@m]>) -> tensor<?xf32, [@m]>
 func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@m]>) -> tensor<?xf32> {
   %0 = stablehlo.add %x, %y : (tensor<?xf32, [@n]>, tensor<?xf32, [@m]>) -> tensor<?xf32>
@@ -189,7 +200,8 @@ func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@m]>) -> tensor<?xf3
 // -----
 
 // A number among the operands' sizes is the size of all of them, on each axis by itself.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NEXT: func.func @main(%{{.*}}: tensor<3x4xf32>, %{{.*}}: tensor<3x4xf32>) -> tensor<3x4xf32>
 func.func @main(%x: tensor<?x4xf32, [@n, 4]>, %y: tensor<3x?xf32, [3, @m]>) -> tensor<?x?xf32> {
   %0 = stablehlo.multiply %x, %y : (tensor<?x4xf32, [@n, 4]>, tensor<3x?xf32, [3, @m]>) -> tensor<?x?xf32>
@@ -199,7 +211,8 @@ func.func @main(%x: tensor<?x4xf32, [@n, 4]>, %y: tensor<3x?xf32, [3, @m]>) -> t
 // -----
 
 // A static result gives its sizes to the operands.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NEXT: func.func @main(%{{.*}}: tensor<4xf32>, %{{.*}}: tensor<4xf32>) -> tensor<4xf32>
 func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@m]>) -> tensor<4xf32> {
   %0 = stablehlo.add %x, %y : (tensor<?xf32, [@n]>, tensor<?xf32, [@m]>) -> tensor<4xf32>
@@ -209,7 +222,8 @@ func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@m]>) -> tensor<4xf3
 // -----
 
 // A size that is a multiple of another one's symbol: the product is the constraint of a call.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "disc.constraint"() {origin = "stablehlo.add at line {{[0-9]+}}", relation = "2*n == m*p"}
 // CHECK-NEXT: func.func @main
 func.func @main(%x: tensor<?xf32, [@"2*n"]>, %y: tensor<?xf32, [@"m*p"]>) -> tensor<?xf32> {
@@ -238,7 +252,8 @@ func.func @main(%x: tensor<?xf32, [@"3*n"]>) -> tensor<4xf32> {
 // -----
 
 // A comparison has the operands' shape.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?xf32, [@m]>, %{{.*}}: tensor<?xf32, [@m]>) -> tensor<?xi1, [@m]>
 // CHECK: stablehlo.compare LT, {{.*}} -> tensor<?xi1, [@m]>
 func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@m]>) -> tensor<?xi1> {
@@ -249,8 +264,9 @@ func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@m]>) -> tensor<?xi1
 // -----
 
 // A choice by element: the predicate has the shape of both.
-// CHECK-LABEL: module {
-// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, sym_name = "k"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, name = "k"}
 // CHECK-NEXT: func.func @main(%{{.*}}: tensor<?xi1, [@k]>, %{{.*}}: tensor<?xf32, [@k]>, %{{.*}}: tensor<?xf32, [@k]>) -> tensor<?xf32, [@k]>
 // CHECK: stablehlo.select {{.*}}tensor<?xf32, [@k]>
 func.func @main(%p: tensor<?xi1, [@k]>, %x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@m]>) -> tensor<?xf32> {
@@ -261,7 +277,8 @@ func.func @main(%p: tensor<?xi1, [@k]>, %x: tensor<?xf32, [@n]>, %y: tensor<?xf3
 // -----
 
 // A choice by one boolean, which has no sizes to compare.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<i1>, %{{.*}}: tensor<?xf32, [@m]>, %{{.*}}: tensor<?xf32, [@m]>) -> tensor<?xf32, [@m]>
 func.func @main(%p: tensor<i1>, %x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@m]>) -> tensor<?xf32> {
   %0 = "stablehlo.select"(%p, %x, %y) : (tensor<i1>, tensor<?xf32, [@n]>, tensor<?xf32, [@m]>) -> tensor<?xf32>
@@ -280,8 +297,9 @@ func.func @main(%p: tensor<?xi1, [@"2*n"]>, %x: tensor<?xf32, [@"2*m + 1"]>) -> 
 // -----
 
 // Bounds of a clamp have the shape of what they bound.
-// CHECK-LABEL: module {
-// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, sym_name = "k"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, name = "k"}
 // CHECK-NEXT: func.func @main(%{{.*}}: tensor<?xf32, [@k]>, %{{.*}}: tensor<?xf32, [@k]>, %{{.*}}: tensor<?xf32, [@k]>) -> tensor<?xf32, [@k]>
 // CHECK: stablehlo.clamp {{.*}}tensor<?xf32, [@k]>
 func.func @main(%a: tensor<?xf32, [@k]>, %x: tensor<?xf32, [@n]>, %b: tensor<?xf32, [@m]>) -> tensor<?xf32> {
@@ -292,7 +310,8 @@ func.func @main(%a: tensor<?xf32, [@k]>, %x: tensor<?xf32, [@n]>, %b: tensor<?xf
 // -----
 
 // Bounds of a clamp that are numbers are not compared with the sizes.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<f32>, %{{.*}}: tensor<?xf32, [@n]>) -> tensor<?xf32, [@n]>
 func.func @main(%a: tensor<f32>, %x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
   %0 = "stablehlo.clamp"(%a, %x, %a) : (tensor<f32>, tensor<?xf32, [@n]>, tensor<f32>) -> tensor<?xf32>
@@ -311,7 +330,8 @@ func.func @main(%a: tensor<?xf32, [@"n + 1"]>, %x: tensor<?xf32, [@n]>, %b: tens
 // -----
 
 // Bits of one width keep the shape.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.bitcast_convert %{{.*}} : (tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xi32, [@b, @s]>
 func.func @main(%x: tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xi32> {
   %0 = stablehlo.bitcast_convert %x : (tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xi32>
@@ -321,7 +341,8 @@ func.func @main(%x: tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xi32> {
 // -----
 
 // Bits of a wider type are split over a new last axis.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.bitcast_convert %{{.*}} : (tensor<?xi64, [@n]>) -> tensor<?x4xi16, [@n, 4]>
 func.func @main(%x: tensor<?xi64, [@n]>) -> tensor<?x?xi16> {
   %0 = stablehlo.bitcast_convert %x : (tensor<?xi64, [@n]>) -> tensor<?x?xi16>
@@ -331,7 +352,8 @@ func.func @main(%x: tensor<?xi64, [@n]>) -> tensor<?x?xi16> {
 // -----
 
 // Bits of a narrower type are put together along the last axis, whose size this tells.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "m"
 // CHECK: func.func @main(%{{.*}}: tensor<?x4xi8, [@n, 4]>) -> tensor<?xf32, [@n]>
 // CHECK: stablehlo.bitcast_convert %{{.*}} : (tensor<?x4xi8, [@n, 4]>) -> tensor<?xf32, [@n]>
@@ -352,8 +374,9 @@ func.func @main(%x: tensor<?x?xi8, [@n, @"3*m"]>) -> tensor<?xf32> {
 // -----
 
 // The sizes of an iota are the elements of its operand.
-// CHECK-LABEL: module {
-// CHECK: "disc.dim"() {min = 3 : i64, sym_name = "n + 3"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.dim"() {min = 3 : i64, name = "n + 3"}
 // CHECK: stablehlo.dynamic_iota {{.*}} -> tensor<?x4xi32, [@"n + 3", 4]>
 func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?x?xi32> {
   %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32, [@n]>) -> tensor<i32>
@@ -369,10 +392,11 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?x?xi32> {
 // -----
 
 // An iota whose size is data has a symbol that is bound where the data is known, and no less than 0 elements.
-// CHECK-LABEL: module {
-// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 0 : i64, sym_name = "n0"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 0 : i64, name = "n0"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.dynamic_iota at line {{[0-9]+}}", relation = "n0 >= 0"}
-// CHECK: "disc.bind"(%{{.*}}) {symbols = ["n0"]} : (tensor<1xi32>) -> ()
+// CHECK: "disc.bind"(%{{.*}}) {symbols = [@n0]} : (tensor<1xi32>) -> ()
 // CHECK: stablehlo.dynamic_iota {{.*}} -> tensor<?xi32, [@n0]>
 func.func @main(%n: tensor<1xi32>) -> tensor<?xi32> {
   %0 = stablehlo.dynamic_iota %n, dim = 0 : (tensor<1xi32>) -> tensor<?xi32>
@@ -409,7 +433,8 @@ func.func @main(%p: tensor<i1>, %n: tensor<1xi32>) -> tensor<i32> {
 // -----
 
 // Shapes that the program states stay as they are.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.constant dense<1> : tensor<3x4xi32>
 // CHECK: stablehlo.iota dim = 1 : tensor<3x4xi32>
 // CHECK: stablehlo.get_dimension_size %{{.*}}, dim = 1 : (tensor<?x?xf32, [@b, @s]>) -> tensor<i32>
@@ -425,7 +450,8 @@ func.func @main(%x: tensor<?x?xf32, [@b, @s]>) -> (tensor<3x4xi32>, tensor<3x4xi
 // -----
 
 // A shape in the compiler's own form gives the sizes of what is made by it.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "disc.shape"() {dims = [@"2*n", 4]} : () -> tensor<2xi64>
 // CHECK: stablehlo.dynamic_iota {{.*}} -> tensor<?x4xi32, [@"2*n", 4]>
 func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?x?xi32> {
@@ -437,7 +463,8 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?x?xi32> {
 // -----
 
 // All operands of a map have one shape, which is the result's.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "n"
 // CHECK: func.func @main(%{{.*}}: tensor<?xf32, [@m]>, %{{.*}}: tensor<?xi32, [@m]>) -> tensor<?xf32, [@m]>
 // CHECK: "stablehlo.map"
@@ -468,7 +495,8 @@ func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@"n + 1"]>) -> tenso
 // -----
 
 // A reversal keeps the shape.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.reverse %{{.*}}, dims = [1] : tensor<?x?xf32, [@b, @s]>
 func.func @main(%x: tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xf32> {
   %0 = "stablehlo.reverse"(%x) <{dimensions = array<i64: 1>}> : (tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xf32>
@@ -478,7 +506,8 @@ func.func @main(%x: tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xf32> {
 // -----
 
 // What is sorted together has one shape, and so have all results.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "n"
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xf32, [@m, @s]>, %{{.*}}: tensor<?x?xi32, [@m, @s]>) -> (tensor<?x?xf32, [@m, @s]>, tensor<?x?xi32, [@m, @s]>)
 // CHECK: "stablehlo.sort"
@@ -507,7 +536,8 @@ func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xi32, [@"n + 1"]>) -> tenso
 // -----
 
 // Quantized values have the shape of the floats that they stand for.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.uniform_quantize %{{.*}} : (tensor<?xf32, [@n]>) -> tensor<?x!quant.uniform<i8:f32, 5.000000e-01>, [@n]>
 // CHECK: stablehlo.uniform_dequantize %{{.*}} : (tensor<?x!quant.uniform<i8:f32, 5.000000e-01>, [@n]>) -> tensor<?xf32, [@n]>
 func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {

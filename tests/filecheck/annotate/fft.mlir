@@ -1,7 +1,8 @@
 // RUN: opt --stage annotate --split-input-file %s | filecheck %s
 
 // A transform of complex numbers keeps the shape, and its length is the size of the last axis.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x8xcomplex<f32>, [@b, 8]>) -> tensor<?x8xcomplex<f32>, [@b, 8]>
 // CHECK: stablehlo.fft %{{.*}}, type = FFT, length = [8] : (tensor<?x8xcomplex<f32>, [@b, 8]>) -> tensor<?x8xcomplex<f32>, [@b, 8]>
 func.func @main(%x: tensor<?x?xcomplex<f32>, [@b, @n]>) -> tensor<?x?xcomplex<f32>> {
@@ -12,7 +13,8 @@ func.func @main(%x: tensor<?x?xcomplex<f32>, [@b, @n]>) -> tensor<?x?xcomplex<f3
 // -----
 
 // The inverse keeps the shape too, and has one length for each of its axes.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x4x6xcomplex<f32>, [@b, 4, 6]>) -> tensor<?x4x6xcomplex<f32>, [@b, 4, 6]>
 func.func @main(%x: tensor<?x?x?xcomplex<f32>, [@b, @n, @m]>) -> tensor<?x?x?xcomplex<f32>> {
   %0 = stablehlo.fft %x, type = IFFT, length = [4, 6] : (tensor<?x?x?xcomplex<f32>, [@b, @n, @m]>) -> tensor<?x?x?xcomplex<f32>>
@@ -22,7 +24,8 @@ func.func @main(%x: tensor<?x?x?xcomplex<f32>, [@b, @n, @m]>) -> tensor<?x?x?xco
 // -----
 
 // Of real numbers there are half as many results and one along the last axis.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x4x9xf32, [@b, 4, 9]>) -> tensor<?x4x5xcomplex<f32>, [@b, 4, 5]>
 // CHECK: stablehlo.fft {{.*}} -> tensor<?x4x5xcomplex<f32>, [@b, 4, 5]>
 func.func @main(%x: tensor<?x?x9xf32, [@b, @n, 9]>) -> tensor<?x?x5xcomplex<f32>> {
@@ -33,7 +36,8 @@ func.func @main(%x: tensor<?x?x9xf32, [@b, @n, 9]>) -> tensor<?x?x5xcomplex<f32>
 // -----
 
 // Back to real numbers: the result has the stated length, and the operand half of it and one.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x4x5xcomplex<f32>, [@b, 4, 5]>) -> tensor<?x4x9xf32, [@b, 4, 9]>
 // CHECK: stablehlo.fft {{.*}} -> tensor<?x4x9xf32, [@b, 4, 9]>
 func.func @main(%x: tensor<?x?x5xcomplex<f32>, [@b, @n, 5]>) -> tensor<?x?x9xf32> {
@@ -53,7 +57,8 @@ func.func @main(%x: tensor<?xcomplex<f32>, [@"2*n + 1"]>) -> tensor<?xcomplex<f3
 // -----
 
 // A transform along an axis of any size keeps it. (kind 0: FFT)
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: disc.constraint
 // CHECK: stablehlo.custom_call @shlo_disc.fft({{.*}} -> tensor<?x?xcomplex<f32>, [@b, @n]>
 func.func @main(%x: tensor<?x?xcomplex<f32>, [@b, @n]>) -> tensor<?x?xcomplex<f32>> {
@@ -67,7 +72,8 @@ func.func @main(%x: tensor<?x?xcomplex<f32>, [@b, @n]>) -> tensor<?x?xcomplex<f3
 // -----
 
 // The sizes that an inverse transform is given along its axes are those of its operand. (kind 1: IFFT)
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "n"
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xcomplex<f32>, [@b, @m]>, %{{.*}}: tensor<?xf32, [@m]>) -> tensor<?x?xcomplex<f32>, [@b, @m]>
 func.func @main(%x: tensor<?x?xcomplex<f32>, [@b, @n]>, %y: tensor<?xf32, [@m]>) -> tensor<?x?xcomplex<f32>> {
@@ -81,7 +87,8 @@ func.func @main(%x: tensor<?x?xcomplex<f32>, [@b, @n]>, %y: tensor<?xf32, [@m]>)
 // -----
 
 // Of real numbers there are half as many and one along the last axis, whatever its size. (kind 2: RFFT)
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.custom_call @shlo_disc.fft({{.*}} -> tensor<?x?xcomplex<f32>, [@b, @"floordiv(n, 2) + 1"]>
 func.func @main(%x: tensor<?x?xf32, [@b, @n]>) -> tensor<?x?xcomplex<f32>> {
   %shape = "disc.shape"() {dims = [@b, @"floordiv(n, 2) + 1"]} : () -> tensor<2xi64>
@@ -94,7 +101,8 @@ func.func @main(%x: tensor<?x?xf32, [@b, @n]>) -> tensor<?x?xcomplex<f32>> {
 // -----
 
 // Back to as many real numbers as are asked for, from half of them and one. (kind 3: IRFFT)
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "n"
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xcomplex<f32>, [@b, @"floordiv(m, 2) + 1"]>, %{{.*}}: tensor<?xf32, [@m]>)
 // CHECK: stablehlo.custom_call @shlo_disc.fft({{.*}} -> tensor<?x?xf32, [@b, @m]>

@@ -1,7 +1,8 @@
 // RUN: opt --stage annotate --split-input-file %s | filecheck %s
 
 // Rows by their indices: as many as there are indices, and as wide as the slices.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "stablehlo.gather"{{.*}} -> tensor<?x?x7xf32, [@k, @l, 7]>
 func.func @main(%x: tensor<?x7xf32, [@n, 7]>, %i: tensor<?x?x1xi32, [@k, @l, 1]>) -> tensor<?x?x7xf32> {
   %0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [2], collapsed_slice_dims = [0],
@@ -13,10 +14,11 @@ func.func @main(%x: tensor<?x7xf32, [@n, 7]>, %i: tensor<?x?x1xi32, [@k, @l, 1]>
 // -----
 
 // Slices lie in the operand, along both of its axes, and an index has a number for each axis that it names.
-// CHECK-LABEL: module {
-// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, sym_name = "k"}
-// CHECK-NEXT: "disc.symbol"() {min = 3 : i64, sym_name = "m"}
-// CHECK-NEXT: "disc.symbol"() {min = 2 : i64, sym_name = "n"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, name = "k"}
+// CHECK-NEXT: "disc.symbol"() {min = 3 : i64, name = "m"}
+// CHECK-NEXT: "disc.symbol"() {min = 2 : i64, name = "n"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.gather at line {{[0-9]+}}", relation = "n >= 2"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.gather at line {{[0-9]+}}", relation = "m >= 3"}
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xf32, [@n, @m]>, %{{.*}}: tensor<?x2xi32, [@k, 2]>) -> tensor<2x?x3xf32, [2, @k, 3]>
@@ -30,7 +32,8 @@ func.func @main(%x: tensor<?x?xf32, [@n, @m]>, %i: tensor<?x?xi32, [@k, @l]>) ->
 // -----
 
 // A batch axis of the operand is one of the indices, and stands where the latter does.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "d"
 // CHECK: func.func @main(%{{.*}}: tensor<?x?x7xf32, [@c, @n, 7]>, %{{.*}}: tensor<?x?x1xi32, [@k, @c, 1]>) -> tensor<?x?x7xf32, [@k, @c, 7]>
 func.func @main(%x: tensor<?x?x7xf32, [@c, @n, 7]>, %i: tensor<?x?x1xi32, [@k, @d, 1]>) -> tensor<?x?x7xf32> {
@@ -44,8 +47,9 @@ func.func @main(%x: tensor<?x?x7xf32, [@c, @n, 7]>, %i: tensor<?x?x1xi32, [@k, @
 // -----
 
 // As many single elements as there are need no element to be there: an operand without any is not refused.
-// CHECK-LABEL: module {
-// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, sym_name = "n"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NEXT: "disc.symbol"() {min = 0 : i64, name = "n"}
 // CHECK-NOT: disc.constraint
 // CHECK: "stablehlo.gather"{{.*}} -> tensor<?xf32, [@n]>
 func.func @main(%x: tensor<?xf32, [@n]>, %i: tensor<?x1xi32, [@n, 1]>) -> tensor<?xf32> {
@@ -58,8 +62,9 @@ func.func @main(%x: tensor<?xf32, [@n]>, %i: tensor<?x1xi32, [@n, 1]>) -> tensor
 // -----
 
 // More single elements than that need one.
-// CHECK-LABEL: module {
-// CHECK: "disc.symbol"() {min = 1 : i64, sym_name = "n"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.symbol"() {min = 1 : i64, name = "n"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.gather at line {{[0-9]+}}", relation = "n >= 1"}
 func.func @main(%x: tensor<?xf32, [@n]>, %i: tensor<?x1xi32, [@k, 1]>) -> tensor<?xf32> {
   %0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0],
@@ -94,7 +99,8 @@ func.func @main(%x: tensor<4xf32>, %i: tensor<?x?xi32, [@k, @"2*l"]>) -> tensor<
 // -----
 
 // The sizes of slices are the elements of the third operand; a whole axis always fits.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "disc.constraint"() {origin = "stablehlo.dynamic_gather at line {{[0-9]+}}", relation = "n >= s"}
 // CHECK-NOT: disc.constraint
 // CHECK: "stablehlo.dynamic_gather"{{.*}} -> tensor<?x?x?xf32, [@k, @s, @m]>
@@ -121,7 +127,8 @@ func.func @main(%x: tensor<?xf32, [@n]>, %i: tensor<?x1xi32, [@k, 1]>) -> tensor
 // -----
 
 // A scatter keeps the operand's shape; there is an update for each index, and its window fits.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "j"
 // CHECK: "disc.constraint"() {origin = "stablehlo.scatter at line {{[0-9]+}}", relation = "m >= w"}
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xf32, [@n, @m]>, %{{.*}}: tensor<?x1xi32, [@k, 1]>, %{{.*}}: tensor<?x?xf32, [@k, @w]>) -> tensor<?x?xf32, [@n, @m]>
@@ -138,7 +145,8 @@ func.func @main(%x: tensor<?x?xf32, [@n, @m]>, %i: tensor<?x?xi32, [@k, @j]>, %u
 // -----
 
 // All operands of a scatter have one shape, and all updates too.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?xf32, [@[[N:[a-z]+]]]>, %{{.*}}: tensor<?xi32, [@[[N]]]>, %{{.*}}: tensor<?x1xi32, [@[[K:[a-z]+]], 1]>, %{{.*}}: tensor<?xf32, [@[[K]]]>, %{{.*}}: tensor<?xi32, [@[[K]]]>)
 func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xi32, [@m]>, %i: tensor<?x1xi32, [@k, 1]>, %u: tensor<?xf32, [@k]>, %v: tensor<?xi32, [@l]>)
     -> (tensor<?xf32>, tensor<?xi32>) {
@@ -154,7 +162,8 @@ func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xi32, [@m]>, %i: tensor<?x1
 // -----
 
 // A batch axis of the operand is one of the indices and one of the updates.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xf32, [@b, @n]>, %{{.*}}: tensor<?x?x1xi32, [@b, @k, 1]>, %{{.*}}: tensor<?x?xf32, [@b, @k]>)
 func.func @main(%x: tensor<?x?xf32, [@d, @n]>, %i: tensor<?x?x1xi32, [@c, @k, 1]>, %u: tensor<?x?xf32, [@b, @k]>) -> tensor<?x?xf32> {
   %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [1],

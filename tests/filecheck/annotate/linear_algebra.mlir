@@ -1,7 +1,8 @@
 // RUN: opt --stage annotate --split-input-file %s | filecheck %s
 
 // A factor of a symmetric matrix has its shape, and the matrix is square, in each batch.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "m"
 // CHECK: stablehlo.cholesky %{{.*}}, lower = true : tensor<?x?x?xf32, [@b, @k, @k]>
 func.func @main(%x: tensor<?x?x?xf32, [@b, @m, @k]>) -> tensor<?x?x?xf32> {
@@ -21,7 +22,8 @@ func.func @main(%x: tensor<?x?xf32, [@n, @"n + 1"]>) -> tensor<?x?xf32> {
 // -----
 
 // A system of equations: the matrix is square, and as large as what is right of it has rows; the result has the latter's shape.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x?x?xf32, [@b, @j, @j]>, %{{.*}}: tensor<?x?x?xf32, [@b, @j, @k]>) -> tensor<?x?x?xf32, [@b, @j, @k]>
 // CHECK: "stablehlo.triangular_solve"
 func.func @main(%a: tensor<?x?x?xf32, [@c, @n, @m]>, %b: tensor<?x?x?xf32, [@b, @j, @k]>) -> tensor<?x?x?xf32> {
@@ -33,7 +35,8 @@ func.func @main(%a: tensor<?x?x?xf32, [@c, @n, @m]>, %b: tensor<?x?x?xf32, [@b, 
 // -----
 
 // With the matrix on the right side, its size is the number of columns.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xf32, [@k, @k]>, %{{.*}}: tensor<?x?xf32, [@j, @k]>) -> tensor<?x?xf32, [@j, @k]>
 func.func @main(%a: tensor<?x?xf32, [@n, @m]>, %b: tensor<?x?xf32, [@j, @k]>) -> tensor<?x?xf32> {
   %0 = "stablehlo.triangular_solve"(%a, %b) <{left_side = false, lower = true, unit_diagonal = false, transpose_a = #stablehlo<transpose NO_TRANSPOSE>}>
@@ -74,7 +77,8 @@ func.func @main(%a: tensor<?x4x4xf32, [@b, 4, 4]>, %b: tensor<?x4x2xf32, [@"b + 
 // -----
 
 // A QR factorisation with exchanged columns: one factor for each of the fewer of rows and columns.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "n"
 // CHECK: stablehlo.custom_call @lapack_sgeqp3_ffi({{.*}} -> (tensor<?x?xf32, [@m, @k]>, tensor<?xi32, [@k]>, tensor<?xf32, [@"min(k, m)"]>)
 func.func @main(%a: tensor<?x?xf32, [@m, @n]>, %p: tensor<?xi32, [@k]>) -> (tensor<?x?xf32>, tensor<?xi32>, tensor<?xf32>) {
@@ -100,7 +104,8 @@ func.func @main(%a: tensor<?x?xf32, [@m, @n]>, %p: tensor<?xi32, [@"n + 1"]>) ->
 // -----
 
 // A QR factorisation, in each batch.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.custom_call @lapack_dgeqrf_ffi({{.*}} -> (tensor<?x?x?xf64, [@b, @m, @n]>, tensor<?x?xf64, [@b, @"min(m, n)"]>)
 func.func @main(%a: tensor<?x?x?xf64, [@b, @m, @n]>) -> (tensor<?x?x?xf64>, tensor<?x?xf64>) {
   %0:2 = stablehlo.custom_call @lapack_dgeqrf_ffi(%a) {
@@ -113,7 +118,8 @@ func.func @main(%a: tensor<?x?x?xf64, [@b, @m, @n]>) -> (tensor<?x?x?xf64>, tens
 // -----
 
 // The full singular vectors: two square matrices. (mode A)
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.custom_call @lapack_sgesdd_ffi({{.*}} -> (tensor<?x?xf32, [@m, @n]>, tensor<?xf32, [@"min(m, n)"]>, tensor<?x?xf32, [@m, @m]>, tensor<?x?xf32, [@n, @n]>, tensor<i32>)
 func.func @main(%a: tensor<?x?xf32, [@m, @n]>) -> (tensor<?x?xf32>, tensor<?xf32>, tensor<?x?xf32>, tensor<?x?xf32>, tensor<i32>) {
   %0:5 = stablehlo.custom_call @lapack_sgesdd_ffi(%a) {
@@ -126,7 +132,8 @@ func.func @main(%a: tensor<?x?xf32, [@m, @n]>) -> (tensor<?x?xf32>, tensor<?xf32
 // -----
 
 // As many singular vectors as there are singular values. (mode S)
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.custom_call @lapack_cgesvd_ffi({{.*}} -> (tensor<?x?xcomplex<f32>, [@m, @n]>, tensor<?xf32, [@"min(m, n)"]>, tensor<?x?xcomplex<f32>, [@m, @"min(m, n)"]>, tensor<?x?xcomplex<f32>, [@"min(m, n)", @n]>, tensor<i32>)
 func.func @main(%a: tensor<?x?xcomplex<f32>, [@m, @n]>) -> (tensor<?x?xcomplex<f32>>, tensor<?xf32>, tensor<?x?xcomplex<f32>>, tensor<?x?xcomplex<f32>>, tensor<i32>) {
   %0:5 = stablehlo.custom_call @lapack_cgesvd_ffi(%a) {
@@ -139,7 +146,8 @@ func.func @main(%a: tensor<?x?xcomplex<f32>, [@m, @n]>) -> (tensor<?x?xcomplex<f
 // -----
 
 // Singular vectors that nobody asked for have the sizes that the program states. (mode N)
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.custom_call @lapack_sgesvd_ffi({{.*}} -> (tensor<?x?xf32, [@m, @n]>, tensor<?xf32, [@"min(m, n)"]>, tensor<7x7xf32>, tensor<0x0xf32>, tensor<i32>)
 func.func @main(%a: tensor<?x?xf32, [@m, @n]>) -> (tensor<?x?xf32>, tensor<?xf32>, tensor<7x7xf32>, tensor<0x0xf32>, tensor<i32>) {
   %0:5 = stablehlo.custom_call @lapack_sgesvd_ffi(%a) {
@@ -164,7 +172,8 @@ func.func @main(%a: tensor<?x?xf32, [@"2*m", @n]>) -> (tensor<?x?xf32>, tensor<?
 // -----
 
 // A Schur decomposition of a square matrix; real eigenvalues come in two parts.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "p"
 // CHECK: stablehlo.custom_call @lapack_sgees_ffi({{.*}} -> (tensor<?x?xf32, [@n, @n]>, tensor<?x?xf32, [@n, @n]>, tensor<?xf32, [@n]>, tensor<?xf32, [@n]>, tensor<i32>, tensor<i32>)
 func.func @main(%a: tensor<?x?xf32, [@n, @p]>) -> (tensor<?x?xf32>, tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<i32>, tensor<i32>) {
@@ -190,7 +199,8 @@ func.func @main(%a: tensor<?x?xcomplex<f64>, [@n, @"n + 1"]>) -> (tensor<?x?xcom
 // -----
 
 // Eigenvalues and eigenvectors of a square matrix, complex even where the matrix is real.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "p"
 // CHECK: stablehlo.custom_call @lapack_sgeev_ffi({{.*}} -> (tensor<?xf32, [@n]>, tensor<?xf32, [@n]>, tensor<?x?xcomplex<f32>, [@n, @n]>, tensor<?x?xcomplex<f32>, [@n, @n]>, tensor<i32>)
 func.func @main(%a: tensor<?x?xf32, [@n, @p]>) -> (tensor<?xf32>, tensor<?xf32>, tensor<?x?xcomplex<f32>>, tensor<?x?xcomplex<f32>>, tensor<i32>) {
@@ -204,7 +214,8 @@ func.func @main(%a: tensor<?x?xf32, [@n, @p]>) -> (tensor<?xf32>, tensor<?xf32>,
 // -----
 
 // Eigenvalues of a complex matrix.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.custom_call @lapack_cgeev_ffi({{.*}} -> (tensor<?xcomplex<f32>, [@n]>, tensor<?x?xcomplex<f32>, [@n, @n]>, tensor<?x?xcomplex<f32>, [@n, @n]>, tensor<i32>)
 func.func @main(%a: tensor<?x?xcomplex<f32>, [@n, @n]>) -> (tensor<?xcomplex<f32>>, tensor<?x?xcomplex<f32>>, tensor<?x?xcomplex<f32>>, tensor<i32>) {
   %0:4 = stablehlo.custom_call @lapack_cgeev_ffi(%a) {
@@ -217,8 +228,9 @@ func.func @main(%a: tensor<?x?xcomplex<f32>, [@n, @n]>) -> (tensor<?xcomplex<f32
 // -----
 
 // A Hessenberg form has one reflection less than rows, of which there is at least one.
-// CHECK-LABEL: module {
-// CHECK: "disc.symbol"() {min = 1 : i64, sym_name = "n"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.symbol"() {min = 1 : i64, name = "n"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.custom_call at line {{[0-9]+}}", relation = "n - 1 >= 0"}
 // CHECK: stablehlo.custom_call @lapack_sgehrd_ffi({{.*}} -> (tensor<?x?xf32, [@n, @n]>, tensor<?xf32, [@"n - 1"]>, tensor<i32>)
 func.func @main(%a: tensor<?x?xf32, [@n, @p]>) -> (tensor<?x?xf32>, tensor<?xf32>, tensor<i32>) {
@@ -232,7 +244,8 @@ func.func @main(%a: tensor<?x?xf32, [@n, @p]>) -> (tensor<?x?xf32>, tensor<?xf32
 // -----
 
 // An LU factorisation, in each batch: a pivot for each of the fewer of rows and columns, and one number for each matrix.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.custom_call @lapack_sgetrf_ffi({{.*}} -> (tensor<?x?x?xf32, [@b, @m, @n]>, tensor<?x?xi32, [@b, @"min(m, n)"]>, tensor<?xi32, [@b]>)
 func.func @main(%a: tensor<?x?x?xf32, [@b, @m, @n]>) -> (tensor<?x?x?xf32>, tensor<?x?xi32>, tensor<?xi32>) {
   %0:3 = stablehlo.custom_call @lapack_sgetrf_ffi(%a) {
@@ -257,7 +270,8 @@ func.func @main(%a: tensor<?x?xf32, [@"2*n", @"2*n"]>) -> (tensor<?x?xf32>, tens
 // -----
 
 // A system of three diagonals: all of them have as many elements as the right side has rows.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?xf32, [@[[D:[a-z]]]]>, %{{.*}}: tensor<?xf32, [@[[D]]]>, %{{.*}}: tensor<?xf32, [@[[D]]]>, %{{.*}}: tensor<?x?xf32, [@[[D]], @n]>)
 // CHECK: stablehlo.custom_call @lapack_sgtsv_ffi({{.*}} -> (tensor<?xf32, [@[[D]]]>, tensor<?xf32, [@[[D]]]>, tensor<?xf32, [@[[D]]]>, tensor<?x?xf32, [@[[D]], @n]>, tensor<i32>)
 func.func @main(%a: tensor<?xf32, [@i]>, %d: tensor<?xf32, [@j]>, %c: tensor<?xf32, [@k]>, %b: tensor<?x?xf32, [@m, @n]>) -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?x?xf32>, tensor<i32>) {
@@ -283,7 +297,8 @@ func.func @main(%a: tensor<?xf32, [@"n - 1"]>, %d: tensor<?xf32, [@n]>, %c: tens
 // -----
 
 // Eigenvalues of a Hermitian matrix are real, and as many as it has rows.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "p"
 // CHECK: stablehlo.custom_call @lapack_cheevd_ffi({{.*}} -> (tensor<?x?xcomplex<f32>, [@n, @n]>, tensor<?xf32, [@n]>, tensor<i32>)
 func.func @main(%a: tensor<?x?xcomplex<f32>, [@n, @p]>) -> (tensor<?x?xcomplex<f32>>, tensor<?xf32>, tensor<i32>) {
@@ -297,7 +312,8 @@ func.func @main(%a: tensor<?x?xcomplex<f32>, [@n, @p]>) -> (tensor<?x?xcomplex<f
 // -----
 
 // Eigenvalues of a symmetric matrix.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "p"
 // CHECK: stablehlo.custom_call @lapack_ssyevd_ffi({{.*}} -> (tensor<?x?xf32, [@n, @n]>, tensor<?xf32, [@n]>, tensor<i32>)
 func.func @main(%a: tensor<?x?xf32, [@n, @p]>) -> (tensor<?x?xf32>, tensor<?xf32>, tensor<i32>) {
@@ -311,7 +327,8 @@ func.func @main(%a: tensor<?x?xf32, [@n, @p]>) -> (tensor<?x?xf32>, tensor<?xf32
 // -----
 
 // Three diagonals of a Hermitian matrix: the outer ones and the reflections are one less than rows.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "p"
 // CHECK: relation = "n - 1 >= 0"
 // CHECK: stablehlo.custom_call @lapack_chetrd_ffi({{.*}} -> (tensor<?x?xcomplex<f32>, [@n, @n]>, tensor<?xf32, [@n]>, tensor<?xf32, [@"n - 1"]>, tensor<?xcomplex<f32>, [@"n - 1"]>, tensor<i32>)
@@ -326,7 +343,8 @@ func.func @main(%a: tensor<?x?xcomplex<f32>, [@n, @p]>) -> (tensor<?x?xcomplex<f
 // -----
 
 // Three diagonals of a symmetric matrix.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "p"
 // CHECK: relation = "n - 1 >= 0"
 // CHECK: stablehlo.custom_call @lapack_ssytrd_ffi({{.*}} -> (tensor<?x?xf32, [@n, @n]>, tensor<?xf32, [@n]>, tensor<?xf32, [@"n - 1"]>, tensor<?xf32, [@"n - 1"]>, tensor<i32>)
@@ -341,7 +359,8 @@ func.func @main(%a: tensor<?x?xf32, [@n, @p]>) -> (tensor<?x?xf32>, tensor<?xf32
 // -----
 
 // The orthogonal matrix of reflections: no more columns than rows, and no more reflections than columns.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: relation = "m >= n"
 // CHECK: relation = "n >= k"
 // CHECK: stablehlo.custom_call @lapack_sorgqr_ffi({{.*}} -> tensor<?x?xf32, [@m, @n]>
@@ -356,7 +375,8 @@ func.func @main(%a: tensor<?x?xf32, [@m, @n]>, %tau: tensor<?xf32, [@k]>) -> ten
 // -----
 
 // The unitary matrix of reflections.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: relation = "m >= n"
 // CHECK: relation = "n >= k"
 // CHECK: stablehlo.custom_call @lapack_cungqr_ffi({{.*}} -> tensor<?x?xcomplex<f32>, [@m, @n]>
@@ -383,7 +403,8 @@ func.func @main(%a: tensor<?x?xf32, [@m, @n]>, %tau: tensor<?xf32, [@"n + 1"]>) 
 // -----
 
 // A product with the orthogonal matrix from the left: its order is the number of rows, and its columns are the reflections.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xf32, [@i, @j]>, %{{.*}}: tensor<?xf32, [@j]>, %{{.*}}: tensor<?x?xf32, [@i, @n]>) -> tensor<?x?xf32, [@i, @n]>
 func.func @main(%a: tensor<?x?xf32, [@m, @k]>, %tau: tensor<?xf32, [@j]>, %c: tensor<?x?xf32, [@i, @n]>) -> tensor<?x?xf32> {
   %0 = stablehlo.custom_call @lapack_sormqr_ffi(%a, %tau, %c) {
@@ -396,7 +417,8 @@ func.func @main(%a: tensor<?x?xf32, [@m, @k]>, %tau: tensor<?xf32, [@j]>, %c: te
 // -----
 
 // A product with the unitary matrix from the left.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xcomplex<f32>, [@i, @j]>, %{{.*}}: tensor<?xcomplex<f32>, [@j]>, %{{.*}}: tensor<?x?xcomplex<f32>, [@i, @n]>) -> tensor<?x?xcomplex<f32>, [@i, @n]>
 func.func @main(%a: tensor<?x?xcomplex<f32>, [@m, @k]>, %tau: tensor<?xcomplex<f32>, [@j]>, %c: tensor<?x?xcomplex<f32>, [@i, @n]>) -> tensor<?x?xcomplex<f32>> {
   %0 = stablehlo.custom_call @lapack_cunmqr_ffi(%a, %tau, %c) {
@@ -409,7 +431,8 @@ func.func @main(%a: tensor<?x?xcomplex<f32>, [@m, @k]>, %tau: tensor<?xcomplex<f
 // -----
 
 // From the right, its order is the number of columns, and no less than that of the reflections.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "disc.constraint"() {origin = "stablehlo.custom_call at line {{[0-9]+}}", relation = "n >= j"}
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xf32, [@n, @j]>, %{{.*}}: tensor<?xf32, [@j]>, %{{.*}}: tensor<?x?xf32, [@i, @n]>) ->
 func.func @main(%a: tensor<?x?xf32, [@p, @j]>, %tau: tensor<?xf32, [@j]>, %c: tensor<?x?xf32, [@i, @n]>) -> tensor<?x?xf32> {
@@ -435,7 +458,8 @@ func.func @main(%a: tensor<?x?xf32, [@m, @k]>, %tau: tensor<?xf32, [@"k + 1"]>, 
 // -----
 
 // A Cholesky factor, and whether there is one.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "p"
 // CHECK: stablehlo.custom_call @lapack_spotrf_ffi({{.*}} -> (tensor<?x?xf32, [@n, @n]>, tensor<i32>)
 func.func @main(%a: tensor<?x?xf32, [@n, @p]>) -> (tensor<?x?xf32>, tensor<i32>) {
@@ -461,7 +485,8 @@ func.func @main(%a: tensor<?x?xf32, [@"2*n", @"2*n"]>) -> (tensor<3x3xf32>, tens
 // -----
 
 // A triangular system from the left: the square matrix has the size of the right side's rows. (side L)
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xf32, [@j, @j]>, %{{.*}}: tensor<?x?xf32, [@j, @k]>) -> tensor<?x?xf32, [@j, @k]>
 func.func @main(%a: tensor<?x?xf32, [@m, @n]>, %b: tensor<?x?xf32, [@j, @k]>) -> tensor<?x?xf32> {
   %0 = stablehlo.custom_call @lapack_strsm_ffi(%a, %b) {
@@ -474,7 +499,8 @@ func.func @main(%a: tensor<?x?xf32, [@m, @n]>, %b: tensor<?x?xf32, [@j, @k]>) ->
 // -----
 
 // From the right, the size of its columns. (side R)
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xf32, [@k, @k]>, %{{.*}}: tensor<?x?xf32, [@j, @k]>) -> tensor<?x?xf32, [@j, @k]>
 func.func @main(%a: tensor<?x?xf32, [@m, @n]>, %b: tensor<?x?xf32, [@j, @k]>) -> tensor<?x?xf32> {
   %0 = stablehlo.custom_call @lapack_strsm_ffi(%a, %b) {
@@ -499,7 +525,8 @@ func.func @main(%a: tensor<?x?xf32, [@n, @n]>, %b: tensor<?x?xf32, [@"n + 1", @k
 // -----
 
 // Batches of the operands are the same.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x?x?xf32, [@[[B:[a-z]]], @n, @n]>, %{{.*}}: tensor<?x?x?xf32, [@[[B]], @n, @k]>) -> tensor<?x?x?xf32, [@[[B]], @n, @k]>
 func.func @main(%a: tensor<?x?x?xf32, [@b, @n, @n]>, %b: tensor<?x?x?xf32, [@c, @n, @k]>) -> tensor<?x?x?xf32> {
   %0 = stablehlo.custom_call @lapack_strsm_ffi(%a, %b) {

@@ -1,7 +1,8 @@
 // RUN: opt --stage annotate --split-input-file %s | filecheck %s
 
 // A broadcast puts its sizes before those of the operand.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.broadcast {{.*}} -> tensor<2x3x?xf32, [2, 3, @n]>
 func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<2x3x?xf32> {
   %0 = stablehlo.broadcast %x, sizes = [2, 3] : (tensor<?xf32, [@n]>) -> tensor<2x3x?xf32>
@@ -11,7 +12,8 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<2x3x?xf32> {
 // -----
 
 // A static result says what the operand's size is.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NEXT: func.func @main(%{{.*}}: tensor<5xf32>) -> tensor<2x5xf32>
 func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<2x5xf32> {
   %0 = stablehlo.broadcast %x, sizes = [2] : (tensor<?xf32, [@n]>) -> tensor<2x5xf32>
@@ -30,7 +32,8 @@ func.func @main(%x: tensor<?xf32, [@"n + 6"]>) -> tensor<2x5xf32> {
 // -----
 
 // A product of two matrices: the inner sizes are one size.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "k"
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xf32, [@m, @j]>, %{{.*}}: tensor<?x?xf32, [@j, @n]>) -> tensor<?x?xf32, [@m, @n]>
 // CHECK: stablehlo.dot {{.*}} -> tensor<?x?xf32, [@m, @n]>
@@ -42,7 +45,8 @@ func.func @main(%x: tensor<?x?xf32, [@m, @k]>, %y: tensor<?x?xf32, [@j, @n]>) ->
 // -----
 
 // A matrix times a vector.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.dot {{.*}} -> tensor<?xf32, [@m]>
 func.func @main(%x: tensor<?x?xf32, [@m, @k]>, %y: tensor<?xf32, [@k]>) -> tensor<?xf32> {
   %0 = stablehlo.dot %x, %y : (tensor<?x?xf32, [@m, @k]>, tensor<?xf32, [@k]>) -> tensor<?xf32>
@@ -61,7 +65,8 @@ func.func @main(%x: tensor<?xf32, [@k]>, %y: tensor<?xf32, [@"k + 1"]>) -> tenso
 // -----
 
 // A letter of an einsum is one size wherever it stands: here the batch and the contracted axis.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "d"
 // CHECK: func.func @main(%{{.*}}: tensor<?x?x7xf32, [@c, @m, 7]>, %{{.*}}: tensor<7x?x?xf32, [7, @c, @n]>) -> tensor<?x?x?xf32, [@n, @c, @m]>
 func.func @main(%x: tensor<?x?x?xf32, [@c, @m, @k]>, %y: tensor<7x?x?xf32, [7, @d, @n]>) -> tensor<?x?x?xf32> {
@@ -92,7 +97,8 @@ func.func @main(%x: tensor<?x?xf32, [@n, @n]>, %y: tensor<?xf32, [@m]>) -> tenso
 // -----
 
 // An einsum of one operand orders its axes anew and sums over the letters that the result lacks.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.unary_einsum{{.*}} -> tensor<?x?xf32, [@p, @m]>
 func.func @main(%x: tensor<?x?x?xf32, [@m, @n, @p]>) -> tensor<?x?xf32> {
   %0 = "stablehlo.unary_einsum"(%x) <{einsum_config = "ijk->ki"}> : (tensor<?x?x?xf32, [@m, @n, @p]>) -> tensor<?x?xf32>
@@ -111,7 +117,8 @@ func.func @main(%x: tensor<?x?xf32, [@"2*n", @m]>) -> tensor<5xf32> {
 // -----
 
 // An axis of the operand gives way to the sizes of the index, without those that go by the batch.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "d"
 // CHECK: func.func @main(%{{.*}}: tensor<?x?x?xf32, [@c, @m, @n]>, %{{.*}}: tensor<?x?x3xi32, [@c, @k, 3]>) -> tensor<?x?x3x?xf32, [@c, @k, 3, @n]>
 // CHECK: "stablehlo.torch_index_select"{{.*}} -> tensor<?x?x3x?xf32, [@c, @k, 3, @n]>

@@ -1,7 +1,8 @@
 // RUN: opt --stage annotate --split-input-file %s | filecheck %s
 
 // The state keeps its size, and the bits have the shape that the program states.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.rng_bit_generator %{{.*}}, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<3x4xui32>)
 func.func @main(%s: tensor<2xui64>) -> (tensor<?xui64>, tensor<3x4xui32>) {
   %0:2 = stablehlo.rng_bit_generator %s, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<?xui64>, tensor<3x4xui32>)
@@ -20,7 +21,8 @@ func.func @main(%s: tensor<?xui64, [@"3*n"]>) -> tensor<2xui64> {
 // -----
 
 // A static state as result says what the given state's size is.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NEXT: func.func @main(%{{.*}}: tensor<2xui64>) -> tensor<2xui64>
 func.func @main(%s: tensor<?xui64, [@n]>) -> tensor<2xui64> {
   %0:2 = stablehlo.rng_bit_generator %s, algorithm = THREE_FRY : (tensor<?xui64, [@n]>) -> (tensor<2xui64>, tensor<3xui32>)
@@ -30,7 +32,8 @@ func.func @main(%s: tensor<?xui64, [@n]>) -> tensor<2xui64> {
 // -----
 
 // The sizes of the bits are the elements of the second operand.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.custom_call @stablehlo.dynamic_rng_bit_generator({{.*}} -> (tensor<2xui64>, tensor<?x?xui32, [@"2*n", @n]>)
 func.func @main(%s: tensor<2xui64>, %x: tensor<?xf32, [@n]>) -> tensor<?x?xui32> {
   %shape = "disc.shape"() {dims = [@"2*n", @n]} : () -> tensor<2xi64>
@@ -42,9 +45,10 @@ func.func @main(%s: tensor<2xui64>, %x: tensor<?xf32, [@n]>) -> tensor<?x?xui32>
 // -----
 
 // Sizes of bits that are data are read, and are no less than 0.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "disc.constraint"() {origin = "stablehlo.custom_call at line {{[0-9]+}}", relation = "n0 >= 0"}
-// CHECK: "disc.bind"(%{{.*}}) {symbols = ["n0"]} : (tensor<1xi32>) -> ()
+// CHECK: "disc.bind"(%{{.*}}) {symbols = [@n0]} : (tensor<1xi32>) -> ()
 // CHECK: stablehlo.custom_call @stablehlo.dynamic_rng_bit_generator({{.*}} -> (tensor<2xui64>, tensor<?xui32, [@n0]>)
 func.func @main(%s: tensor<2xui64>, %n: tensor<1xi32>) -> tensor<?xui32> {
   %0:2 = stablehlo.custom_call @stablehlo.dynamic_rng_bit_generator(%s, %n) {rng_algorithm = #stablehlo<rng_algorithm THREE_FRY>}

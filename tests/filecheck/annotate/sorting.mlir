@@ -1,7 +1,8 @@
 // RUN: opt --stage annotate --split-input-file %s | filecheck %s
 
 // As many of the largest elements as the second operand says, which is at most what there is.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "disc.constraint"() {origin = "stablehlo.custom_call at line {{[0-9]+}}", relation = "n >= k"}
 // CHECK-NEXT: func.func @main
 // CHECK: stablehlo.custom_call @stablehlo.dynamic_top_k({{.*}} -> (tensor<?x?xf32, [@b, @k]>, tensor<?x?xi32, [@b, @k]>)
@@ -16,7 +17,8 @@ func.func @main(%x: tensor<?x?xf32, [@b, @n]>, %y: tensor<?xf32, [@k]>) -> (tens
 // -----
 
 // Half of the elements are always there: nothing is left to check.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: disc.constraint
 // CHECK: stablehlo.custom_call @stablehlo.dynamic_top_k({{.*}} -> (tensor<?xf32, [@"floordiv(n, 2)"]>, tensor<?xi32, [@"floordiv(n, 2)"]>)
 func.func @main(%x: tensor<?xf32, [@n]>) -> (tensor<?xf32>, tensor<?xi32>) {
@@ -29,8 +31,9 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> (tensor<?xf32>, tensor<?xi32>) {
 // -----
 
 // A count that is a number makes the size at least that.
-// CHECK-LABEL: module {
-// CHECK-NEXT: "disc.symbol"() {min = 3 : i64, sym_name = "n"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NEXT: "disc.symbol"() {min = 3 : i64, name = "n"}
 // CHECK: stablehlo.custom_call @stablehlo.dynamic_top_k({{.*}} -> (tensor<3xf32>, tensor<3xi32>)
 func.func @main(%x: tensor<?xf32, [@n]>) -> (tensor<?xf32>, tensor<?xi32>) {
   %count = stablehlo.constant dense<3> : tensor<1xi64>
@@ -53,7 +56,8 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> (tensor<?xf32>, tensor<?xi32>) {
 // -----
 
 // The count of an approximate top-k without operands for its shapes is in the result's type; other sizes stay.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.custom_call @ApproxTopK({{.*}} -> (tensor<?x5xf32, [@b, 5]>, tensor<?x5xi32, [@b, 5]>)
 func.func private @above(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>) -> tensor<i1> {
   %0 = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
@@ -88,7 +92,8 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
 // -----
 
 // With operands for its shapes, each result of an approximate top-k has the sizes of its own, within the operand.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "disc.constraint"() {origin = "stablehlo.custom_call at line {{[0-9]+}}", relation = "n >= k"}
 // CHECK: stablehlo.custom_call @stablehlo.dynamic_approx_top_k({{.*}} -> (tensor<?x?xf32, [@b, @k]>, tensor<?x?xi32, [@b, @k]>)
 func.func private @above(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>) -> tensor<i1> {
@@ -128,8 +133,9 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
 // -----
 
 // As many elements as are asked for have to be there.
-// CHECK-LABEL: module {
-// CHECK: "disc.symbol"() {min = 4 : i64, sym_name = "n"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.symbol"() {min = 4 : i64, name = "n"}
 func.func private @before(%a: tensor<f32>, %b: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<i1> {
   %0 = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
   return %0 : tensor<i1>

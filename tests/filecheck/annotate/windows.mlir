@@ -18,7 +18,8 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
 // -----
 
 // Without padding, fewer elements than a window has give no window at all.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: disc.constraint
 // CHECK: (tensor<?xf32, [@n]>, tensor<f32>) -> tensor<?xf32, [@"max(0, n - 2)"]>
 func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
@@ -34,7 +35,8 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
 // -----
 
 // Holes in the operand and in the window: 2*n - 1 positions, of which a window spans 4.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: (tensor<?xf32, [@n]>, tensor<f32>) -> tensor<?xf32, [@"max(0, max(0, 2*n - 1) - 3)"]>
 func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -49,7 +51,8 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
 // -----
 
 // A static result says how many elements there are.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NEXT: func.func @main(%{{.*}}: tensor<3xf32>) -> tensor<4xf32>
 func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<4xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -64,7 +67,8 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<4xf32> {
 // -----
 
 // All operands have one shape, and so have all results.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "n"
 // CHECK: func.func @main(%{{.*}}: tensor<?xf32, [@m]>, %{{.*}}: tensor<?xi32, [@m]>) -> (tensor<?xf32, [@"floordiv(m, 2)"]>, tensor<?xi32, [@"floordiv(m, 2)"]>)
 func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xi32, [@m]>) -> (tensor<?xf32>, tensor<?xi32>) {
@@ -110,7 +114,8 @@ func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@"n + 1"]>) -> tenso
 // -----
 
 // Windows of a symbolic size, padded so that there are as many as elements and one more.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.custom_call @stablehlo.dynamic_reduce_window({{.*}} -> tensor<?xf32, [@"n + 1"]>
 func.func private @sum(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.add %a, %b : tensor<f32>
@@ -130,7 +135,8 @@ func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@w]>) -> tensor<?xf3
 // -----
 
 // A window as large as what it slides over: there is one, also where it has no elements.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: disc.constraint
 // CHECK: stablehlo.custom_call @stablehlo.dynamic_reduce_window({{.*}} -> tensor<1xf32>
 func.func private @sum(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
@@ -150,17 +156,18 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
 // -----
 
 // Parameters that are data are read: a window has at least 0 elements, steps and dilations are at least 1.
-// CHECK-LABEL: module {
-// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 0 : i64, sym_name = "n0"}
-// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 1 : i64, sym_name = "n1"}
-// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 1 : i64, sym_name = "n2"}
-// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 1 : i64, sym_name = "n3"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 0 : i64, name = "n0"}
+// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 1 : i64, name = "n1"}
+// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 1 : i64, name = "n2"}
+// CHECK: "disc.symbol"() {data, max = 2147483647 : i64, min = 1 : i64, name = "n3"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.custom_call at line {{[0-9]+}}", relation = "n0 >= 0"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.custom_call at line {{[0-9]+}}", relation = "n1 >= 1"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.custom_call at line {{[0-9]+}}", relation = "n2 >= 1"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.custom_call at line {{[0-9]+}}", relation = "n3 >= 1"}
-// CHECK: "disc.bind"(%{{.*}}) {symbols = ["n3"]}
-// CHECK: "disc.bind"(%{{.*}}) {symbols = ["n0"]}
+// CHECK: "disc.bind"(%{{.*}}) {symbols = [@n3]}
+// CHECK: "disc.bind"(%{{.*}}) {symbols = [@n0]}
 // CHECK: -> tensor<?xf32, [@"max(0, floordiv(- max(0, n0*n3 - n3 + 1) + max(0, n*n2 - n2 + 1), n1) + 1)"]>
 func.func private @sum(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.add %a, %b : tensor<f32>
@@ -213,7 +220,8 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
 // -----
 
 // A convolution: the features of the input are those of the kernel, and the result has a position for each window.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "g"
 // CHECK: func.func @main(%{{.*}}: tensor<?x?x?xf32, [@b, @n, @f]>, %{{.*}}: tensor<3x?x?xf32, [3, @f, @o]>) -> tensor<?x?x?xf32, [@b, @"floordiv(n + 1, 2)", @o]>
 func.func @main(%x: tensor<?x?x?xf32, [@b, @n, @f]>, %w: tensor<3x?x?xf32, [3, @g, @o]>) -> tensor<?x?x?xf32> {
@@ -225,7 +233,8 @@ func.func @main(%x: tensor<?x?x?xf32, [@b, @n, @f]>, %w: tensor<3x?x?xf32, [3, @
 // -----
 
 // The axes of operands and result stand where the attributes say.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: stablehlo.convolution{{.*}} -> tensor<?x?x?xf32, [@o, @b, @n]>
 func.func @main(%x: tensor<?x?x?xf32, [@f, @b, @n]>, %w: tensor<?x?x1xf32, [@o, @f, 1]>) -> tensor<?x?x?xf32> {
   %0 = stablehlo.convolution(%x, %w) dim_numbers = [f, b, 0]x[o, i, 0]->[f, b, 0], window = {}
@@ -236,7 +245,8 @@ func.func @main(%x: tensor<?x?x?xf32, [@f, @b, @n]>, %w: tensor<?x?x1xf32, [@o, 
 // -----
 
 // Groups of features: the input has as many times the features of the kernel.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x?x?xf32, [@b, @n, @"2*g"]>, %{{.*}}: tensor<1x?x4xf32, [1, @g, 4]>) -> tensor<?x?x4xf32, [@b, @n, 4]>
 func.func @main(%x: tensor<?x?x?xf32, [@b, @n, @f]>, %w: tensor<1x?x4xf32, [1, @g, 4]>) -> tensor<?x?x4xf32> {
   %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {}
@@ -247,8 +257,9 @@ func.func @main(%x: tensor<?x?x?xf32, [@b, @n, @f]>, %w: tensor<1x?x4xf32, [1, @
 // -----
 
 // Groups of the batch: it is a multiple of their number, and divided by it.
-// CHECK-LABEL: module {
-// CHECK: "disc.symbol"() {divisor = 2 : i64, min = 0 : i64, sym_name = "b"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.symbol"() {divisor = 2 : i64, min = 0 : i64, name = "b"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.convolution at line {{[0-9]+}}", relation = "mod(b, 2) == 0"}
 // CHECK: stablehlo.convolution{{.*}} -> tensor<?x?x4xf32, [@"floordiv(b, 2)", @n, 4]>
 func.func @main(%x: tensor<?x?x3xf32, [@b, @n, 3]>, %w: tensor<1x3x4xf32>) -> tensor<?x?x4xf32> {
@@ -260,8 +271,9 @@ func.func @main(%x: tensor<?x?x3xf32, [@b, @n, 3]>, %w: tensor<1x3x4xf32>) -> te
 // -----
 
 // Negative padding takes no more away than there is.
-// CHECK-LABEL: module {
-// CHECK: "disc.symbol"() {min = 3 : i64, sym_name = "n"}
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.symbol"() {min = 3 : i64, name = "n"}
 // CHECK: "disc.constraint"() {origin = "stablehlo.convolution at line {{[0-9]+}}", relation = "n - 3 >= 0"}
 // CHECK: stablehlo.convolution{{.*}} -> tensor<?x?x4xf32, [@b, @"n - 3", 4]>
 func.func @main(%x: tensor<?x?x3xf32, [@b, @n, 3]>, %w: tensor<1x3x4xf32>) -> tensor<?x?x4xf32> {
@@ -293,7 +305,8 @@ func.func @main(%x: tensor<?x?x3xf32, [@"2*b + 1", @n, 3]>, %w: tensor<1x3x4xf32
 // -----
 
 // Padding by a size of an argument.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "stablehlo.dynamic_conv"{{.*}} -> tensor<?x?x4xf32, [@b, @"n + k", 4]>
 func.func @main(%x: tensor<?x?x3xf32, [@b, @n, 3]>, %w: tensor<2x3x4xf32>, %y: tensor<?xf32, [@k]>) -> tensor<?x?x4xf32> {
   %pad = "disc.shape"() {dims = [@k, 1]} : () -> tensor<2xi64>
@@ -306,9 +319,10 @@ func.func @main(%x: tensor<?x?x3xf32, [@b, @n, 3]>, %w: tensor<2x3x4xf32>, %y: t
 // -----
 
 // Padding that is data is read, and takes no more away than there is.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: "disc.constraint"() {origin = "stablehlo.dynamic_conv at line {{[0-9]+}}", relation = "n1 + n0 + n >= 0"}
-// CHECK: "disc.bind"(%{{.*}}) {symbols = ["n0", "n1"]} : (tensor<1x2xi32>) -> ()
+// CHECK: "disc.bind"(%{{.*}}) {symbols = [@n0, @n1]} : (tensor<1x2xi32>) -> ()
 // CHECK: "stablehlo.dynamic_conv"{{.*}} -> tensor<?x?x4xf32, [@b, @"max(0, n1 + n0 + n - 1)", 4]>
 func.func @main(%x: tensor<?x?x3xf32, [@b, @n, 3]>, %w: tensor<2x3x4xf32>, %p: tensor<1x2xi32>) -> tensor<?x?x4xf32> {
   %0 = "stablehlo.dynamic_conv"(%x, %w, %p) {batch_group_count = 1 : i64, feature_group_count = 1 : i64,
@@ -331,7 +345,8 @@ func.func @main(%x: tensor<?x?x3xf32, [@b, @n, 3]>, %w: tensor<2x3x4xf32>) -> te
 // -----
 
 // What is scattered has one element for each window, and the result has the operand's shape.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK-NOT: sym_name = "m"
 // CHECK: func.func @main(%{{.*}}: tensor<?xf32, [@n]>, %{{.*}}: tensor<?xf32, [@"floordiv(n, 2)"]>) -> tensor<?xf32, [@n]>
 func.func @main(%x: tensor<?xf32, [@n]>, %s: tensor<?xf32, [@m]>) -> tensor<?xf32> {
@@ -369,7 +384,8 @@ func.func @main(%x: tensor<?xf32, [@"2*n"]>, %s: tensor<?xf32, [@"n + 1"]>) -> t
 // -----
 
 // Scale and offset have one element for each feature; mean and variance are results of that size.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xf32, [@b, @f]>, %{{.*}}: tensor<?xf32, [@f]>, %{{.*}}: tensor<?xf32, [@f]>) -> (tensor<?x?xf32, [@b, @f]>, tensor<?xf32, [@f]>, tensor<?xf32, [@f]>)
 func.func @main(%x: tensor<?x?xf32, [@b, @f]>, %s: tensor<?xf32, [@g]>, %o: tensor<?xf32, [@h]>) -> (tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32>) {
   %0:3 = "stablehlo.batch_norm_training"(%x, %s, %o) <{epsilon = 0.001 : f32, feature_index = 1 : i64}>
@@ -390,7 +406,8 @@ func.func @main(%x: tensor<?x?xf32, [@b, @f]>, %s: tensor<?xf32, [@"f + 1"]>, %o
 // -----
 
 // All that goes by feature has one size; the features are along the first axis here.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xf32, [@f, @n]>, %{{.*}}: tensor<?xf32, [@f]>, %{{.*}}: tensor<?xf32, [@f]>, %{{.*}}: tensor<?xf32, [@f]>, %{{.*}}: tensor<?xf32, [@f]>) -> tensor<?x?xf32, [@f, @n]>
 func.func @main(%x: tensor<?x?xf32, [@f, @n]>, %s: tensor<?xf32, [@g]>, %o: tensor<?xf32, [@h]>, %m: tensor<?xf32, [@i]>, %v: tensor<?xf32, [@j]>) -> tensor<?x?xf32> {
   %0 = "stablehlo.batch_norm_inference"(%x, %s, %o, %m, %v) <{epsilon = 0.001 : f32, feature_index = 0 : i64}>
@@ -411,7 +428,8 @@ func.func @main(%x: tensor<?x3xf32, [@b, 3]>, %s: tensor<3xf32>, %o: tensor<3xf3
 // -----
 
 // A gradient has the shape of the operand, and its parts by feature one size.
-// CHECK-LABEL: module {
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
 // CHECK: func.func @main(%{{.*}}: tensor<?x?xf32, [@b, @f]>, %{{.*}}: tensor<?xf32, [@f]>, %{{.*}}: tensor<?xf32, [@f]>, %{{.*}}: tensor<?xf32, [@f]>, %{{.*}}: tensor<?x?xf32, [@b, @f]>) -> (tensor<?x?xf32, [@b, @f]>, tensor<?xf32, [@f]>, tensor<?xf32, [@f]>)
 func.func @main(%x: tensor<?x?xf32, [@b, @f]>, %s: tensor<?xf32, [@g]>, %m: tensor<?xf32, [@h]>, %v: tensor<?xf32, [@i]>, %d: tensor<?x?xf32, [@c, @j]>) -> (tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32>) {
   %0:3 = "stablehlo.batch_norm_grad"(%x, %s, %m, %v, %d) <{epsilon = 0.001 : f32, feature_index = 1 : i64}>

@@ -5,8 +5,7 @@
 // CHECK-SAME: %[[A:\w+]]: tensor<?xf16, [@n]>) -> tensor<?xf16, [@n]> {
 // CHECK-NEXT: %[[CONVERT:\w+]] = stablehlo.convert %[[A]] : (tensor<?xf16, [@n]>) -> tensor<?xf32, [@n]>
 // CHECK-NEXT: %[[CALL:\w+]]:2 = stablehlo.custom_call @collective_all_reduce(%[[CONVERT]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {reduction = 2 : i64}, disc.groups = [array<i64: 0, 1>],
-// CHECK-SAME: disc.operands = [f32], disc.results = [f32, ui8]} : (tensor<?xf32, [@n]>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{groups = [array<i64: 0, 1>], operands = [f32], parameters = {reduction = 2 : i64}, results = [f32, ui8]}>} : (tensor<?xf32, [@n]>)
 // CHECK-SAME: -> (tensor<?xf32, [@n]>, tensor<0xui8>)
 // CHECK-NEXT: %[[CONVERT2:\w+]] = stablehlo.convert %[[CALL]]#0 : (tensor<?xf32, [@n]>) -> tensor<?xf16, [@n]>
 // CHECK-NEXT: return %[[CONVERT2]] : tensor<?xf16, [@n]>
@@ -27,8 +26,7 @@ module attributes {disc.participants = 2 : i64, mhlo.num_replicas = 2 : i32} {
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[A:\w+]]: tensor<?xf32, [@n]>) -> tensor<?xf32, [@n]> {
 // CHECK-NEXT: %[[CALL:\w+]]:2 = stablehlo.custom_call @collective_all_reduce(%[[A]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {reduction = 1 : i64}, disc.groups = [array<i64: 0, 1>],
-// CHECK-SAME: disc.operands = [f32], disc.results = [f32, ui8]} : (tensor<?xf32, [@n]>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{groups = [array<i64: 0, 1>], operands = [f32], parameters = {reduction = 1 : i64}, results = [f32, ui8]}>} : (tensor<?xf32, [@n]>)
 // CHECK-SAME: -> (tensor<?xf32, [@n]>, tensor<0xui8>)
 // CHECK-NEXT: return %[[CALL]]#0 : tensor<?xf32, [@n]>
 module attributes {disc.participants = 2 : i64, mhlo.num_replicas = 2 : i32} {
@@ -49,12 +47,10 @@ module attributes {disc.participants = 2 : i64, mhlo.num_replicas = 2 : i32} {
 // CHECK-SAME: %[[A:\w+]]: tensor<?xf32, [@n]>,
 // CHECK-SAME: %[[B:\w+]]: tensor<?xf32, [@m]>) -> (tensor<?xf32, [@n]>, tensor<?xf32, [@m]>) {
 // CHECK-NEXT: %[[CALL:\w+]]:2 = stablehlo.custom_call @collective_all_reduce(%[[A]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {reduction = 0 : i64}, disc.groups = [array<i64: 0, 1>],
-// CHECK-SAME: disc.operands = [f32], disc.results = [f32, ui8]} : (tensor<?xf32, [@n]>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{groups = [array<i64: 0, 1>], operands = [f32], parameters = {reduction = 0 : i64}, results = [f32, ui8]}>} : (tensor<?xf32, [@n]>)
 // CHECK-SAME: -> (tensor<?xf32, [@n]>, tensor<0xui8>)
 // CHECK-NEXT: %[[CALL2:\w+]]:2 = stablehlo.custom_call @collective_all_reduce(%[[B]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {reduction = 0 : i64}, disc.groups = [array<i64: 0, 1>],
-// CHECK-SAME: disc.operands = [f32], disc.results = [f32, ui8]} : (tensor<?xf32, [@m]>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{groups = [array<i64: 0, 1>], operands = [f32], parameters = {reduction = 0 : i64}, results = [f32, ui8]}>} : (tensor<?xf32, [@m]>)
 // CHECK-SAME: -> (tensor<?xf32, [@m]>, tensor<0xui8>)
 // CHECK-NEXT: return %[[CALL]]#0, %[[CALL2]]#0 : tensor<?xf32, [@n]>, tensor<?xf32, [@m]>
 module attributes {disc.participants = 2 : i64, mhlo.num_replicas = 2 : i32} {
@@ -75,8 +71,7 @@ module attributes {disc.participants = 2 : i64, mhlo.num_replicas = 2 : i32} {
 // CHECK-SAME: %[[A:\w+]]: tensor<?xi8, [@n]>) -> tensor<?xi8, [@"floordiv(n, 2)"]> {
 // CHECK-NEXT: %[[CONVERT:\w+]] = stablehlo.convert %[[A]] : (tensor<?xi8, [@n]>) -> tensor<?xi32, [@n]>
 // CHECK-NEXT: %[[CALL:\w+]]:2 = stablehlo.custom_call @collective_reduce_scatter(%[[CONVERT]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {axis = 0 : i64, reduction = 0 : i64}, disc.groups = [array<i64: 0,
-// CHECK-SAME: 2>, array<i64: 1, 3>], disc.operands = [i32], disc.results = [i32, ui8]} : (tensor<?xi32, [@n]>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{groups = [array<i64: 0, 2>, array<i64: 1, 3>], operands = [i32], parameters = {axis = 0 : i64, reduction = 0 : i64}, results = [i32, ui8]}>} : (tensor<?xi32, [@n]>)
 // CHECK-SAME: -> (tensor<?xi32, [@"floordiv(n, 2)"]>, tensor<0xui8>)
 // CHECK-NEXT: %[[CONVERT2:\w+]] = stablehlo.convert %[[CALL]]#0 : (tensor<?xi32, [@"floordiv(n, 2)"]>)
 // CHECK-SAME: -> tensor<?xi8, [@"floordiv(n, 2)"]>
@@ -99,8 +94,7 @@ module attributes {disc.participants = 4 : i64, mhlo.num_partitions = 2 : i32, m
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[A:\w+]]: tensor<?xf32, [@n]>) -> tensor<?xf32, [@"2*n"]> {
 // CHECK-NEXT: %[[CALL:\w+]]:2 = stablehlo.custom_call @collective_all_gather(%[[A]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {axis = 0 : i64}, disc.groups = [array<i64: 0, 1>],
-// CHECK-SAME: disc.operands = [f32], disc.results = [f32, ui8]} : (tensor<?xf32, [@n]>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{groups = [array<i64: 0, 1>], operands = [f32], parameters = {axis = 0 : i64}, results = [f32, ui8]}>} : (tensor<?xf32, [@n]>)
 // CHECK-SAME: -> (tensor<?xf32, [@"2*n"]>, tensor<0xui8>)
 // CHECK-NEXT: return %[[CALL]]#0 : tensor<?xf32, [@"2*n"]>
 module attributes {disc.participants = 2 : i64, mhlo.num_replicas = 2 : i32} {
@@ -118,8 +112,7 @@ module attributes {disc.participants = 2 : i64, mhlo.num_replicas = 2 : i32} {
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[A:\w+]]: tensor<?x4xf32, [@n, 4]>) -> tensor<?x2xf32, [@"2*n", 2]> {
 // CHECK-NEXT: %[[CALL:\w+]]:2 = stablehlo.custom_call @collective_all_to_all(%[[A]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {axis = 0 : i64, split = 1 : i64}, disc.groups = [array<i64: 0, 1>],
-// CHECK-SAME: disc.operands = [f32], disc.results = [f32, ui8]} : (tensor<?x4xf32, [@n, 4]>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{groups = [array<i64: 0, 1>], operands = [f32], parameters = {axis = 0 : i64, split = 1 : i64}, results = [f32, ui8]}>} : (tensor<?x4xf32, [@n, 4]>)
 // CHECK-SAME: -> (tensor<?x2xf32, [@"2*n", 2]>, tensor<0xui8>)
 // CHECK-NEXT: return %[[CALL]]#0 : tensor<?x2xf32, [@"2*n", 2]>
 module attributes {disc.participants = 2 : i64, mhlo.num_partitions = 2 : i32} {
@@ -138,8 +131,7 @@ module attributes {disc.participants = 2 : i64, mhlo.num_partitions = 2 : i32} {
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[A:\w+]]: tensor<?xf32, [@n]>) -> tensor<?xf32, [@n]> {
 // CHECK-NEXT: %[[CALL:\w+]]:2 = stablehlo.custom_call @collective_broadcast(%[[A]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {}, disc.groups = [array<i64: 1, 0>], disc.operands = [f32],
-// CHECK-SAME: disc.results = [f32, ui8]} : (tensor<?xf32, [@n]>) -> (tensor<?xf32, [@n]>, tensor<0xui8>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{groups = [array<i64: 1, 0>], operands = [f32], results = [f32, ui8]}>} : (tensor<?xf32, [@n]>) -> (tensor<?xf32, [@n]>, tensor<0xui8>)
 // CHECK-NEXT: return %[[CALL]]#0 : tensor<?xf32, [@n]>
 module attributes {disc.participants = 2 : i64, mhlo.num_replicas = 2 : i32} {
   func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
@@ -155,8 +147,7 @@ module attributes {disc.participants = 2 : i64, mhlo.num_replicas = 2 : i32} {
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[A:\w+]]: tensor<?xf32, [@n]>) -> tensor<?xf32, [@n]> {
 // CHECK-NEXT: %[[CALL:\w+]]:2 = stablehlo.custom_call @collective_permute(%[[A]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {}, disc.groups = [array<i64: 1, 0>], disc.operands = [f32],
-// CHECK-SAME: disc.results = [f32, ui8]} : (tensor<?xf32, [@n]>) -> (tensor<?xf32, [@n]>, tensor<0xui8>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{groups = [array<i64: 1, 0>], operands = [f32], results = [f32, ui8]}>} : (tensor<?xf32, [@n]>) -> (tensor<?xf32, [@n]>, tensor<0xui8>)
 // CHECK-NEXT: return %[[CALL]]#0 : tensor<?xf32, [@n]>
 module attributes {disc.participants = 2 : i64, mhlo.num_replicas = 2 : i32} {
   func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
@@ -172,11 +163,9 @@ module attributes {disc.participants = 2 : i64, mhlo.num_replicas = 2 : i32} {
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: ) -> (tensor<ui32>, tensor<ui32>) {
 // CHECK-NEXT: %[[CALL:\w+]]:2 = stablehlo.custom_call @collective_participant()
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {divisor = 1 : i64, modulus = 3 : i64}, disc.operands = [],
-// CHECK-SAME: disc.results = [ui32, ui8]} : () -> (tensor<ui32>, tensor<0xui8>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{operands = [], parameters = {divisor = 1 : i64, modulus = 3 : i64}, results = [ui32, ui8]}>} : () -> (tensor<ui32>, tensor<0xui8>)
 // CHECK-NEXT: %[[CALL2:\w+]]:2 = stablehlo.custom_call @collective_participant()
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {divisor = 3 : i64, modulus = 2 : i64}, disc.operands = [],
-// CHECK-SAME: disc.results = [ui32, ui8]} : () -> (tensor<ui32>, tensor<0xui8>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{operands = [], parameters = {divisor = 3 : i64, modulus = 2 : i64}, results = [ui32, ui8]}>} : () -> (tensor<ui32>, tensor<0xui8>)
 // CHECK-NEXT: return %[[CALL]]#0, %[[CALL2]]#0 : tensor<ui32>, tensor<ui32>
 module attributes {disc.participants = 6 : i64, mhlo.num_partitions = 3 : i32, mhlo.num_replicas = 2 : i32} {
   func.func @main() -> (tensor<ui32>, tensor<ui32>) {

@@ -143,7 +143,7 @@ func.func @main(%x: tensor<?x?x3xf32, [@b, @h, 3]>, %w: tensor<2x3x8xf32>) -> te
 // CHECK-SAME: %[[C:\w+]]: tensor<1x2xi32>) -> tensor<?x?x8xf32, [@b, @"max(0, n1 + n0 + h - 1)", 8]> {
 // CHECK-DAG: %[[CONSTANT:\w+]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
 // CHECK-NOT: dynamic_conv
-// CHECK: "disc.bind"(%[[C]]) {symbols = ["n0", "n1"]} : (tensor<1x2xi32>) -> ()
+// CHECK: "disc.bind"(%[[C]]) {symbols = [@n0, @n1]} : (tensor<1x2xi32>) -> ()
 // CHECK-NEXT: %[[SHAPE:\w+]] = "disc.shape"() {dims = [0, @n0, 0]} : () -> tensor<3xi64>
 // CHECK-NEXT: %[[SHAPE2:\w+]] = "disc.shape"() {dims = [0, @n1, 0]} : () -> tensor<3xi64>
 // CHECK-NEXT: %[[SHAPE3:\w+]] = "disc.shape"() {dims = [0, 0, 0]} : () -> tensor<3xi64>

@@ -7,8 +7,7 @@
 // CHECK: %[[CONCATENATE:\w+]] = stablehlo.concatenate %{{\w+}}, %{{\w+}}, dim = 2
 // CHECK-SAME: : (tensor<?x8x1xf32, [@b, 8, 1]>, tensor<?x8x1xf32, [@b, 8, 1]>) -> tensor<?x8x2xf32, [@b, 8, 2]>
 // CHECK-NEXT: stablehlo.custom_call @fft_f32(%[[CONCATENATE]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {inverse = 0 : i64, kind = 0 : i64, rank = 1 : i64, skip = 0 : i64},
-// CHECK-SAME: disc.operands = [complex<f32>], disc.results = [complex<f32>, ui8]} : (tensor<?x8x2xf32, [@b, 8, 2]>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{operands = [complex<f32>], parameters = {inverse = 0 : i64, kind = 0 : i64, rank = 1 : i64, skip = 0 : i64}, results = [complex<f32>, ui8]}>} : (tensor<?x8x2xf32, [@b, 8, 2]>)
 // CHECK-SAME: -> (tensor<?x8x2xf32, [@b, 8, 2]>, tensor<?xui8, [@"1088*min(16, floordiv(b + 7, 8))"]>)
 // CHECK-NOT: stablehlo.fft
 // CHECK: return %{{\w+}} : tensor<?x8x2xf32, [@b, 8, 2]>
@@ -27,8 +26,7 @@ func.func @main(%x: tensor<?x8xcomplex<f32>, [@b, 8]>) -> tensor<?x8xcomplex<f32
 // CHECK-SAME: : (tensor<?x4x8x1xf64, [@b, 4, 8, 1]>, tensor<?x4x8x1xf64, [@b, 4, 8, 1]>)
 // CHECK-SAME: -> tensor<?x4x8x2xf64, [@b, 4, 8, 2]>
 // CHECK-NEXT: stablehlo.custom_call @fft_f64(%[[CONCATENATE]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {inverse = 1 : i64, kind = 0 : i64, rank = 2 : i64, skip = 0 : i64},
-// CHECK-SAME: disc.operands = [complex<f64>], disc.results = [complex<f64>, ui8]}
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{operands = [complex<f64>], parameters = {inverse = 1 : i64, kind = 0 : i64, rank = 2 : i64, skip = 0 : i64}, results = [complex<f64>, ui8]}>}
 // CHECK-SAME: : (tensor<?x4x8x2xf64, [@b, 4, 8, 2]>) -> (tensor<?x4x8x2xf64, [@b, 4, 8, 2]>,
 // CHECK-SAME: tensor<?xui8, [@"max(1088*min(16, b), 2112*min(16, floordiv(b + 1, 2)))"]>)
 // CHECK-NOT: stablehlo.fft
@@ -44,14 +42,10 @@ func.func @main(%x: tensor<?x4x8xcomplex<f64>, [@b, 4, 8]>) -> tensor<?x4x8xcomp
 // From reals: the last axis first, then the others.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[A:\w+]]: tensor<?x4x8xf32, [@b, 4, 8]>) -> tensor<?x4x5x2xf32, [@b, 4, 5, 2]> {
-// CHECK-NEXT: stablehlo.custom_call @fft_f32(%[[A]]) {api_version = 4 : i32, disc.call = {inverse = 0 : i64,
-// CHECK-SAME: kind = 1 : i64, rank = 1 : i64, skip = 0 : i64}, disc.operands = [f32], disc.results = [complex<f32>,
-// CHECK-SAME: ui8]} : (tensor<?x4x8xf32, [@b, 4, 8]>) -> (tensor<?x4x5x2xf32, [@b, 4, 5, 2]>,
+// CHECK-NEXT: stablehlo.custom_call @fft_f32(%[[A]]) {api_version = 4 : i32, disc.library = #disc.library<{operands = [f32], parameters = {inverse = 0 : i64, kind = 1 : i64, rank = 1 : i64, skip = 0 : i64}, results = [complex<f32>, ui8]}>} : (tensor<?x4x8xf32, [@b, 4, 8]>) -> (tensor<?x4x5x2xf32, [@b, 4, 5, 2]>,
 // CHECK-SAME: tensor<?xui8, [@"1088*min(16, floordiv(b + 1, 2))"]>)
 // CHECK-NOT: stablehlo.fft
-// CHECK: stablehlo.custom_call @fft_f32(%{{\w+}}) {api_version = 4 : i32, disc.call = {inverse = 0 : i64,
-// CHECK-SAME: kind = 0 : i64, rank = 1 : i64, skip = 1 : i64}, disc.operands = [complex<f32>],
-// CHECK-SAME: disc.results = [complex<f32>, ui8]} : (tensor<?x4x5x2xf32, [@b, 4, 5, 2]>)
+// CHECK: stablehlo.custom_call @fft_f32(%{{\w+}}) {api_version = 4 : i32, disc.library = #disc.library<{operands = [complex<f32>], parameters = {inverse = 0 : i64, kind = 0 : i64, rank = 1 : i64, skip = 1 : i64}, results = [complex<f32>, ui8]}>} : (tensor<?x4x5x2xf32, [@b, 4, 5, 2]>)
 // CHECK-SAME: -> (tensor<?x4x5x2xf32, [@b, 4, 5, 2]>, tensor<?xui8, [@"576*min(16, floordiv(5*b + 7, 8))"]>)
 // CHECK-NOT: stablehlo.fft
 // CHECK: return %{{\w+}} : tensor<?x4x5x2xf32, [@b, 4, 5, 2]>
@@ -65,9 +59,7 @@ func.func @main(%x: tensor<?x4x8xf32, [@b, 4, 8]>) -> tensor<?x4x5xcomplex<f32>>
 // From reals along a single axis there is one call.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[A:\w+]]: tensor<?x8xf32, [@b, 8]>) -> tensor<?x5x2xf32, [@b, 5, 2]> {
-// CHECK-NEXT: stablehlo.custom_call @fft_f32(%[[A]]) {api_version = 4 : i32, disc.call = {inverse = 0 : i64,
-// CHECK-SAME: kind = 1 : i64, rank = 1 : i64, skip = 0 : i64}, disc.operands = [f32], disc.results = [complex<f32>,
-// CHECK-SAME: ui8]} : (tensor<?x8xf32, [@b, 8]>) -> (tensor<?x5x2xf32, [@b, 5, 2]>,
+// CHECK-NEXT: stablehlo.custom_call @fft_f32(%[[A]]) {api_version = 4 : i32, disc.library = #disc.library<{operands = [f32], parameters = {inverse = 0 : i64, kind = 1 : i64, rank = 1 : i64, skip = 0 : i64}, results = [complex<f32>, ui8]}>} : (tensor<?x8xf32, [@b, 8]>) -> (tensor<?x5x2xf32, [@b, 5, 2]>,
 // CHECK-SAME: tensor<?xui8, [@"1088*min(16, floordiv(b + 7, 8))"]>)
 // CHECK-NOT: stablehlo.fft
 // CHECK-NOT: stablehlo.custom_call
@@ -83,14 +75,11 @@ func.func @main(%x: tensor<?x8xf32, [@b, 8]>) -> tensor<?x5xcomplex<f32>> {
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %{{\w+}}: tensor<?x4x5x2xf32, [@b, 4, 5, 2]>) -> tensor<?x4x8xf32, [@b, 4, 8]> {
 // CHECK-NOT: stablehlo.fft
-// CHECK: stablehlo.custom_call @fft_f32(%{{\w+}}) {api_version = 4 : i32, disc.call = {inverse = 1 : i64,
-// CHECK-SAME: kind = 0 : i64, rank = 1 : i64, skip = 1 : i64}, disc.operands = [complex<f32>],
-// CHECK-SAME: disc.results = [complex<f32>, ui8]} : (tensor<?x4x5x2xf32, [@b, 4, 5, 2]>)
+// CHECK: stablehlo.custom_call @fft_f32(%{{\w+}}) {api_version = 4 : i32, disc.library = #disc.library<{operands = [complex<f32>], parameters = {inverse = 1 : i64, kind = 0 : i64, rank = 1 : i64, skip = 1 : i64}, results = [complex<f32>, ui8]}>} : (tensor<?x4x5x2xf32, [@b, 4, 5, 2]>)
 // CHECK-SAME: -> (tensor<?x4x5x2xf32, [@b, 4, 5, 2]>, tensor<?xui8, [@"576*min(16, floordiv(5*b + 7, 8))"]>)
 // CHECK-NOT: stablehlo.fft
 // CHECK: %[[CALL:\w+]]:2 = stablehlo.custom_call @fft_f32(%{{\w+}})
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {inverse = 1 : i64, kind = 2 : i64, rank = 1 : i64, skip = 0 : i64},
-// CHECK-SAME: disc.operands = [complex<f32>], disc.results = [f32, ui8]} : (tensor<?x4x5x2xf32, [@b, 4, 5, 2]>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{operands = [complex<f32>], parameters = {inverse = 1 : i64, kind = 2 : i64, rank = 1 : i64, skip = 0 : i64}, results = [f32, ui8]}>} : (tensor<?x4x5x2xf32, [@b, 4, 5, 2]>)
 // CHECK-SAME: -> (tensor<?x4x8xf32, [@b, 4, 8]>, tensor<?xui8, [@"1088*min(16, floordiv(b + 1, 2))"]>)
 // CHECK-NEXT: return %[[CALL]]#0 : tensor<?x4x8xf32, [@b, 4, 8]>
 func.func @main(%x: tensor<?x4x5xcomplex<f32>, [@b, 4, 5]>) -> tensor<?x4x8xf32> {
@@ -104,9 +93,7 @@ func.func @main(%x: tensor<?x4x5xcomplex<f32>, [@b, 4, 5]>) -> tensor<?x4x8xf32>
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %{{\w+}}: tensor<?x?x2xf32, [@b, @n, 2]>) -> tensor<?x?x2xf32, [@b, @n, 2]> {
 // CHECK-NOT: shlo_disc.fft
-// CHECK: stablehlo.custom_call @fft_f32(%{{\w+}}) {api_version = 4 : i32, disc.call = {inverse = 1 : i64,
-// CHECK-SAME: kind = 0 : i64, rank = 1 : i64, skip = 0 : i64}, disc.operands = [complex<f32>],
-// CHECK-SAME: disc.results = [complex<f32>, ui8]} : (tensor<?x?x2xf32, [@b, @n, 2]>)
+// CHECK: stablehlo.custom_call @fft_f32(%{{\w+}}) {api_version = 4 : i32, disc.library = #disc.library<{operands = [complex<f32>], parameters = {inverse = 1 : i64, kind = 0 : i64, rank = 1 : i64, skip = 0 : i64}, results = [complex<f32>, ui8]}>} : (tensor<?x?x2xf32, [@b, @n, 2]>)
 // CHECK-SAME: -> (tensor<?x?x2xf32, [@b, @n, 2]>, tensor<?xui8, [@"64*min(16, b)*floordiv(9*max(n, min(65536,
 // CHECK-SAME: 8*n)) + 7, 8) + 64*min(16, b)"]>)
 // CHECK-NOT: shlo_disc.fft

@@ -6,7 +6,7 @@
 // CHECK-NEXT: %[[TRANSPOSE:\w+]] = stablehlo.transpose %[[A]], dims = [0, 2, 1] : (tensor<?x?x?xf32, [@b, @m, @n]>)
 // CHECK-SAME: -> tensor<?x?x?xf32, [@b, @n, @m]>
 // CHECK-NEXT: %[[CALL:\w+]]:3 = stablehlo.custom_call @lapack_sgeqrf(%[[TRANSPOSE]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {}, disc.operands = [f32], disc.results = [f32, f32, ui8]}
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{operands = [f32], results = [f32, f32, ui8]}>}
 // CHECK-SAME: : (tensor<?x?x?xf32, [@b, @n, @m]>) -> (tensor<?x?x?xf32, [@b, @n, @m]>,
 // CHECK-SAME: tensor<?x?xf32, [@b, @"min(m, n)"]>, tensor<?xui8, [@"128*n*min(16, b) + 128*min(16, b)"]>)
 // CHECK-NEXT: %[[TRANSPOSE2:\w+]] = stablehlo.transpose %[[CALL]]#0, dims = [0, 2, 1]
@@ -27,8 +27,7 @@ func.func @main(%a: tensor<?x?x?xf32, [@b, @m, @n]>) -> (tensor<?x?x?xf32>, tens
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[A:\w+]]: tensor<?x?xf64, [@n, @n]>) -> (tensor<?x?xf64, [@n, @n]>, tensor<i32>) {
 // CHECK-NEXT: %[[CALL:\w+]]:3 = stablehlo.custom_call @lapack_dpotrf(%[[A]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {uplo = 76 : i64}, disc.operands = [f64], disc.results = [f64, i32,
-// CHECK-SAME: ui8]} : (tensor<?x?xf64, [@n, @n]>) -> (tensor<?x?xf64, [@n, @n]>, tensor<i32>, tensor<0xui8>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{operands = [f64], parameters = {uplo = 76 : i64}, results = [f64, i32, ui8]}>} : (tensor<?x?xf64, [@n, @n]>) -> (tensor<?x?xf64, [@n, @n]>, tensor<i32>, tensor<0xui8>)
 // CHECK-NEXT: return %[[CALL]]#0, %[[CALL]]#1 : tensor<?x?xf64, [@n, @n]>, tensor<i32>
 func.func @main(%a: tensor<?x?xf64, [@n, @n]>) -> (tensor<?x?xf64>, tensor<i32>) {
   %0:2 = stablehlo.custom_call @lapack_dpotrf_ffi(%a) {api_version = 4 : i32, mhlo.backend_config = {uplo = 76 : ui8},
@@ -46,8 +45,7 @@ func.func @main(%a: tensor<?x?xf64, [@n, @n]>) -> (tensor<?x?xf64>, tensor<i32>)
 // CHECK-NEXT: %[[TRANSPOSE:\w+]] = stablehlo.transpose %[[A]], dims = [1, 0] : (tensor<?x?xf32, [@n, @n]>)
 // CHECK-SAME: -> tensor<?x?xf32, [@n, @n]>
 // CHECK-NEXT: %[[CALL:\w+]]:4 = stablehlo.custom_call @lapack_ssyevd(%[[TRANSPOSE]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {mode = 86 : i64, uplo = 76 : i64}, disc.operands = [f32],
-// CHECK-SAME: disc.results = [f32, f32, i32, ui8]} : (tensor<?x?xf32, [@n, @n]>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{operands = [f32], parameters = {mode = 86 : i64, uplo = 76 : i64}, results = [f32, f32, i32, ui8]}>} : (tensor<?x?xf32, [@n, @n]>)
 // CHECK-SAME: -> (tensor<?x?xf32, [@n, @n]>, tensor<?xf32, [@n]>, tensor<i32>,
 // CHECK-SAME: tensor<?xui8, [@"64*floordiv(2*n^2 + 43*n + 4, 16) + 192"]>)
 // CHECK-NEXT: %[[TRANSPOSE2:\w+]] = stablehlo.transpose %[[CALL]]#0, dims = [1, 0] : (tensor<?x?xf32, [@n, @n]>)
@@ -75,8 +73,7 @@ func.func @main(%a: tensor<?x?xf32, [@n, @n]>) -> (tensor<?x?xf32>, tensor<?xf32
 // CHECK: %[[CONCATENATE:\w+]] = stablehlo.concatenate %{{\w+}}, %{{\w+}}, dim = 2
 // CHECK-SAME: : (tensor<?x?x1xf32, [@n, @n, 1]>, tensor<?x?x1xf32, [@n, @n, 1]>) -> tensor<?x?x2xf32, [@n, @n, 2]>
 // CHECK-NEXT: %[[CALL:\w+]]:4 = stablehlo.custom_call @lapack_cheevd(%[[CONCATENATE]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {mode = 86 : i64, uplo = 76 : i64}, disc.operands = [complex<f32>],
-// CHECK-SAME: disc.results = [complex<f32>, f32, i32, ui8]} : (tensor<?x?x2xf32, [@n, @n, 2]>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{operands = [complex<f32>], parameters = {mode = 86 : i64, uplo = 76 : i64}, results = [complex<f32>, f32, i32, ui8]}>} : (tensor<?x?x2xf32, [@n, @n, 2]>)
 // CHECK-SAME: -> (tensor<?x?x2xf32, [@n, @n, 2]>, tensor<?xf32, [@n]>, tensor<i32>,
 // CHECK-SAME: tensor<?xui8, [@"64*floordiv(2*n^2 + 39*n + 2, 8) + 192"]>)
 // CHECK-NOT: _ffi

@@ -10,8 +10,7 @@
 // CHECK-NEXT: cond {
 // CHECK-NOT: triangular_solve
 // CHECK: %[[CALL:\w+]]:2 = stablehlo.custom_call @lapack_dtrsm(%[[A]], %{{\w+}})
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {diag = 78 : i64, side = 76 : i64, trans_x = 78 : i64,
-// CHECK-SAME: uplo = 76 : i64}, disc.operands = [f64, f64], disc.results = [f64, ui8]}
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{operands = [f64, f64], parameters = {diag = 78 : i64, side = 76 : i64, trans_x = 78 : i64, uplo = 76 : i64}, results = [f64, ui8]}>}
 // CHECK-SAME: : (tensor<?x?xf64, [@n, @n]>, tensor<?x?xf64, [@n, @m]>) -> (tensor<?x?xf64, [@n, @m]>, tensor<0xui8>)
 // CHECK-NEXT: stablehlo.return %{{\w+}}, %[[CALL]]#0 : tensor<i32>, tensor<?x?xf64, [@n, @m]>
 // CHECK-NOT: triangular_solve
@@ -44,13 +43,11 @@ func.func @main(%a: tensor<?x?xf64, [@n, @n]>, %b: tensor<?x?xf64, [@n, @m]>, %k
 // CHECK-NOT: stablehlo.cholesky
 // CHECK-NOT: triangular_solve
 // CHECK: stablehlo.custom_call @lapack_dpotrf(%[[A]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {uplo = 76 : i64}, disc.operands = [f64], disc.results = [f64, i32,
-// CHECK-SAME: ui8]} : (tensor<?x?xf64, [@n, @n]>) -> (tensor<?x?xf64, [@n, @n]>, tensor<i32>, tensor<0xui8>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{operands = [f64], parameters = {uplo = 76 : i64}, results = [f64, i32, ui8]}>} : (tensor<?x?xf64, [@n, @n]>) -> (tensor<?x?xf64, [@n, @n]>, tensor<i32>, tensor<0xui8>)
 // CHECK-NOT: stablehlo.cholesky
 // CHECK-NOT: triangular_solve
 // CHECK: %[[CALL:\w+]]:2 = stablehlo.custom_call @lapack_dtrsm(%{{\w+}},
-// CHECK-SAME: %[[B]]) {api_version = 4 : i32, disc.call = {diag = 78 : i64, side = 76 : i64, trans_x = 78 : i64,
-// CHECK-SAME: uplo = 76 : i64}, disc.operands = [f64, f64], disc.results = [f64, ui8]}
+// CHECK-SAME: %[[B]]) {api_version = 4 : i32, disc.library = #disc.library<{operands = [f64, f64], parameters = {diag = 78 : i64, side = 76 : i64, trans_x = 78 : i64, uplo = 76 : i64}, results = [f64, ui8]}>}
 // CHECK-SAME: : (tensor<?x?xf64, [@n, @n]>, tensor<?x?xf64, [@n, @m]>) -> (tensor<?x?xf64, [@n, @m]>, tensor<0xui8>)
 // CHECK-NEXT: return %[[CALL]]#0 : tensor<?x?xf64, [@n, @m]>
 func.func @main(%a: tensor<?x?xf64, [@n, @n]>, %b: tensor<?x?xf64, [@n, @m]>) -> tensor<?x?xf64> {

@@ -8,8 +8,7 @@
 // CHECK-DAG: %[[CONSTANT3:\w+]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
 // CHECK-NOT: stablehlo.cholesky
 // CHECK: %[[CALL:\w+]]:3 = stablehlo.custom_call @lapack_spotrf(%[[A]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {uplo = 76 : i64}, disc.operands = [f32], disc.results = [f32, i32,
-// CHECK-SAME: ui8]} : (tensor<?x?x?xf32, [@b, @n, @n]>) -> (tensor<?x?x?xf32, [@b, @n, @n]>,
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{operands = [f32], parameters = {uplo = 76 : i64}, results = [f32, i32, ui8]}>} : (tensor<?x?x?xf32, [@b, @n, @n]>) -> (tensor<?x?x?xf32, [@b, @n, @n]>,
 // CHECK-SAME: tensor<?xi32, [@b]>, tensor<0xui8>)
 // CHECK-NEXT: %[[SHAPE:\w+]] = "disc.shape"() {dims = [@b, @n, @n]} : () -> tensor<3xi64>
 // CHECK-NEXT: %[[IOTA:\w+]] = stablehlo.dynamic_iota %[[SHAPE]], dim = 1 : (tensor<3xi64>)
@@ -47,8 +46,7 @@ func.func @main(%a: tensor<?x?x?xf32, [@b, @n, @n]>) -> tensor<?x?x?xf32> {
 // CHECK-NOT: stablehlo.cholesky
 // CHECK: %[[CONVERT:\w+]] = stablehlo.convert %[[A]] : (tensor<?x?xf16, [@n, @n]>) -> tensor<?x?xf32, [@n, @n]>
 // CHECK-NEXT: %[[CALL:\w+]]:3 = stablehlo.custom_call @lapack_spotrf(%[[CONVERT]])
-// CHECK-SAME: {api_version = 4 : i32, disc.call = {uplo = 85 : i64}, disc.operands = [f32], disc.results = [f32, i32,
-// CHECK-SAME: ui8]} : (tensor<?x?xf32, [@n, @n]>) -> (tensor<?x?xf32, [@n, @n]>, tensor<i32>, tensor<0xui8>)
+// CHECK-SAME: {api_version = 4 : i32, disc.library = #disc.library<{operands = [f32], parameters = {uplo = 85 : i64}, results = [f32, i32, ui8]}>} : (tensor<?x?xf32, [@n, @n]>) -> (tensor<?x?xf32, [@n, @n]>, tensor<i32>, tensor<0xui8>)
 // CHECK-NOT: stablehlo.cholesky
 // CHECK: %[[COMPARE:\w+]] = stablehlo.compare LE, %{{\w+}}, %{{\w+}}
 // CHECK-SAME: : (tensor<?x?xi32, [@n, @n]>, tensor<?x?xi32, [@n, @n]>) -> tensor<?x?xi1, [@n, @n]>
@@ -73,8 +71,7 @@ func.func @main(%a: tensor<?x?xf16, [@n, @n]>) -> tensor<?x?xf16> {
 // CHECK-SAME: %[[A:\w+]]: tensor<?x?xf64, [@n, @n]>,
 // CHECK-SAME: %[[B:\w+]]: tensor<?x?xf64, [@n, @m]>) -> tensor<?x?xf64, [@n, @m]> {
 // CHECK-NEXT: %[[CALL:\w+]]:2 = stablehlo.custom_call @lapack_dtrsm(%[[A]],
-// CHECK-SAME: %[[B]]) {api_version = 4 : i32, disc.call = {diag = 85 : i64, side = 76 : i64, trans_x = 84 : i64,
-// CHECK-SAME: uplo = 76 : i64}, disc.operands = [f64, f64], disc.results = [f64, ui8]}
+// CHECK-SAME: %[[B]]) {api_version = 4 : i32, disc.library = #disc.library<{operands = [f64, f64], parameters = {diag = 85 : i64, side = 76 : i64, trans_x = 84 : i64, uplo = 76 : i64}, results = [f64, ui8]}>}
 // CHECK-SAME: : (tensor<?x?xf64, [@n, @n]>, tensor<?x?xf64, [@n, @m]>) -> (tensor<?x?xf64, [@n, @m]>, tensor<0xui8>)
 // CHECK-NEXT: return %[[CALL]]#0 : tensor<?x?xf64, [@n, @m]>
 func.func @main(%a: tensor<?x?xf64, [@n, @n]>, %b: tensor<?x?xf64, [@n, @m]>) -> tensor<?x?xf64> {
@@ -93,8 +90,7 @@ func.func @main(%a: tensor<?x?xf64, [@n, @n]>, %b: tensor<?x?xf64, [@n, @m]>) ->
 // CHECK-NEXT: %[[CONVERT:\w+]] = stablehlo.convert %[[A]] : (tensor<?x?xbf16, [@n, @n]>) -> tensor<?x?xf32, [@n, @n]>
 // CHECK-NEXT: %[[CONVERT2:\w+]] = stablehlo.convert %[[B]] : (tensor<?x?xbf16, [@m, @n]>) -> tensor<?x?xf32, [@m, @n]>
 // CHECK-NEXT: %[[CALL:\w+]]:2 = stablehlo.custom_call @lapack_strsm(%[[CONVERT]],
-// CHECK-SAME: %[[CONVERT2]]) {api_version = 4 : i32, disc.call = {diag = 78 : i64, side = 82 : i64,
-// CHECK-SAME: trans_x = 67 : i64, uplo = 85 : i64}, disc.operands = [f32, f32], disc.results = [f32, ui8]}
+// CHECK-SAME: %[[CONVERT2]]) {api_version = 4 : i32, disc.library = #disc.library<{operands = [f32, f32], parameters = {diag = 78 : i64, side = 82 : i64, trans_x = 67 : i64, uplo = 85 : i64}, results = [f32, ui8]}>}
 // CHECK-SAME: : (tensor<?x?xf32, [@n, @n]>, tensor<?x?xf32, [@m, @n]>) -> (tensor<?x?xf32, [@m, @n]>, tensor<0xui8>)
 // CHECK-NEXT: %[[CONVERT3:\w+]] = stablehlo.convert %[[CALL]]#0 : (tensor<?x?xf32, [@m, @n]>)
 // CHECK-SAME: -> tensor<?x?xbf16, [@m, @n]>
@@ -118,9 +114,7 @@ func.func @main(%a: tensor<?x?xbf16, [@n, @n]>, %b: tensor<?x?xbf16, [@m, @n]>) 
 // CHECK-NEXT: %[[CONCATENATE2:\w+]] = stablehlo.concatenate %{{\w+}}, %{{\w+}}, dim = 2
 // CHECK-SAME: : (tensor<?x?x1xf64, [@n, @m, 1]>, tensor<?x?x1xf64, [@n, @m, 1]>) -> tensor<?x?x2xf64, [@n, @m, 2]>
 // CHECK-NEXT: stablehlo.custom_call @lapack_ztrsm(%[[CONCATENATE]],
-// CHECK-SAME: %[[CONCATENATE2]]) {api_version = 4 : i32, disc.call = {diag = 78 : i64, side = 76 : i64,
-// CHECK-SAME: trans_x = 78 : i64, uplo = 76 : i64}, disc.operands = [complex<f64>, complex<f64>],
-// CHECK-SAME: disc.results = [complex<f64>, ui8]} : (tensor<?x?x2xf64, [@n, @n, 2]>,
+// CHECK-SAME: %[[CONCATENATE2]]) {api_version = 4 : i32, disc.library = #disc.library<{operands = [complex<f64>, complex<f64>], parameters = {diag = 78 : i64, side = 76 : i64, trans_x = 78 : i64, uplo = 76 : i64}, results = [complex<f64>, ui8]}>} : (tensor<?x?x2xf64, [@n, @n, 2]>,
 // CHECK-SAME: tensor<?x?x2xf64, [@n, @m, 2]>) -> (tensor<?x?x2xf64, [@n, @m, 2]>, tensor<0xui8>)
 // CHECK-NOT: stablehlo.triangular_solve
 // CHECK: return %{{\w+}} : tensor<?x?x2xf64, [@n, @m, 2]>

@@ -39,7 +39,7 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
 // CHECK-SAME: %[[B:\w+]]: tensor<1xi32>) -> tensor<?xf32, [@"max(0, - n0 + n + 1)"]> {
 // CHECK-DAG: %[[CONSTANT:\w+]] = stablehlo.constant dense<0xFF800000> : tensor<f32>
 // CHECK-NOT: custom_call
-// CHECK: "disc.bind"(%[[B]]) {symbols = ["n0"]} : (tensor<1xi32>) -> ()
+// CHECK: "disc.bind"(%[[B]]) {symbols = [@n0]} : (tensor<1xi32>) -> ()
 // CHECK-NEXT: %[[REDUCE_WINDOW:\w+]] = "stablehlo.reduce_window"(%[[A]],
 // CHECK-SAME: %[[CONSTANT]]) <{base_dilations = array<i64: 1>, padding = dense<0>
 // CHECK-SAME: : tensor<1x2xi64>, window_dilations = array<i64: 1>, window_dimensions = array<i64: 1>,
@@ -47,8 +47,8 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
 // CHECK-NEXT: bb0(%[[E:\w+]]: tensor<f32>, %[[E2:\w+]]: tensor<f32>):
 // CHECK-NEXT: %[[MAXIMUM:\w+]] = stablehlo.maximum %[[E]], %[[E2]] : tensor<f32>
 // CHECK-NEXT: stablehlo.return %[[MAXIMUM]] : tensor<f32>
-// CHECK-NEXT: }) {disc.window = {base_dilation = [1], dilation = [1], high = [0], low = [0], size = [@n0],
-// CHECK-SAME: stride = [1]}} : (tensor<?xf32, [@n]>, tensor<f32>) -> tensor<?xf32, [@"max(0, - n0 + n + 1)"]>
+// CHECK-NEXT: }) {disc.window = #disc.window<{base_dilation = [1], dilation = [1], high = [0], low = [0], size = [@n0],
+// CHECK-SAME: stride = [1]}>} : (tensor<?xf32, [@n]>, tensor<f32>) -> tensor<?xf32, [@"max(0, - n0 + n + 1)"]>
 // CHECK-NEXT: return %[[REDUCE_WINDOW]] : tensor<?xf32, [@"max(0, - n0 + n + 1)"]>
 func.func private @larger(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.maximum %a, %b : tensor<f32>
@@ -80,8 +80,8 @@ func.func @main(%x: tensor<?xf32, [@n]>, %w: tensor<1xi32>) -> tensor<?xf32> {
 // CHECK-NEXT: bb0(%[[E:\w+]]: tensor<f32>, %[[E2:\w+]]: tensor<f32>):
 // CHECK-NEXT: %[[MAXIMUM:\w+]] = stablehlo.maximum %[[E]], %[[E2]] : tensor<f32>
 // CHECK-NEXT: stablehlo.return %[[MAXIMUM]] : tensor<f32>
-// CHECK-NEXT: }) {disc.window = {base_dilation = [1], dilation = [1], high = [0], low = [0], size = [@n],
-// CHECK-SAME: stride = [1]}} : (tensor<?xf32, [@n]>, tensor<f32>) -> tensor<1xf32>
+// CHECK-NEXT: }) {disc.window = #disc.window<{base_dilation = [1], dilation = [1], high = [0], low = [0], size = [@n],
+// CHECK-SAME: stride = [1]}>} : (tensor<?xf32, [@n]>, tensor<f32>) -> tensor<1xf32>
 // CHECK-NEXT: return %[[REDUCE_WINDOW]] : tensor<1xf32>
 func.func private @larger(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.maximum %a, %b : tensor<f32>

@@ -49,7 +49,7 @@ func.func @main(%x: tensor<?x8xf32, [@b, 8]>, %w: tensor<8x8xf32>) -> tensor<?x8
 // -----
 
 // A gather moves, too: its window lies inside of every array that the program takes, even where the loop does not run.
-// CHECK: "disc.symbol"() {min = 2 : i64, sym_name = "b"}
+// CHECK: "disc.symbol"() {min = 2 : i64, name = "b"}
 func.func @main(%x: tensor<?x8xf32, [@b, 8]>, %n: tensor<i32>, %at: tensor<1xi32>) -> tensor<2x8xf32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %one = stablehlo.constant dense<1> : tensor<i32>

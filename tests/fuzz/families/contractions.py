@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from tests.fuzz.builder import FLOATS, INTEGERS, Builder, array
 from tests.fuzz.families.movement import literal
 from tests.fuzz.program import Printer, Value

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from tests.fuzz.builder import Builder
 from tests.fuzz.families import elementwise
 from tests.fuzz.families.elementwise import BINARY

@@ -7,7 +7,7 @@ import functools
 import math
 from collections.abc import Callable
 
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from tests.fuzz.builder import DTYPES, FLOATS, INTEGERS, Builder, array
 from tests.fuzz.program import Printer, Value
 from tests.fuzz.ranges import WILD, Range, full, integer, is_float, rounded

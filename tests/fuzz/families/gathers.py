@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from tests.fuzz.builder import FLOATS, INTEGERS, Builder, array
 from tests.fuzz.families.contractions import combiner, reduced
 from tests.fuzz.families.elementwise import union

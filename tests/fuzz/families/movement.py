@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from tests.fuzz.builder import DTYPES, FLOATS, INTEGERS, Builder, array, generic
 from tests.fuzz.families.elementwise import union
 from tests.fuzz.program import Dims, Printer, Value

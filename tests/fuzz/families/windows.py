@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from tests.fuzz.builder import FLOATS, Builder, array
 from tests.fuzz.families.contractions import combiner, neutral, product_sum, reduced
 from tests.fuzz.program import Printer, Value

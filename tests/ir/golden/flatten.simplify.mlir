@@ -1,7 +1,8 @@
-module {
-  "disc.symbol"() {min = 0 : i64, sym_name = "arg0_d0"} : () -> ()
-  "disc.dim"() {min = 0 : i64, sym_name = "16*arg0_d0"} : () -> ()
-  "disc.dim"() {min = 0 : i64, sym_name = "2*arg0_d0"} : () -> ()
+module attributes {disc.stage = "simplify"} {
+  "disc.signature"() {arguments = [{dims = [@arg0_d0, 8], dtype = "f32", path = "args[0]"}], kept = array<i64: 0>, name = "main", results = [{dims = [@"16*arg0_d0"], dtype = "f32", path = "result"}]} : () -> ()
+  "disc.symbol"() {min = 0 : i64, name = "arg0_d0"} : () -> ()
+  "disc.dim"() {min = 0 : i64, name = "16*arg0_d0"} : () -> ()
+  "disc.dim"() {min = 0 : i64, name = "2*arg0_d0"} : () -> ()
   func.func @main(%arg0: tensor<?x8xf32, [@arg0_d0, 8]>) -> tensor<?xf32, [@"16*arg0_d0"]> {
     %0 = stablehlo.concatenate %arg0, %arg0, dim = 0 : (tensor<?x8xf32, [@arg0_d0, 8]>, tensor<?x8xf32, [@arg0_d0, 8]>) -> tensor<?x8xf32, [@"2*arg0_d0", 8]>
     %1 = "disc.shape"() {dims = [@"16*arg0_d0"]} : () -> tensor<1xi32>

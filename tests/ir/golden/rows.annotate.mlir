@@ -1,6 +1,7 @@
-module {
-  "disc.symbol"() {min = 0 : i64, sym_name = "b"} : () -> ()
-  "disc.symbol"() {min = 0 : i64, sym_name = "s"} : () -> ()
+module attributes {disc.stage = "annotate"} {
+  "disc.signature"() {arguments = [{dims = [@b, @s], dtype = "f32", path = "args[0]"}, {dims = [@s, 16], dtype = "f32", path = "args[1]"}], kept = array<i64: 0, 1>, name = "main", results = [{dims = [@b], dtype = "f32", path = "result"}]} : () -> ()
+  "disc.symbol"() {min = 0 : i64, name = "b"} : () -> ()
+  "disc.symbol"() {min = 0 : i64, name = "s"} : () -> ()
   func.func @main(%arg0: tensor<?x?xf32, [@b, @s]>, %arg1: tensor<?x16xf32, [@s, 16]>) -> tensor<?xf32, [@b]> {
     %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<?x?xf32, [@b, @s]>, tensor<?x16xf32, [@s, 16]>) -> tensor<?x16xf32, [@b, 16]>
     %1 = stablehlo.exponential %0 : tensor<?x16xf32, [@b, 16]>

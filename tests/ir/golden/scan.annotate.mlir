@@ -1,5 +1,6 @@
-module {
-  "disc.symbol"() {min = 0 : i64, sym_name = "arg0_d0"} : () -> ()
+module attributes {disc.stage = "annotate"} {
+  "disc.signature"() {arguments = [{dims = [@arg0_d0, 3, 4], dtype = "f32", path = "args[0]"}, {dims = [4, 8], dtype = "f32", path = "args[1]"}, {dims = [8, 8], dtype = "f32", path = "args[2]"}, {dims = [3, 8], dtype = "f32", path = "args[3]"}], kept = array<i64: 0, 1, 2, 3>, name = "main", results = [{dims = [3, 8], dtype = "f32", path = "result"}]} : () -> ()
+  "disc.symbol"() {min = 0 : i64, name = "arg0_d0"} : () -> ()
   func.func @main(%arg0: tensor<?x3x4xf32, [@arg0_d0, 3, 4]>, %arg1: tensor<4x8xf32>, %arg2: tensor<8x8xf32>, %arg3: tensor<3x8xf32>) -> tensor<3x8xf32> {
     %c = stablehlo.constant dense<0> : tensor<i32>
     %c_0 = stablehlo.constant dense<1> : tensor<i32>

@@ -1,15 +1,16 @@
-module {
-  "disc.symbol"() {min = 0 : i64, sym_name = "arg0_d0"} : () -> ()
+module attributes {disc.flops = @"625*arg0_d0", disc.stage = "fuse"} {
+  "disc.signature"() {arguments = [{dims = [@arg0_d0, 3, 4], dtype = "f32", path = "args[0]"}, {dims = [4, 8], dtype = "f32", path = "args[1]"}, {dims = [8, 8], dtype = "f32", path = "args[2]"}, {dims = [3, 8], dtype = "f32", path = "args[3]"}], kept = array<i64: 0, 1, 2, 3>, name = "main", results = [{dims = [3, 8], dtype = "f32", path = "result"}]} : () -> ()
+  "disc.symbol"() {min = 0 : i64, name = "arg0_d0"} : () -> ()
   func.func @main(%arg0: tensor<?x3x4xf32, [@arg0_d0, 3, 4]>, %arg1: tensor<4x8xf32>, %arg2: tensor<8x8xf32>, %arg3: tensor<3x8xf32>) -> tensor<3x8xf32> {
     %0 = call @dot_0(%arg0, %arg1) : (tensor<?x3x4xf32, [@arg0_d0, 3, 4]>, tensor<4x8xf32>) -> tensor<?x3x8xf32, [@arg0_d0, 3, 8]>
     %1 = call @recurrence_1(%arg3, %0, %arg2) : (tensor<3x8xf32>, tensor<?x3x8xf32, [@arg0_d0, 3, 8]>, tensor<8x8xf32>) -> tensor<3x8xf32>
     return %1 : tensor<3x8xf32>
   }
-  func.func private @dot_0(%arg0: tensor<?x3x4xf32, [@arg0_d0, 3, 4]>, %arg1: tensor<4x8xf32>) -> tensor<?x3x8xf32, [@arg0_d0, 3, 8]> attributes {disc.kind = "dot"} {
+  func.func private @dot_0(%arg0: tensor<?x3x4xf32, [@arg0_d0, 3, 4]>, %arg1: tensor<4x8xf32>) -> tensor<?x3x8xf32, [@arg0_d0, 3, 8]> attributes {disc.fusion = #disc.fusion<"dot", {product = {batch = [], element = "f32", k = {lhs = 1 : i64, result = 0 : i64, rhs = 8 : i64, size = 4 : i64}, lhs = 0 : i64, m = {lhs = 4 : i64, result = 8 : i64, rhs = 0 : i64, size = @"3*arg0_d0"}, n = {lhs = 0 : i64, result = 1 : i64, rhs = 1 : i64, size = 8 : i64}, rhs = 1 : i64}}>} {
     %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [2] x [0] : (tensor<?x3x4xf32, [@arg0_d0, 3, 4]>, tensor<4x8xf32>) -> tensor<?x3x8xf32, [@arg0_d0, 3, 8]>
     return %0 : tensor<?x3x8xf32, [@arg0_d0, 3, 8]>
   }
-  func.func private @recurrence_1(%arg0: tensor<3x8xf32>, %arg1: tensor<?x3x8xf32, [@arg0_d0, 3, 8]>, %arg2: tensor<8x8xf32>) -> tensor<3x8xf32> attributes {disc.kind = "recurrence"} {
+  func.func private @recurrence_1(%arg0: tensor<3x8xf32>, %arg1: tensor<?x3x8xf32, [@arg0_d0, 3, 8]>, %arg2: tensor<8x8xf32>) -> tensor<3x8xf32> attributes {disc.fusion = #disc.fusion<"recurrence", {}>} {
     %c = stablehlo.constant dense<0> : tensor<i32>
     %0 = "disc.shape"() {dims = [@arg0_d0]} : () -> tensor<i32>
     %c_0 = stablehlo.constant dense<1> : tensor<i32>

@@ -9,7 +9,7 @@ import pytest
 from shlo_disc.lowering_cpu.dot import product_words
 from shlo_disc.lowering_cpu.gemm_kernel import micro_kernels, tile_of
 from shlo_disc.lowering_cpu.kernel import CpuOptions
-from shlo_disc.shape_dialect.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.fusion.matrix_product import Axis, MatrixProduct
 
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from shlo_disc.errors import ProgramError
-from shlo_disc.shape_dialect.expr import Expr, FloorDiv, Symbol, ceildiv, round_up
+from shlo_disc.shape_dialect.symbolic.expr import Expr, FloorDiv, Symbol, ceildiv, round_up
 
 a, b, s = (Expr.symbol(name) for name in "abs")
 

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from shlo_disc.errors import ProgramError
-from shlo_disc.shape_dialect.expr import Expr, round_up
-from shlo_disc.shape_dialect.facts import Facts, Relation
+from shlo_disc.shape_dialect.symbolic.expr import Expr, round_up
+from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 
 parse = Expr.parse
 

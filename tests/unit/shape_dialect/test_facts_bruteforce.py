@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from shlo_disc.errors import ProgramError
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.facts import Facts, Relation
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 
 _LIMIT = 9
 _COMPARE = {

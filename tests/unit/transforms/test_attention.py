@@ -15,8 +15,8 @@ from jax import export
 from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.mlir import func, ir
 from shlo_disc.options import Options
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.transforms.fusion.causal import CAUSAL, Causal
+from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of, is_fusion, kind_of
+from shlo_disc.shape_dialect.utils.regions import entry_block
 
 NEVER = np.float32(-np.inf)
 
@@ -32,9 +32,10 @@ def fused(
         module = run_pipeline(import_stage(program, "cpu", Options(), None, None, ()), last="fuse").module
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
     calls = [op for op in entry_block(module).operations if op.operation.name == "func.call"]
-    kinds = [str(functions[ir.FlatSymbolRefAttr(c.attributes["callee"]).value].attributes["disc.kind"]) for c in calls]
-    masks = [Causal.of(f.attributes[CAUSAL]) for f in functions.values() if CAUSAL in f.attributes]
-    return [kind.strip('"') for kind in kinds], [(str(m.offset), m.magnitude) for m in masks]
+    kinds = [kind_of(functions[ir.FlatSymbolRefAttr(c.attributes["callee"]).value]) for c in calls]
+    fusions = [fusion_of(f) for f in functions.values() if is_fusion(f)]
+    masks = [f.problem.causal for f in fusions if isinstance(f, Attention) and f.problem and f.problem.causal]
+    return kinds, [(str(m.offset), m.magnitude) for m in masks]
 
 
 def attend(mask: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]) -> Callable[..., jax.Array]:

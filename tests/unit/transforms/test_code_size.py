@@ -15,6 +15,7 @@ from benchmarks import compile_time as programs
 from shlo_disc.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.mlir import func, ir
 from shlo_disc.options import Options
+from shlo_disc.shape_dialect.dialect.fusion import is_fusion
 from shlo_disc.transforms.code_size import total_code_size
 from shlo_disc.transforms.decisions import OUTCOMES
 from shlo_disc.transforms.fusion.cluster import MAX_CODE_SIZE
@@ -51,7 +52,7 @@ def code_sizes(function: Function, shape: str = "b, d") -> list[int]:
     """The instructions of each fusion, with calls."""
     module = compiled(function, shape, last="fuse").module
     assert module is not None
-    fusions = [op for op in module.body.operations if isinstance(op, func.FuncOp) and "disc.kind" in op.attributes]
+    fusions = [op for op in module.body.operations if isinstance(op, func.FuncOp) and is_fusion(op)]
     return [total_code_size(f.entry_block.operations, outlined=True) for f in fusions]
 
 

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 from jax import export
 
 from shlo_disc.compiler import import_stage, run_pipeline
-from shlo_disc.mlir import func, ir
+from shlo_disc.mlir import func
 from shlo_disc.options import Options
-from shlo_disc.shape_dialect.types import dims_of
+from shlo_disc.shape_dialect.dialect.fusion import is_fusion, kind_of
+from shlo_disc.shape_dialect.dialect.types import dims_of
 
 
 def fusions(function: Callable[..., Any], *shapes: str, constraints: tuple[str, ...] = ()) -> list[tuple[str, str]]:
@@ -24,9 +25,9 @@ def fusions(function: Callable[..., Any], *shapes: str, constraints: tuple[str, 
     module = run_pipeline(import_stage(program, "cpu", Options(), None, None, ()), last="fuse").module
     found = []
     for op in module.body.operations:
-        if isinstance(op, func.FuncOp) and "disc.kind" in op.attributes:
+        if isinstance(op, func.FuncOp) and is_fusion(op):
             result = op.entry_block.operations[len(op.entry_block.operations) - 1].operands[0]
-            found.append((ir.StringAttr(op.attributes["disc.kind"]).value, ", ".join(map(str, dims_of(result)))))
+            found.append((kind_of(op), ", ".join(map(str, dims_of(result)))))
     return found
 
 
@@ -87,7 +88,7 @@ def test_a_cycle_through_a_dot_splits_the_group() -> None:
         a = jnp.exp(x)
         return jnp.dot(a, w) + a
 
-    assert [kind for kind, _ in fusions(f, "n, 8", "8, 8")] == ["loop", "dot", "epilogue", "product"]
+    assert [kind for kind, _ in fusions(f, "n, 8", "8, 8")] == ["loop", "dot", "epilogue", "gemm"]
 
 
 def test_a_view_of_a_member_is_not_read_inside_the_same_kernel() -> None:

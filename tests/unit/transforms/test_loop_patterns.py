@@ -15,9 +15,9 @@ import shlo_disc.numpy as sizes
 from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.dialect import make_context
-from shlo_disc.shape_dialect.facts import Facts
+from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.utils.regions import entry_block
 from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.fusion.side_by_side import merge_recurrences
 from shlo_disc.transforms.simplify.control_flow import hoist_invariants
@@ -277,7 +277,8 @@ def test_a_recurrence_that_waits_for_another(link: Callable[..., Any]) -> None:
 
 def test_a_function_that_is_called_twice_stays_as_it_is() -> None:
     text = """
-      func.func private @r(%x: tensor<4xf32>) -> tensor<4xf32> attributes {disc.kind = "recurrence"} {
+      func.func private @r(%x: tensor<4xf32>) -> tensor<4xf32>
+          attributes {disc.fusion = #disc.fusion<"recurrence", {}>} {
         return %x : tensor<4xf32>
       }
       func.func public @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {

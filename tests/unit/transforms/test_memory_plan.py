@@ -15,11 +15,11 @@ from jax import export, lax
 from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.expr import Expr
-from shlo_disc.shape_dialect.op_sets import CONTROL
-from shlo_disc.shape_dialect.regions import nested_blocks, terminator_of
-from shlo_disc.shape_dialect.types import bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.dialect.buffers import ArenaBuffer, Buffer, ResultBuffer, arenas_of, buffers_of
+from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.op_sets import CONTROL
+from shlo_disc.shape_dialect.utils.regions import entry_block, nested_blocks, terminator_of
 from shlo_disc.transforms.views import root
 
 MODELS = ["bert", "gpt2", "vit", "mlp_mixer", "transformer_train"]
@@ -40,9 +40,9 @@ def arena_buffers(module: ir.Module) -> list[tuple[Expr, Expr, int, int]]:
     for position, call in enumerate(calls):
         for value in call.operands:
             last[root(value)] = position
-        for result, entry in zip(call.results, call.attributes["disc.buffers"], strict=True):
-            if ir.StringAttr(entry["space"]).value == "arena":
-                offsets[result] = Expr.parse(ir.StringAttr(entry["offset"]).value)
+        for result, buffer in zip(call.results, buffers_of(call), strict=True):
+            if isinstance(buffer, ArenaBuffer):
+                offsets[result] = buffer.offset
                 first[result] = position
     return [
         (offset, product(dims_of(v)) * bytes_of(element_type_of(v)), first[v], last.get(v, first[v]))
@@ -51,7 +51,7 @@ def arena_buffers(module: ir.Module) -> list[tuple[Expr, Expr, int, int]]:
 
 
 def check_no_overlap(module: ir.Module, sizes: dict[str, int]) -> int:
-    total = Expr.parse(ir.StringAttr(module.operation.attributes["disc.arena_bytes"]).value).evaluate(sizes)
+    total = arenas_of(module.operation)[0].evaluate(sizes)
     placed = [(o.evaluate(sizes), b.evaluate(sizes), f, t) for o, b, f, t in arena_buffers(module)]
     for index, (offset, size, start, end) in enumerate(placed):
         assert offset % 64 == 0
@@ -85,16 +85,16 @@ class Machine:
         self.sizes = sizes
         self.trips = trips
         self.choices = trips
-        self.arena = Expr.parse(ir.StringAttr(module.operation.attributes["disc.arena_bytes"]).value).evaluate(sizes)
+        self.arena = arenas_of(module.operation)[0].evaluate(sizes)
         self.memory: dict[Interval, object] = {}
         self.places: dict[ir.Value, Interval] = {}
         self.tokens: dict[ir.Value, object] = {}
 
-    def place(self, entry: ir.DictAttr, value: ir.Value) -> Interval:
+    def place(self, buffer: Buffer, value: ir.Value) -> Interval:
         size = (product(dims_of(value)) * bytes_of(element_type_of(value))).evaluate(self.sizes)
-        if ir.StringAttr(entry["space"]).value == "result":
-            return f"result {entry['index'].value}", 0, size
-        start = Expr.parse(ir.StringAttr(entry["offset"]).value).evaluate(self.sizes)
+        if isinstance(buffer, ResultBuffer):
+            return f"result {buffer.index}", 0, size
+        start = buffer.offset.evaluate(self.sizes)
         assert start % 64 == 0
         assert start + size <= self.arena
         return "arena", start, start + size
@@ -134,8 +134,7 @@ class Machine:
                 continue
             for value in op.operands:
                 self.read(value)
-            entries = [ir.DictAttr(e) for e in op.attributes["disc.buffers"]]
-            places = [self.place(e, v) for e, v in zip(entries, op.results, strict=True)]
+            places = [self.place(b, v) for b, v in zip(buffers_of(op), op.results, strict=True)]
             if op.operation.name == "func.call":
                 for result, place in zip(op.results, places, strict=True):
                     self.define(result, place)
@@ -242,4 +241,4 @@ def test_a_chain_of_equal_buffers_needs_two_slots() -> None:
     (b,) = export.symbolic_shape("b")
     specs = jax.ShapeDtypeStruct((b, 16), jnp.float32), jax.ShapeDtypeStruct((16, 16), jnp.float32)
     module = planned(export.export(jax.jit(f))(*specs))
-    assert ir.StringAttr(module.operation.attributes["disc.arena_bytes"]).value == "128*b"
+    assert [str(size) for size in arenas_of(module.operation)] == ["128*b"]

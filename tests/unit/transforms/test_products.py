@@ -69,7 +69,7 @@ def test_a_product_waits_for_its_right_hand_side() -> None:
 def arena(function: Callable[..., Any], *shapes: str) -> str:
     """The size of the arena in bytes, as the plan has it."""
     executable = shlo_disc.compile(function, args=[(shape, "float32") for shape in shapes])
-    found = re.search(r'disc.arena_bytes = "?([^",}]*)', executable.as_text("plan"))
+    found = re.search(r'disc.arenas = \[@?"?([^",\]]*)', executable.as_text("plan"))
     assert found is not None
     return found.group(1).split(" : ")[0]
 

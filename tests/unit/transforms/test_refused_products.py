@@ -8,9 +8,11 @@ import jax.numpy as jnp
 import pytest
 
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.dialect import make_context
+from shlo_disc.shape_dialect.dialect.fusion import Dot, fusion_of, is_fusion, set_fusion
+from shlo_disc.shape_dialect.dialect.ops import make_context
 from shlo_disc.transforms.decisions import OUTCOMES, Decisions, deciding
 from shlo_disc.transforms.fusion.convolution_product import match_convolution
+from shlo_disc.transforms.fusion.matrix_product import match_product
 from shlo_disc.transforms.fusion.products import fuse_products
 from tests.unit.transforms.test_loop_patterns import compiled, taken
 
@@ -36,17 +38,26 @@ def test_rows_of_a_kernel_that_are_pieces_of_the_products() -> None:
     assert taken(done, "row-epilogue") == 0
 
 
+def with_products(text: str) -> ir.Module:
+    """A module whose dots say what products they are."""
+    module = ir.Module.parse(text)
+    for op in module.body.operations:
+        if isinstance(op, func.FuncOp) and is_fusion(op) and isinstance(fusion_of(op), Dot):
+            set_fusion(op, Dot(product=match_product(op)))
+    return module
+
+
 def test_the_sum_of_a_product_without_elements() -> None:
     """It has no rows, and what sums it up has one."""
     text = """
       func.func private @dot_0(%x: tensor<0x4xf32>, %w: tensor<4x0xf32>) -> tensor<0x0xf32>
-          attributes {disc.kind = "dot"} {
+          attributes {disc.fusion = #disc.fusion<"dot", {}>} {
         %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
             : (tensor<0x4xf32>, tensor<4x0xf32>) -> tensor<0x0xf32>
         return %0 : tensor<0x0xf32>
       }
       func.func private @row_reduce_1(%x: tensor<0xf32>) -> (tensor<f32>, tensor<0xf32>)
-          attributes {disc.collapsed, disc.columns = 1 : i64, disc.kind = "row_reduce"} {
+          attributes {disc.fusion = #disc.fusion<"row_reduce", {collapsed, columns = 1 : i64}>} {
         %zero = stablehlo.constant dense<0.0> : tensor<f32>
         %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
             : (tensor<0xf32>, tensor<f32>) -> tensor<f32>
@@ -60,7 +71,7 @@ def test_the_sum_of_a_product_without_elements() -> None:
       }"""
     decisions, before = Decisions(), OUTCOMES["row-epilogue.rows-are-as-many", False]
     with make_context(), ir.Location.unknown(), deciding(strict=True):
-        fuse_products(ir.Module.parse(text), decisions)
+        fuse_products(with_products(text), decisions)
     assert OUTCOMES["row-epilogue.rows-are-as-many", False] == before + 1
     assert decisions.taken == 0
 
@@ -68,13 +79,13 @@ def test_the_sum_of_a_product_without_elements() -> None:
 def test_a_row_kernel_without_columns() -> None:
     text = """
       func.func private @dot_0(%x: tensor<4x8xf32>, %w: tensor<8xf32>) -> tensor<4xf32>
-          attributes {disc.kind = "dot"} {
+          attributes {disc.fusion = #disc.fusion<"dot", {}>} {
         %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
             : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4xf32>
         return %0 : tensor<4xf32>
       }
       func.func private @row_reduce_1(%x: tensor<4xf32>) -> tensor<4xf32>
-          attributes {disc.collapsed, disc.kind = "row_reduce"} {
+          attributes {disc.fusion = #disc.fusion<"row_reduce", {collapsed}>} {
         return %x : tensor<4xf32>
       }
       func.func public @main(%x: tensor<4x8xf32>, %w: tensor<8xf32>) -> tensor<4xf32> {
@@ -84,7 +95,7 @@ def test_a_row_kernel_without_columns() -> None:
       }"""
     decisions, before = Decisions(), OUTCOMES["row-epilogue.walks-rows", False]
     with make_context(), ir.Location.unknown(), deciding(strict=True):
-        fuse_products(ir.Module.parse(text), decisions)
+        fuse_products(with_products(text), decisions)
     assert OUTCOMES["row-epilogue.walks-rows", False] == before + 1
     assert decisions.taken == 0
 
@@ -105,7 +116,8 @@ def is_product(rank: int = 2, element: str = "f32", groups: int = 1, swapped: bo
     x, w, y = (f"tensor<{s}x{element}>" for s in (f"2x{image}x16", f"{window}x{16 // groups}x16", f"2x{made}x16"))
     arguments = f"%w: {w}, %x: {x}" if swapped else f"%x: {x}, %w: {w}"
     text = f"""
-      func.func private @convolution_0({arguments}) -> {y} attributes {{disc.kind = "convolution"}} {{
+      func.func private @convolution_0({arguments}) -> {y}
+          attributes {{disc.fusion = #disc.fusion<"convolution", {{}}>}} {{
         %0 = stablehlo.convolution(%x, %w) dim_numbers = {numbers}, window = {{}}
             {{batch_group_count = 1 : i64, feature_group_count = {groups} : i64}} : ({x}, {w}) -> {y}
         {follower and f"%1 = {follower} %0 : {y}"}

@@ -13,8 +13,7 @@ from jax import export, lax
 
 from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.options import Options
-from shlo_disc.shape_dialect.annotate import entry_block
-from shlo_disc.shape_dialect.regions import nested_blocks
+from shlo_disc.shape_dialect.utils.regions import entry_block, nested_blocks
 
 
 def products(function: Callable[..., Any], *shapes: str) -> tuple[int, int]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -15,7 +16,16 @@ from shlo_disc.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
-from shlo_disc.shape_dialect.annotate import entry_block
+from shlo_disc.shape_dialect.dialect.buffers import (
+    BUFFERS,
+    ArenaBuffer,
+    ResultBuffer,
+    buffers_of,
+    set_arenas,
+    set_buffers,
+)
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.regions import entry_block
 from shlo_disc.transforms.decisions import TURNED_OFF
 from shlo_disc.verify import verify_buffers
 
@@ -34,17 +44,15 @@ def check(c: Compilation) -> None:
 
 def calls(c: Compilation) -> list[ir.Operation]:
     assert c.module is not None
-    return [op.operation for op in entry_block(c.module).operations if "disc.buffers" in op.attributes]
+    return [op.operation for op in entry_block(c.module).operations if BUFFERS in op.attributes]
 
 
 def set_entry(op: ir.Operation, number: int, **changed: Any) -> None:
     """Change fields of the buffer of one result."""
-    entries = list(ir.ArrayAttr(op.attributes["disc.buffers"]))
-    old = {a.name: a.attr for a in ir.DictAttr(entries[number])}
+    buffers = buffers_of(op)
+    buffers[number] = replace(buffers[number], **changed)
     with op.context:
-        new = {k: ir.StringAttr.get(v) if isinstance(v, str) else v for k, v in changed.items()}
-        entries[number] = ir.DictAttr.get({**old, **new})
-        op.attributes["disc.buffers"] = ir.ArrayAttr.get(entries)
+        set_buffers(op, buffers)
 
 
 def chain(x: Any, y: Any) -> Any:
@@ -76,15 +84,14 @@ def test_right_plans_pass(function: Callable[..., Any]) -> None:
 def test_a_value_that_is_overwritten_before_it_is_read_again() -> None:
     c = planned(chain, "n, n", "n, n")
     first, second, *_ = calls(c)
-    offset = ir.DictAttr(ir.ArrayAttr(first.attributes["disc.buffers"])[0])["offset"]
-    set_entry(second, 0, offset=offset)
+    set_entry(second, 0, offset=buffers_of(first)[0].offset)
     with pytest.raises(CompilerError, match="overwrites %0, which it reads|where that is overwritten by func.call"):
         check(c)
 
 
 def test_a_buffer_that_reaches_into_the_next_one() -> None:
     c = planned(chain, "n, n", "n, n")
-    set_entry(calls(c)[0], 0, offset="4*n")
+    set_entry(calls(c)[0], 0, offset=Expr.parse("4*n"))
     with pytest.raises(CompilerError, match="not proved to fit"):
         check(c)
 
@@ -93,7 +100,7 @@ def test_an_arena_that_is_too_small() -> None:
     c = planned(chain, "n, n", "n, n")
     assert c.module is not None
     with c.context:
-        c.module.operation.attributes["disc.arena_bytes"] = ir.StringAttr.get("64")
+        set_arenas(c.module.operation, [Expr.const(64)])
     with pytest.raises(CompilerError, match="not proved to fit"):
         check(c)
 
@@ -103,12 +110,10 @@ def test_a_result_in_the_place_of_another_one() -> None:
         return x.sum(0), x.sum(1)
 
     c = planned(two, "n, n")
-    with c.context:
-        one = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 1)
     for op in calls(c):
-        for number, entry in enumerate(ir.ArrayAttr(op.attributes["disc.buffers"])):
-            if ir.StringAttr(ir.DictAttr(entry)["space"]).value == "result":
-                set_entry(op, number, index=one)
+        for number, buffer in enumerate(buffers_of(op)):
+            if isinstance(buffer, ResultBuffer):
+                set_entry(op, number, index=1)
     with pytest.raises(CompilerError, match="lies in result 1|two of its results lie in|overwritten by"):
         check(c)
 
@@ -122,15 +127,11 @@ def test_a_loop_whose_second_iteration_reads_what_the_first_has_overwritten() ->
 
     c = planned(scaled, "n, n")
     outside = calls(c)[0]
-    offset = ir.DictAttr(ir.ArrayAttr(outside.attributes["disc.buffers"])[0])["offset"]
+    offset = buffers_of(outside)[0].offset
     (loop_op,) = [op for op in calls(c) if op.name == "stablehlo.while"]
     body = loop_op.regions[1].blocks[0]
-    inside = [op.operation for op in body.operations if "disc.buffers" in op.attributes]
-    moved = [
-        op
-        for op in inside
-        if ir.StringAttr(ir.DictAttr(ir.ArrayAttr(op.attributes["disc.buffers"])[0])["space"]).value == "arena"
-    ]
+    inside = [op.operation for op in body.operations if BUFFERS in op.attributes]
+    moved = [op for op in inside if isinstance(buffers_of(op)[0], ArenaBuffer)]
     set_entry(moved[0], 0, offset=offset)
     with pytest.raises(CompilerError, match="overwritten by|which it reads|not proved to fit"):
         check(c)

@@ -15,7 +15,7 @@ from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
-from shlo_disc.shape_dialect.dialect import make_context
+from shlo_disc.shape_dialect.dialect.ops import make_context
 from shlo_disc.transforms import decisions
 from shlo_disc.verify import verify_fusions
 
@@ -82,7 +82,7 @@ def test_an_epilogue_without_one_of_its_conditions_is_found(monkeypatch: pytest.
 
 ROWS = """
   func.func private @row_reduce_0(%x: tensor<4x3xf32>) -> tensor<RESULT>
-      attributes {disc.columns = 1 : i64, disc.kind = "row_reduce"} {
+      attributes {disc.fusion = #disc.fusion<"row_reduce", {columns = 1 : i64}>} {
     %zero = stablehlo.constant dense<0.0> : tensor<f32>
     %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
         : (tensor<4x3xf32>, tensor<f32>) -> tensor<4xf32>

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a fusion is: the attribute `disc.fusion` of the private functions that `fuse` makes.
+
+A fusion is a function of StableHLO ops, or of calls of other fusions, that becomes one kernel or one call of the
+runtime. `#disc.fusion<"row_reduce", {collapsed, columns = 1 : i64}>` names its kind and says what later stages need to
+know of it. There is one dataclass a kind; its fields are the entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.ops import FusionAttr
+from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, ConvolutionProduct, MatrixProduct
+from shlo_disc.shape_dialect.dialect.records import FunctionName, Malformed, from_attribute, to_attribute
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+FUSION = "disc.fusion"
+"""The attribute's name."""
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """The kinds derive from this. `kind` is the name in the attribute.
+
+    collapsed: every operand is read at the index that is written, up to broadcasts, over as few axes as can be.
+    """
+
+    kind: ClassVar[str] = ""
+    collapsed: bool = False
+
+
+KINDS: dict[str, type[Fusion]] = {}
+"""The kinds by name."""
+
+Kind = TypeVar("Kind", bound=type[Fusion])
+
+
+def _kind(name: str) -> Callable[[Kind], Kind]:
+    def add(cls: Kind) -> Kind:
+        cls.kind = name
+        KINDS[name] = cls
+        return cls
+
+    return add
+
+
+# ---- kernels --------------------------------------------------------------------------------------------------------
+
+
+@_kind("loop")
+@dataclass(frozen=True)
+class Loop(Fusion):
+    """Each element of the results is computed by itself."""
+
+
+@_kind("row_reduce")
+@dataclass(frozen=True)
+class RowReduce(Fusion):
+    """Each row is reduced along its last `columns` axes, and then gone through again: softmax, normalisations.
+
+    accumulators: in a "gemm", the result in whose buffer the sums of the product lie until it is written; -1 where
+    they need a buffer. bounded: the kernel is told how many columns count.
+    """
+
+    columns: int = 0
+    accumulators: int | None = None
+    bounded: bool = False
+
+
+@_kind("epilogue")
+@dataclass(frozen=True)
+class Epilogue(Fusion):
+    """A loop in a "gemm" that reads tiles of sums: its argument `sums`, whose rows have `row` elements."""
+
+    sums: int = 0
+    row: Expr = Expr.const(1)
+
+
+@_kind("reduce")
+@dataclass(frozen=True)
+class Reduce(Fusion):
+    """Reductions that are not along rows."""
+
+
+@_kind("scatter")
+@dataclass(frozen=True)
+class Scatter(Fusion):
+    """Changes some elements. `updates`: for each result the argument that it starts from, or -1."""
+
+    updates: tuple[int, ...] = ()
+
+
+@_kind("update")
+@dataclass(frozen=True)
+class Update(Fusion):
+    """Writes one window. `updates`: for each result the argument that it starts from, or -1."""
+
+    updates: tuple[int, ...] = ()
+
+
+@_kind("concatenate")
+@dataclass(frozen=True)
+class Concatenate(Fusion):
+    """Copies pieces behind each other."""
+
+
+@_kind("nonzero")
+@dataclass(frozen=True)
+class Nonzero(Fusion):
+    """The positions of the true elements of a mask."""
+
+
+@_kind("recurrence")
+@dataclass(frozen=True)
+class Recurrence(Fusion):
+    """Loops over independent rows: each thread has rows of its own from start to end."""
+
+
+@_kind("scan")
+@dataclass(frozen=True)
+class Scan(Fusion):
+    """Sums, or other combinations, of all prefixes or suffixes of an axis."""
+
+
+@_kind("select_and_scatter")
+@dataclass(frozen=True)
+class SelectAndScatter(Fusion):
+    """The gradient of a pooling."""
+
+
+@_kind("window")
+@dataclass(frozen=True)
+class Window(Fusion):
+    """Windows that overlap, of what lies in memory: poolings, and convolutions without a kernel of their own."""
+
+
+@_kind("sort")
+@dataclass(frozen=True)
+class Sort(Fusion):
+    """Sorts along an axis. The second half of the results is memory to work in."""
+
+
+@_kind("top_k")
+@dataclass(frozen=True)
+class TopK(Fusion):
+    """The first elements of a sorted axis."""
+
+
+# ---- calls of the runtime -------------------------------------------------------------------------------------------
+
+
+@_kind("dot")
+@dataclass(frozen=True)
+class Dot(Fusion):
+    """A dot_general, as a GEMM where `product` says so, else as a kernel."""
+
+    product: MatrixProduct | None = None
+
+
+@_kind("convolution")
+@dataclass(frozen=True)
+class Convolution(Fusion):
+    """A convolution, as a GEMM over its windows where `product` allows it, else as a kernel."""
+
+    product: ConvolutionProduct | None = None
+
+
+@_kind("gemm")
+@dataclass(frozen=True)
+class Gemm(Fusion):
+    """Calls of products of one left-hand side, each with the epilogue or row kernel that follows it, as one call."""
+
+
+@_kind("attention")
+@dataclass(frozen=True)
+class Attention(Fusion):
+    """Calls of two products and of the row kernel between them. `rows` is that kernel's function.
+
+    row_operands: for each operand of the row kernel the operand of this one, or -1 for the scores. The last result is
+    room for a row of scores.
+    """
+
+    rows: FunctionName = FunctionName("")
+    row_operands: tuple[int, ...] = ()
+    problem: AttentionProblem | None = None
+
+
+@_kind("library")
+@dataclass(frozen=True)
+class Library(Fusion):
+    """One call of a library function: of the runtime, of LAPACK, or the user's."""
+
+
+# ---- reading and writing --------------------------------------------------------------------------------------------
+
+_KNOWN: ContextVar[dict[ir.Attribute, Fusion] | None] = ContextVar("shlo_disc_known_fusions", default=None)
+
+
+@contextmanager
+def remembered_fusions() -> Iterator[None]:
+    """Inside, each attribute is read once. Attributes keep their MLIR context alive: it ends with the compile."""
+    token = _KNOWN.set({})
+    try:
+        yield
+    finally:
+        _KNOWN.reset(token)
+
+
+def is_fusion(function: ir.OpView) -> bool:
+    """Whether a function is a fusion."""
+    return FUSION in function.attributes
+
+
+def fusion_of(function: ir.OpView) -> Fusion:
+    """What a fusion is. Raises Malformed."""
+    attribute = function.attributes[FUSION]
+    known = _KNOWN.get()
+    if known is None:
+        return read_fusion(attribute)
+    if attribute not in known:
+        known[attribute] = read_fusion(attribute)
+    return known[attribute]
+
+
+def read_fusion(attribute: ir.Attribute) -> Fusion:
+    """A fusion from its attribute. Raises Malformed."""
+    if not isinstance(attribute, FusionAttr):
+        raise Malformed(f"{FUSION}: expected #disc.fusion<...>, got {attribute}")
+    name = ir.StringAttr(attribute.kind).value
+    if name not in KINDS:
+        raise Malformed(f"{FUSION}: {name!r} is no kind of fusion; there are {', '.join(sorted(KINDS))}")
+    try:
+        return from_attribute(KINDS[name], attribute.roles)
+    except Malformed as error:
+        raise Malformed(f"{FUSION} of kind {name!r}: {error}") from None
+
+
+def kind_of(function: ir.OpView) -> str:
+    """The kind of a fusion."""
+    return fusion_of(function).kind
+
+
+def set_fusion(function: ir.OpView, fusion: Fusion) -> None:
+    """Write on a function what it is."""
+    function.attributes[FUSION] = FusionAttr.get(ir.StringAttr.get(fusion.kind), to_attribute(fusion))
+
+
+def columns_of(function: ir.OpView) -> int:
+    """How many of the last axes a row kernel reduces along; 0 for any other kernel, which has none."""
+    fusion = fusion_of(function)
+    return fusion.columns if isinstance(fusion, RowReduce) else 0
+
+
+def updates_of(function: ir.OpView) -> tuple[int, ...]:
+    """For each result of a kernel that changes some elements only: the argument it starts from, or -1; else ()."""
+    fusion = fusion_of(function)
+    return fusion.updates if isinstance(fusion, Scatter | Update) else ()
+
+
+def row_kernel_of(function: ir.OpView) -> RowReduce:
+    """A fusion that has to be a row kernel. Raises Malformed."""
+    fusion = fusion_of(function)
+    if not isinstance(fusion, RowReduce):
+        raise Malformed(f"@{ir.StringAttr(function.attributes['sym_name']).value} is no row kernel but a {fusion.kind}")
+    return fusion
+
+
+def accumulators_of(function: ir.OpView) -> int | None:
+    """In whose buffer the sums that a row kernel reads lie: a result, or -1 for one of their own; None for others."""
+    fusion = fusion_of(function)
+    return fusion.accumulators if isinstance(fusion, RowReduce) else None
+
+
+def product_of(function: ir.OpView) -> MatrixProduct | None:
+    """The GEMM that a fusion is, if it is one; that of a convolution over its windows."""
+    fusion = fusion_of(function)
+    if isinstance(fusion, Dot):
+        return fusion.product
+    return fusion.product.product if isinstance(fusion, Convolution) and fusion.product is not None else None

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The names of attributes that hold one number or text; the others are named where their contents are declared."""
+
+from __future__ import annotations
+
+STAGE = "disc.stage"
+"""On a module: the last stage that has run."""
+
+FLOPS = "disc.flops"
+"""On a fused module: the floating-point operations of a call, a size."""
+
+PARTICIPANTS = "disc.participants"
+"""On a module: that it is compiled to run on all of its participants, and not for one that runs alone."""
+
+LAYOUT = "disc.layout"
+"""On arguments and results: the axis that each axis is to JAX, in an order other than row-major."""
+
+SEGMENT = "disc.segment"
+"""On an op of a planned module that runs: the segment of the call that it runs in, where that is not the first."""

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The `disc` dialect: symbols, derived sizes and constraints at module level, shapes in the body.
+
+| op | where | meaning |
+|--|--|--|
+| `disc.symbol` | module | a size chosen by the caller, or read from data: name, min, max, divisor, hints, data |
+| `disc.dim` | module | a derived size; its name *is* its canonical expression, e.g. `@"2*b + 1"` |
+| `disc.constraint` | module | a relation that every admissible call satisfies, with the text of its error |
+| `disc.shape` | body | an integer tensor (rank 0 or 1) whose elements are sizes; the only shape arithmetic left |
+| `disc.bind` | body | gives symbols the values of an integer tensor's elements: sizes that are read from data |
+| `disc.nonzero` | body | the positions of the true elements of a mask; the result's size is a symbol read from data |
+
+Fusions are private functions with a `disc.kind` and calls to them: IRDL, which defines this dialect, gives all values
+of a variadic operand group one type, so an op of ours could not take the inputs of a kernel.
+
+Dynamic tensor types carry their sizes in the encoding: `tensor<?x?x768xf32, [@b, @s, 768]>`.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from shlo_disc.mlir import ext, ir, stablehlo
+
+
+class Disc(ext.Dialect, name="disc"):
+    """The dialect object; `make_context` loads it."""
+
+
+LOCAL: dict[str, Callable[[ir.OpView], None]] = {}
+"""What is checked of each op of the dialect by itself; `verifier.py` fills it in. Raises ValueError."""
+
+
+def _checked(op: ir.OpView) -> bool:
+    check = LOCAL.get(op.operation.name)
+    try:
+        if check is not None:
+            check(op)
+    except ValueError as error:
+        op.location.emit_error(str(error))
+        return False
+    return True
+
+
+class FusionAttr(Disc.Attribute, name="fusion"):
+    """What a fusion is: `#disc.fusion<"kind", {entries}>`, see `fusion.py`."""
+
+    kind: ir.StringAttr
+    roles: ir.DictAttr
+
+
+class BufferAttr(Disc.Attribute, name="buffer"):
+    """Where a value lies: `#disc.buffer<"arena", {entries}>` or `<"result", {entries}>`, see `buffers.py`."""
+
+    space: ir.StringAttr
+    place: ir.DictAttr
+
+
+class LibraryAttr(Disc.Attribute, name="library"):
+    """What a call of a library function passes: `#disc.library<{entries}>`, see `library.py`."""
+
+    call: ir.DictAttr
+
+
+class WindowAttr(Disc.Attribute, name="window"):
+    """Windows whose parameters are sizes: `#disc.window<{entries}>`, see `window.py`."""
+
+    window: ir.DictAttr
+
+
+class SymbolOp(Disc.Operation, name="symbol"):
+    """A size that the caller chooses, or that a `disc.bind` reads from data. Attributes: `declarations.Symbol`."""
+
+    name: ir.StringAttr
+    verify_invariants = staticmethod(_checked)
+
+
+class DimOp(Disc.Operation, name="dim"):
+    """A derived size, named by its canonical expression over the symbols. Attributes: `declarations.Bounds`."""
+
+    name: ir.StringAttr
+    verify_invariants = staticmethod(_checked)
+
+
+class ConstraintOp(Disc.Operation, name="constraint"):
+    """`lhs relation rhs` over symbols, e.g. "s <= 512". Attributes: `declarations.Wording`."""
+
+    relation: ir.StringAttr
+    verify_invariants = staticmethod(_checked)
+
+
+class SignatureOp(Disc.Operation, name="signature"):
+    """The calling convention of the program. Attributes: `signature.Declared`."""
+
+    name: ir.StringAttr
+    verify_invariants = staticmethod(_checked)
+
+
+class ShapeOp(Disc.Operation, name="shape", traits=[ext.Pure]):
+    """The sizes `dims` as an integer tensor of rank 1, or of rank 0 when there is a single one."""
+
+    dims: ir.ArrayAttr
+    result: ir.OpResult[Any]
+    verify_invariants = staticmethod(_checked)
+
+
+class BindOp(Disc.Operation, name="bind"):
+    """The elements of `value` are the values of `symbols`, in row-major order. Whoever uses a symbol comes later."""
+
+    value: ext.Operand[Any]
+    symbols: ir.ArrayAttr
+    verify_invariants = staticmethod(_checked)
+
+
+class NonzeroOp(Disc.Operation, name="nonzero", traits=[ext.Pure]):
+    """The positions of the true elements of a vector `mask`, in order."""
+
+    mask: ext.Operand[Any]
+    result: ir.OpResult[Any]
+    verify_invariants = staticmethod(_checked)
+
+
+def make_context() -> ir.Context:
+    """A fresh MLIR context with StableHLO and `disc` loaded. Thread-safe, which the loading of `disc` itself is not."""
+    with _loading:
+        context = ir.Context()
+        stablehlo.register_dialect(context)
+        with context, ir.Location.unknown():
+            Disc.load()
+    return context
+
+
+_loading = threading.Lock()
+
+
+def integer_attr(value: int) -> ir.IntegerAttr:
+    """An i64 attribute."""
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+
+__all__ = [
+    "BindOp",
+    "ConstraintOp",
+    "DimOp",
+    "Disc",
+    "NonzeroOp",
+    "ShapeOp",
+    "SymbolOp",
+    "integer_attr",
+    "make_context",
+]

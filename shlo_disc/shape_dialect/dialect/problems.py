@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The problems that the runtime solves, as `fuse` finds them: sizes and strides, and which operand is what.
+
+All sizes and strides are in elements, over the symbols of the module. Operands are those of the fusion that the problem
+is written on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shlo_disc.shape_dialect.dialect.types import Dims, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+MAX_BATCH = 4
+"""Loops outside of a GEMM."""
+
+MOST_ROW_AXES = 5
+"""Loops outside of an attention: sizes of its scores besides the columns."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A loop of a GEMM: its size and its stride in each of lhs, rhs and result (0: not there)."""
+
+    size: Expr
+    lhs: Expr
+    rhs: Expr
+    result: Expr
+
+    def exchanged(self) -> Axis:
+        """The loop with the sides exchanged."""
+        return Axis(self.size, self.rhs, self.lhs, self.result)
+
+
+@dataclass(frozen=True)
+class MatrixProduct:
+    """A batched GEMM over strided views. `lhs` and `rhs` are operand numbers, `element` their element type."""
+
+    element: str
+    lhs: int
+    rhs: int
+    batch: tuple[Axis, ...]
+    m: Axis
+    n: Axis
+    k: Axis
+
+    @property
+    def writes_columns(self) -> bool:
+        """The result's unit stride is along m, so that tiles cannot write their rows in place."""
+        return self.m.result.constant == 1 and self.n.result.constant != 1
+
+    def transposed(self) -> MatrixProduct:
+        """The same product with the sides exchanged: C = A B is C' = B' A'."""
+        batch = tuple(axis.exchanged() for axis in self.batch)
+        m, n, k = self.n.exchanged(), self.m.exchanged(), self.k.exchanged()
+        return MatrixProduct(self.element, self.rhs, self.lhs, batch, m, n, k)
+
+    @property
+    def rows(self) -> Expr:
+        """The rows of the result, those of all matrices."""
+        return product([*(axis.size for axis in self.batch), self.m.size])
+
+    @property
+    def is_row_major(self) -> bool:
+        """Whether the result lies in memory in the order of batch, m, n, without gaps."""
+        step = Expr.const(1)
+        for axis in (self.n, self.m, *reversed(self.batch)):
+            if axis.size.constant != 1 and axis.result != step:
+                return False
+            step = step * axis.size
+        return True
+
+
+@dataclass(frozen=True)
+class ConvolutionProduct:
+    """A convolution as a GEMM whose operand 0 is the input, and operand 1 has the weights.
+
+    `input` and `result` are in the order batch, space, features; `padding` is that at the low ends. `may_transform`:
+    Winograd's algorithm may be used.
+    """
+
+    product: MatrixProduct
+    input: Dims
+    result: Dims
+    window: Dims
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    padding: Dims
+    may_transform: bool = False
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand of an attention: its number, and its first element there."""
+
+    number: int
+    start: int = 0
+
+
+@dataclass(frozen=True)
+class AttentionAxis:
+    """A loop over rows of an attention: its size, and its strides (0: not there)."""
+
+    size: Expr
+    query: Expr
+    key: Expr
+    value: Expr
+    result: Expr
+
+
+@dataclass(frozen=True)
+class Causal:
+    """Column c of row r counts only where c <= r + offset, while scores are no larger than `magnitude`.
+
+    That is so if the offset is not negative and `reach`, the largest number that a position is part of, has 32 bits.
+    """
+
+    offset: Expr
+    reach: Expr
+    magnitude: int
+
+
+@dataclass(frozen=True)
+class AttentionProblem:
+    """Attention with whole rows: scores = query key', weights = a row kernel of them, result = weights value.
+
+    batch: the loops outside; `rows` is the loop over rows of one matrix, with the strides of query and result. Sizes:
+    `columns` of the scores, `depth` of query and key, `width` of value and result. `query_depth`: the stride of the
+    query along the depth, and so on. `rounds`: sums are rounded to the result's element type.
+    """
+
+    element: str
+    query: Operand
+    key: Operand
+    value: Operand
+    batch: tuple[AttentionAxis, ...]
+    rows: AttentionAxis
+    columns: Expr
+    depth: Expr
+    width: Expr
+    query_depth: Expr
+    key_column: Expr
+    key_depth: Expr
+    value_column: Expr
+    value_width: Expr
+    result_width: Expr
+    rounds: bool = False
+    causal: Causal | None = None

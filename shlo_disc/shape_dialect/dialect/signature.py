@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The calling convention of a program: arguments, results, pytrees and the symbols they are solved from.
+
+It stands in the module as a `disc.signature`, whose attributes are the fields of `Declared`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from shlo_disc.dtypes import BY_MLIR
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.ops import SignatureOp
+from shlo_disc.shape_dialect.dialect.records import Malformed, entries_of, from_entries, to_entries
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, storage_type
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+DTYPES = {dtype.mlir: dtype.name for dtype in BY_MLIR.values()}
+"""The runtime's names of element types."""
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One leaf: its path in the caller's pytree, its dtype and its symbolic shape.
+
+    memory: the kind of memory that JAX wants it in, "" where it does not say.
+    layout: the axis that each axis is to JAX, in an order other than row-major; () where they are the same.
+    key: the implementation of the PRNG keys whose data this is, a key in the last dim; "" for numbers.
+    """
+
+    path: str
+    dtype: str
+    dims: Dims
+    donated: bool = False
+    memory: str = ""
+    layout: tuple[int, ...] = ()
+    key: str = ""
+
+    def __str__(self) -> str:
+        if self.key:
+            return f"{self.path}: key<{self.key}>[{', '.join(str(d) for d in self.dims[:-1])}]"
+        return f"{self.path}: {self.dtype}[{', '.join(str(d) for d in self.dims)}]"
+
+
+@dataclass(frozen=True)
+class SymbolSource:
+    """How a symbol is solved from an argument's size: `size == scale * symbol + offset`."""
+
+    name: str
+    argument: int
+    dim: int
+    scale: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The arguments and results of a program.
+
+    `kept` maps each argument of the module's entry function to its leaf in `arguments`: jax.export drops arguments that
+    the program does not read, but a caller still passes them. `least` is the smallest size that a symbol stands for: 1
+    in programs of JAX. `where` is what holds of the sizes that the program reads from data: each call checks it.
+
+    in_tree, out_tree: of the arguments (args, kwargs) and of the results, PyTreeDefs of JAX or TreeSpecs; None for flat
+    lists.
+    """
+
+    name: str
+    arguments: tuple[TensorSpec, ...]
+    results: tuple[TensorSpec, ...] = ()
+    kept: tuple[int, ...] = ()
+    least: int = 0
+    in_tree: Any = None
+    out_tree: Any = None
+    symbols: tuple[SymbolSource, ...] = field(default=())
+    where: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        arguments = ", ".join(str(a) for a in self.arguments)
+        results = ", ".join(str(r) for r in self.results)
+        where = f" where {', '.join(self.where)}" if self.where else ""
+        return f"{self.name}({arguments}) -> ({results}){where}"
+
+    def with_shapes(self, block: ir.Block) -> Signature:
+        """This signature with the symbolic shapes of an annotated entry block, and each symbol's source."""
+        arguments = list(self.arguments)
+        for leaf, value in zip(self.kept, block.arguments, strict=True):
+            arguments[leaf] = replace(arguments[leaf], dims=dims_of(value))
+        terminator = block.operations[len(block.operations) - 1]
+        results = [
+            replace(spec, dims=dims_of(value), dtype=dtype_of(value))
+            for spec, value in zip(self.results, terminator.operands, strict=True)
+        ]
+        return replace(
+            self, arguments=tuple(arguments), results=tuple(results), symbols=symbol_sources(tuple(arguments))
+        )
+
+
+def dtype_of(value: ir.Value) -> str:
+    """The runtime's name of a value's dtype, e.g. "f32" or "u8"; that of the integers of a quantized type."""
+    return DTYPES[str(storage_type(element_type_of(value)))]
+
+
+def linear_in_one_symbol(dim: Expr) -> tuple[str, int, int] | None:
+    """(symbol, scale, offset) when dim == scale * symbol + offset with scale >= 1, else None."""
+    names = dim.symbols()
+    if len(names) != 1:
+        return None
+    (name,) = names
+    offset = dim.substitute({name: 0}).constant
+    one = dim.substitute({name: 1}).constant
+    if offset is None or one is None or one - offset < 1:
+        return None
+    scale = one - offset
+    return (name, scale, offset) if dim == scale * Expr.symbol(name) + offset else None
+
+
+def symbol_sources(arguments: tuple[TensorSpec, ...]) -> tuple[SymbolSource, ...]:
+    """For each symbol the argument size it is solved from, plain sizes first (as jax.export does)."""
+    best: dict[str, SymbolSource] = {}
+    for position, spec in enumerate(arguments):
+        for axis, dim in enumerate(spec.dims):
+            linear = linear_in_one_symbol(dim)
+            if linear is None:
+                continue
+            source = SymbolSource(linear[0], position, axis, linear[1], linear[2])
+            known = best.get(source.name)
+            if known is None or (known.scale, known.offset) != (1, 0) == (source.scale, source.offset):
+                best[source.name] = source
+    return tuple(best.values())
+
+
+# ---- in the module --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The attributes of a `disc.signature` besides its name: a Signature, with trees as JSON ("": there is none)."""
+
+    arguments: tuple[TensorSpec, ...] = ()
+    results: tuple[TensorSpec, ...] = ()
+    kept: tuple[int, ...] = ()
+    least: int = 0
+    in_tree: str = ""
+    out_tree: str = ""
+
+
+def write_signature(module: ir.Module, signature: Signature, in_tree: str = "", out_tree: str = "") -> None:
+    """Write a signature into a module, in the place of the one that is there, whose trees stay."""
+    known = _signature_op(module)
+    declared = Declared(signature.arguments, signature.results, signature.kept, signature.least, in_tree, out_tree)
+    if known is not None:
+        old = declaration_of(known)
+        declared = replace(declared, in_tree=in_tree or old.in_tree, out_tree=out_tree or old.out_tree)
+        known.operation.erase()
+    with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown(module.context):
+        op = SignatureOp(ir.StringAttr.get(signature.name))
+        for name, attribute in to_entries(declared).items():
+            op.attributes[name] = attribute
+
+
+def declared_signature(module: ir.Module) -> Declared:
+    """What a module's `disc.signature` says. Raises Malformed."""
+    return declaration_of(_required(module))
+
+
+def read_signature(module: ir.Module, read_tree: Callable[[str], Any]) -> Signature:
+    """The signature that a module declares; `read_tree` reads JSON. Raises Malformed."""
+    op = _required(module)
+    said = declaration_of(op)
+    in_tree, out_tree = (read_tree(text) if text else None for text in (said.in_tree, said.out_tree))
+    name = ir.StringAttr(op.attributes["name"]).value
+    symbols = symbol_sources(said.arguments)
+    return Signature(name, said.arguments, said.results, said.kept, said.least, in_tree, out_tree, symbols)
+
+
+def _required(module: ir.Module) -> ir.OpView:
+    op = _signature_op(module)
+    if op is None:
+        raise Malformed("the module has no disc.signature")
+    return op
+
+
+def argument_shapes(module: ir.Module) -> list[Dims]:
+    """The sizes of the entry function's arguments by the module's signature. Raises Malformed."""
+    op = _signature_op(module)
+    if op is None:
+        return []
+    said = declaration_of(op)
+    return [said.arguments[leaf].dims for leaf in said.kept]
+
+
+def declaration_of(op: ir.OpView) -> Declared:
+    """What a `disc.signature` says. Raises Malformed."""
+    return from_entries(Declared, entries_of(op, but="name"))
+
+
+def _signature_op(module: ir.Module) -> ir.OpView | None:
+    return next((op for op in module.body.operations if op.operation.name == "disc.signature"), None)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a shape rule works with: the facts, the symbolic values, and a place for the relations that an op implies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from shlo_disc.errors import ProgramError
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.types import Dims
+from shlo_disc.shape_dialect.inference.data_sizes import data_elements
+from shlo_disc.shape_dialect.inference.values import SymbolicValues
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
+from shlo_disc.shape_dialect.utils.locations import source_line
+
+
+class DataDependentSize(Exception):
+    """A size depends on the elements of a tensor that cannot be read while the program runs."""
+
+
+@dataclass
+class Propagation:
+    """The state of one walk: the facts, the symbolic values, and the relations that ops imply, with their origin.
+
+    `reads_data`: whether an element of a shape operand that is data may become a symbol. `skipped`: expressions of
+    which one is at least 0 where the code that is walked through does not run.
+    """
+
+    facts: Facts
+    values: SymbolicValues
+    implied: list[tuple[Relation, str]] = field(default_factory=list)
+    reads_data: bool = True
+    skipped: tuple[Expr, ...] = ()
+
+    def equal(self, a: Expr, b: Expr, op: ir.OpView) -> None:
+        """Record that a valid program has a == b here. Raises ProgramError when that can never hold."""
+        if a == b:
+            return
+        self.require(Relation.eq(a, b), op, f"the sizes {a} and {b} must be equal and never are")
+
+    def require(self, relation: Relation, op: ir.OpView, otherwise: str = "") -> None:
+        """Record that a valid program has this relation here. Raises ProgramError when it can never hold."""
+        proved = self.facts.prove(relation)
+        if proved is True:
+            return
+        where = f"{op.operation.name} at {source_line(op.location)}"
+        if proved is False:
+            raise ProgramError(f"{where}: {otherwise or f'{relation} must hold and never does'}")
+        self.facts.add(relation)
+        self.implied.append((relation, where))
+
+    def fits(self, parts: Iterable[Expr], wholes: Iterable[Expr], op: ir.OpView) -> None:
+        """Record that every window is no larger than what it lies in, wherever the op runs."""
+        for part, whole in zip(parts, wholes, strict=True):
+            fits = Relation.ge(whole, part)
+            if self.skipped and self.facts.prove(fits) is not True:
+                fits = Relation.ge(Expr.maximum(whole - part, *self.skipped), 0)
+            self.require(fits, op)
+
+    def sizes(self, value: ir.Value) -> Dims:
+        """The elements of a shape operand; data among them get symbols. Raises DataDependentSize when they cannot."""
+        elements = data_elements(value, self.values) if self.reads_data else self.values.get(value)
+        if elements is None:
+            raise DataDependentSize
+        return elements
+
+
+Rule = Callable[[Propagation, ir.OpView], list[Dims]]

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Admissible sample points. A statement that fails at one needs no search for a proof.
+
+Points are looked for near the asked symbols only. One that could not be extended to all symbols costs a proof, never
+soundness, because points are used only to give up early.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts_store import Store
+
+_MAX_SYMBOLS = 16
+_MAX_ROWS = 48
+_RESTARTS = 14
+_MAX_NODES = 250
+_STEPS = (0, 1, 2, 3, 4, 6, 9)
+_SIZES = (1, 2, 4, 8, 16, 60, 1024, 1 << 20)
+
+
+class Witnesses:
+    """Sample points for the symbols around an expression, remembered until `forget`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._points: dict[frozenset[str], list[dict[str, int]]] = {}
+
+    def forget(self) -> None:
+        """Drops the points, after the facts changed."""
+        self._points.clear()
+
+    def least(self, e: Expr) -> int | None:
+        """The least value of the canonical `e` at the sample points where it is defined, or None without any."""
+        values = [value for point in self._around(e) if (value := value_at(e, point)) is not None]
+        return min(values, default=None)
+
+    def _around(self, e: Expr) -> list[dict[str, int]]:
+        symbols = e.symbols()
+        if symbols not in self._points:
+            names, rows = self._component(symbols)
+            key = frozenset(names)
+            if key not in self._points:
+                self._points[key] = _Search(self._store, names, rows).points()
+            self._points[symbols] = self._points[key]
+        return self._points[symbols]
+
+    def _component(self, symbols: frozenset[str]) -> tuple[list[str], list[Expr]]:
+        names = dict.fromkeys(sorted(symbols))
+        queue = list(names)
+        rows: dict[Expr, None] = {}
+        for name in queue:
+            for row in self._store.rows_with(name):
+                if len(rows) >= _MAX_ROWS:
+                    break
+                new = sorted(row.symbols() - names.keys())
+                if len(names) + len(new) > max(_MAX_SYMBOLS, len(symbols)):
+                    continue
+                rows[row] = None
+                names.update(dict.fromkeys(new))
+                queue.extend(new)
+        return sorted(names), list(rows)
+
+
+class _Search:
+    """Depth-first search over candidate values, restarted with other orders of the candidates."""
+
+    def __init__(self, store: Store, names: list[str], rows: list[Expr]) -> None:
+        self._store = store
+        inside = set(names)
+        # A conjunct is checked as soon as its last symbol has a value.
+        self._names = sorted(names, key=lambda n: (-sum(n in row.symbols() for row in rows), n))
+        self._rows = self._by_last_symbol(rows)
+        self._multiples = [(e, k) for e, k in store.congruences if e.symbols() <= inside]
+        self._nonzero = [e for e in store.nonzero if e.symbols() <= inside]
+        self._candidates = {name: self._candidates_of(name) for name in names}
+        self._nodes = 0
+
+    def points(self) -> list[dict[str, int]]:
+        """Up to `_RESTARTS` points, the same ones in every process."""
+        found: dict[tuple[int, ...], dict[str, int]] = {}
+        random = Random(0)  # noqa: S311
+        for restart in range(_RESTARTS):
+            if restart:
+                for candidates in self._candidates.values():
+                    random.shuffle(candidates)
+            self._nodes = 0
+            point: dict[str, int] = {}
+            if self._extend(point, 0):
+                found[tuple(point[name] for name in self._names)] = point
+            elif restart >= 4 and not found:
+                break
+        return list(found.values())
+
+    def _by_last_symbol(self, rows: list[Expr]) -> dict[str, list[Expr]]:
+        position = {name: i for i, name in enumerate(self._names)}
+        by_symbol: dict[str, list[Expr]] = {name: [] for name in self._names}
+        for row in rows:
+            by_symbol[max(row.symbols(), key=lambda n: position[n])].append(row)
+        return by_symbol
+
+    def _candidates_of(self, name: str) -> list[int]:
+        (low, high), (modulus, residue) = self._store.domain(name)
+        stride = max(1, modulus)
+        values = [size + (residue - size) % stride for size in _SIZES]
+        if low is not None:
+            values = [low + stride * step for step in _STEPS] + values
+        if high is not None:
+            values += [high - stride * step for step in _STEPS]
+        if low is None:
+            values += [-value + (residue + value) % stride for value in (0, *_SIZES)]
+        inside = (v for v in values if (low is None or v >= low) and (high is None or v <= high))
+        return list(dict.fromkeys(inside))
+
+    def _extend(self, point: dict[str, int], depth: int) -> bool:
+        if depth == len(self._names):
+            return self._holds(point)
+        name = self._names[depth]
+        for value in (*self._solutions(name, point), *self._candidates[name]):
+            self._nodes += 1
+            if self._nodes > _MAX_NODES:
+                return False
+            point[name] = value
+            if all((v := value_at(row, point)) is not None and v >= 0 for row in self._rows[name]):
+                if self._extend(point, depth + 1):
+                    return True
+        point.pop(name, None)
+        return False
+
+    def _solutions(self, name: str, point: dict[str, int]) -> list[int]:
+        """Values that make a row zero if it is linear in the symbol; an equality needs just that value."""
+        (low, high), (modulus, residue) = self._store.domain(name)
+        found: list[int] = []
+        for row in self._rows[name]:
+            start, next_ = value_at(row, {**point, name: 0}), value_at(row, {**point, name: 1})
+            if start is None or next_ is None or next_ == start or start % (next_ - start):
+                continue
+            value = -start // (next_ - start)
+            if (low is None or value >= low) and (high is None or value <= high) and (value - residue) % modulus == 0:
+                found.append(value)
+        return found
+
+    def _holds(self, point: dict[str, int]) -> bool:
+        multiples = ((value_at(e, point), k) for e, k in self._multiples)
+        return all(v is not None and v % k == 0 for v, k in multiples) and all(
+            value_at(e, point) != 0 for e in self._nonzero
+        )
+
+
+def value_at(e: Expr, point: dict[str, int]) -> int | None:
+    """The value, or None where a division by zero leaves it undefined."""
+    try:
+        return e.evaluate(point)
+    except ZeroDivisionError:
+        return None

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Blocks inside of ops: the regions of loops and branches, and what a body uses from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.utils.op_sets import CONTROL
+
+
+def nested_blocks(op: ir.Operation | ir.OpView) -> list[ir.Block]:
+    """The blocks of a loop or branch, in order: condition and body, or the branches. No block for any other op."""
+    if op.operation.name not in CONTROL:
+        return []
+    return [block for region in op.regions for block in region.blocks]
+
+
+def all_blocks(block: ir.Block) -> Iterator[ir.Block]:
+    """A block and all blocks of the loops and branches in it, outermost first."""
+    yield block
+    for op in block.operations:
+        for nested in nested_blocks(op):
+            yield from all_blocks(nested)
+
+
+def all_values(block: ir.Block) -> Iterator[ir.Value]:
+    """The arguments and results of a block and of all blocks of the loops and branches in it."""
+    for inner in all_blocks(block):
+        yield from inner.arguments
+        for op in inner.operations:
+            yield from op.results
+
+
+def terminator_of(block: ir.Block) -> ir.OpView:
+    """The last op of a block."""
+    return block.operations[len(block.operations) - 1]
+
+
+def captured(body: ir.Block) -> Iterator[tuple[ir.Operation, int, ir.Value]]:
+    """The operands of a body's ops that are defined outside of it: (op, position, value)."""
+    own = {*body.arguments, *(r for op in body.operations for r in op.results)}
+    for op in body.operations:
+        for position, value in enumerate(op.operands):
+            if value not in own:
+                yield op.operation, position, value
+
+
+def constant_of(value: ir.Value) -> ir.Operation | None:
+    """The `stablehlo.constant` that defines `value`; None for any other value."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "stablehlo.constant":
+        return None
+    return owner.operation
+
+
+def called_function(op: ir.OpView) -> ir.OpView:
+    """The function that a custom call names as its computation."""
+    name = ir.FlatSymbolRefAttr(ir.ArrayAttr(op.attributes["called_computations"])[0]).value
+    root = op.operation
+    while root.parent is not None:
+        root = root.parent.operation
+    return ir.SymbolTable(root)[name]
+
+
+def is_condition(block: ir.Block) -> bool:
+    """Whether a block decides if a loop goes on."""
+    owner = block.owner
+    return owner.operation.name == "stablehlo.while" and owner.regions[0].blocks[0] == block
+
+
+def main_function(module: ir.Module) -> ir.OpView:
+    """The public entry function."""
+    functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+    return next(f for f in functions if str(f.attributes.get("sym_visibility")) != '"private"')
+
+
+def entry_block(module: ir.Module) -> ir.Block:
+    """The body of the entry function."""
+    return main_function(module).regions[0].blocks[0]

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a stage prints goes on to the same machine code, and the same header of the artifact."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import export
+
+import shlo_disc
+import shlo_disc.numpy as disc_numpy
+from shlo_disc.compiler import STAGES, Compilation, artifact_of, import_stage, run_pipeline
+from shlo_disc.errors import ProgramError
+from shlo_disc.options import Options
+from shlo_disc.runtime import Artifact
+from shlo_disc.stage_text import stage_text
+
+PRINTED = STAGES[: STAGES.index("lower")]
+MODELS = ("bert", "seq2seq", "dien", "asr", "crnn", "gpt2", "gpt2_decode", "mlp_mixer", "vit", "resnet50")
+QUICK = ("bert", "seq2seq")
+
+
+def compiled(program: Any, options: Options | None = None) -> Compilation:
+    return run_pipeline(import_stage(program, "cpu", options or Options()))
+
+
+@functools.cache
+def example(name: str) -> Compilation:
+    model = importlib.import_module(f"examples.{name}")
+    return compiled(model.export(model.SMALL))
+
+
+def check(whole: Artifact, text: str, stage: str, options: Options | None = None) -> None:
+    """Up to the import, source lines in messages are those of locations, which text is without."""
+    resumed = artifact_of(compiled(text, options))
+    assert resumed.object == whole.object
+    messages = {"checks", "segments"} if stage == "import" else set()
+    ours, theirs = ({k: v for k, v in a.header.items() if k not in messages} for a in (resumed, whole))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("stage", PRINTED)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in MODELS])
+def test_examples_go_on(name: str, stage: str) -> None:
+    whole = example(name)
+    check(artifact_of(whole), stage_text(whole, stage), stage)
+
+
+def _of_many_kinds(q: Any, k: Any, v: Any, table: Any, rows: Any, updates: Any) -> Any:
+    causal = jnp.tril(jnp.ones((q.shape[1], k.shape[1]), bool))
+    scores = jnp.where(causal, jnp.einsum("bqd,bkd->bqk", q, k), -1e9)
+    changed = jax.lax.fori_loop(0, 3, lambda i, c: jnp.tanh(c @ c.T @ c), table)
+    return {
+        "attention": jax.nn.softmax(scores) @ v,
+        "gemm": jax.nn.softmax(jax.nn.relu(table @ table.T)),
+        "scattered": table.at[rows].add(updates),
+        "transformed": [jnp.fft.rfft(table), jnp.sort(table, 0), jnp.cumsum(table, 0)],
+        "loop": changed,
+    }
+
+
+@functools.cache
+def many_kinds() -> Compilation:
+    scope = export.SymbolicScope(["mod(s, 4) == 2"])
+
+    def spec(shape: str, dtype: type = jnp.float32) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(export.symbolic_shape(shape, scope=scope), dtype)
+
+    arguments = [*[spec("b, s, 16")] * 3, spec("s, 8"), spec("4", jnp.int32), spec("4, 8")]
+    return compiled(export.export(jax.jit(_of_many_kinds))(*arguments), Options(hints={"s": 130}))
+
+
+@pytest.mark.parametrize("stage", PRINTED)
+def test_a_program_of_many_kinds_goes_on(stage: str) -> None:
+    """Constraints, hints after `annotate`, and a calling convention with dictionaries are in the text."""
+    whole, hints = many_kinds(), {"s": 130} if stage == "import" else {}
+    check(artifact_of(whole), stage_text(whole, stage), stage, Options(hints=hints))
+
+
+@pytest.mark.parametrize("stage", PRINTED)
+def test_sizes_from_data_go_on(stage: str) -> None:
+    def positions(x: Any) -> Any:
+        return disc_numpy.nonzero(x > 0)[0] * 2
+
+    executable = shlo_disc.compile(positions, args=[("n", "float32")])
+    check(executable.artifact, executable.as_text(stage), stage)
+
+
+def test_another_process_goes_on(tmp_path: Path) -> None:
+    """`opt` takes what `opt` printed."""
+    whole = many_kinds()
+    file = tmp_path / "fused.mlir"
+    file.write_text(stage_text(whole, "fuse"))
+    command = [sys.executable, "-m", "shlo_disc", "opt", str(file), "--stage", "plan"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == stage_text(whole, "plan").strip()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('disc.stage = "fuse"', 'disc.stage = "lower"', "no program goes on after the stage 'lower'"),
+        ('disc.stage = "fuse"', "disc.stage = 4", "expected a stage as disc.stage"),
+        ('"disc.signature"() {', '"disc.signature"() {mood = "good", ', "there is no mood"),
+        ('in_tree = "', 'in_tree = "{', "is no pytree"),
+    ],
+)
+def test_text_that_no_stage_has_printed(old: str, new: str, message: str) -> None:
+    text = stage_text(many_kinds(), "fuse")
+    assert old in text
+    with pytest.raises(ProgramError, match=message):
+        compiled(text.replace(old, new, 1))
