@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What has to hold of attributes of the dialect, and where they stand.
+
+The first line of a rule's docstring is what `docs/dialect.md` says of its attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect import fusion as kinds
+from shlo_disc.shape_dialect.dialect.buffers import ARENAS, BUFFERS, ResultBuffer, arenas_of, buffers_of
+from shlo_disc.shape_dialect.dialect.fusion_rules import FUSIONS
+from shlo_disc.shape_dialect.dialect.library import LIBRARY, library_function_of
+from shlo_disc.shape_dialect.dialect.names import FLOPS, LAYOUT, PARTICIPANTS, SEGMENT, STAGE
+from shlo_disc.shape_dialect.dialect.records import Malformed, read_integer, read_size
+from shlo_disc.shape_dialect.dialect.scope import ORDER, Scope
+from shlo_disc.shape_dialect.dialect.window import WINDOW, read_window
+
+_CALLS = ("func.call", "stablehlo.case", "stablehlo.if", "stablehlo.while")
+_RUNS = (*_CALLS, "disc.bind")
+_WINDOWED = ("stablehlo.reduce_window", "stablehlo.select_and_scatter")
+
+
+class Use(NamedTuple):
+    """Where an attribute may stand, "" for a module, and what checks it."""
+
+    ops: Sequence[str]
+    check: Callable[[Scope, ir.Operation], None]
+
+
+def _check_stage(v: Scope, module: ir.Operation) -> None:
+    """The last stage that has run."""
+    if STAGE in module.attributes and v.stage not in ORDER:
+        raise Malformed(f"there is no stage {v.stage!r}; there are {', '.join(ORDER)}")
+
+
+def _check_flops(v: Scope, module: ir.Operation) -> None:
+    """The floating-point operations of a call, a size."""
+    v.check_sizes([read_size(module.attributes[FLOPS])])
+
+
+def _check_arenas(v: Scope, module: ir.Operation) -> None:
+    """The size of each segment's arena in bytes."""
+    v.arenas = arenas_of(module)
+    v.check_sizes(v.arenas)
+
+
+def _check_participants(v: Scope, module: ir.Operation) -> None:
+    """The module is compiled to run on all of so many participants, and not for one that runs alone."""
+    if read_integer(module.attributes[PARTICIPANTS]) < 1:
+        raise Malformed("there is no participant")
+
+
+def _check_segment(v: Scope, op: ir.Operation) -> None:
+    """The segment of the call in which an op runs, where that is not the first."""
+    if read_integer(op.attributes[SEGMENT]) < 1:
+        raise Malformed("the first segment is not noted, and there is none before it")
+
+
+def _check_buffers(v: Scope, op: ir.Operation) -> None:
+    """Where each result lies: `#disc.buffer<...>`, one for each, in an arena that there is."""
+    buffers = buffers_of(op)
+    if len(buffers) != len(op.results):
+        raise Malformed(f"{len(buffers)} buffers are given for {len(op.results)} results")
+    for buffer in buffers:
+        if isinstance(buffer, ResultBuffer):
+            if buffer.index < 0:
+                raise Malformed(f"the program has no result {buffer.index}")
+            continue
+        if not 0 <= buffer.segment < len(v.arenas):
+            raise Malformed(f"there is no arena {buffer.segment}; there are {len(v.arenas)}")
+        v.check_sizes([buffer.offset, buffer.bytes])
+
+
+def _check_library(v: Scope, op: ir.Operation) -> None:
+    """What a library function is told: `#disc.library<...>`, an element type for each operand and result."""
+    function = library_function_of(op)
+    if len(function.operands) != len(op.operands) or len(function.results) != len(op.results):
+        raise Malformed("element types are given for another number of operands or results")
+
+
+def _check_window(v: Scope, op: ir.Operation) -> None:
+    """Windows whose parameters are sizes: `#disc.window<...>`, one of each for each dimension."""
+    window = read_window(op.attributes[WINDOW])
+    rank = ir.RankedTensorType(op.operands[0].type).rank
+    for name in ("size", "stride", "base_dilation", "dilation", "low", "high"):
+        sizes = getattr(window, name)
+        if len(sizes) != rank:
+            raise Malformed(f"{WINDOW}: {name} has {len(sizes)} sizes for {rank} dimensions")
+        v.check_sizes(sizes)
+
+
+def _check_layout(v: Scope, op: ir.Operation) -> None:
+    """On an argument or result: the axis that each axis is to JAX, in an order other than row-major."""
+    raise Malformed(f"{LAYOUT} stands on arguments and results")
+
+
+def _check_fusion(v: Scope, op: ir.Operation) -> None:
+    """What a fusion is: `#disc.fusion<...>`, see below."""
+    function = op.opview
+    what = kinds.fusion_of(function)
+    check = FUSIONS.get(type(what))
+    if check is not None:
+        check(v, function, what)
+
+
+ATTRIBUTES: dict[str, Use] = {
+    STAGE: Use(("",), _check_stage),
+    FLOPS: Use(("",), _check_flops),
+    ARENAS: Use(("",), _check_arenas),
+    PARTICIPANTS: Use(("",), _check_participants),
+    SEGMENT: Use(_RUNS, _check_segment),
+    BUFFERS: Use(_CALLS, _check_buffers),
+    LIBRARY: Use(("stablehlo.custom_call",), _check_library),
+    WINDOW: Use(_WINDOWED, _check_window),
+    LAYOUT: Use(("func.func",), _check_layout),
+    kinds.FUSION: Use(("func.func",), _check_fusion),
+}

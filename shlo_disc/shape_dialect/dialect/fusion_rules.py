@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What has to hold of each kind of fusion. The first line of a rule's docstring is what `docs/dialect.md` says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.dialect import fusion as kinds
+from shlo_disc.shape_dialect.dialect.library import LIBRARY
+from shlo_disc.shape_dialect.dialect.problems import Axis, MatrixProduct
+from shlo_disc.shape_dialect.dialect.records import Malformed
+from shlo_disc.shape_dialect.dialect.scope import Scope
+from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+
+def _arguments(function: func.FuncOp) -> list[ir.Value]:
+    return list(function.entry_block.arguments)
+
+
+def _results(function: func.FuncOp) -> list[ir.Value]:
+    block = function.entry_block
+    return list(block.operations[len(block.operations) - 1].operands)
+
+
+def _index(name: str, number: int, count: int, *, least: int = 0) -> None:
+    if not least <= number < count:
+        raise Malformed(f"{kinds.FUSION}: {name} = {number} is none of {count}")
+
+
+def _check_row_reduce(v: Scope, function: func.FuncOp, what: kinds.RowReduce) -> None:
+    """There are no more columns than axes, and `accumulators` is one of the results."""
+    values = (value for op in function.entry_block.operations for value in (*op.operands, *op.results))
+    rank = max((ir.RankedTensorType(value.type).rank for value in values), default=0)
+    _index("columns", what.columns, rank + 1)
+    if what.accumulators is not None:
+        _index("accumulators", what.accumulators, len(_results(function)), least=-1)
+
+
+def _check_epilogue(v: Scope, function: func.FuncOp, what: kinds.Epilogue) -> None:
+    """`sums` is one of the arguments."""
+    _index("sums", what.sums, len(_arguments(function)))
+    v.check_sizes([what.row])
+
+
+def _check_updates(v: Scope, function: func.FuncOp, what: kinds.Scatter | kinds.Update) -> None:
+    """Each result starts from an argument of its type."""
+    results, arguments = _results(function), _arguments(function)
+    if len(what.updates) != len(results):
+        raise Malformed(f"{kinds.FUSION}: {len(what.updates)} updates for {len(results)} results")
+    for number, result in zip(what.updates, results, strict=True):
+        _index("updates", number, len(arguments), least=-1)
+        if number >= 0 and arguments[number].type != result.type:
+            raise Malformed(f"{kinds.FUSION}: a result {result.type} starts from a {arguments[number].type}")
+
+
+def _check_dot(v: Scope, function: func.FuncOp, what: kinds.Dot) -> None:
+    """The loops go through all elements of the operands, which have the element type, and of the result."""
+    if what.product is not None:
+        _check_gemm(v, function, what.product)
+        (result,) = _results(function)
+        _check_covered(what.product, "rhs", _arguments(function)[what.product.rhs])
+        _check_covered(what.product, "lhs", _arguments(function)[what.product.lhs])
+        _check_covered(what.product, "result", result)
+
+
+def _check_gemm(v: Scope, function: func.FuncOp, gemm: MatrixProduct) -> None:
+    arguments = _arguments(function)
+    for name in ("lhs", "rhs"):
+        _index(name, getattr(gemm, name), len(arguments))
+        element = str(element_type_of(arguments[getattr(gemm, name)]))
+        if element != gemm.element:
+            raise Malformed(f"{kinds.FUSION}: a GEMM of {gemm.element} has elements of {element} as {name}")
+    for axis in _axes(gemm):
+        v.check_sizes([axis.size, axis.lhs, axis.rhs, axis.result])
+
+
+def _axes(gemm: MatrixProduct) -> Iterator[Axis]:
+    yield from (*gemm.batch, gemm.m, gemm.n, gemm.k)
+
+
+def _check_covered(gemm: MatrixProduct, side: str, value: ir.Value) -> None:
+    """The loops that go along an operand, or the result, go through all of its elements."""
+    covered = product(axis.size for axis in _axes(gemm) if getattr(axis, side) != Expr.const(0))
+    if covered != product(dims_of(value)) and product(dims_of(value)).constant != 0:
+        raise Malformed(f"{kinds.FUSION}: a GEMM goes through {covered} elements of its {side}, a {value.type}")
+
+
+def _check_convolution(v: Scope, function: func.FuncOp, what: kinds.Convolution) -> None:
+    """Input and result have the sizes of the function's."""
+    if what.product is None:
+        return
+    _check_gemm(v, function, what.product.product)
+    dims = (("input", dims_of(_arguments(function)[0])), ("result", dims_of(_results(function)[0])))
+    for name, stated in dims:
+        if getattr(what.product, name) != stated:
+            raise Malformed(f"{kinds.FUSION}: {name} has other sizes than the function's")
+
+
+def _check_attention(v: Scope, function: func.FuncOp, what: kinds.Attention) -> None:
+    """`rows` is a row kernel with as many operands, one of which is the scores."""
+    arguments = _arguments(function)
+    if what.rows not in v.functions or kinds.kind_of(v.functions[what.rows]) != kinds.RowReduce.kind:
+        raise Malformed(f"{kinds.FUSION}: @{what.rows} is no row kernel of the module")
+    if len(what.row_operands) != len(_arguments(v.functions[what.rows])) or what.row_operands.count(-1) != 1:
+        raise Malformed(f"{kinds.FUSION}: row_operands = {list(what.row_operands)} are no operands of @{what.rows}")
+    for number in what.row_operands:
+        _index("row_operands", number, len(arguments), least=-1)
+    if what.problem is None:
+        raise Malformed(f"{kinds.FUSION}: problem is missing")
+    for name in ("query", "key", "value"):
+        _index(name, getattr(what.problem, name).number, len(arguments))
+
+
+def _check_library_call(v: Scope, function: func.FuncOp, what: kinds.Library) -> None:
+    """It begins with a call that has `disc.library`."""
+    op = next(iter(function.entry_block.operations))
+    if LIBRARY not in op.attributes:
+        raise Malformed(f"{kinds.FUSION}: a fusion of kind library does not begin with a call that says {LIBRARY}")
+
+
+FUSIONS: dict[type[kinds.Fusion], Callable[..., None]] = {
+    kinds.RowReduce: _check_row_reduce,
+    kinds.Epilogue: _check_epilogue,
+    kinds.Scatter: _check_updates,
+    kinds.Update: _check_updates,
+    kinds.Dot: _check_dot,
+    kinds.Convolution: _check_convolution,
+    kinds.Attention: _check_attention,
+    kinds.Library: _check_library_call,
+}

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What has to hold of the ops of the dialect. The first line of a rule's docstring is what `docs/dialect.md` says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shlo_disc.dtypes import BY_MLIR
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.declarations import Bounds, constraint_of, name_of, symbol_of
+from shlo_disc.shape_dialect.dialect.ops import LOCAL
+from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind, entries_of, from_entries, read_size
+from shlo_disc.shape_dialect.dialect.scope import Scope, is_private
+from shlo_disc.shape_dialect.dialect.signature import TensorSpec, declaration_of
+from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr, element_type_of, product, storage_type
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+
+def _symbol(op: ir.OpView) -> None:
+    """Its name is that of a symbol, its bounds are in order, and it has a residue that the divisor can leave."""
+    _check_name(op, Expr.parse(name_of(op)).is_symbol is not None, "is no name of a symbol")
+    symbol_of(op).check()
+
+
+def _dim(op: ir.OpView) -> None:
+    """Its name is an expression of symbols, in normal form, and no single symbol."""
+    size = Expr.parse(name_of(op))
+    is_derived = size.constant is None and not size.is_symbol and str(size) == name_of(op)
+    _check_name(op, is_derived, f"is no derived size in normal form, which is {size}")
+    from_entries(Bounds, entries_of(op, but="name"))
+
+
+def _check_name(op: ir.OpView, is_right: bool, text: str) -> None:
+    if not is_right:
+        raise Malformed(f"{name_of(op)!r} {text}")
+
+
+def _constraint(op: ir.OpView) -> None:
+    """It is a relation of two sizes."""
+    constraint_of(op)
+
+
+def _shape(op: ir.OpView) -> None:
+    """It has as many sizes as its result, integers of rank 0 or 1, has elements."""
+    result = ir.RankedTensorType(op.results[0].type)
+    dims = [read_size(entry) for entry in as_kind(ir.ArrayAttr, op.attributes["dims"], "an array of sizes")]
+    is_whole = isinstance(result.element_type, ir.IntegerType | ir.IndexType)
+    if not is_whole or not result.has_static_shape or result.rank > 1:
+        raise Malformed(f"its result is {result}, no integers of rank 0 or 1")
+    count = result.shape[0] if result.rank else 1
+    if len(dims) != count:
+        raise Malformed(f"it has {len(dims)} sizes for {count} elements")
+
+
+def _bind(op: ir.OpView) -> None:
+    """It names a symbol for each element of an integer tensor of static size."""
+    source = ir.RankedTensorType(op.operands[0].type)
+    names = [read_size(entry) for entry in as_kind(ir.ArrayAttr, op.attributes["symbols"], "an array of symbols")]
+    if not isinstance(source.element_type, ir.IntegerType) or not source.has_static_shape:
+        raise Malformed(f"it reads {source}, no integers of known number")
+    count = product(dims_of(source)).constant
+    if len(names) != count or not all(name.is_symbol for name in names):
+        raise Malformed(f"it gives {len(names)} symbols the values of {count} elements")
+
+
+def _nonzero(op: ir.OpView) -> None:
+    """The mask is a vector of booleans and the result one of integers."""
+    mask, result = ir.RankedTensorType(op.operands[0].type), ir.RankedTensorType(op.results[0].type)
+    if mask.rank != 1 or str(mask.element_type) != "i1":
+        raise Malformed(f"its mask is {mask}, no vector of booleans")
+    if result.rank != 1 or not isinstance(result.element_type, ir.IntegerType):
+        raise Malformed(f"its result is {result}, no vector of integers")
+
+
+LOCAL.update(
+    {
+        "disc.symbol": _symbol, "disc.dim": _dim, "disc.constraint": _constraint,
+        "disc.shape": _shape, "disc.bind": _bind, "disc.nonzero": _nonzero,
+    }
+)  # fmt: skip
+
+
+def _dim_names(v: Scope, op: ir.Operation) -> None:
+    """Its symbols are declared."""
+    v.check_sizes([Expr.parse(name_of(op.opview))])
+
+
+def _constraint_names(v: Scope, op: ir.Operation) -> None:
+    """Its symbols are declared."""
+    constraint = constraint_of(op.opview)
+    v.check_sizes([constraint.relation.lhs, constraint.relation.rhs, *constraint.operands])
+
+
+def _shape_names(v: Scope, op: ir.Operation) -> None:
+    """Its symbols are declared."""
+    if v.has_run("annotate"):
+        v.check_sizes(dims_of_attr(op.attributes["dims"]))
+
+
+def _bind_names(v: Scope, op: ir.Operation) -> None:
+    """Its symbols are declared."""
+    if v.has_run("annotate"):
+        v.check_sizes(dims_of_attr(op.attributes["symbols"]))
+
+
+def _signature_fits(v: Scope, op: ir.Operation) -> None:
+    """Arguments that are kept, and results, are those of the entry function: number, dtypes and sizes."""
+    said = declaration_of(op.opview)
+    if sorted(set(said.kept)) != sorted(said.kept) or any(not 0 <= k < len(said.arguments) for k in said.kept):
+        raise Malformed(f"kept = {list(said.kept)} are no different ones of {len(said.arguments)} arguments")
+    entry = next(f for f in v.functions.values() if not is_private(f))
+    block = entry.entry_block
+    returned = list(block.operations[len(block.operations) - 1].operands)
+    for what, specs, values in (
+        ("argument", [said.arguments[leaf] for leaf in said.kept], list(block.arguments)),
+        ("result", said.results, returned),
+    ):
+        if len(specs) != len(values):
+            raise Malformed(f"it has {len(specs)} {what}s, and the function {len(values)}")
+        for spec, value in zip(specs, values, strict=True):
+            if not _is_of(spec, value, has_sizes=v.has_run("annotate")):
+                raise Malformed(f"its {what} {spec} is a {value.type} in the function")
+
+
+def _is_of(spec: TensorSpec, value: ir.Value, has_sizes: bool) -> bool:
+    """Whether a value is such a tensor; one of complex numbers may be one of reals, with an axis of 2 more."""
+    element = BY_MLIR[str(storage_type(element_type_of(value)))].name
+    dims = dims_of(value) if has_sizes else spec.dims
+    if spec.dtype == element:
+        return spec.dims == dims
+    is_pair = (spec.dtype, element) in (("c64", "f32"), ("c128", "f64"))
+    return is_pair and (not has_sizes or (*spec.dims, Expr.const(2)) == dims)
+
+
+RULES: dict[str, Callable[[Scope, ir.Operation], None]] = {
+    "disc.dim": _dim_names,
+    "disc.constraint": _constraint_names,
+    "disc.shape": _shape_names,
+    "disc.bind": _bind_names,
+    "disc.signature": _signature_fits,
+}
+"""What is checked of an op of ours besides `LOCAL`."""

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What rules of the verifier may ask: the module's stage, symbols, functions and arenas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.dialect.names import STAGE
+from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind, read_size
+from shlo_disc.shape_dialect.dialect.types import Dims
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+ORDER = ("import", "annotate", "simplify", "fuse", "plan")
+"""The stages after which a module has the dialect."""
+
+
+class Scope:
+    """A module under verification. `symbols` are those that it declares, `arenas` the sizes of its arenas."""
+
+    def __init__(self, module: ir.Module):
+        attributes = module.operation.attributes
+        self.stage = ir.StringAttr(attributes[STAGE]).value if STAGE in attributes else ""
+        self.functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
+        self.symbols: set[str] = set()
+        self.arenas: Dims = ()
+        self._types: set[ir.Type] = set()
+
+    def has_run(self, stage: str) -> bool:
+        """Whether a stage has run."""
+        return self.stage in ORDER and ORDER.index(self.stage) >= ORDER.index(stage)
+
+    def check_type(self, type_: ir.Type) -> None:
+        """Check a type's sizes against what its encoding says of them."""
+        if type_ in self._types or not isinstance(type_, ir.RankedTensorType):
+            return
+        if type_.encoding is not None:
+            self._check_encoding(type_, type_.encoding)
+        elif self.has_run("annotate") and not type_.has_static_shape:
+            raise Malformed(f"the type {type_} has a size without a symbol")
+        self._types.add(type_)
+
+    def _check_encoding(self, type_: ir.RankedTensorType, encoding: ir.Attribute) -> None:
+        entries = [read_size(entry) for entry in as_kind(ir.ArrayAttr, encoding, "an array of sizes")]
+        if len(entries) != type_.rank:
+            raise Malformed(f"the encoding of {type_} has {len(entries)} sizes for {type_.rank} dimensions")
+        for axis, size in enumerate(entries):
+            stated = None if type_.is_dynamic_dim(axis) else type_.shape[axis]
+            if size.constant != stated:
+                raise Malformed(f"the encoding of {type_} says {size} of dimension {axis}")
+        self.check_sizes(entries)
+
+    def check_sizes(self, sizes: Sequence[Expr]) -> None:
+        """Check that sizes name declared symbols."""
+        for size in sizes:
+            missing = size.symbols() - self.symbols
+            if missing:
+                known = ", ".join(sorted(self.symbols)) or "none"
+                raise Malformed(f"the size {size} names {sorted(missing)[0]}, which is no symbol; there are {known}")
+
+
+def is_private(function: ir.OpView) -> bool:
+    """Whether a function is not the entry."""
+    return str(function.attributes.get("sym_visibility", "")) == '"private"'
