@@ -76,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     add_check(commands)
     add_bisect(commands, _pairs, _add_common, _options)
     _add_ops(commands)
+    _add_dialect(commands)
     return parser
 
 
@@ -140,6 +141,12 @@ def _add_tune(commands: Any) -> None:
 def _add_ops(commands: Any) -> None:
     command = commands.add_parser("ops", help="print the table of ops")
     command.set_defaults(command=_ops)
+
+
+def _add_dialect(commands: Any) -> None:
+    command = commands.add_parser("dialect", help="print the page of the disc dialect")
+    command.add_argument("--irdl", action="store_true", help="print the dialect as IRDL")
+    command.set_defaults(command=_dialect)
 
 
 def _add_common(command: argparse.ArgumentParser) -> None:
@@ -237,6 +244,12 @@ def _ops(options: argparse.Namespace) -> None:
     from shlo_disc.registry.document import ops_document
 
     sys.stdout.write(ops_document())
+
+
+def _dialect(options: argparse.Namespace) -> None:
+    from shlo_disc.shape_dialect.dialect.document import dialect_document, irdl_text
+
+    sys.stdout.write(irdl_text() if options.irdl else dialect_document())
 
 
 # ---- info --------------------------------------------------------------------------------------------------------

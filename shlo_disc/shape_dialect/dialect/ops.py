@@ -69,28 +69,28 @@ class WindowAttr(Disc.Attribute, name="window"):
 
 
 class SymbolOp(Disc.Operation, name="symbol"):
-    """A size that the caller chooses, or that a `disc.bind` reads from data. Attributes: `declarations.Symbol`."""
+    """A size that the caller chooses, or that a `disc.bind` reads from data."""
 
     name: ir.StringAttr
     verify_invariants = staticmethod(_checked)
 
 
 class DimOp(Disc.Operation, name="dim"):
-    """A derived size, named by its canonical expression over the symbols. Attributes: `declarations.Bounds`."""
+    """A derived size, named by its canonical expression over the symbols."""
 
     name: ir.StringAttr
     verify_invariants = staticmethod(_checked)
 
 
 class ConstraintOp(Disc.Operation, name="constraint"):
-    """`lhs relation rhs` over symbols, e.g. "s <= 512". Attributes: `declarations.Wording`."""
+    """`lhs relation rhs` over symbols, e.g. "s <= 512"."""
 
     relation: ir.StringAttr
     verify_invariants = staticmethod(_checked)
 
 
 class SignatureOp(Disc.Operation, name="signature"):
-    """The calling convention of the program. Attributes: `signature.Declared`."""
+    """The calling convention of the program."""
 
     name: ir.StringAttr
     verify_invariants = staticmethod(_checked)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The dialect as a page, `docs/dialect.md`, and as IRDL, `disc.irdl.mlir`: both are what the declarations say."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Iterable, Iterator
+from dataclasses import MISSING, is_dataclass
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect import problems
+from shlo_disc.shape_dialect.dialect.attribute_rules import ATTRIBUTES
+from shlo_disc.shape_dialect.dialect.buffers import ArenaBuffer, ResultBuffer
+from shlo_disc.shape_dialect.dialect.declarations import Bounds, Symbol, Wording
+from shlo_disc.shape_dialect.dialect.fusion import KINDS
+from shlo_disc.shape_dialect.dialect.fusion_rules import FUSIONS
+from shlo_disc.shape_dialect.dialect.library import LibraryFunction
+from shlo_disc.shape_dialect.dialect.op_rules import RULES
+from shlo_disc.shape_dialect.dialect.ops import LOCAL, Disc, make_context
+from shlo_disc.shape_dialect.dialect.records import layout_of
+from shlo_disc.shape_dialect.dialect.signature import Declared, TensorSpec
+from shlo_disc.shape_dialect.dialect.window import Window
+
+IRDL_FILE = Path(__file__).parent / "disc.irdl.mlir"
+
+_OPS: dict[str, tuple[type | None, str]] = {
+    "disc.symbol": (Symbol, '"disc.symbol"() {max = 512 : i64, min = 1 : i64, name = "s"} : () -> ()'),
+    "disc.dim": (Bounds, '"disc.dim"() {min = 1 : i64, name = "2*s"} : () -> ()'),
+    "disc.constraint": (Wording, '"disc.constraint"() {origin = "add at line 3", relation = "s <= 512"} : () -> ()'),
+    "disc.signature": (
+        Declared,
+        '"disc.signature"() {arguments = [{dims = [@s], dtype = "f32", path = "args[0]"}], kept = array<i64: 0>, '
+        'name = "main", results = [{dims = [@s], dtype = "f32", path = "result"}]} : () -> ()',
+    ),
+    "disc.shape": (None, '%0 = "disc.shape"() {dims = [@s, 4]} : () -> tensor<2xi64>'),
+    "disc.bind": (None, '"disc.bind"(%count) {symbols = [@n]} : (tensor<1xi32>) -> ()'),
+    "disc.nonzero": (None, '%0 = "disc.nonzero"(%mask) : (tensor<?xi1, [@s]>) -> tensor<?xi32, [@n]>'),
+}
+"""The attributes of each op, and an example."""
+
+_INTRODUCTION = """# The disc dialect
+
+The dialect that the stages from `import` to `plan` print besides StableHLO and `func`: what is known of sizes, what a
+fusion is, and where values lie. Whatever a stage decides stands in the module.
+
+Generated from `shlo_disc/shape_dialect/dialect/` by `python -m shlo_disc dialect`; `--irdl` prints the dialect as IRDL,
+which is shipped as `disc.irdl.mlir`: tools that load IRDL open our dumps with it.
+
+A size is a number, a symbol `@s`, or an expression of symbols in the normal form and spelling of `jax.export`, `@"2*s +
+1"`. A tensor type carries its sizes as its encoding: `tensor<?x768xf32, [@s, 768]>` has one entry a dimension, the
+dimension's own number where that is static, and a size that names declared symbols where it is `?`. After `annotate` no
+`?` is without one. An entry that has its default is left out.
+"""
+
+
+_FUSIONS = """
+## Fusions
+
+`#disc.fusion<"row_reduce", {collapsed, columns = 1 : i64}>`: the kind, and what the kind says. `collapsed`: every
+operand is read at the index that is written, up to broadcasts, over as few axes as can be.
+"""
+
+
+def dialect_document() -> str:
+    """The whole page, in Markdown."""
+    records = [ResultBuffer, ArenaBuffer, LibraryFunction, Window, TensorSpec]
+    records += [cls for _, cls in inspect.getmembers(problems, is_dataclass) if cls.__module__ == problems.__name__]
+    return "\n".join(
+        [
+            _INTRODUCTION,
+            "## Ops\n",
+            *(_op(name) for name in _OPS),
+            "## Attributes\n",
+            *_table(("attribute", "on", "meaning"), _attributes()),
+            _FUSIONS,
+            *(_kind(name) for name in sorted(KINDS)),
+            "## Entries\n",
+            *(_record(cls) for cls in records),
+        ]
+    )
+
+
+def irdl_text() -> str:
+    """The dialect in IRDL."""
+    with make_context(), ir.Location.unknown():
+        return f"{Disc._mlir_module}\n"
+
+
+def examples() -> dict[str, str]:
+    """The example of each op."""
+    return {name: text for name, (_, text) in _OPS.items()}
+
+
+def _op(name: str) -> str:
+    cls = next(op for op in Disc.operations if name == op.OPERATION_NAME)
+    record, example = _OPS[name]
+    checks = [_first_line(check) for check in (LOCAL.get(name), RULES.get(name)) if check is not None]
+    lines = [f"### `{name}`\n", _flat(cls.__doc__), f"```mlir\n{example}\n```\n"]
+    if record is not None:
+        lines += [*_fields(record)[1:], "", *_paragraphs(record)[1:]]
+    return "\n".join([*lines, f"Verified: {' '.join(checks)}\n"])
+
+
+def _attributes() -> Iterator[tuple[str, str, str]]:
+    for name in sorted(ATTRIBUTES):
+        use = ATTRIBUTES[name]
+        yield f"`{name}`", ", ".join(f"`{op}`" if op else "the module" for op in use.ops), _first_line(use.check)
+
+
+def _kind(name: str) -> str:
+    cls = KINDS[name]
+    check = FUSIONS.get(cls)
+    lines = [f"### `{name}`\n", _flat(cls.__doc__), *_fields(cls, but="collapsed")[1:]]
+    return "\n".join([*lines, f"\nVerified: {_first_line(check)}\n" if check else ""])
+
+
+def _record(cls: type) -> str:
+    return "\n".join([f"### {cls.__name__}\n", _flat(cls.__doc__), *_fields(cls)[1:], ""])
+
+
+def _fields(cls: type, but: str = "") -> list[str]:
+    hints = get_type_hints(cls)
+    rows = [
+        (f"`{name}`", _of(hints[name]) or codec.text, "" if default is MISSING else f"`{_shown(default)}`")
+        for name, codec, default in layout_of(cls)
+        if name != but
+    ]
+    return ["", *_table(("entry", "is", "default"), rows)] if rows else []
+
+
+def _of(hint: Any) -> str:
+    """The name of the dataclass in a field's type, if there is one."""
+    for part in (hint, *get_args(hint)):
+        if is_dataclass(part):
+            return f"{'array of ' if str(hint).startswith('tuple') else ''}{part.__name__}"  # type: ignore[union-attr]
+    return ""
+
+
+def _shown(default: Any) -> str:
+    if isinstance(default, tuple):
+        return "[]"
+    if default is None or default is False:
+        return "absent"
+    return f'"{default}"' if isinstance(default, str) else str(default)
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    cells = list(head)
+    lines = [cells, ["--"] * len(cells), *(list(row) for row in rows)]
+    return ["| " + " | ".join(line) + " |" for line in lines]
+
+
+def _flat(text: str | None) -> str:
+    """A docstring in lines of the page's width."""
+    paragraphs = inspect.cleandoc(text or "").split("\n\n")
+    return "\n\n".join(_filled(paragraph) for paragraph in paragraphs) + "\n"
+
+
+def _paragraphs(cls: type) -> list[str]:
+    return [_filled(paragraph) + "\n" for paragraph in inspect.cleandoc(cls.__doc__ or "").split("\n\n")]
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(" ".join(text.split()), 120)
+
+
+def _first_line(function: Any) -> str:
+    return (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ")
+
+
+__all__ = ["IRDL_FILE", "dialect_document", "examples", "irdl_text"]
