@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import LibraryAttr
-from shlo_disc.shape_dialect.dialect.records import Malformed, from_attribute, to_attribute
+from shlo_disc.shape_dialect.dialect.records import read_typed, to_attribute
 
 LIBRARY = "disc.library"
 
@@ -30,13 +30,7 @@ class LibraryFunction:
 
 def library_function_of(op: ir.OpView | ir.Operation) -> LibraryFunction:
     """What a call says. Raises Malformed."""
-    attribute = op.attributes[LIBRARY]
-    if not isinstance(attribute, LibraryAttr):
-        raise Malformed(f"{LIBRARY}: expected #disc.library<...>, got {attribute}")
-    try:
-        return from_attribute(LibraryFunction, attribute.call)
-    except Malformed as error:
-        raise Malformed(f"{LIBRARY}: {error}") from None
+    return read_typed(LibraryFunction, op.attributes[LIBRARY], LibraryAttr, "call", LIBRARY)
 
 
 def library_attribute(function: LibraryFunction) -> ir.Attribute:

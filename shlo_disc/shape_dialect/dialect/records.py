@@ -76,6 +76,16 @@ def from_attribute(cls: type[Record], attribute: ir.Attribute) -> Record:
     return from_entries(cls, dictionary_of(attribute))
 
 
+def read_typed(cls: type[Record], attribute: ir.Attribute, kind: type[Kind], entries: str, name: str) -> Record:
+    """The dataclass in an attribute of ours, of a kind whose parameter `entries` holds it. Raises Malformed."""
+    if not isinstance(attribute, kind):
+        raise Malformed(f"{name}: expected #{kind.attr_name}<...>, got {attribute}")
+    try:
+        return from_attribute(cls, getattr(attribute, entries))
+    except Malformed as error:
+        raise Malformed(f"{name}: {error}") from None
+
+
 def dictionary_of(attribute: ir.Attribute) -> dict[str, ir.Attribute]:
     """The entries of a dictionary. Raises Malformed on any other attribute."""
     found = as_kind(ir.DictAttr, attribute, "a dictionary")

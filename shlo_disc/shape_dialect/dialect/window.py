@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import WindowAttr
-from shlo_disc.shape_dialect.dialect.records import Malformed, from_attribute, to_attribute
+from shlo_disc.shape_dialect.dialect.records import read_typed, to_attribute
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
@@ -71,12 +71,7 @@ def window_count(room: Expr, stride: Expr, facts: Facts) -> Expr:
 
 def read_window(attribute: ir.Attribute) -> Window:
     """Windows from their attribute. Raises Malformed."""
-    if not isinstance(attribute, WindowAttr):
-        raise Malformed(f"{WINDOW}: expected #disc.window<...>, got {attribute}")
-    try:
-        return from_attribute(Window, attribute.window)
-    except Malformed as error:
-        raise Malformed(f"{WINDOW}: {error}") from None
+    return read_typed(Window, attribute, WindowAttr, "window", WINDOW)
 
 
 def window_attribute(window: Window) -> ir.Attribute:
