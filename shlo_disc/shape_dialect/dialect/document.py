@@ -66,7 +66,7 @@ operand is read at the index that is written, up to broadcasts, over as few axes
 
 def dialect_document() -> str:
     """The whole page, in Markdown."""
-    records = [ResultBuffer, ArenaBuffer, LibraryFunction, Window, TensorSpec]
+    records: list[Any] = [ResultBuffer, ArenaBuffer, LibraryFunction, Window, TensorSpec]
     records += [cls for _, cls in inspect.getmembers(problems, is_dataclass) if cls.__module__ == problems.__name__]
     return "\n".join(
         [

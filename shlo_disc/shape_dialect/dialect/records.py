@@ -79,7 +79,7 @@ def from_attribute(cls: type[Record], attribute: ir.Attribute) -> Record:
 def read_typed(cls: type[Record], attribute: ir.Attribute, kind: type[Kind], entries: str, name: str) -> Record:
     """The dataclass in an attribute of ours, of a kind whose parameter `entries` holds it. Raises Malformed."""
     if not isinstance(attribute, kind):
-        raise Malformed(f"{name}: expected #{kind.attr_name}<...>, got {attribute}")
+        raise Malformed(f"{name}: expected #{name}<...>, got {attribute}")
     try:
         return from_attribute(cls, getattr(attribute, entries))
     except Malformed as error:
