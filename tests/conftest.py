@@ -54,9 +54,9 @@ THINNED = {
     "tests/ir/test_lowering_gpu": 6,
     "tests/pjrt/": 4,
     "tests/run/test_jax_harnesses": 4,
-    "tests/run/test_models": 6,
-    "tests/run/test_ops_": 8,
-    "tests/run/": 4,
+    "tests/run/test_models": 8,
+    "tests/run/test_ops_": 10,
+    "tests/run/": 5,
     "tests/unit/lowering_cpu/test_vector_math": 4,
     "tests/unit/runtime/test_dot": 4,
 }

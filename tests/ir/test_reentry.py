@@ -25,7 +25,7 @@ from shlo_disc.stage_text import stage_text
 
 PRINTED = STAGES[: STAGES.index("lower")]
 MODELS = ("bert", "seq2seq", "dien", "asr", "crnn", "gpt2", "gpt2_decode", "mlp_mixer", "vit", "resnet50")
-QUICK = ("bert", "seq2seq")
+QUICK = ("bert",)
 
 
 def compiled(program: Any, options: Options | None = None) -> Compilation:
