@@ -204,7 +204,7 @@ def _opt(options: argparse.Namespace) -> None:
         else:
             _write(program.as_text(options.stage), options)
         return
-    compilation = import_stage(Path(options.file), options.target, _options(options))
+    compilation = import_stage(Path(options.file), options.target, _options(options), resume=True)
     run_pipeline(compilation, options.stage if options.stage in STAGES else STAGES[-1])
     _write(stage_text(compilation, options.stage), options)
 

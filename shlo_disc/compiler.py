@@ -261,23 +261,38 @@ def import_stage(
     kwargs: Any = None,
     constraints: Sequence[str] = (),
     context: ir.Context | None = None,
+    resume: bool = False,
 ) -> Compilation:
-    """The first stage: any program becomes a normalised module."""
+    """The first stage: any program becomes a normalised module. With `resume`, what a stage has printed goes on."""
     c = Compilation(options, target, context or make_context(), cpu=cpu_named(options.cpu))
 
     def work(c: Compilation) -> None:
         reader = importlib.import_module("shlo_disc.import.program")
         importer = importlib.import_module("shlo_disc.import.import_program")
         read = reader.read(program, args, kwargs, constraints, Limits.of(options))
-        imported = importer.import_program(read, c.context, options.symbolic, jax_platforms(target))
+        imported = importer.import_program(read, c.context, options.symbolic, jax_platforms(target), resume)
         c.module, c.signature = imported.module, imported.signature
         if imported.stage != STAGES[0]:
             c.stage = _checked_stage(imported.stage)
-            _read_declarations(c)
+            _check_resumed(c)
 
     with c.context, ir.Location.unknown():
         c.run_stage("import", work)
     return c
+
+
+def _check_resumed(c: Compilation) -> None:
+    """Take up what a stage has printed, if it is what the checkers of its stages let through."""
+    module, done = _made(c.module), STAGES.index(c.stage)
+    _verify(module, STAGES[0], has_dialect=True)
+    try:
+        _read_declarations(c)
+        if done >= STAGES.index("fuse"):
+            verify_fusions(module)
+        if done >= STAGES.index("plan"):
+            verify_buffers(module, c.facts, entry_block(module))
+    except CompilerError as error:
+        raise ProgramError(f"the program is not what the stage {c.stage} prints: {error}") from None
 
 
 def _checked_stage(name: str) -> str:

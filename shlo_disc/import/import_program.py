@@ -51,11 +51,13 @@ def import_program(
     context: ir.Context,
     symbolic: bool = False,
     platforms: Sequence[str] = ("cpu",),
+    resume: bool = False,
 ) -> ImportedProgram:
     """Import a program that `program.read` has read.
 
     symbolic: a static StableHLO program's argument sizes become symbols where its ops leave them free.
     platforms: those of JAX that an Exported may be for, best first.
+    resume: what a stage has printed goes on; else it is refused, for it says where buffers lie and what kernels read.
 
     Raises ProgramError when it cannot be parsed or verified, UnsupportedError listing every construct that cannot be
     compiled.
@@ -67,13 +69,15 @@ def import_program(
     module = _parse(program, context)
     with context, ir.Location.unknown():
         if STAGE in module.operation.attributes:
-            return _resumed(module)
+            return _resumed(module, resume)
         _mark_participants(module, program.participants)
         return _finish(module, None, symbolic)
 
 
-def _resumed(module: ir.Module) -> ImportedProgram:
+def _resumed(module: ir.Module, may_resume: bool) -> ImportedProgram:
     """What a stage has printed goes on as it is."""
+    if not may_resume:
+        raise ProgramError("a stage has printed the program: `python -m shlo_disc opt` takes it, and nothing runs it")
     try:
         stage = as_kind(ir.StringAttr, module.operation.attributes[STAGE], f"a stage as {STAGE}").value
         return ImportedProgram(module, read_signature(module, _tree), stage)

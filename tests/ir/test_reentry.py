@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,7 +30,7 @@ QUICK = ("bert",)
 
 
 def compiled(program: Any, options: Options | None = None) -> Compilation:
-    return run_pipeline(import_stage(program, "cpu", options or Options()))
+    return run_pipeline(import_stage(program, "cpu", options or Options(), resume=True))
 
 
 @functools.cache
@@ -118,3 +119,31 @@ def test_text_that_no_stage_has_printed(old: str, new: str, message: str) -> Non
     assert old in text
     with pytest.raises(ProgramError, match=message):
         compiled(text.replace(old, new, 1))
+
+
+def test_nothing_runs_what_a_stage_has_printed() -> None:
+    """It says where buffers lie, which a program from outside must not."""
+    with pytest.raises(ProgramError, match="`python -m shlo_disc opt` takes it"):
+        shlo_disc.compile(stage_text(many_kinds(), "plan"))
+
+
+def test_a_plan_that_is_wrong_does_not_go_on() -> None:
+    text, count = re.subn(r"disc.arenas = \[[^\]]*\]", "disc.arenas = [64]", stage_text(many_kinds(), "plan"))
+    assert count == 1
+    with pytest.raises(ProgramError, match="not what the stage plan prints: .* is not proved to fit"):
+        compiled(text)
+
+
+def test_attributes_of_later_stages_are_none_of_a_program() -> None:
+    """A program from outside has no library functions of ours, for one."""
+    text = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.add %x, %x {disc.segment = 1 : i64} : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }"""
+    with pytest.raises(ProgramError, match="disc.segment stands on"):
+        shlo_disc.compile(text)
+    text = text.replace("{disc.segment = 1 : i64}", "").replace(
+        "-> tensor<4xf32> {", '-> tensor<4xf32> attributes {disc.fusion = #disc.fusion<"loop", {}>} {'
+    )
+    with pytest.raises(ProgramError, match="disc.fusion is of the stage fuse, which has not run"):
+        shlo_disc.compile(text)

@@ -25,10 +25,11 @@ _WINDOWED = ("stablehlo.reduce_window", "stablehlo.select_and_scatter")
 
 
 class Use(NamedTuple):
-    """Where an attribute may stand, "" for a module, and what checks it."""
+    """Where an attribute may stand, "" for a module, what checks it, and the stage that writes it."""
 
     ops: Sequence[str]
     check: Callable[[Scope, ir.Operation], None]
+    stage: str
 
 
 def _check_stage(v: Scope, module: ir.Operation) -> None:
@@ -108,14 +109,14 @@ def _check_fusion(v: Scope, op: ir.Operation) -> None:
 
 
 ATTRIBUTES: dict[str, Use] = {
-    STAGE: Use(("",), _check_stage),
-    FLOPS: Use(("",), _check_flops),
-    ARENAS: Use(("",), _check_arenas),
-    PARTICIPANTS: Use(("",), _check_participants),
-    SEGMENT: Use(_RUNS, _check_segment),
-    BUFFERS: Use(_CALLS, _check_buffers),
-    LIBRARY: Use(("stablehlo.custom_call",), _check_library),
-    WINDOW: Use(_WINDOWED, _check_window),
-    LAYOUT: Use(("func.func",), _check_layout),
-    kinds.FUSION: Use(("func.func",), _check_fusion),
+    STAGE: Use(("",), _check_stage, "import"),
+    FLOPS: Use(("",), _check_flops, "fuse"),
+    ARENAS: Use(("",), _check_arenas, "plan"),
+    PARTICIPANTS: Use(("",), _check_participants, "import"),
+    SEGMENT: Use(_RUNS, _check_segment, "plan"),
+    BUFFERS: Use(_CALLS, _check_buffers, "plan"),
+    LIBRARY: Use(("stablehlo.custom_call",), _check_library, "simplify"),
+    WINDOW: Use(_WINDOWED, _check_window, "simplify"),
+    LAYOUT: Use(("func.func",), _check_layout, "import"),
+    kinds.FUSION: Use(("func.func",), _check_fusion, "fuse"),
 }

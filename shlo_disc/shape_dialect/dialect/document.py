@@ -74,7 +74,7 @@ def dialect_document() -> str:
             "## Ops\n",
             *(_op(name) for name in _OPS),
             "## Attributes\n",
-            *_table(("attribute", "on", "meaning"), _attributes()),
+            *_table(("attribute", "on", "stage", "meaning"), _attributes()),
             _FUSIONS,
             *(_kind(name) for name in sorted(KINDS)),
             "## Entries\n",
@@ -104,10 +104,11 @@ def _op(name: str) -> str:
     return "\n".join([*lines, f"Verified: {' '.join(checks)}\n"])
 
 
-def _attributes() -> Iterator[tuple[str, str, str]]:
+def _attributes() -> Iterator[tuple[str, str, str, str]]:
     for name in sorted(ATTRIBUTES):
         use = ATTRIBUTES[name]
-        yield f"`{name}`", ", ".join(f"`{op}`" if op else "the module" for op in use.ops), _first_line(use.check)
+        ops = ", ".join(f"`{op}`" if op else "the module" for op in use.ops)
+        yield f"`{name}`", ops, use.stage, _first_line(use.check)
 
 
 def _kind(name: str) -> str:

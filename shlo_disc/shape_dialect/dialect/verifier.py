@@ -14,6 +14,7 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import fusion as kinds
 from shlo_disc.shape_dialect.dialect.attribute_rules import ATTRIBUTES
 from shlo_disc.shape_dialect.dialect.declarations import symbols_in
+from shlo_disc.shape_dialect.dialect.names import STAGE
 from shlo_disc.shape_dialect.dialect.op_rules import RULES
 from shlo_disc.shape_dialect.dialect.records import Malformed
 from shlo_disc.shape_dialect.dialect.scope import Scope, is_private
@@ -47,6 +48,7 @@ class Verifier:
                 self._placed(function.operation, _check_function)
 
     def _check_module(self, op: ir.Operation) -> None:
+        ATTRIBUTES[STAGE].check(self.scope, op)
         declared = symbols_in(self.module)
         self.scope.symbols = set(declared)
         if len(declared) != sum(op.operation.name == "disc.symbol" for op in self.module.body.operations):
@@ -92,6 +94,8 @@ class Verifier:
                 raise Malformed(f"there is no attribute {key}; there are {', '.join(sorted(ATTRIBUTES))}")
             if name not in use.ops:
                 raise Malformed(f"{key} stands on {' or '.join(use.ops) or 'a module'}")
+            if self.scope.stage and not self.scope.has_run(use.stage):
+                raise Malformed(f"{key} is of the stage {use.stage}, which has not run")
             use.check(self.scope, op)
 
 
