@@ -24,12 +24,12 @@ from shlo_disc.reader import Limits
 from shlo_disc.runtime import Artifact, cpu_features
 from shlo_disc.schedule import Schedule
 from shlo_disc.shape_dialect.dialect.declarations import Constraint, constraints_in, facts_of
-from shlo_disc.shape_dialect.dialect.fusion import remembered_fusions
 from shlo_disc.shape_dialect.dialect.names import FLOPS, STAGE
 from shlo_disc.shape_dialect.dialect.ops import make_context
 from shlo_disc.shape_dialect.dialect.records import Malformed
+from shlo_disc.shape_dialect.dialect.remembered import remembering
 from shlo_disc.shape_dialect.dialect.signature import declared_signature, write_signature
-from shlo_disc.shape_dialect.dialect.types import Dims, dim_attr, dim_of_attr, remembered_dims
+from shlo_disc.shape_dialect.dialect.types import Dims, dim_attr, dim_of_attr
 from shlo_disc.shape_dialect.dialect.verifier import verify_dialect
 from shlo_disc.shape_dialect.inference.annotate import annotate
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -305,8 +305,7 @@ def _checked_stage(name: str) -> str:
 def run_pipeline(c: Compilation, last: str = STAGES[-1]) -> Compilation:
     """Run the stages that have not run yet, up to and including `last`."""
     is_gpu = cuda_architecture(c.target) is not None
-    deciding_strictly = deciding(strict=c.options.is_strict)
-    with c.context, ir.Location.unknown(), deciding_strictly, remembered_dims(), remembered_fusions():
+    with c.context, ir.Location.unknown(), deciding(strict=c.options.is_strict), remembering():
         done, end = (STAGES.index(stage) for stage in (c.stage, last))
         for name, work in PIPELINE:
             if done < STAGES.index(name) <= end:

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import BufferAttr
-from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind, from_attribute, read_size, to_attribute
+from shlo_disc.shape_dialect.dialect.records import as_kind, read_size, read_variant, to_attribute
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_attr
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
@@ -47,19 +47,10 @@ SPACES: dict[str, type[ResultBuffer] | type[ArenaBuffer]] = {cls.space: cls for 
 def buffers_of(op: ir.OpView | ir.Operation) -> list[Buffer]:
     """Where the results of an op of a planned module lie. Raises Malformed."""
     entries = as_kind(ir.ArrayAttr, op.attributes[BUFFERS], f"an array as {BUFFERS}")
-    return [_read(entry, position) for position, entry in enumerate(entries)]
-
-
-def _read(attribute: ir.Attribute, position: int) -> Buffer:
-    if not isinstance(attribute, BufferAttr):
-        raise Malformed(f"{BUFFERS}[{position}]: expected #disc.buffer<...>, got {attribute}")
-    space = ir.StringAttr(attribute.space).value
-    if space not in SPACES:
-        raise Malformed(f"{BUFFERS}[{position}]: {space!r} is no memory; there are {', '.join(SPACES)}")
-    try:
-        return from_attribute(SPACES[space], attribute.place)
-    except Malformed as error:
-        raise Malformed(f"{BUFFERS}[{position}] in {space}: {error}") from None
+    return [
+        read_variant(SPACES, entry, BufferAttr, ("space", "place"), f"{BUFFERS}[{position}]")
+        for position, entry in enumerate(entries)
+    ]
 
 
 def set_buffers(op: ir.OpView | ir.Operation, buffers: Sequence[Buffer]) -> None:

@@ -8,16 +8,15 @@ know of it. There is one dataclass a kind; its fields are the entries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import FusionAttr
 from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, ConvolutionProduct, MatrixProduct
-from shlo_disc.shape_dialect.dialect.records import FunctionName, Malformed, from_attribute, to_attribute
+from shlo_disc.shape_dialect.dialect.records import FunctionName, Malformed, read_variant, to_attribute
+from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 FUSION = "disc.fusion"
@@ -136,7 +135,7 @@ class SelectAndScatter(Fusion):
 
 @_kind("window")
 @dataclass(frozen=True)
-class Window(Fusion):
+class Windows(Fusion):
     """Windows that overlap, of what lies in memory: poolings, and convolutions without a kernel of their own."""
 
 
@@ -199,18 +198,6 @@ class Library(Fusion):
 
 # ---- reading and writing --------------------------------------------------------------------------------------------
 
-_KNOWN: ContextVar[dict[ir.Attribute, Fusion] | None] = ContextVar("shlo_disc_known_fusions", default=None)
-
-
-@contextmanager
-def remembered_fusions() -> Iterator[None]:
-    """Inside, each attribute is read once. Attributes keep their MLIR context alive: it ends with the compile."""
-    token = _KNOWN.set({})
-    try:
-        yield
-    finally:
-        _KNOWN.reset(token)
-
 
 def is_fusion(function: ir.OpView) -> bool:
     """Whether a function is a fusion."""
@@ -219,26 +206,12 @@ def is_fusion(function: ir.OpView) -> bool:
 
 def fusion_of(function: ir.OpView) -> Fusion:
     """What a fusion is. Raises Malformed."""
-    attribute = function.attributes[FUSION]
-    known = _KNOWN.get()
-    if known is None:
-        return read_fusion(attribute)
-    if attribute not in known:
-        known[attribute] = read_fusion(attribute)
-    return known[attribute]
+    return _read_fusion(function.attributes[FUSION])
 
 
-def read_fusion(attribute: ir.Attribute) -> Fusion:
-    """A fusion from its attribute. Raises Malformed."""
-    if not isinstance(attribute, FusionAttr):
-        raise Malformed(f"{FUSION}: expected #disc.fusion<...>, got {attribute}")
-    name = ir.StringAttr(attribute.kind).value
-    if name not in KINDS:
-        raise Malformed(f"{FUSION}: {name!r} is no kind of fusion; there are {', '.join(sorted(KINDS))}")
-    try:
-        return from_attribute(KINDS[name], attribute.roles)
-    except Malformed as error:
-        raise Malformed(f"{FUSION} of kind {name!r}: {error}") from None
+@remembered
+def _read_fusion(attribute: ir.Attribute) -> Fusion:
+    return read_variant(KINDS, attribute, FusionAttr, ("kind", "roles"), FUSION)
 
 
 def kind_of(function: ir.OpView) -> str:

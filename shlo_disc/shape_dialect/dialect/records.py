@@ -86,6 +86,23 @@ def read_typed(cls: type[Record], attribute: ir.Attribute, kind: type[Kind], ent
         raise Malformed(f"{name}: {error}") from None
 
 
+def read_variant(
+    variants: Mapping[str, type[Record]],
+    attribute: ir.Attribute,
+    kind: type[Kind],
+    parameters: tuple[str, str],
+    name: str,
+) -> Record:
+    """One of several dataclasses: the attribute's first parameter names it, the second holds it. Raises Malformed."""
+    tag, entries = parameters
+    if not isinstance(attribute, kind):
+        raise Malformed(f"{name}: expected #disc.{kind.__name__.removesuffix('Attr').lower()}<...>, got {attribute}")
+    chosen = ir.StringAttr(getattr(attribute, tag)).value
+    if chosen not in variants:
+        raise Malformed(f"{name}: there is no {tag} {chosen!r}; there are {', '.join(sorted(variants))}")
+    return read_typed(variants[chosen], attribute, kind, entries, f"{name} of {tag} {chosen!r}")
+
+
 def dictionary_of(attribute: ir.Attribute) -> dict[str, ir.Attribute]:
     """The entries of a dictionary. Raises Malformed on any other attribute."""
     found = as_kind(ir.DictAttr, attribute, "a dictionary")

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.mlir import ir, quant
+from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 Dims = tuple[Expr, ...]
@@ -67,30 +66,12 @@ def has_encoding(type_: ir.Type) -> bool:
     return isinstance(type_, ir.RankedTensorType) and type_.encoding is not None
 
 
-_KNOWN: ContextVar[dict[ir.Type, Dims] | None] = ContextVar("shlo_disc_known_dims", default=None)
-
-
-@contextmanager
-def remembered_dims() -> Iterator[None]:
-    """Inside, the sizes of each type are read once. Types keep their MLIR context alive: it ends with the compile."""
-    token = _KNOWN.set({})
-    try:
-        yield
-    finally:
-        _KNOWN.reset(token)
-
-
 def dims_of(value: ir.Value | ir.Type) -> Dims:
     """The symbolic sizes of a value or a type. Raises ValueError on a `?` without a symbol."""
-    type_ = value if isinstance(value, ir.Type) else value.type
-    known = _KNOWN.get()
-    if known is None:
-        return _read_dims(type_)
-    if type_ not in known:
-        known[type_] = _read_dims(type_)
-    return known[type_]
+    return _read_dims(value if isinstance(value, ir.Type) else value.type)
 
 
+@remembered
 def _read_dims(type_: ir.Type) -> Dims:
     tensor = ir.RankedTensorType(type_)
     if tensor.has_static_shape:
