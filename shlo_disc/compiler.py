@@ -213,6 +213,7 @@ def cpu_options(cpu: codegen.CpuTarget, schedule: Schedule | None = None) -> Cpu
 
 def _codegen(c: Compilation) -> None:
     module = _made(c.lowered).module
+    codegen.split_masked_loads(module, c.cpu)
     codegen.lower_to_llvm(module)
     c.llvm_ir = codegen.to_llvm_ir(module)
     c.object = codegen.compile_to_object(c.llvm_ir, c.cpu, c.opt_level, c.exported)

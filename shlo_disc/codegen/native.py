@@ -68,19 +68,14 @@ def initialise() -> None:
 
 
 def _target_machine(target: CpuTarget, opt_level: int) -> llvm.TargetMachine:
-    """The machine that selects instructions.
-
-    At level 0 LLVM 22 splits a masked load of which half the lanes are known to be off into two, and leaves out the
-    mask of those lanes, where there are no registers of masks (AVX2): it reads past buffers. Level 1 does not.
-    """
+    """The machine that selects instructions."""
     initialise()
-    level = opt_level if "avx512f" in target.features else max(opt_level, 1)
     try:
         found = llvm.Target.from_triple(target.triple)
     except RuntimeError as error:
         raise CompilerError(f"codegen: no LLVM target for {target.triple}: {error}") from error
     return found.create_target_machine(
-        cpu=target.cpu, features=target.feature_string, opt=level, reloc="pic", codemodel="small"
+        cpu=target.cpu, features=target.feature_string, opt=opt_level, reloc="pic", codemodel="small"
     )
 
 

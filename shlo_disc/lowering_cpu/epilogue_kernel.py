@@ -17,10 +17,12 @@ from shlo_disc.lowering_cpu.loop_kernel import write_outputs
 from shlo_disc.mlir import arith, ir, memref
 from shlo_disc.shape_dialect.dialect.fusion import Epilogue, fusion_of
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, dims_of, product
-from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike, Symbol
 
-TILE_SIZES = tuple(Expr.symbol(name) for name in ("sums_step", "sums_column", "sums_past"))
-"""What the runtime tells of a tile: elements between its rows, its first column and the one past its last."""
+TILE_SIZES = tuple(Expr.of_atom(Symbol(f"%{name}")) for name in ("sums_step", "sums_column", "sums_past"))
+"""What the runtime tells of a tile: elements between its rows, its first column and the one past its last.
+
+No symbol of a program has such a name."""
 
 
 def build_epilogue(frame: Frame) -> tuple[Expr, ExprLike]:

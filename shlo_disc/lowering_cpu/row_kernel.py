@@ -22,14 +22,16 @@ from shlo_disc.lowering_cpu.kernel import Frame, either, for_range, over_lanes, 
 from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect.fusion import row_kernel_of
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
-from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr, Symbol
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 ROW_BUFFER = 8192
 """Elements of a stack buffer for one row."""
 
-BOUND = Expr.symbol("columns_that_count")
-"""The size that tells a kernel how many of the first columns count, where a causal mask hides the others."""
+BOUND = Expr.of_atom(Symbol("%columns_that_count"))
+"""The size that tells a kernel how many of the first columns count, where a causal mask hides the others.
+
+No symbol of a program has such a name."""
 
 MAX_ROW_BYTES = 256 * 1024
 """All row buffers of a kernel together; a quarter of a core's L2 on the machines we know."""

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The binary interface between compiled programs and this runtime. The order of fields is the interface.
+// The binary interface between compiled programs and this runtime. Generated from shlo_disc/runtime/abi.py.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,31 @@
 extern "C" {
 
 struct DiscRuntime;
+struct DiscDot;
 
-/// One range of a parallel loop: runs iterations [begin, end). `args` are 8-byte words, read-only.
+/// One range of a parallel loop: runs iterations [begin, end). `args` are words, read-only.
 using DiscKernel = void (*)(const int64_t *args, int64_t begin, int64_t end);
 
 /// One tile of a product, C (+)= A B, as `lowering_cpu/gemm_kernel.py` describes it.
 using DiscTile = void (*)(int64_t rows, const void *a, const void *b, int64_t b_step, void *c, int64_t c_step,
                           int64_t k, int64_t accumulate);
 
+/// 6 x 6 elements of `count` channels from `offset` to 36 places, `step` elements apart: B' d B of F(4x4, 3x3), as
+/// `lowering_cpu/winograd_kernel.py` describes it.
+using DiscTransformPatch = void (*)(const float *const *pixels, int64_t offset, int64_t count, float *target,
+                                    int64_t step);
+
+/// 3 x 3 weights, `step` elements apart, of `width` features to 36 places, `target_step` elements apart, with zeros up
+/// to `columns`: G g G'.
+using DiscTransformWeights = void (*)(const float *weights, int64_t step, int64_t width, int64_t columns, float *target,
+                                      int64_t target_step);
+
+/// 36 sums, `step` elements apart, of `width` features to 4 x 4 pixels: A' m A.
+using DiscGatherPatch = void (*)(const float *sums, int64_t step, int64_t width, float *const *pixels);
+
 /// C[batch, m, n] = sum_k A[batch, m, k] * B[batch, k, n]. All strides count elements.
 struct DiscDot {
-  int64_t format;     // as in gemm_formats.h
+  int64_t format; // as in gemm_formats.h
   int64_t batch_rank; // 0..4
   int64_t batch[4];
   int64_t a_batch[4], b_batch[4], c_batch[4];
@@ -33,28 +47,15 @@ struct DiscDot {
   DiscKernel epilogue; // what becomes of C, or null
   const int64_t *epilogue_args;
   int64_t epilogue_words, epilogue_grain;
-  // An epilogue of tiles takes rows of C from memory of the runtime's own, and C is null: the word `sums_word` of its
-  // arguments is to be the address of the first element, `tile_word` and those behind it the number of elements between
-  // rows, the first column and the one past the last. One of whole rows (both -1) reads C.
+  /// An epilogue of tiles takes rows of C from memory of the runtime's own, and C is null: the word `sums_word` of its
+  /// arguments is to be the address of the first element, `tile_word` and those behind it the number of elements
+  /// between rows, the first column and the one past the last. One of whole rows (both -1) reads C.
   int64_t sums_word, tile_word;
 };
 
-/// 6 x 6 elements of `count` channels from `offset` to 36 places, `step` elements apart: B' d B of F(4x4, 3x3), as
-/// `lowering_cpu/winograd_kernel.py` describes it.
-using DiscTransformPatch = void (*)(const float *const *pixels, int64_t offset, int64_t count, float *target,
-                                    int64_t step);
-
-/// 3 x 3 weights, `step` elements apart, of `width` features to 36 places, `target_step` elements apart, with zeros up to
-/// `columns`: G g G'.
-using DiscTransformWeights = void (*)(const float *weights, int64_t step, int64_t width, int64_t columns, float *target,
-                                      int64_t target_step);
-
-/// 36 sums, `step` elements apart, of `width` features to 4 x 4 pixels: A' m A.
-using DiscGatherPatch = void (*)(const float *sums, int64_t step, int64_t width, float *const *pixels);
-
-/// A convolution [images, height, width, channels] by [window_height, window_width, channels, features]. The first window
-/// begins `row_padding` and `column_padding` pixels outside of the input, where all elements are 0. `product` has the
-/// weights, the result, and one row for each of its pixels.
+/// A convolution [images, height, width, channels] by [window_height, window_width, channels, features]. The first
+/// window begins `row_padding` and `column_padding` pixels outside of the input, where all elements are 0. `product`
+/// has the weights, the result, and one row for each of its pixels.
 struct DiscConvolution {
   DiscDot product;
   int64_t images, height, width, channels;
@@ -68,10 +69,10 @@ struct DiscConvolution {
   DiscGatherPatch gather_patch;
 };
 
-/// For each batch entry: result[m, w] = rows(query[m, d] key[d, n])[m, n] value[n, w], where `rows` is a kernel whose work
-/// items are rows of m x n scores. All strides count elements.
+/// For each batch entry: result[m, w] = rows(query[m, d] key[d, n])[m, n] value[n, w], where `rows` is a kernel whose
+/// work items are rows of m x n scores. All strides count elements. The row kernel's arguments follow.
 struct DiscAttention {
-  int64_t format;     // of floats, as in gemm_formats.h
+  int64_t format; // of floats, as in gemm_formats.h
   int64_t batch_rank; // 0..5
   int64_t batch[5];
   int64_t query_batch[5], key_batch[5], value_batch[5], result_batch[5];
@@ -85,24 +86,28 @@ struct DiscAttention {
   DiscTile tile;
   int64_t tile_rows, tile_columns;
   DiscKernel rows;
-  int64_t row_words;     // of the row kernel's arguments, which follow; at most 256
+  int64_t row_words; // of the row kernel's arguments; at most 256
   int64_t scores, weights; // which of them are the addresses that `rows` reads the scores from and writes its result to
-  int64_t bound;           // which of them says how many columns count, or -1: only those up to row + causal_offset do,
-  int64_t causal_offset;   // if that is not negative, and the others' weights are 0, while no score is larger than
-  int64_t causal_reach;    // `magnitude`; the reach is the largest number that a position is part of, which has 32 bits
+  /// which of them says how many columns count, or -1: only those up to row + causal_offset do, if that is not
+  /// negative, and the others' weights are 0, while no score is larger than `magnitude`
+  int64_t bound;
+  int64_t causal_offset;
+  int64_t causal_reach; // the largest number that a position is part of, which has 32 bits
   int64_t magnitude;
 };
 
 /// What a program calls. `step` is the number of the call in the program's text, for whoever wants to tell them apart.
 struct DiscRuntime {
-  void (*launch)(const DiscRuntime *, DiscKernel kernel, const int64_t *args, int64_t total, int64_t grain,
+  /// Runs a kernel over [0, total), in ranges of at least `grain`.
+  void (*launch)(const DiscRuntime *runtime, DiscKernel kernel, const int64_t *args, int64_t total, int64_t grain,
                  int64_t step);
-  void (*dot)(const DiscRuntime *, const DiscDot *dot, int64_t step);
+  void (*dot)(const DiscRuntime *runtime, const DiscDot *dot, int64_t step);
   void *opaque;
-  /// Runs the program's library call `index`. `words`: for each operand, then for each result, its address and its dims.
-  void (*call)(const DiscRuntime *, int64_t index, const int64_t *words, int64_t step);
-  void (*convolution)(const DiscRuntime *, const DiscConvolution *convolution, int64_t step);
-  void (*attention)(const DiscRuntime *, const DiscAttention *attention, int64_t step);
+  /// Runs the program's library call `index`. `words`: for each operand, then for each result, its address and its
+  /// dims.
+  void (*call)(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t step);
+  void (*convolution)(const DiscRuntime *runtime, const DiscConvolution *convolution, int64_t step);
+  void (*attention)(const DiscRuntime *runtime, const DiscAttention *attention, int64_t step);
 };
 
 /// Fills `words` for one set of symbol values; 0, or 1 + the index of the first check that failed.

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The binary interface between compiled programs and the runtime: its structures and functions, in one table.
+
+`native/abi.h` is generated from it, and the compiler lays out argument blocks by it. Every field takes whole words of
+8 bytes; the order of fields is the interface.
+
+    python -m shlo_disc.runtime.abi > shlo_disc/runtime/native/abi.h
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+_WIDTH = 120
+
+
+@dataclass(frozen=True)
+class Fields:
+    """A line of a structure: fields of one C type, by names such as `m` or `batch[4]`, and what they mean."""
+
+    type: str
+    names: str
+    text: str = ""
+
+    def each(self) -> Iterator[tuple[str, int]]:
+        """Each field's name and its number of elements."""
+        for name in self.names.split(", "):
+            stem, count = re.fullmatch(r"(\w+)(?:\[(\d+)\])?", name).groups()  # type: ignore[union-attr]
+            yield stem, int(count or 1)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a structure in words: the first, how many elements, and those of one element."""
+
+    name: str
+    type: str
+    first: int
+    count: int
+    words: int
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A structure of words."""
+
+    name: str
+    text: str
+    lines: Sequence[Fields]
+
+    @cached_property
+    def fields(self) -> Mapping[str, Field]:
+        """The fields by name, in order."""
+        found: dict[str, Field] = {}
+        first = 0
+        for line in self.lines:
+            words = STRUCTS[line.type].words if line.type in STRUCTS else 1
+            for name, count in line.each():
+                found[name] = Field(name, line.type, first, count, words)
+                first += count * words
+        return found
+
+    @cached_property
+    def words(self) -> int:
+        """How many words it has."""
+        return sum(field.count * field.words for field in self.fields.values())
+
+    def declaration(self) -> str:
+        """In C."""
+        return "\n".join([*_comment(self.text, ""), f"struct {self.name} {{", *map(_field_line, self.lines), "};"])
+
+
+@dataclass(frozen=True)
+class Function:
+    """A type of functions without a result."""
+
+    name: str
+    text: str
+    parameters: Sequence[tuple[str, str]]
+
+    @property
+    def llvm_parameters(self) -> str:
+        """The types of the parameters in MLIR's LLVM dialect, separated by commas."""
+        return ", ".join("i64" if type_ == "int64_t" else "!llvm.ptr" for type_, _ in self.parameters)
+
+    def declaration(self) -> str:
+        """In C."""
+        return "\n".join([*_comment(self.text, ""), *self.signature(f"using {self.name} = void (*)(")])
+
+    def signature(self, head: str) -> list[str]:
+        """The parameters behind `head`, in lines."""
+        parameters = ", ".join(_declared(type_, name).replace(" ", "\xa0") for type_, name in self.parameters)
+        lines = textwrap.wrap(f"{parameters});", _WIDTH - len(head))
+        heads = [head, *[" " * len(head)] * len(lines)]
+        return [f"{start}{line}".replace("\xa0", " ") for start, line in zip(heads, lines, strict=False)]
+
+
+KERNEL = Function(
+    "DiscKernel",
+    "One range of a parallel loop: runs iterations [begin, end). `args` are words, read-only.",
+    (("const int64_t *", "args"), ("int64_t", "begin"), ("int64_t", "end")),
+)
+
+TILE = Function(
+    "DiscTile",
+    "One tile of a product, C (+)= A B, as `lowering_cpu/gemm_kernel.py` describes it.",
+    (
+        ("int64_t", "rows"), ("const void *", "a"), ("const void *", "b"), ("int64_t", "b_step"), ("void *", "c"),
+        ("int64_t", "c_step"), ("int64_t", "k"), ("int64_t", "accumulate"),
+    ),
+)  # fmt: skip
+
+TRANSFORM_PATCH = Function(
+    "DiscTransformPatch",
+    "6 x 6 elements of `count` channels from `offset` to 36 places, `step` elements apart: B' d B of F(4x4, 3x3), as "
+    "`lowering_cpu/winograd_kernel.py` describes it.",
+    (
+        ("const float *const *", "pixels"), ("int64_t", "offset"), ("int64_t", "count"), ("float *", "target"),
+        ("int64_t", "step"),
+    ),
+)  # fmt: skip
+
+TRANSFORM_WEIGHTS = Function(
+    "DiscTransformWeights",
+    "3 x 3 weights, `step` elements apart, of `width` features to 36 places, `target_step` elements apart, with zeros "
+    "up to `columns`: G g G'.",
+    (
+        ("const float *", "weights"), ("int64_t", "step"), ("int64_t", "width"), ("int64_t", "columns"),
+        ("float *", "target"), ("int64_t", "target_step"),
+    ),
+)  # fmt: skip
+
+GATHER_PATCH = Function(
+    "DiscGatherPatch",
+    "36 sums, `step` elements apart, of `width` features to 4 x 4 pixels: A' m A.",
+    (("const float *", "sums"), ("int64_t", "step"), ("int64_t", "width"), ("float *const *", "pixels")),
+)
+
+DOT = Struct(
+    "DiscDot",
+    "C[batch, m, n] = sum_k A[batch, m, k] * B[batch, k, n]. All strides count elements.",
+    (
+        Fields("int64_t", "format", "as in gemm_formats.h"),
+        Fields("int64_t", "batch_rank", "0..4"),
+        Fields("int64_t", "batch[4]"),
+        Fields("int64_t", "a_batch[4], b_batch[4], c_batch[4]"),
+        Fields("int64_t", "m, n, k"),
+        Fields("int64_t", "a_m, a_k, b_k, b_n, c_m, c_n"),
+        Fields("const void *", "a"),
+        Fields("const void *", "b"),
+        Fields("void *", "c"),
+        Fields("const void *", "packed", "B as `pack_right` writes it, or null"),
+        Fields("DiscTile", "tile"),
+        Fields("int64_t", "tile_rows, tile_columns"),
+        Fields(
+            "const DiscDot *",
+            "next",
+            "another product of the same A (dtype, batch sizes, m, k and A's strides are the same), or null",
+        ),
+        Fields("DiscKernel", "epilogue", "what becomes of C, or null"),
+        Fields("const int64_t *", "epilogue_args"),
+        Fields("int64_t", "epilogue_words, epilogue_grain"),
+        Fields(
+            "int64_t",
+            "sums_word, tile_word",
+            "An epilogue of tiles takes rows of C from memory of the runtime's own, and C is null: the word "
+            "`sums_word` of its arguments is to be the address of the first element, `tile_word` and those behind it "
+            "the number of elements between rows, the first column and the one past the last. One of whole rows "
+            "(both -1) reads C.",
+        ),
+    ),
+)
+
+CONVOLUTION = Struct(
+    "DiscConvolution",
+    "A convolution [images, height, width, channels] by [window_height, window_width, channels, features]. The first "
+    "window begins `row_padding` and `column_padding` pixels outside of the input, where all elements are 0. `product` "
+    "has the weights, the result, and one row for each of its pixels.",
+    (
+        Fields("DiscDot", "product"),
+        Fields("int64_t", "images, height, width, channels"),
+        Fields("int64_t", "result_height, result_width"),
+        Fields("int64_t", "window_height, window_width"),
+        Fields("int64_t", "row_stride, column_stride, row_dilation, column_dilation"),
+        Fields("int64_t", "row_padding, column_padding"),
+        Fields("const void *", "input"),
+        Fields("DiscTransformPatch", "transform_patch", "null where Winograd's algorithm is not to be used"),
+        Fields("DiscTransformWeights", "transform_weights"),
+        Fields("DiscGatherPatch", "gather_patch"),
+    ),
+)
+
+ATTENTION = Struct(
+    "DiscAttention",
+    "For each batch entry: result[m, w] = rows(query[m, d] key[d, n])[m, n] value[n, w], where `rows` is a kernel "
+    "whose work items are rows of m x n scores. All strides count elements. The row kernel's arguments follow.",
+    (
+        Fields("int64_t", "format", "of floats, as in gemm_formats.h"),
+        Fields("int64_t", "batch_rank", "0..5"),
+        Fields("int64_t", "batch[5]"),
+        Fields("int64_t", "query_batch[5], key_batch[5], value_batch[5], result_batch[5]"),
+        Fields("int64_t", "m, n, d, w"),
+        Fields("int64_t", "query_m, query_d, key_n, key_d, value_n, value_w, result_m, result_w"),
+        Fields("int64_t", "query_start, key_start, value_start", "the first element"),
+        Fields("int64_t", "rounds", "1: the result is bf16, rounded from sums"),
+        Fields("const void *", "query, key, value"),
+        Fields("void *", "result"),
+        Fields("void *", "row", "room for one row of scores, and one of weights where these have another type"),
+        Fields("DiscTile", "tile"),
+        Fields("int64_t", "tile_rows, tile_columns"),
+        Fields("DiscKernel", "rows"),
+        Fields("int64_t", "row_words", "of the row kernel's arguments; at most 256"),
+        Fields(
+            "int64_t",
+            "scores, weights",
+            "which of them are the addresses that `rows` reads the scores from and writes its result to",
+        ),
+        Fields(
+            "int64_t",
+            "bound",
+            "which of them says how many columns count, or -1: only those up to row + causal_offset do, if that is not "
+            "negative, and the others' weights are 0, while no score is larger than `magnitude`",
+        ),
+        Fields("int64_t", "causal_offset"),
+        Fields("int64_t", "causal_reach", "the largest number that a position is part of, which has 32 bits"),
+        Fields("int64_t", "magnitude"),
+    ),
+)
+
+STRUCTS = {struct.name: struct for struct in (DOT, CONVOLUTION, ATTENTION)}
+FUNCTIONS = (KERNEL, TILE, TRANSFORM_PATCH, TRANSFORM_WEIGHTS, GATHER_PATCH)
+
+_RUNTIME = (("const DiscRuntime *", "runtime"),)
+_STEP = (("int64_t", "step"),)
+
+RUNTIME: Sequence[Function | Fields] = (
+    Function(
+        "launch",
+        "Runs a kernel over [0, total), in ranges of at least `grain`.",
+        (
+            *_RUNTIME, ("DiscKernel", "kernel"), ("const int64_t *", "args"), ("int64_t", "total"),
+            ("int64_t", "grain"), *_STEP,
+        ),
+    ),
+    Function("dot", "", (*_RUNTIME, ("const DiscDot *", "dot"), *_STEP)),
+    Fields("void *", "opaque"),
+    Function(
+        "call",
+        "Runs the program's library call `index`. `words`: for each operand, then for each result, its address and its "
+        "dims.",
+        (*_RUNTIME, ("int64_t", "index"), ("const int64_t *", "words"), *_STEP),
+    ),
+    Function("convolution", "", (*_RUNTIME, ("const DiscConvolution *", "convolution"), *_STEP)),
+    Function("attention", "", (*_RUNTIME, ("const DiscAttention *", "attention"), *_STEP)),
+)  # fmt: skip
+"""The fields of `DiscRuntime`: the functions of the runtime that a program calls, and what is the runtime's own."""
+
+RUNTIME_CALLS = {line.name: word for word, line in enumerate(RUNTIME) if isinstance(line, Function)}
+"""The word of `DiscRuntime` that holds each function."""
+
+
+def header() -> str:
+    """The text of `native/abi.h`."""
+    first, *others = FUNCTIONS
+    runtime = "\n".join(
+        [
+            *_comment(
+                "What a program calls. `step` is the number of the call in the program's text, for whoever wants to "
+                "tell them apart.",
+                "",
+            ),
+            "struct DiscRuntime {",
+            *map(_runtime_line, RUNTIME),
+            "};",
+        ]
+    )
+    parts = [
+        "struct DiscRuntime;\nstruct DiscDot;",
+        first.declaration(),
+        *(function.declaration() for function in others),
+        *(struct.declaration() for struct in STRUCTS.values()),
+        runtime,
+        "/// Fills `words` for one set of symbol values; 0, or 1 + the index of the first check that failed.\n"
+        "using DiscPlan = int64_t (*)(const int64_t *symbols, int64_t *words);",
+        "/// Runs the program at a planned shape. Never allocates, never fails.\n"
+        "using DiscRun = void (*)(const DiscRuntime *rt, void *const *buffers, const int64_t *words, void *arena);",
+    ]
+    return _FRAME.format(body="\n\n".join(parts))
+
+
+_FRAME = """\
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The binary interface between compiled programs and this runtime. Generated from shlo_disc/runtime/abi.py.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {{
+
+{body}
+}}
+"""
+
+
+def _comment(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=f"{indent}/// ", subsequent_indent=f"{indent}/// ")
+
+
+def _declared(type_: str, name: str) -> str:
+    return f"{type_}{name}" if type_.endswith("*") else f"{type_} {name}"
+
+
+def _field_line(line: Fields) -> str:
+    star = "*" if line.type.endswith("*") else ""
+    names = ", ".join(f"{star}{name}" for name in line.names.split(", "))
+    declared = f"  {line.type.removesuffix('*').rstrip()} {names};"
+    if len(declared) + len(line.text) + 4 <= _WIDTH:
+        return f"{declared} // {line.text}" if line.text else declared
+    return "\n".join([*_comment(line.text, "  "), declared])
+
+
+def _runtime_line(line: Function | Fields) -> str:
+    if isinstance(line, Fields):
+        return _field_line(line)
+    return "\n".join([*_comment(line.text, "  "), *line.signature(f"  void (*{line.name})(")])
+
+
+if __name__ == "__main__":
+    print(header(), end="")
