@@ -134,7 +134,7 @@ def _compiled(read: Any, target: str, options: Options, reading: float, context:
     attempts = Attempts(lambda: import_stage(read, target, options, context=context), run_pipeline)
     compilation = compile_on(attempts, options, read, target)
     compilation.timings["import"] += reading
-    if compilation.gpu is not None:
+    if compilation.lowered is None:
         from shlo_disc.gpu_program import GpuProgram
 
         return GpuProgram(compilation)

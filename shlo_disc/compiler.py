@@ -11,21 +11,21 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from shlo_disc import codegen
 from shlo_disc.errors import CompilerError, DiscError, ProgramError
-from shlo_disc.lowering_cpu import LoweredProgram, lower
-from shlo_disc.lowering_cpu.host_plan import Check, function_name
-from shlo_disc.lowering_cpu.kernel import CpuOptions
+from shlo_disc.lowering_cpu import CpuOptions, LoweredProgram, build_host, build_kernels, lower_host
+from shlo_disc.lowering_cpu.host.segments import function_name
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.reader import Limits
 from shlo_disc.runtime import Artifact, cpu_features
 from shlo_disc.schedule import Schedule
+from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.declarations import Constraint, constraints_in, facts_of
+from shlo_disc.shape_dialect.dialect.host import Check
 from shlo_disc.shape_dialect.dialect.names import FLOPS, STAGE
-from shlo_disc.shape_dialect.dialect.ops import make_context
 from shlo_disc.shape_dialect.dialect.records import Malformed
 from shlo_disc.shape_dialect.dialect.remembered import remembering
 from shlo_disc.shape_dialect.dialect.signature import declared_signature, write_signature
@@ -46,15 +46,14 @@ from shlo_disc.transforms.memory import plan_memory
 from shlo_disc.transforms.simplify import simplify
 from shlo_disc.verify import verify_buffers, verify_fusions
 
-if TYPE_CHECKING:
-    from shlo_disc.lowering_gpu import GpuLoweredProgram
-
 _Made = TypeVar("_Made")
 
 
 @dataclass
 class Compilation:
     """One program on its way down. `snapshots` holds a copy of the module after each stage that ran.
+
+    module: that of the last stage before `codegen`, whose own is `code`. lowered: what a CPU's artifact is made of.
 
     stage: the last one that has run; that whose module was printed, where that is the program.
     """
@@ -67,7 +66,7 @@ class Compilation:
     facts: Facts = field(default_factory=Facts)
     constraints: list[Constraint] = field(default_factory=list)
     lowered: LoweredProgram | None = None
-    gpu: GpuLoweredProgram | None = None
+    code: ir.Module | None = None
     cpu: codegen.CpuTarget = field(default_factory=codegen.CpuTarget.host)
     llvm_ir: str = ""
     ptx: str = ""
@@ -111,14 +110,13 @@ class Compilation:
         except Exception as error:
             raise CompilerError(f"the stage {name} failed: {type(error).__name__}: {error}") from error
         self.timings[name] = time.perf_counter() - start
-        lowered = self.lowered or self.gpu
-        module = self.module if lowered is None else lowered.module
+        module = self.code or self.module
         if module is None:
             raise CompilerError(f"the stage {name} left no module")
-        if lowered is None:
+        if self.code is None:
             module.operation.attributes[STAGE] = ir.StringAttr.get(self.stage, self.context)
         if self.options.verify:
-            _verify(module, name, has_dialect=lowered is None)
+            _verify(module, name, has_dialect=self.code is None)
         self.snapshots[self.stage] = module.operation.clone(ip=False)
 
 
@@ -126,7 +124,7 @@ def _verify(module: ir.Module, stage: str, has_dialect: bool) -> None:
     try:
         module.operation.verify()
         if has_dialect:
-            verify_dialect(module, thorough=stage == STAGES[0])
+            verify_dialect(module, stage == STAGES[0], STAGES.index(stage) <= STAGES.index("fuse"))
     except (ir.MLIRError, Malformed) as error:
         kind = ProgramError if stage == "import" else CompilerError
         raise kind(f"the program does not verify after {stage}: {error}") from None
@@ -184,18 +182,13 @@ def _require_solved(c: Compilation) -> None:
         raise ProgramError(f"no argument size determines the symbols {unsolved}; pass one of size a*symbol + b")
 
 
-def _lower(c: Compilation) -> None:
+def _kernels(c: Compilation) -> None:
     _require_solved(c)
-    c.lowered = lower(
-        _made(c.module),
-        c.facts,
-        arguments=[a.dims for a in c.signature.arguments],
-        results=[r.dims for r in c.signature.results],
-        kept=c.signature.kept,
-        symbols=[s.name for s in c.signature.symbols],
-        checks=checks_of(c),
-        options=cpu_options(c.cpu, c.options.schedule),
-    )
+    c.module = build_kernels(_made(c.module), c.facts, cpu_options(c.cpu, c.options.schedule))
+
+
+def _host(c: Compilation) -> None:
+    c.module = build_host(_made(c.module), c.facts, c.signature, checks_of(c), cpu_options(c.cpu))
 
 
 def cpu_named(name: str) -> codegen.CpuTarget:
@@ -212,7 +205,8 @@ def cpu_options(cpu: codegen.CpuTarget, schedule: Schedule | None = None) -> Cpu
 
 
 def _codegen(c: Compilation) -> None:
-    module = _made(c.lowered).module
+    c.lowered = lower_host(_made(c.module), c.signature, c.cpu.vector_bits)
+    c.code = module = c.lowered.module
     codegen.split_masked_loads(module, c.cpu)
     codegen.lower_to_llvm(module)
     c.llvm_ir = codegen.to_llvm_ir(module)
@@ -220,18 +214,18 @@ def _codegen(c: Compilation) -> None:
     c.compile_count += 1
 
 
-def _lower_to_gpu(c: Compilation) -> None:
-    from shlo_disc.lowering_gpu import lower_to_gpu
+def _kernels_of_gpu(c: Compilation) -> None:
+    from shlo_disc.lowering_gpu import build_gpu_kernels
 
     _require_solved(c)
-    c.gpu = lower_to_gpu(_made(c.module), c.facts)
+    c.module = build_gpu_kernels(_made(c.module), c.facts)
 
 
 def _codegen_gpu(c: Compilation) -> None:
     from shlo_disc.lowering_gpu import lower_to_nvvm, nvvm_to_llvm_ir
 
-    module = lower_to_nvvm(_made(c.gpu).module)
-    c.llvm_ir = nvvm_to_llvm_ir(module)
+    c.code = lower_to_nvvm(_made(c.module))
+    c.llvm_ir = nvvm_to_llvm_ir(c.code)
     c.ptx = codegen.compile_to_ptx(c.llvm_ir, _made(cuda_architecture(c.target)), c.opt_level)
     c.compile_count += 1
 
@@ -243,12 +237,13 @@ PIPELINE: tuple[tuple[str, Work], ...] = (
     ("simplify", _simplify),
     ("fuse", _fuse),
     ("plan", _plan),
-    ("lower", _lower),
+    ("kernels", _kernels),
+    ("host", _host),
     ("codegen", _codegen),
 )
 
 GPU_WORK: dict[str, Work] = {
-    "lower": _lower_to_gpu,
+    "kernels": _kernels_of_gpu,
     "codegen": _codegen_gpu,
 }
 """What the stages that know the target do for a GPU."""
@@ -288,16 +283,16 @@ def _check_resumed(c: Compilation) -> None:
     _verify(module, STAGES[0], has_dialect=True)
     try:
         _read_declarations(c)
-        if done >= STAGES.index("fuse"):
+        if STAGES.index("fuse") <= done < STAGES.index("host"):
             verify_fusions(module)
-        if done >= STAGES.index("plan"):
+        if STAGES.index("plan") <= done < STAGES.index("host"):
             verify_buffers(module, c.facts, entry_block(module))
     except CompilerError as error:
         raise ProgramError(f"the program is not what the stage {c.stage} prints: {error}") from None
 
 
 def _checked_stage(name: str) -> str:
-    known = STAGES[: STAGES.index("lower")]
+    known = STAGES[: STAGES.index("codegen")]
     if name not in known:
         raise ProgramError(f"no program goes on after the stage {name!r}, only after {', '.join(known)}")
     return name

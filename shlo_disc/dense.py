@@ -22,11 +22,20 @@ _LITERAL = re.compile(r"[^\s,()\[\]]+")
 def array_of(constant: ir.OpView | ir.Operation) -> np.ndarray:
     """The elements of a `stablehlo.constant`. Raises ProgramError on an element type that NumPy lacks."""
     tensor = ir.RankedTensorType(constant.results[0].type)
+    return _array(tensor, constant.operation.get_asm(use_local_scope=True))
+
+
+def array_of_dense(elements: ir.DenseElementsAttr) -> np.ndarray:
+    """The elements of an attribute. Raises ProgramError on an element type that NumPy lacks."""
+    return _array(ir.RankedTensorType(elements.type), str(elements))
+
+
+def _array(tensor: ir.RankedTensorType, text: str) -> np.ndarray:
+    """The elements in the text of a dense attribute."""
     known = BY_MLIR.get(str(tensor.element_type))
     if known is None:
         raise ProgramError(f"no arrays hold elements of the type {tensor.element_type}")
     dtype = numpy_dtype(known)
-    text = constant.operation.get_asm(use_local_scope=True)
     start = text.index("dense<") + len("dense<")
     elements = text[start : text.index(">", start)]
     if elements.startswith('"0x'):
@@ -62,4 +71,4 @@ def is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "V" and not dtype.name.startswith(("int", "uint"))
 
 
-__all__ = ["array_of", "is_float"]
+__all__ = ["array_of", "array_of_dense", "is_float"]

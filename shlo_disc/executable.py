@@ -122,8 +122,9 @@ class Executable:
     @property
     def kernels(self) -> list[KernelLaunch]:
         """Every launch of a call, in the program's order; those of a loop or branch stand there once."""
-        lowered = self._at("lower").lowered
-        return [] if lowered is None else [KernelLaunch(launch.name, launch.kind) for launch in lowered.launches]
+        from shlo_disc.lowering.launches import launches_in
+
+        return [KernelLaunch(launch.name, launch.kind) for launch in launches_in(self._at("host").snapshots["host"])]
 
     @property
     def fusion_count(self) -> int:
@@ -182,7 +183,7 @@ class Executable:
         """
         from shlo_disc.report import explain
 
-        return explain(self, self._at("lower"), dims)
+        return explain(self, self._at("host"), dims)
 
     # ---- what it needs --------------------------------------------------------------------------------------------
 

@@ -3,22 +3,50 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shlo_disc.compiler import STAGES, Compilation
 from shlo_disc.errors import CompilerError, DiscError
-from shlo_disc.lowering_gpu import GpuLaunch
+from shlo_disc.lowering.launches import Launched, launches_in
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+
+@dataclass(frozen=True)
+class GpuLaunch:
+    """One launch: the kernel's name, the kind of its fusion, and expressions of the program's symbols.
+
+    blocks: the grid's size; nothing is launched where it is 0. threads: the block's size. sizes: the kernel's
+    arguments after its pointers, which are the fusion's inputs, then its outputs.
+    """
+
+    name: str
+    kind: str
+    blocks: Expr
+    threads: int
+    sizes: tuple[Expr, ...]
+
+
+def gpu_launches(program: ir.Operation) -> list[GpuLaunch]:
+    """Every launch of a call, in order, of a module of the stage `host`."""
+    return [_launch(launched) for launched in launches_in(program)]
+
+
+def _launch(launched: Launched) -> GpuLaunch:
+    use = launched.use
+    if use is None:
+        raise CompilerError(f"{launched.name} is no kernel of a GPU")
+    return GpuLaunch(use.kernel, launched.kind, use.items, use.threads, use.sizes)
 
 
 class GpuProgram:
     """A program compiled for an NVIDIA GPU. It can be read and assembled; this version cannot run it."""
 
     def __init__(self, compilation: Compilation):
-        if compilation.gpu is None:
-            raise CompilerError("the program has not been lowered for a GPU")
         self._compilation = compilation
-        self._kernels = compilation.gpu.launches
+        self._kernels = gpu_launches(compilation.snapshots["host"])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Raises DiscError: there is no execution on GPUs."""
@@ -74,4 +102,4 @@ class GpuProgram:
         return [folder / name for name in names]
 
 
-__all__ = ["GpuLaunch", "GpuProgram"]
+__all__ = ["GpuLaunch", "GpuProgram", "gpu_launches"]

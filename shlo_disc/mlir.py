@@ -35,7 +35,8 @@ stablehlo.register_stablehlo_passes()
 # conversions. Our own dialect registers its classes itself, so that any module will do.
 sys.modules.setdefault("torch_mlir.dialects.stablehlo", stablehlo)
 sys.modules.setdefault("torch_mlir.dialects.llvm", llvm)
-sys.modules.setdefault("torch_mlir.dialects.disc", sys.modules[__name__])
+for _dialect in ("disc", "disc_host"):
+    sys.modules.setdefault(f"torch_mlir.dialects.{_dialect}", sys.modules[__name__])
 
 
 def __getattr__(name: str) -> Any:

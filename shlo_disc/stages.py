@@ -3,5 +3,5 @@
 
 from __future__ import annotations
 
-STAGES = ("import", "annotate", "simplify", "fuse", "plan", "lower", "codegen")
+STAGES = ("import", "annotate", "simplify", "fuse", "plan", "kernels", "host", "codegen")
 """In the order of the pipeline. A stage's name is also that of its dump, of its text and of its row in the timings."""

@@ -53,7 +53,7 @@ def evaluate(text: str, arrays: Sequence[np.ndarray], limit: float = 60.0) -> li
 
 def _main() -> None:
     from shlo_disc.mlir import ir, stablehlo
-    from shlo_disc.shape_dialect.dialect.ops import make_context
+    from shlo_disc.shape_dialect.dialect.context import make_context
 
     with np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False) as archive:
         text = archive["program"].tobytes().decode()

@@ -51,7 +51,7 @@ class Finding:
         wrong = next((name for name, verdict in self.stages.items() if verdict.startswith("differs")), None)
         if wrong is not None:
             return wrong
-        return "plan" if self.fault is not None and self.fault.kind == "reuse" else "lower"
+        return "plan" if self.fault is not None and self.fault.kind == "reuse" else "kernels"
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name}={value}" for name, value in self.dims.items())

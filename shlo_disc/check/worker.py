@@ -16,7 +16,7 @@ from shlo_disc.api import compile as build
 from shlo_disc.check.modules import Case, Check, Program, program_of
 from shlo_disc.errors import DiscError, ProgramError, UnsupportedError
 from shlo_disc.options import Options
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 
 
 @dataclass

@@ -7,11 +7,11 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from shlo_disc.lowering.elements import Positions
-from shlo_disc.lowering.launches import Guard
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.structure import SizeNames, Structure, renamed
 from shlo_disc.mlir import arith, func, ir
 from shlo_disc.shape_dialect.dialect.fusion import columns_of, fusion_of, kind_of
+from shlo_disc.shape_dialect.dialect.host import Guard
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
 from shlo_disc.shape_dialect.symbolic.facts import Facts
@@ -57,7 +57,7 @@ class KernelCache:
     """Kernels by structure: fusions that differ in the names of their sizes only share one.
 
     Sizes may be other expressions as well, as long as the same facts hold of them. `build` makes a kernel of a name
-    that is not there yet, over given facts. `asked` has every answer that was given.
+    that is not there yet, over given facts.
     """
 
     def __init__(self, facts: Facts, build: Build):
@@ -65,7 +65,6 @@ class KernelCache:
         self.build = build
         self.kernels: dict[Hashable, Kernel] = {}
         self.names: dict[str, int] = {}
-        self.asked: list[tuple[Kernel, dict[str, Expr]]] = []
 
     def kernel_for(
         self, fusion: func.FuncOp, outputs: OutputBuffers = OutputBuffers()
@@ -77,7 +76,6 @@ class KernelCache:
         key = (structure, outputs, tuple(map(self._known, meaning.values())))
         if key not in self.kernels:
             self.kernels[key] = self._build(fusion, names, outputs)
-        self.asked.append((self.kernels[key], meaning))
         return self.kernels[key], meaning
 
     def _known(self, size: Expr) -> tuple[int | None, int | None, int]:

@@ -1,34 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the lowering notes of each step of a program for those who want to know: the choices left to run time."""
+"""The steps of a program for those who want to know: what each runs, and the choices left to run time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.host import (
+    FUSION,
+    GUARDS,
+    ConvolutionCall,
+    Gemm,
+    GemmProduct,
+    Guard,
+    KernelUse,
+    call_of,
+)
+from shlo_disc.shape_dialect.dialect.records import codec_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 
+COPY = "copy_bytes"
+"""The kernel of a `disc_host.copy`: its words are the target, the number of bytes and the source."""
 
-@dataclass(frozen=True)
-class Guard:
-    """A choice that generated code makes at run time, because the facts do not: `variant` where `conditions` hold.
+CLEAR = "clear_bytes"
+"""The kernel of a `disc_host.clear`: its words are the target and the number of bytes."""
 
-    `is_fact`: they are such as a program could state, rather than a matter of how large a call is.
-    """
-
-    variant: str
-    otherwise: str
-    conditions: tuple[Relation, ...]
-    is_fact: bool = True
-
-    def substitute(self, meaning: Mapping[str, Expr]) -> Guard:
-        """The guard over other names."""
-        return replace(self, conditions=tuple(c.substitute(meaning) for c in self.conditions)) if meaning else self
-
-    def choice(self, dims: Mapping[str, int]) -> str:
-        """What is chosen at values of the symbols."""
-        return self.variant if all(c.evaluate(dims) for c in self.conditions) else self.otherwise
+_GUARDS = codec_of(tuple[Guard, ...])
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Launched:
     """A step: the functions that it runs, the kind of its fusion and the fusion's name, which a copy lacks.
 
     `bytes` are those that a copy reads and writes, or clearing writes. `is_direct`: the program calls the kernel by
-    itself, without the runtime.
+    itself, without the runtime. `use`: the kernel of a launch.
     """
 
     name: str
@@ -45,3 +44,86 @@ class Launched:
     guards: tuple[Guard, ...] = ()
     bytes: Expr | None = None
     is_direct: bool = False
+    use: KernelUse | None = None
+
+
+def launches_in(module: ir.Operation) -> list[Launched]:
+    """The steps of a module of the stage `host`, in their order; those of a loop or branch stand there once."""
+    functions = [op for op in module.regions[0].blocks[0].operations if op.operation.name == "func.func"]
+    return [found for function in functions for found in _launches(function.operation)]
+
+
+def _launches(op: ir.Operation) -> Iterator[Launched]:
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                step = _STEPS.get(inner.operation.name)
+                if step is not None:
+                    yield step(inner.operation)
+                yield from _launches(inner.operation)
+
+
+def _launch(op: ir.Operation) -> Launched:
+    use: KernelUse = call_of(op)
+    kind, guards = ir.StringAttr(op.attributes["kind"]).value, _guards(op)
+    is_direct = use.items.constant == 1
+    if not is_direct:
+        large = (Relation.gt(use.items, use.grain),)
+        guards = (*guards, Guard("all threads", "one thread", large, of_size=True))
+    return Launched(use.kernel, kind, _fusion(op), guards, is_direct=is_direct, use=use)
+
+
+def _gemm(op: ir.Operation) -> Launched:
+    call: Gemm = call_of(op)
+    return Launched(_name(call.tile.name, call.products), "dot", _fusion(op), _guards(op))
+
+
+def _convolution(op: ir.Operation) -> Launched:
+    call: ConvolutionCall = call_of(op)
+    return Launched(_name(call.tile.name, (call.gemm,)), "convolution", _fusion(op), _guards(op))
+
+
+def _name(tile: str, products: tuple[GemmProduct, ...]) -> str:
+    epilogues = [p.epilogue.use.kernel for p in products if p.epilogue is not None]
+    return "+".join(dict.fromkeys([tile, *epilogues]))
+
+
+def _attention(op: ir.Operation) -> Launched:
+    return Launched(f"attention_{call_of(op).rows.kernel}", "attention", _fusion(op), _guards(op))
+
+
+def _library(op: ir.Operation) -> Launched:
+    return Launched(call_of(op).target, "library", _fusion(op))
+
+
+def _copy(op: ir.Operation) -> Launched:
+    return Launched(COPY, "copy", bytes=2 * call_of(op).bytes)
+
+
+def _clear(op: ir.Operation) -> Launched:
+    return Launched(CLEAR, "clear", bytes=call_of(op).bytes)
+
+
+_STEPS = {
+    "disc_host.launch": _launch,
+    "disc_host.gemm": _gemm,
+    "disc_host.convolution": _convolution,
+    "disc_host.attention": _attention,
+    "disc_host.library": _library,
+    "disc_host.copy": _copy,
+    "disc_host.clear": _clear,
+}
+
+
+def is_step(op: ir.Operation) -> bool:
+    """Whether an op is one that the runtime counts and times."""
+    return op.name in _STEPS
+
+
+def _fusion(op: ir.Operation) -> str:
+    return ir.StringAttr(op.attributes[FUSION]).value
+
+
+def _guards(op: ir.Operation) -> tuple[Guard, ...]:
+    guards: tuple[Guard, ...] = _GUARDS.read(op.attributes[GUARDS]) if GUARDS in op.attributes else ()
+    return guards

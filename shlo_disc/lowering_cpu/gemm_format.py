@@ -11,14 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.lowering_cpu.kernel import CpuOptions
-
-
-@dataclass(frozen=True)
-class Format:
-    """`element`: of the operands in memory. `multiplier`: what multiplies words."""
-
-    element: str
-    multiplier: str
+from shlo_disc.shape_dialect.dialect.host import Format
 
 
 @dataclass(frozen=True)

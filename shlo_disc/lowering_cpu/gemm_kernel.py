@@ -18,13 +18,14 @@ of C are `b_step` and `c_step` elements apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from shlo_disc.lowering_cpu import amx_kernel
-from shlo_disc.lowering_cpu.gemm_format import AMX, MULTIPLIERS, Format, Multiplier, format_of
+from shlo_disc.lowering_cpu.gemm_format import AMX, MULTIPLIERS, Multiplier, format_of
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_cpu.llvm_writer import LlvmWriter
+from shlo_disc.runtime.abi import TILE
+from shlo_disc.shape_dialect.dialect.host import Tile
 
 DEPTH = 64
 """Words of a row of A that lie together; the runtime packs in the same blocks."""
@@ -41,29 +42,9 @@ _SPLIT = 8
 _BYTES = {"f32": 4, "f64": 8, "i32": 4}
 
 
-@dataclass(frozen=True)
-class Tile:
-    """The largest tile of a target: `rows` by `columns` sums."""
-
-    format: Format
-    lanes: int
-    rows: int
-    is_x86: bool = True
-
-    @property
-    def columns(self) -> int:
-        """Columns of a tile, two registers."""
-        return 2 * self.lanes
-
-    @property
-    def name(self) -> str:
-        """The function that computes a tile of any number of rows."""
-        return f"gemm_{self.format.multiplier}"
-
-    @property
-    def multiplier(self) -> Multiplier:
-        """What multiplies words."""
-        return MULTIPLIERS[self.format.multiplier]
+def multiplier_of(tile: Tile) -> Multiplier:
+    """What multiplies words."""
+    return MULTIPLIERS[tile.format.multiplier]
 
 
 def tile_of(element: str, options: CpuOptions) -> Tile:
@@ -72,20 +53,20 @@ def tile_of(element: str, options: CpuOptions) -> Tile:
     multiplier = MULTIPLIERS[format_.multiplier]
     split = 0 if options.is_x86 or multiplier.sums != "i32" else _SPLIT
     if multiplier.name in AMX:
-        return Tile(format_, options.vector_bits // 32, amx_kernel.ROWS)
+        return Tile(format_, options.vector_bits // 32, amx_kernel.ROWS, is_x86=True)
     sums = options.registers - 4 - multiplier.spare - split
     return Tile(format_, options.vector_bits // 8 // _BYTES[multiplier.word], sums // 2, options.is_x86)
 
 
 def micro_kernels(tile: Tile) -> list[tuple[str, str]]:
     """The functions' names and their text in the LLVM dialect; the last one, of the tile's name, chooses by `rows`."""
-    if tile.multiplier.name in AMX:
-        return [(tile.name, amx_kernel.amx_kernel(tile.name, tile.multiplier, _ARGUMENTS, DEPTH))]
+    if multiplier_of(tile).name in AMX:
+        return [(tile.name, amx_kernel.amx_kernel(tile.name, multiplier_of(tile), _ARGUMENTS, DEPTH))]
     kernels = [(f"{tile.name}_{rows}", _kernel(tile, rows)) for rows in range(1, tile.rows + 1)]
     return [*kernels, (tile.name, _chooser(tile))]
 
 
-SIGNATURE = "!llvm.ptr, !llvm.ptr, i64, !llvm.ptr, i64, i64, i64"
+SIGNATURE = TILE.llvm_parameters.removeprefix("i64, ")
 """Of the function for one number of rows."""
 
 
@@ -130,7 +111,7 @@ class _Kernel(LlvmWriter):
         super().__init__()
         self.tile = tile
         self.rows = rows
-        self.multiplier = tile.multiplier
+        self.multiplier = multiplier_of(tile)
         self.has_offset = self.multiplier.name == "i8x4"
         self.registers = 2 * (rows + self.has_offset)
         self.chains = max(1, FEWEST_CHAINS // self.registers)

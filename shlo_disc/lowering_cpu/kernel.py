@@ -16,12 +16,13 @@ from functools import cached_property
 from shlo_disc.lowering.element_types import Element, element_of, to_memory
 from shlo_disc.lowering.elements import Elements, MathLibrary, Positions, splat_constant
 from shlo_disc.lowering.index_rules import INDEX_RULES
+from shlo_disc.lowering.kernel_module import KernelModule
 from shlo_disc.lowering.kernels import OutputBuffers
-from shlo_disc.lowering.launches import Guard
 from shlo_disc.lowering.long_sums import in_blocks
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.mlir import arith, func, ir, memref, scf, vector
 from shlo_disc.schedule import Schedule
+from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS, Guard
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
@@ -79,7 +80,7 @@ class Frame:
     sizes: list[Expr] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
 
-    def open(self, module: ir.Module, name: str) -> None:
+    def open(self, module: KernelModule, name: str) -> None:
         """Create the function."""
         block = self.fusion.entry_block
         terminator = block.operations[len(block.operations) - 1]
@@ -107,6 +108,8 @@ class Frame:
             func.ReturnOp([])
         types = [a.type for a in self.entry.arguments]
         self.function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+        dynamic = [d for v in (*self.inputs, *self.outputs) for d in dims_of(v) if d.constant is None]
+        self.function.attributes[DYNAMIC_DIMS] = ir.DenseI64ArrayAttr.get([self.sizes.index(d) for d in dynamic])
 
     def _size_argument(self, size: Expr) -> ir.Value:
         if size not in self.sizes:
@@ -119,9 +122,9 @@ class Frame:
         """The value of a size: a constant or an argument."""
         return index_constant(size.constant) if size.constant is not None else self._size_argument(size)
 
-    def guard(self, variant: str, otherwise: str, *conditions: Relation, is_fact: bool = True) -> None:
+    def guard(self, variant: str, otherwise: str, *conditions: Relation, of_size: bool = False) -> None:
         """Note a choice that the kernel makes at run time."""
-        found = Guard(variant, otherwise, conditions, is_fact)
+        found = Guard(variant, otherwise, conditions, of_size)
         if found not in self.guards:
             self.guards.append(found)
 
@@ -167,7 +170,7 @@ class Frame:
             return None
         rows = [Relation.eq(dims[-1] * size % _LINE, 0)] if len(dims) > 1 else []
         large = Relation.ge(product(dims) * size, STREAM_BYTES)
-        self.guard("past the caches", "through the caches", large, *rows, is_fact=False)
+        self.guard("past the caches", "through the caches", large, *rows, of_size=True)
         total = index_constant(size)
         for dim in dims:
             total = arith.muli(total, self.size_of(dim))

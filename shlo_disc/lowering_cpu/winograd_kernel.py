@@ -17,6 +17,7 @@ The runtime (`winograd.cpp`) runs the products.
 from __future__ import annotations
 
 from shlo_disc.lowering_cpu.llvm_writer import LlvmWriter
+from shlo_disc.runtime import abi
 
 PATCH = "winograd_patch_f32"
 WEIGHTS = "winograd_weights_f32"
@@ -26,9 +27,9 @@ FUNCTIONS = (PATCH, WEIGHTS, SUMS)
 """In the order of the fields of `DiscConvolution`."""
 
 DECLARATIONS = (
-    f"llvm.func @{PATCH}(!llvm.ptr, i64, i64, !llvm.ptr, i64)",
-    f"llvm.func @{WEIGHTS}(!llvm.ptr, i64, i64, i64, !llvm.ptr, i64)",
-    f"llvm.func @{SUMS}(!llvm.ptr, i64, i64, !llvm.ptr)",
+    f"llvm.func @{PATCH}({abi.TRANSFORM_PATCH.llvm_parameters})",
+    f"llvm.func @{WEIGHTS}({abi.TRANSFORM_WEIGHTS.llvm_parameters})",
+    f"llvm.func @{SUMS}({abi.GATHER_PATCH.llvm_parameters})",
 )
 
 EDGE = 4

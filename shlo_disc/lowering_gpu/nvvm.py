@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from shlo_disc.codegen import legalize_small_floats, to_llvm_ir
 from shlo_disc.errors import CompilerError
+from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.mlir import ir, passmanager
 
 # A memref of rank 0 is passed as a plain pointer. Functions of the math dialect become calls of libdevice in the
@@ -21,11 +22,20 @@ PIPELINE = (
 )
 
 
-def lower_to_nvvm(module: ir.Module) -> ir.Module:
-    """Lower the kernels of `module` in place and return it.
+def device_module(module: ir.Module) -> ir.Module:
+    """The kernels of a program in a module of their own."""
+    device = ir.Module.create(ir.Location.unknown(module.context))
+    device.operation.attributes["gpu.container_module"] = ir.UnitAttr.get(module.context)
+    device.body.append(kernel_module_of(module).clone(ip=False))
+    return device
+
+
+def lower_to_nvvm(program: ir.Module) -> ir.Module:
+    """The kernels of a program, which stays as it is, in the NVVM dialect.
 
     Raises `CompilerError` when a pass fails or an op is left that is neither of the LLVM nor of the NVVM dialect.
     """
+    module = device_module(program)
     try:
         legalize_small_floats(module)
         passmanager.PassManager.parse(PIPELINE).run(module.operation)

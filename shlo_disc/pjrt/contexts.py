@@ -45,6 +45,6 @@ class Contexts:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-        from shlo_disc.shape_dialect.dialect.ops import make_context
+        from shlo_disc.shape_dialect.dialect.context import make_context
 
         return _Entry(make_context())

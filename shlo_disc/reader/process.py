@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 
 from . import frames
 from .limits import Limits

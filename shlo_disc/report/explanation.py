@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.errors import CompilerError
 from shlo_disc.executable import client
-from shlo_disc.lowering.launches import Launched
+from shlo_disc.lowering.launches import Launched, launches_in
 from shlo_disc.mlir import func, ir
 from shlo_disc.report.machine import Machine, machine, product_rate
 from shlo_disc.report.made_up import argument_shapes, load_flat, made_up_arguments
@@ -132,22 +131,20 @@ _RIGHT = frozenset({0, 2, 3, 4, 5, 6})
 
 
 def explain(executable: Executable, compilation: Compilation, dims: Mapping[str, int]) -> Explanation:
-    """Run a program, whose compilation has been lowered, at made-up arguments, step by step.
+    """Run a program, whose compilation has its host program, at made-up arguments, step by step.
 
     Raises ShapeError when the values are not admissible.
     """
     values = dim_values([row["name"] for row in executable.artifact.header["symbols"]], dims)
     dims = {name: values[name] for name in dims}
-    lowered, module = compilation.lowered, compilation.module
-    if lowered is None or module is None:
-        raise CompilerError("explain: the program has not been lowered")
+    module = compilation.snapshots["plan"]
     times = _measure(executable, dims)
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
     sources = _sources(module)
     limits = machine(executable.options.threads)
     works: dict[str, Work] = {}
     kernels = []
-    for number, launched in enumerate(lowered.launches):
+    for number, launched in enumerate(launches_in(compilation.snapshots["host"])):
         if launched.fusion and launched.fusion not in works:
             works[launched.fusion] = work_of(functions[launched.fusion], functions)
         time = times[number] if number < len(times) else None
@@ -178,7 +175,7 @@ def _report(
         launched.kind,
         work.ops if work else "",
         ", ".join([*way, *choices]),
-        tuple(str(c) for guard in launched.guards for c in guard.conditions if guard.is_fact),
+        tuple(str(c) for guard in launched.guards for c in guard.conditions if not guard.of_size),
         bytes_read,
         bytes_written,
         operations,

@@ -259,6 +259,8 @@ RUNTIME: Sequence[Function | Fields] = (
 )  # fmt: skip
 """The fields of `DiscRuntime`: the functions of the runtime that a program calls, and what is the runtime's own."""
 
+RUNTIME_FUNCTIONS = {line.name: line for line in RUNTIME if isinstance(line, Function)}
+
 RUNTIME_CALLS = {line.name: word for word, line in enumerate(RUNTIME) if isinstance(line, Function)}
 """The word of `DiscRuntime` that holds each function."""
 

@@ -18,7 +18,7 @@ from shlo_disc.cli import main
 from shlo_disc.dense import array_of
 from shlo_disc.dtypes import BY_MLIR, numpy_dtype
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 
 HERE = Path(__file__).parent
 

@@ -136,7 +136,7 @@ def _bytecode(artifact: bytes) -> bytes:
     import io
 
     from shlo_disc.mlir import stablehlo
-    from shlo_disc.shape_dialect.dialect.ops import make_context
+    from shlo_disc.shape_dialect.dialect.context import make_context
 
     buffer = io.BytesIO()
     stablehlo.deserialize_portable_artifact(make_context(), artifact).operation.write_bytecode(buffer)

@@ -107,7 +107,7 @@ def _interpret_all(connection: multiprocessing.connection.Connection) -> None:
 
 def _interpret(text: str, arrays: Sequence[np.ndarray]) -> list[np.ndarray] | None:
     from shlo_disc.mlir import ir, stablehlo
-    from shlo_disc.shape_dialect.dialect.ops import make_context
+    from shlo_disc.shape_dialect.dialect.context import make_context
 
     with make_context(), ir.Location.unknown():
         try:

@@ -21,12 +21,12 @@ import shlo_disc
 from shlo_disc.codegen import assemble, cuda_toolkit
 from shlo_disc.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.errors import DiscError, UnsupportedError
-from shlo_disc.gpu_program import GpuProgram
-from shlo_disc.lowering_cpu.constants import dense_bytes
-from shlo_disc.lowering_gpu import MAX_BLOCKS, lower_to_gpu
+from shlo_disc.gpu_program import GpuLaunch, GpuProgram, gpu_launches
+from shlo_disc.lowering_cpu.host.constants import dense_bytes
+from shlo_disc.lowering_gpu import MAX_BLOCKS, build_gpu_kernels, device_module
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.buffers import Buffer, ResultBuffer, arenas_of, buffers_of
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.utils.regions import entry_block
 from shlo_disc.transforms.views import root
@@ -143,11 +143,15 @@ def program(name: str, target: str) -> Any:
 
 @functools.cache
 def lowered(name: str) -> Compilation:
-    """A case down to the `lower` stage, which needs none of NVIDIA's tools."""
+    """A case down to the `host` stage, which needs none of NVIDIA's tools."""
     case = CASES[name]
     with jax.enable_x64(True):
         start = import_stage(case.function, TARGETS[0], shlo_disc.Options(), case.arguments, None, ())
-        return run_pipeline(start, "lower")
+        return run_pipeline(start, "host")
+
+
+def launches_of(c: Compilation) -> list[GpuLaunch]:
+    return gpu_launches(c.snapshots["host"])
 
 
 # ---- text ---------------------------------------------------------------------------------------------------------
@@ -155,7 +159,7 @@ def lowered(name: str) -> Compilation:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_lowered_text_parses_again(name: str) -> None:
-    text = str(lowered(name).snapshots["lower"])
+    text = str(lowered(name).snapshots["host"])
     with make_context() as context:
         module = ir.Module.parse(text, context)
         assert module.operation.verify()
@@ -172,13 +176,13 @@ def test_both_targets_take_the_same_plan(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_one_kernel_for_each_distinct_fusion(name: str) -> None:
     c = lowered(name)
-    kernels = re.findall(r"gpu\.func @(\w+)\(", str(c.snapshots["lower"]))
+    kernels = re.findall(r"gpu\.func @(\w+)\(", str(c.snapshots["host"]))
     assert len(set(kernels)) == len(kernels)
-    assert {launch.name for launch in c.gpu.launches} == set(kernels)
+    assert {launch.name for launch in launches_of(c)} == set(kernels)
 
 
 def test_kernels_take_raw_pointers_then_sizes() -> None:
-    text = str(lowered("transpose").snapshots["lower"])
+    text = str(lowered("transpose").snapshots["host"])
     pointer = "memref<f32, #gpu.address_space<global>>"
     assert f"(%arg0: {pointer}, %arg1: {pointer}, %arg2: index, %arg3: index, %arg4: index) kernel" in text
 
@@ -188,14 +192,14 @@ def test_fusions_with_equal_bodies_share_a_kernel() -> None:
         return jax.nn.softmax(x), jax.nn.softmax(y)
 
     start = import_stage(twice, TARGETS[0], shlo_disc.Options(), (("a, b", "float32"), ("c, d", "float32")), None, ())
-    launches = run_pipeline(start, "lower").gpu.launches
+    launches = launches_of(run_pipeline(start, "host"))
     assert len(launches) == 2 and launches[0].name == launches[1].name
     assert [str(s) for s in launches[0].sizes] == ["a", "b"] and [str(s) for s in launches[1].sizes] == ["c", "d"]
 
 
 def test_row_reductions_have_a_block_a_row_and_loops_a_thread_an_element() -> None:
-    (row,) = lowered("softmax").gpu.launches
-    (loop,) = lowered("transpose").gpu.launches
+    (row,) = launches_of(lowered("softmax"))
+    (loop,) = launches_of(lowered("transpose"))
     assert row.kind == "row_reduce" and row.threads == loop.threads == 256
     assert row.blocks.evaluate({"b": 5, "s": 900}) == 5
     assert loop.kind == "loop" and loop.blocks.evaluate({"b": 3, "s": 11}) == -(-3 * 11 * 16 // 256)
@@ -242,7 +246,7 @@ class Run:
 
     def __init__(self, c: Compilation, dims: dict[str, int]):
         self.c, self.dims = c, dims
-        self.emulator = Emulator(c.gpu.module)
+        self.emulator = Emulator(device_module(c.module))
         with c.context:
             self.plan = ir.Module.parse(str(c.snapshots["plan"]))
             size = arenas_of(self.plan.operation)[0].evaluate(dims)
@@ -254,10 +258,10 @@ class Run:
         block = entry_block(self.plan)
         leaves = [np.ascontiguousarray(arguments[leaf]).reshape(-1) for leaf in self.c.signature.kept]
         self.buffers = dict(zip(block.arguments, leaves, strict=True))
-        launches = iter(self.c.gpu.launches)
+        launches = iter(launches_of(self.c))
         for op in block.operations:
             if op.operation.name == "stablehlo.constant":
-                data = dense_bytes(op)
+                data = dense_bytes(ir.DenseElementsAttr(op.attributes["value"]))
                 self.buffers[op.results[0]] = np.frombuffer(data, self._dtype(op.results[0]))
             elif op.operation.name == "func.call":
                 self._launch(op, next(launches))
@@ -339,7 +343,7 @@ def test_loops_over_the_grid_have_a_stride() -> None:
     rows = random_array((7, 50), "float32")
     got = np.zeros(7 * 50, np.float32)
     with c.context, ir.Location.unknown():
-        Emulator(c.gpu.module).launch(c.gpu.launches[0].name, 3, [rows.reshape(-1), got], [7, 50])
+        Emulator(device_module(c.module)).launch(launches_of(c)[0].name, 3, [rows.reshape(-1), got], [7, 50])
     np.testing.assert_allclose(got.reshape(7, 50), jax.nn.softmax(rows), atol=1e-6)
 
 
@@ -348,14 +352,14 @@ def test_loops_over_the_grid_have_a_stride() -> None:
 def test_no_barrier_can_be_left_out(name: str, barrier: int) -> None:
     """The emulator sees the race that a missing barrier makes, within a row or from one row to the next."""
     c = lowered(name)
-    pieces = re.split(r"(?<=\n) *gpu\.barrier\n", str(c.snapshots["lower"]))
+    pieces = re.split(r"(?<=\n) *gpu\.barrier\n", str(c.snapshots["host"]))
     assert len(pieces) == 3
     barriers = ["gpu.barrier\n"] * 2
     barriers[barrier] = ""
     text = "".join(a + b for a, b in zip(pieces, [*barriers, ""], strict=True))
     rows, got = np.ones(3 * 300, np.float32), np.zeros(3 * 300, np.float64)
     with c.context, ir.Location.unknown(), pytest.raises(AssertionError, match="two threads touch one element"):
-        Emulator(ir.Module.parse(text)).launch(c.gpu.launches[0].name, 1, [rows, got], [3, 300])
+        Emulator(device_module(ir.Module.parse(text))).launch(launches_of(c)[0].name, 1, [rows, got], [3, 300])
 
 
 # ---- what cannot be done ------------------------------------------------------------------------------------------
@@ -399,7 +403,7 @@ def test_the_program_can_be_read_and_not_called(tmp_path: Path) -> None:
     assert compiled.stages == list(compiled.timings)
     assert "nvvm.kernel" in compiled.as_text("codegen") and "gpu.func" not in compiled.as_text("codegen")
     files = compiled.dump(tmp_path)
-    assert [f.name for f in files][-2:] == ["7-codegen.ll", "7-codegen.ptx"]
+    assert [f.name for f in files][-2:] == ["8-codegen.ll", "8-codegen.ptx"]
     assert files[-1].read_text() == compiled.as_text("ptx")
 
 
@@ -408,5 +412,5 @@ def test_lowering_leaves_the_planned_module_as_it_was() -> None:
     with c.context, ir.Location.unknown():
         module = ir.Module.parse(str(c.snapshots["plan"]))
         before = str(module)
-        lower_to_gpu(module, c.facts)
+        build_gpu_kernels(module, c.facts)
         assert str(module) == before

@@ -15,7 +15,7 @@ from shlo_disc.cli import main
 from shlo_disc.compiler import STAGES
 from shlo_disc.mlir import ir
 from shlo_disc.runtime import Artifact
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 
 BERT = Path(__file__).resolve().parents[2] / "examples" / "bert.mlir"
 
@@ -207,8 +207,8 @@ FAULTS = {
     "no file for info": (["info", "nowhere.mlir"], "nowhere.mlir: No such file or directory"),
     "no such stage": (
         ["opt", "add.mlir", "--stage", "nope"],
-        "no stage 'nope'; stages are import, annotate, simplify, fuse, plan, lower, codegen, llvm, optimized-llvm, "
-        "asm, all",
+        "no stage 'nope'; stages are import, annotate, simplify, fuse, plan, kernels, host, codegen, llvm, "
+        "optimized-llvm, asm, all",
     ),
     "all without a directory": (["opt", "add.mlir", "--stage", "all"], "--stage all needs --dump DIR"),
     "no such target": (

@@ -24,7 +24,7 @@ from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact
 from shlo_disc.stage_text import stage_text
 
-PRINTED = STAGES[: STAGES.index("lower")]
+PRINTED = STAGES[: STAGES.index("codegen")]
 MODELS = ("bert", "seq2seq", "dien", "asr", "crnn", "gpt2", "gpt2_decode", "mlp_mixer", "vit", "resnet50")
 QUICK = ("bert",)
 
@@ -108,7 +108,7 @@ def test_another_process_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('disc.stage = "fuse"', 'disc.stage = "lower"', "no program goes on after the stage 'lower'"),
+        ('disc.stage = "fuse"', 'disc.stage = "codegen"', "no program goes on after the stage 'codegen'"),
         ('disc.stage = "fuse"', "disc.stage = 4", "expected a stage as disc.stage"),
         ('"disc.signature"() {', '"disc.signature"() {mood = "good", ', "there is no mood"),
         ('in_tree = "', 'in_tree = "{', "is no pytree"),

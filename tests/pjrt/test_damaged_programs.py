@@ -43,7 +43,7 @@ FATAL = (
 @functools.cache
 def artifact() -> bytes:
     from shlo_disc.mlir import ir, stablehlo
-    from shlo_disc.shape_dialect.dialect.ops import make_context
+    from shlo_disc.shape_dialect.dialect.context import make_context
 
     return bytes(stablehlo.serialize_portable_artifact(ir.Module.parse(PROGRAM, make_context()), "1.15.0"))
 

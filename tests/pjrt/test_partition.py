@@ -13,7 +13,7 @@ from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from shlo_disc.mlir import ir
 from shlo_disc.pjrt.partition import hlo_text
 from shlo_disc.pjrt.partition.sharding import Axes, Axis, Sharding, common_prefix, groups, merged, prime_axes
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.utils.collectives import groups_of
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from shlo_disc.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 from tests.pjrt.plugin import library
 
 pypjrt: Any = pytest.importorskip("pypjrt")

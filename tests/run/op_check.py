@@ -17,7 +17,7 @@ import numpy as np
 
 import shlo_disc
 from shlo_disc.mlir import ir, passmanager
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 FLOATS = ("float32", "float64", "float16", "bfloat16")

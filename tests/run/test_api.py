@@ -30,7 +30,7 @@ from shlo_disc.executable import client
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, Client
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.stage_text import VIEWS
 from shlo_disc.stages import STAGES

@@ -145,7 +145,8 @@ def test_a_stage_that_does_not_exist() -> None:
     with pytest.raises(OptionError) as caught:
         compiled("layer").as_text("nope")
     assert str(caught.value) == (
-        "no stage 'nope'; stages are import, annotate, simplify, fuse, plan, lower, codegen, llvm, optimized-llvm, asm"
+        "no stage 'nope'; stages are import, annotate, simplify, fuse, plan, kernels, host, codegen, llvm, "
+        "optimized-llvm, asm"
     )
 
 

@@ -468,9 +468,9 @@ def test_a_loop_is_refused_for_gpus() -> None:
 def test_stages_of_a_program_with_loops_can_be_read_again() -> None:
     executable = shlo_disc.compile(jax.jit(nested_carry), args=(("n", F), ("n", F), ("", INT)))
     from shlo_disc.mlir import ir
-    from shlo_disc.shape_dialect.dialect.ops import make_context
+    from shlo_disc.shape_dialect.dialect.context import make_context
 
-    for stage in ("import", "annotate", "simplify", "fuse", "plan", "lower"):
+    for stage in ("import", "annotate", "simplify", "fuse", "plan", "kernels", "host"):
         with make_context():
             assert ir.Module.parse(executable.as_text(stage)).operation.verify()
     assert {k.kind for k in executable.kernels} <= {"loop", "copy", "recurrence"}

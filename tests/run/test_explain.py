@@ -15,6 +15,7 @@ import pytest
 import shlo_disc
 from shlo_disc.cli import main
 from shlo_disc.errors import ShapeError
+from shlo_disc.lowering.launches import launches_in
 from shlo_disc.mlir import func
 from shlo_disc.report.work import work_of
 from tests.run.op_check import compile_function
@@ -66,8 +67,10 @@ def test_the_type_that_a_product_multiplies_sets_its_ceiling() -> None:
 
     executable = compile_function(f, [("64, 64", "bfloat16"), ("b, 64", "bfloat16")])
     compilation = executable._at("plan")
-    functions = {op.name.value: op for op in compilation.module.body.operations if isinstance(op, func.FuncOp)}
-    callee = executable._at("lower").lowered.launches[0].fusion
+    functions = {
+        op.name.value: op for op in compilation.snapshots["plan"].body.operations if isinstance(op, func.FuncOp)
+    }
+    callee = launches_in(executable._at("host").snapshots["host"])[0].fusion
     assert work_of(functions[callee], functions).element == "bf16"
     assert all(k.estimated_seconds > 0 for k in executable.explain(b=9).kernels)
 

@@ -22,7 +22,7 @@ INTERPRETER = """
 import pickle, sys
 import numpy as np
 from shlo_disc.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 
 def evaluate(text, arrays, kinds):
     with make_context(), ir.Location.unknown():

@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc import lowering_cpu
+from shlo_disc.lowering_cpu import kernels
+from shlo_disc.lowering_cpu.host import program
 from shlo_disc.recovery import KINDS, PLAIN, Attempts, Choice, find_fault
 from shlo_disc.transforms import decisions
 
@@ -36,7 +37,7 @@ def broken_epilogues(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(frame: Any) -> None:
         raise KeyError("tile")
 
-    monkeypatch.setitem(lowering_cpu.OWN_KERNELS, "epilogue", fail)
+    monkeypatch.setitem(kernels.OWN_KERNELS, "epilogue", fail)
 
 
 def check(executable: Any, function: Callable[..., Any]) -> None:
@@ -64,7 +65,7 @@ def test_strict_raises_with_a_reproducer_that_runs() -> None:
         shlo_disc.compile(two_layers, args=SPECS, options=shlo_disc.Options(strict=True, opt_level=0))
     command = shlex.split(str(raised.value).rsplit("To see it again: ", 1)[1])
     report = json.loads((Path(command[4]).parent / "report.json").read_text())
-    assert report["error"].startswith("CompilerError: the stage lower failed")
+    assert report["error"].startswith("CompilerError: the stage kernels failed")
     assert report["versions"]["jax"] == jax.__version__
     assert command[:3] == ["python", "-m", "shlo_disc"] and command[-2:] == ["--opt-level", "0"]
     done = subprocess.run([sys.executable, *command[1:]], capture_output=True, text=True, check=True)
@@ -75,8 +76,8 @@ def test_a_fault_that_no_decision_has_is_an_error(monkeypatch: pytest.MonkeyPatc
     def fail(*_: Any) -> None:
         raise ValueError("no")
 
-    monkeypatch.setattr(lowering_cpu, "write_run", fail)
-    with pytest.raises(shlo_disc.CompilerError, match="the stage lower failed: ValueError: no\nTo see it again: "):
+    monkeypatch.setattr(program, "write_plan", fail)
+    with pytest.raises(shlo_disc.CompilerError, match="the stage codegen failed: ValueError: no\nTo see it again: "):
         shlo_disc.compile(two_layers, args=SPECS, options=LENIENT)
 
 

@@ -42,7 +42,7 @@ def test_unrolled_kernels_compute_the_same(unroll: int) -> None:
     schedule = Schedule(default=KernelSchedule(unroll=unroll, serial_work=1000))
     executable = shlo_disc.compile(program(), options=Options(schedule=schedule, guard_pages=True))
     default = shlo_disc.compile(program())
-    assert executable.as_text("lower") != default.as_text("lower")
+    assert executable.as_text("host") != default.as_text("host")
     for n in LENGTHS:
         random = np.random.default_rng(n)
         x, w = random.standard_normal((3, n), np.float32), random.standard_normal((n, 70), np.float32)
@@ -55,7 +55,7 @@ def test_a_schedule_of_one_kernel_changes_that_kernel_only() -> None:
     name = next(k.name for k in default.kernels if k.kind == "row_reduce")
     changed = shlo_disc.compile(program(), options=Options(schedule=Schedule({name: KernelSchedule(unroll=1)})))
     assert [k.name for k in changed.kernels] == [k.name for k in default.kernels]
-    texts = [_functions(e.as_text("lower")) for e in (default, changed)]
+    texts = [_functions(e.as_text("host")) for e in (default, changed)]
     assert {n for n in texts[0] if texts[0][n] != texts[1][n]} == {name}
 
 

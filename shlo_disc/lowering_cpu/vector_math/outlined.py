@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...lowering.kernel_module import KernelModule
 from ...mlir import func, ir
 
 _INLINE = frozenset(("sqrt", "rsqrt"))
@@ -20,7 +21,7 @@ Build = Callable[..., ir.Value]
 class OutlinedFunctions:
     """Calls of `functions`, under the same names, with their definitions as private functions of `module`."""
 
-    def __init__(self, module: ir.Module, functions: dict[str, Build]):
+    def __init__(self, module: ir.Module | KernelModule, functions: dict[str, Build]):
         self.module = module
         self.definitions: dict[str, func.FuncOp] = {}
         for name, build in functions.items():

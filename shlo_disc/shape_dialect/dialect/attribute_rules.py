@@ -13,6 +13,8 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import fusion as kinds
 from shlo_disc.shape_dialect.dialect.buffers import ARENAS, BUFFERS, ResultBuffer, arenas_of, buffers_of
 from shlo_disc.shape_dialect.dialect.fusion_rules import FUSIONS
+from shlo_disc.shape_dialect.dialect.host import KERNEL
+from shlo_disc.shape_dialect.dialect.host_rules import check_choice
 from shlo_disc.shape_dialect.dialect.library import LIBRARY, library_function_of
 from shlo_disc.shape_dialect.dialect.names import FLOPS, LAYOUT, PARTICIPANTS, SEGMENT, STAGE
 from shlo_disc.shape_dialect.dialect.records import Malformed, read_integer, read_size
@@ -118,5 +120,6 @@ ATTRIBUTES: dict[str, Use] = {
     LIBRARY: Use(("stablehlo.custom_call",), _check_library, "simplify"),
     WINDOW: Use(_WINDOWED, _check_window, "simplify"),
     LAYOUT: Use(("func.func",), _check_layout, "import"),
+    KERNEL: Use(("func.call",), check_choice, "kernels"),
     kinds.FUSION: Use(("func.func",), _check_fusion, "fuse"),
 }

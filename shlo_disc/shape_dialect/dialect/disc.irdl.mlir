@@ -10,6 +10,10 @@ module {
       %1 = irdl.base "#builtin.dictionary" 
       irdl.parameters(space: %0, place: %1)
     }
+    irdl.attribute @kernel {
+      %0 = irdl.base "#builtin.dictionary" 
+      irdl.parameters(choice: %0)
+    }
     irdl.attribute @library {
       %0 = irdl.base "#builtin.dictionary" 
       irdl.parameters(call: %0)
@@ -51,6 +55,81 @@ module {
       irdl.operands(mask: %0)
       %1 = irdl.any
       irdl.results(result: %1)
+    }
+  }
+  irdl.dialect @disc_host {
+    irdl.operation @plan {
+      %0 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"call" = %0}
+    }
+    irdl.operation @size {
+      %0 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"call" = %0}
+      %1 = irdl.any
+      irdl.results(result: %1)
+    }
+    irdl.operation @constant {
+      %0 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"call" = %0}
+      %1 = irdl.any
+      irdl.results(result: %1)
+    }
+    irdl.operation @packed {
+      %0 = irdl.any
+      irdl.operands(rhs: %0)
+      %1 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"call" = %1}
+      %2 = irdl.any
+      irdl.results(result: %2)
+    }
+    irdl.operation @launch {
+      %0 = irdl.any
+      irdl.operands(buffers: variadic %0)
+      %1 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"call" = %1}
+    }
+    irdl.operation @gemm {
+      %0 = irdl.any
+      irdl.operands(buffers: variadic %0)
+      %1 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"call" = %1}
+    }
+    irdl.operation @convolution {
+      %0 = irdl.any
+      irdl.operands(buffers: variadic %0)
+      %1 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"call" = %1}
+    }
+    irdl.operation @attention {
+      %0 = irdl.any
+      irdl.operands(buffers: variadic %0)
+      %1 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"call" = %1}
+    }
+    irdl.operation @library {
+      %0 = irdl.any
+      irdl.operands(buffers: variadic %0)
+      %1 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"call" = %1}
+    }
+    irdl.operation @copy {
+      %0 = irdl.any
+      %1 = irdl.any
+      irdl.operands(source: %0, target: %1)
+      %2 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"call" = %2}
+    }
+    irdl.operation @clear {
+      %0 = irdl.any
+      irdl.operands(target: %0)
+      %1 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"call" = %1}
+    }
+    irdl.operation @bind {
+      %0 = irdl.any
+      irdl.operands(source: %0)
+      %1 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"call" = %1}
     }
   }
 }

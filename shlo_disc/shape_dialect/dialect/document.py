@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect import problems
+from shlo_disc.shape_dialect.dialect import host, problems
 from shlo_disc.shape_dialect.dialect.attribute_rules import ATTRIBUTES
 from shlo_disc.shape_dialect.dialect.buffers import ArenaBuffer, ResultBuffer
+from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.declarations import Bounds, Symbol, Wording
 from shlo_disc.shape_dialect.dialect.fusion import KINDS
 from shlo_disc.shape_dialect.dialect.fusion_rules import FUSIONS
+from shlo_disc.shape_dialect.dialect.host_ops import DiscHost
 from shlo_disc.shape_dialect.dialect.library import LibraryFunction
 from shlo_disc.shape_dialect.dialect.op_rules import RULES
-from shlo_disc.shape_dialect.dialect.ops import LOCAL, Disc, make_context
+from shlo_disc.shape_dialect.dialect.ops import LOCAL, Disc
 from shlo_disc.shape_dialect.dialect.records import layout_of
 from shlo_disc.shape_dialect.dialect.signature import Declared, TensorSpec
 from shlo_disc.shape_dialect.dialect.window import Window
@@ -38,13 +40,57 @@ _OPS: dict[str, tuple[type | None, str]] = {
     "disc.shape": (None, '%0 = "disc.shape"() {dims = [@s, 4]} : () -> tensor<2xi64>'),
     "disc.bind": (None, '"disc.bind"(%count) {symbols = [@n]} : (tensor<1xi32>) -> ()'),
     "disc.nonzero": (None, '%0 = "disc.nonzero"(%mask) : (tensor<?xi1, [@s]>) -> tensor<?xi32, [@n]>'),
-}
+    "disc_host.plan": (
+        host.Plan,
+        '"disc_host.plan"() {call = {arena = @"64*s", checks = [], writes = array<i64: 0>}} : () -> ()',
+    ),
+    "disc_host.size": (host.Size, '%size = "disc_host.size"() {call = {value = @"64*s"}} : () -> index'),
+    "disc_host.constant": (
+        host.Constant, '%weights = "disc_host.constant"() {call = {name = @constant_0}} : () -> memref<?xi8>',
+    ),
+    "disc_host.packed": (
+        host.Packed,
+        '%packed = "disc_host.packed"(%weights) {call = {element = "f32", k = 64 : i64, k_stride = 32 : i64, '
+        'n = 32 : i64, n_stride = 1 : i64, tile = {format = {element = "f32", multiplier = "f32"}, is_x86, '
+        "lanes = 16 : i64, rows = 14 : i64}}} : (memref<?xi8>) -> memref<?xi8>",
+    ),
+    "disc_host.launch": (
+        host.KernelUse,
+        '"disc_host.launch"(%x, %y) {call = {grain = 64 : i64, items = @s, kernel = @softmax, sizes = [@s]}, '
+        'fusion = "row_reduce_0", kind = "row_reduce"} : (memref<?xi8>, memref<?xi8>) -> ()',
+    ),
+    "disc_host.gemm": (
+        host.Gemm,
+        '"disc_host.gemm"(%x, %weights, %y) {call = {products = [{problem = {batch = [], element = "f32", '
+        "k = {lhs = 1 : i64, result = 0 : i64, rhs = 32 : i64, size = 64 : i64}, lhs = 0 : i64, "
+        "m = {lhs = 64 : i64, result = 32 : i64, rhs = 0 : i64, size = @s}, "
+        "n = {lhs = 0 : i64, result = 1 : i64, rhs = 1 : i64, size = 32 : i64}, rhs = 1 : i64}, result = 2 : i64}], "
+        'tile = {format = {element = "f32", multiplier = "f32"}, is_x86, lanes = 16 : i64, rows = 14 : i64}}, '
+        'fusion = "dot_0"} : (memref<?xi8>, memref<?xi8>, memref<?xi8>) -> ()',
+    ),
+    "disc_host.convolution": (host.ConvolutionCall, ""),
+    "disc_host.attention": (host.AttentionCall, ""),
+    "disc_host.library": (
+        host.LibraryCall,
+        '"disc_host.library"(%x, %y) {call = {dims = [[@s, 64], [@s, 64]], function = {operands = [f32], '
+        'parameters = {}, results = [f32]}, target = "my_function"}, fusion = "library_0"} '
+        ": (memref<?xi8>, memref<?xi8>) -> ()",
+    ),
+    "disc_host.copy": (
+        host.Bytes, '"disc_host.copy"(%x, %y) {call = {bytes = @"4*s"}} : (memref<?xi8>, memref<?xi8>) -> ()',
+    ),
+    "disc_host.clear": (host.Bytes, '"disc_host.clear"(%y) {call = {bytes = @"4*s"}} : (memref<?xi8>) -> ()'),
+    "disc_host.bind": (
+        host.Bind, '"disc_host.bind"(%x) {call = {element = si32, symbols = ["n"]}} : (memref<?xi8>) -> ()',
+    ),
+}  # fmt: skip
 """The attributes of each op, and an example."""
 
-_INTRODUCTION = """# The disc dialect
+_INTRODUCTION = """# The dialects disc and disc_host
 
-The dialect that the stages from `import` to `plan` print besides StableHLO and `func`: what is known of sizes, what a
-fusion is, and where values lie. Whatever a stage decides stands in the module.
+What the stages print besides stock dialects: `disc` says what is known of sizes, what a fusion is, and where values
+lie, up to `kernels`; `disc_host` is what a program does when it is called. Whatever a stage decides stands in the
+module.
 
 Generated from `shlo_disc/shape_dialect/dialect/` by `python -m shlo_disc dialect`; `--irdl` prints the dialect as IRDL,
 which is shipped as `disc.irdl.mlir`: tools that load IRDL open our dumps with it.
@@ -53,6 +99,15 @@ A size is a number, a symbol `@s`, or an expression of symbols in the normal for
 1"`. A tensor type carries its sizes as its encoding: `tensor<?x768xf32, [@s, 768]>` has one entry a dimension, the
 dimension's own number where that is static, and a size that names declared symbols where it is `?`. After `annotate` no
 `?` is without one. An entry that has its default is left out.
+"""
+
+
+_HOST = """## The host program
+
+After `host`, a program is a function for each of its segments, over buffers, `memref<?xi8>`: those of all arguments,
+then of all results, then the segments' arenas. Parts of an arena are `memref.view`s of it, loops and branches are
+`scf`. What an op of ours is told stands in its attribute `call`, a dictionary; the names and kinds of fusions, and what
+kernels choose at run time, stand beside it for those who want to know.
 """
 
 
@@ -66,13 +121,16 @@ operand is read at the index that is written, up to broadcasts, over as few axes
 
 def dialect_document() -> str:
     """The whole page, in Markdown."""
-    records: list[Any] = [ResultBuffer, ArenaBuffer, LibraryFunction, Window, TensorSpec]
+    records: list[Any] = [ResultBuffer, ArenaBuffer, LibraryFunction, Window, TensorSpec, host.ChosenKernel, host.Guard]
+    records += [host.Check, host.Tile, host.Format, host.GemmProduct, host.GemmEpilogue]
     records += [cls for _, cls in inspect.getmembers(problems, is_dataclass) if cls.__module__ == problems.__name__]
     return "\n".join(
         [
             _INTRODUCTION,
             "## Ops\n",
-            *(_op(name) for name in _OPS),
+            *(_op(name) for name in _OPS if name.startswith("disc.")),
+            _HOST,
+            *(_op(name) for name in _OPS if name.startswith("disc_host.")),
             "## Attributes\n",
             *_table(("attribute", "on", "stage", "meaning"), _attributes()),
             _FUSIONS,
@@ -86,19 +144,23 @@ def dialect_document() -> str:
 def irdl_text() -> str:
     """The dialect in IRDL."""
     with make_context(), ir.Location.unknown():
-        return f"{Disc._mlir_module}\n"
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            for dialect in (Disc, DiscHost):
+                dialect._emit_dialect()
+        return f"{module}\n"
 
 
 def examples() -> dict[str, str]:
-    """The example of each op."""
-    return {name: text for name, (_, text) in _OPS.items()}
+    """The example of each op that has one; those of a convolution and of an attention are long."""
+    return {name: text for name, (_, text) in _OPS.items() if text}
 
 
 def _op(name: str) -> str:
-    cls = next(op for op in Disc.operations if name == op.OPERATION_NAME)
+    cls = next(op for op in (*Disc.operations, *DiscHost.operations) if name == op.OPERATION_NAME)
     record, example = _OPS[name]
     checks = [_first_line(check) for check in (LOCAL.get(name), RULES.get(name)) if check is not None]
-    lines = [f"### `{name}`\n", _flat(cls.__doc__), f"```mlir\n{example}\n```\n"]
+    lines = [f"### `{name}`\n", _flat(cls.__doc__), *([f"```mlir\n{example}\n```\n"] if example else [])]
     if record is not None:
         lines += [*_fields(record)[1:], "", *_paragraphs(record)[1:]]
     return "\n".join([*lines, f"Verified: {' '.join(checks)}\n"])

@@ -16,22 +16,40 @@ of a variadic operand group one type, so an op of ours could not take the inputs
 Dynamic tensor types carry their sizes in the encoding: `tensor<?x?x768xf32, [@b, @s, 768]>`.
 """
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
-from shlo_disc.mlir import ext, ir, stablehlo
+from shlo_disc.mlir import ext, ir
+
+
+def make_once(dialect: Any) -> None:
+    """Have a dialect's IRDL made once in a process, and read for each context, which takes a quarter of the time."""
+    make: Callable[[], ir.Module] = dialect._emit_module
+    texts: list[str] = []
+
+    def emit() -> ir.Module:
+        if texts:
+            return ir.Module.parse(texts[0])
+        module = make()
+        texts.append(str(module))
+        return module
+
+    dialect._emit_module = emit
 
 
 class Disc(ext.Dialect, name="disc"):
-    """The dialect object; `make_context` loads it."""
+    """The dialect object; `context.py` loads it."""
+
+
+make_once(Disc)
 
 
 LOCAL: dict[str, Callable[[ir.OpView], None]] = {}
 """What is checked of each op of the dialect by itself; `verifier.py` fills it in. Raises ValueError."""
 
 
-def _checked(op: ir.OpView) -> bool:
+def verify_by(op: ir.OpView) -> bool:
+    """What MLIR calls for an op of ours: its check in `LOCAL`."""
     check = LOCAL.get(op.operation.name)
     try:
         if check is not None:
@@ -56,6 +74,12 @@ class BufferAttr(Disc.Attribute, name="buffer"):
     place: ir.DictAttr
 
 
+class KernelAttr(Disc.Attribute, name="kernel"):
+    """The kernel that a call is: `#disc.kernel<{entries}>`, see `host.py`."""
+
+    choice: ir.DictAttr
+
+
 class LibraryAttr(Disc.Attribute, name="library"):
     """What a call of a library function passes: `#disc.library<{entries}>`, see `library.py`."""
 
@@ -72,28 +96,28 @@ class SymbolOp(Disc.Operation, name="symbol"):
     """A size that the caller chooses, or that a `disc.bind` reads from data."""
 
     name: ir.StringAttr
-    verify_invariants = staticmethod(_checked)
+    verify_invariants = staticmethod(verify_by)
 
 
 class DimOp(Disc.Operation, name="dim"):
     """A derived size, named by its canonical expression over the symbols."""
 
     name: ir.StringAttr
-    verify_invariants = staticmethod(_checked)
+    verify_invariants = staticmethod(verify_by)
 
 
 class ConstraintOp(Disc.Operation, name="constraint"):
     """`lhs relation rhs` over symbols, e.g. "s <= 512"."""
 
     relation: ir.StringAttr
-    verify_invariants = staticmethod(_checked)
+    verify_invariants = staticmethod(verify_by)
 
 
 class SignatureOp(Disc.Operation, name="signature"):
     """The calling convention of the program."""
 
     name: ir.StringAttr
-    verify_invariants = staticmethod(_checked)
+    verify_invariants = staticmethod(verify_by)
 
 
 class ShapeOp(Disc.Operation, name="shape", traits=[ext.Pure]):
@@ -101,7 +125,7 @@ class ShapeOp(Disc.Operation, name="shape", traits=[ext.Pure]):
 
     dims: ir.ArrayAttr
     result: ir.OpResult[Any]
-    verify_invariants = staticmethod(_checked)
+    verify_invariants = staticmethod(verify_by)
 
 
 class BindOp(Disc.Operation, name="bind"):
@@ -109,7 +133,7 @@ class BindOp(Disc.Operation, name="bind"):
 
     value: ext.Operand[Any]
     symbols: ir.ArrayAttr
-    verify_invariants = staticmethod(_checked)
+    verify_invariants = staticmethod(verify_by)
 
 
 class NonzeroOp(Disc.Operation, name="nonzero", traits=[ext.Pure]):
@@ -117,20 +141,7 @@ class NonzeroOp(Disc.Operation, name="nonzero", traits=[ext.Pure]):
 
     mask: ext.Operand[Any]
     result: ir.OpResult[Any]
-    verify_invariants = staticmethod(_checked)
-
-
-def make_context() -> ir.Context:
-    """A fresh MLIR context with StableHLO and `disc` loaded. Thread-safe, which the loading of `disc` itself is not."""
-    with _loading:
-        context = ir.Context()
-        stablehlo.register_dialect(context)
-        with context, ir.Location.unknown():
-            Disc.load()
-    return context
-
-
-_loading = threading.Lock()
+    verify_invariants = staticmethod(verify_by)
 
 
 def integer_attr(value: int) -> ir.IntegerAttr:
@@ -147,5 +158,5 @@ __all__ = [
     "ShapeOp",
     "SymbolOp",
     "integer_attr",
-    "make_context",
+    "verify_by",
 ]

@@ -9,6 +9,7 @@ A field becomes an entry of its name, which is left out where it has its default
 | `int`, `str` | `i64`, a string |
 | `Expr` | a size: `768 : i64`, or a symbol or expression of symbols such as `@"2*b"` |
 | `FunctionName` | `@name` of a function of the module |
+| `Relation` | a string such as `"s <= 512"` |
 | `ir.Attribute`, `ir.Type` | any attribute, any type |
 | a dataclass | a dictionary |
 | `tuple[T, ...]` | an array; of integers `array<i64: ...>` |
@@ -27,6 +28,7 @@ from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import dim_attr, dim_of_attr
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 
 Record = TypeVar("Record")
 Kind = TypeVar("Kind", bound=ir.Attribute)
@@ -211,6 +213,14 @@ def read_size(attribute: ir.Attribute) -> Expr:
         raise Malformed(f"expected a size, got {attribute}") from None
 
 
+def _read_relation(attribute: ir.Attribute) -> Relation:
+    text = as_kind(ir.StringAttr, attribute, "a relation").value
+    try:
+        return Relation.parse(text)
+    except ProgramError as error:
+        raise Malformed(f"{text!r} is no relation of sizes: {error}") from None
+
+
 def write_integer(value: int) -> ir.Attribute:
     """An i64."""
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
@@ -230,6 +240,7 @@ _PLAIN: dict[Any, Codec] = {
     FunctionName: Codec(
         "@function", ir.FlatSymbolRefAttr.get, lambda a: as_kind(ir.FlatSymbolRefAttr, a, "@function").value
     ),
+    Relation: Codec("relation", lambda value: ir.StringAttr.get(str(value)), _read_relation),
     ir.Type: Codec("type", ir.TypeAttr.get, lambda a: as_kind(ir.TypeAttr, a, "a type").value),
     ir.Attribute: Codec("any attribute", lambda value: value, lambda attribute: attribute),
 }

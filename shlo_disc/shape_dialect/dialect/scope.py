@@ -5,25 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shlo_disc.mlir import func, ir
+from shlo_disc.mlir import func, ir, memref
 from shlo_disc.shape_dialect.dialect.names import STAGE
 from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind, read_size
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
-ORDER = ("import", "annotate", "simplify", "fuse", "plan")
+ORDER = ("import", "annotate", "simplify", "fuse", "plan", "kernels", "host")
 """The stages after which a module has the dialect."""
 
 
 class Scope:
-    """A module under verification. `symbols` are those that it declares, `arenas` the sizes of its arenas."""
+    """A module under verification. `symbols` are those that it declares, `arenas` the sizes of its arenas.
+
+    kernels: how many buffers and sizes each has, None for one of a GPU. constants: the names of the `memref.global`s.
+    """
 
     def __init__(self, module: ir.Module):
+        self.module = module
         attributes = module.operation.attributes
         self.stage = ir.StringAttr(attributes[STAGE]).value if STAGE in attributes else ""
         self.functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
         self.symbols: set[str] = set()
         self.arenas: Dims = ()
+        self.kernels: dict[str, tuple[int, int] | None] = {}
+        self.constants = {op.sym_name.value for op in module.body.operations if isinstance(op, memref.GlobalOp)}
         self._types: set[ir.Type] = set()
 
     def has_run(self, stage: str) -> bool:

@@ -14,38 +14,62 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import fusion as kinds
 from shlo_disc.shape_dialect.dialect.attribute_rules import ATTRIBUTES
 from shlo_disc.shape_dialect.dialect.declarations import symbols_in
+from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS
+from shlo_disc.shape_dialect.dialect.host_rules import check_kernel_function, check_program
 from shlo_disc.shape_dialect.dialect.names import STAGE
 from shlo_disc.shape_dialect.dialect.op_rules import RULES
 from shlo_disc.shape_dialect.dialect.records import Malformed
 from shlo_disc.shape_dialect.dialect.scope import Scope, is_private
 
+_KERNEL_MODULES = ("builtin.module", "gpu.module")
+
 _ATTRIBUTED = frozenset(name for use in ATTRIBUTES.values() for name in use.ops)
 
 
-def verify_dialect(module: ir.Module, thorough: bool = True) -> None:
+def verify_dialect(module: ir.Module, thorough: bool = True, has_new_fusions: bool = True) -> None:
     """Check a module. Raises Malformed with the first thing that is wrong, and the op and place where it stands.
 
-    thorough: look for attributes of ours on all ops, and not only where they may stand.
+    thorough: look for attributes of ours on all ops, and not only where they may stand. has_new_fusions: look into
+    fusions, which have not been looked into before.
     """
-    Verifier(module, thorough).run()
+    Verifier(module, thorough, has_new_fusions).run()
 
 
 class Verifier:
     """One module."""
 
-    def __init__(self, module: ir.Module, thorough: bool):
+    def __init__(self, module: ir.Module, thorough: bool, has_new_fusions: bool):
         self.module = module
         self.thorough = thorough
+        self.has_new_fusions = has_new_fusions
         self.scope = Scope(module)
 
     def run(self) -> None:
         """All checks."""
         self._placed(self.module.operation, self._check_module)
-        for op in self.module.body.operations:
-            self._op(op.operation)
-        if self.scope.has_run("fuse"):
-            for function in self.scope.functions.values():
-                self._placed(function.operation, _check_function)
+        ops = [op.operation for op in self.module.body.operations]
+        for kernels in (op for op in ops if op.name in _KERNEL_MODULES):
+            self._kernels(kernels)
+        for op in (op for op in ops if op.name not in _KERNEL_MODULES):
+            self._op(op)
+        functions = [function.operation for function in self.scope.functions.values()]
+        if self.scope.has_run("host"):
+            self._placed(self.module.operation, lambda _: check_program(self.module, functions))
+        elif self.scope.has_run("fuse"):
+            for function in functions:
+                self._placed(function, _check_function)
+
+    def _kernels(self, kernels: ir.Operation) -> None:
+        """Take up the names of the kernels, which have no attributes of ours but one."""
+        for op in kernels.regions[0].blocks[0].operations:
+            name = ir.StringAttr(op.attributes["sym_name"]).value
+            if DYNAMIC_DIMS in op.attributes:
+                self._placed(op.operation, check_kernel_function)
+                types = list(ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value).inputs)
+                buffers = sum(isinstance(type_, ir.MemRefType) for type_ in types)
+                self.scope.kernels[name] = (buffers, len(types) - buffers - 2)
+            elif op.operation.name == "gpu.func":
+                self.scope.kernels[name] = None
 
     def _check_module(self, op: ir.Operation) -> None:
         ATTRIBUTES[STAGE].check(self.scope, op)
@@ -59,6 +83,8 @@ class Verifier:
 
     def _op(self, op: ir.Operation) -> None:
         self._placed(op, self._check)
+        if not self.has_new_fusions and op.name == "func.func" and is_private(op.opview):
+            return
         for region in op.regions:
             for block in region.blocks:
                 for inner in block.operations:

@@ -55,6 +55,7 @@ class Report:
     finding: Finding | None = None
     calls: int = 0
     xla_calls: int = 0
+    xla_errors: int = 0
     unpredictable: str = ""
     loose: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
@@ -133,7 +134,7 @@ class _Examination:
         if self._trace():
             with contextlib.suppress(shlo_disc.DiscError):
                 options = self.front.options()
-                run_pipeline(import_stage(self.front.exported, "cpu", options), last="lower")
+                run_pipeline(import_stage(self.front.exported, "cpu", options), last="kernels")
 
     def _trace(self) -> bool:
         self.say("trace")
@@ -230,17 +231,28 @@ class _Examination:
     def _ask_xla(self, arrays: Results, sizes: Sizes, want: Sequence[Number], ours: Difference | None) -> None:
         self.say("xla")
         self.report.xla_calls += 1
+        other = self._xla_results(arrays)
+        differs = None if other is None else difference(other, want, self.dtypes)
+        if differs is None:
+            return
+        # XLA's CPU compiler has defects of its own, such as a loop whose step skips its bound: op by op it has not.
+        with jax.disable_jit():
+            by_op = self._xla_results(arrays)
+        if by_op is not None and difference(by_op, want, self.dtypes) is None:
+            self.report.xla_errors += 1
+            return
+        agreeing = "" if ours is None else f"; ours: {ours.text}"
+        raise _Found(Finding("oracle", f"at {sizes}: XLA: {differs.text}{agreeing}", sizes=sizes))
+
+    def _xla_results(self, arrays: Results) -> Results | None:
+        """XLA's results; None where it has none, as XLA and JAX have limits."""
         device = jax.devices("cpu")[0]
         try:
             with jax.default_device(device):
                 placed = [jax.device_put(a, device) for a in arrays]
-                other = [np.asarray(a) for a in jax.jit(lambda *x: self.case.program.run(*x))(*placed)]
-        except Exception:  # XLA's or JAX's limits: then there is no third opinion
-            return
-        differs = difference(other, want, self.dtypes)
-        if differs is not None:
-            agreeing = "" if ours is None else f"; ours: {ours.text}"
-            raise _Found(Finding("oracle", f"at {sizes}: XLA: {differs.text}{agreeing}", sizes=sizes))
+                return [np.asarray(a) for a in jax.jit(lambda *x: self.case.program.run(*x))(*placed)]
+        except Exception:  # of many kinds
+            return None
 
     def _ask_plain(self, arrays: Results, sizes: Sizes, want: Sequence[Number]) -> None:
         front = CompileFront(self.case, self.front.exported, self.say)

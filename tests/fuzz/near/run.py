@@ -94,7 +94,8 @@ class Summary:
     def add(self, seed: Seed, answer: Answer) -> None:
         """Count one answer."""
         report = answer.report
-        self.counts.update(programs=1, calls=report.calls, xla=report.xla_calls, loose=report.loose > 0.5)
+        self.counts.update(programs=1, calls=report.calls, xla=report.xla_calls, wrong=report.xla_errors)
+        self.counts.update(loose=report.loose > 0.5)
         if not report.calls and not report.finding:
             self.counts.update(not_run=1)
         self.families.update([seed.family])
@@ -123,8 +124,8 @@ class Summary:
         kinds = collections.Counter(f.kind for _, f in self.findings.values())
         rows = [
             self.line(),
-            f"calls given to XLA: {self.counts['xla']}; programs without a result to compare: {self.counts['not_run']};"
-            f" with loose bounds: {self.counts['loose']}",
+            f"calls given to XLA: {self.counts['xla']}, of which it is wrong in {self.counts['wrong']}; programs "
+            f"without a result to compare: {self.counts['not_run']}; with loose bounds: {self.counts['loose']}",
             f"not comparable: {dict(self.unpredictable.most_common(8))}",
             f"decisions: {dict(self.decisions.most_common())}",
             *([f"programs of the plugin: {dict(self.served)}"] if self.served else []),

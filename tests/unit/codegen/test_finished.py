@@ -11,7 +11,7 @@ import pytest
 from shlo_disc.codegen import CpuTarget, lower_to_llvm, optimized_llvm_ir, to_llvm_ir
 from shlo_disc.codegen.finished import names_of, split_finished
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 
 FINISHED = 'attributes {passthrough = ["disc-finished"]}'
 PROGRAM = """

@@ -7,7 +7,7 @@ import pytest
 
 from shlo_disc.lowering.structure import SizeNames, Structure, renamed
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 
 LOOP = """
 func.func private @loop(%x: tensor<?x?xf32, [@b, @s]>, %y: tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xf32, [@b, @s]>

@@ -168,7 +168,7 @@ def test_all_sizes(emulated: dict[str, Emulated], element: str, rows: int, k: in
 def test_instructions(element: str) -> None:
     """Four products of tiles a step, from two tiles of each side."""
     tile, text = kernel_text(element)
-    product = AMX[tile.multiplier.name]
+    product = AMX[tile.format.multiplier]
     loops = re.split(r"\n(?=\.L\w+:)", assembly(text, TARGET, 3, {tile.name}))
     most = max(loops, key=lambda block: block.count(product))
     assert most.count(product) == 4, most

@@ -6,9 +6,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shlo_disc.lowering_cpu.dot import product_words
 from shlo_disc.lowering_cpu.gemm_kernel import micro_kernels, tile_of
+from shlo_disc.lowering_cpu.host.blocks import gemm_block
 from shlo_disc.lowering_cpu.kernel import CpuOptions
+from shlo_disc.runtime.abi import DOT
+from shlo_disc.shape_dialect.dialect.host import Gemm, GemmProduct
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.fusion.matrix_product import Axis, MatrixProduct
 
@@ -22,10 +24,16 @@ COLUMNS = MatrixProduct("f32", 0, 1, (axis(2, 12, 0, 20),), axis(4, 1, 0, 1), ax
 
 
 def run(product: MatrixProduct, *operands: np.ndarray) -> np.ndarray:
-    """The product by its words, as `DiscDot` says."""
-    words = [e.constant or 0 for e in product_words(product, tile_of("f32", CpuOptions()))]
-    (batch,), (a_b,), (b_b,), (c_b,) = (words[i : i + 1] for i in (2, 6, 10, 14))
-    m, n, k, a_m, a_k, b_k, b_n, c_m, c_n = words[18:]
+    """The product by its block, as `DiscDot` says."""
+    block = gemm_block(Gemm(tile_of("f32", CpuOptions()), (GemmProduct(product, result=2),)))
+
+    def word(name: str) -> int:
+        entry = block[DOT.fields[name].first]
+        assert isinstance(entry, Expr)
+        return entry.constant or 0
+
+    batch, a_b, b_b, c_b = map(word, ("batch", "a_batch", "b_batch", "c_batch"))
+    m, n, k, a_m, a_k, b_k, b_n, c_m, c_n = map(word, ("m", "n", "k", "a_m", "a_k", "b_k", "b_n", "c_m", "c_n"))
     a, b, c = operands[product.lhs], operands[product.rhs], np.zeros(batch * m * n)
     for i, row, column, inner in np.ndindex(batch, m, n, k):
         left, right = a[i * a_b + row * a_m + inner * a_k], b[i * b_b + inner * b_k + column * b_n]

@@ -51,6 +51,6 @@ def test_sums_stay_in_registers(target: CpuTarget, element: str, rows: int, inst
     tile = tile_of(element, cpu_options(target))
     assert tile.rows == rows
     loop = inner_loop(tile, target, instruction)
-    offset = 1 if tile.multiplier.name == "i8x4" else 0
+    offset = 1 if tile.format.multiplier == "i8x4" else 0
     assert len(re.findall(instruction, loop)) == 2 * (rows + offset), loop
     assert not re.search(r"%rsp|\bsp\b", loop), loop

@@ -11,7 +11,7 @@ import pytest
 from shlo_disc.mlir import stablehlo
 from shlo_disc.registry import FAMILIES, LOWERINGS, TABLE, Row
 from shlo_disc.registry.document import ops_document
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.inference.rules import RULES
 
 ROOT = Path(__file__).parents[3]

@@ -13,7 +13,7 @@ from jax import export
 from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.records import Malformed
 from shlo_disc.shape_dialect.dialect.verifier import verify_dialect
 from shlo_disc.stage_text import stage_text
@@ -29,8 +29,8 @@ def _program(
 
 
 @functools.cache
-def planned() -> str:
-    """A module with most of the dialect, as `plan` prints it."""
+def printed(stage: str) -> str:
+    """A module with most of the dialects, as a stage prints it."""
     scope = export.SymbolicScope(["mod(s, 4) == 2"])
 
     def spec(shape: str, dtype: type = jnp.float32) -> jax.ShapeDtypeStruct:
@@ -38,8 +38,8 @@ def planned() -> str:
 
     arguments = [*[spec("b, s, 16")] * 3, spec("s, 8"), spec("4", jnp.int32), spec("4, 8")]
     compilation = import_stage(export.export(jax.jit(_program))(*arguments), "cpu", Options())
-    run_pipeline(compilation, "plan")
-    return stage_text(compilation, "plan")
+    run_pipeline(compilation, stage)
+    return stage_text(compilation, stage)
 
 
 def refusal(text: str) -> str:
@@ -110,14 +110,19 @@ CHANGES = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_malformed_module(name: str) -> None:
     """A planned module with one thing changed, wherever it stands first."""
-    old, new, message = CHANGES[name]
-    assert old in planned(), old
-    assert message in refusal(planned().replace(old, new, 1))
+    check_change("plan", *CHANGES[name])
 
 
-def test_planned_module_is_right() -> None:
+def check_change(stage: str, old: str, new: str, message: str) -> None:
+    """A module with one thing changed is refused."""
+    assert old in printed(stage), old
+    assert message in refusal(printed(stage).replace(old, new, 1))
+
+
+@pytest.mark.parametrize("stage", ["plan", "kernels", "host"])
+def test_what_a_stage_prints_is_right(stage: str) -> None:
     """As it is, nothing is wrong with it."""
-    assert refusal(planned()) == ""
+    assert refusal(printed(stage)) == ""
 
 
 OPS = {

@@ -23,7 +23,7 @@ from shlo_disc.transforms.fusion.cluster import MAX_CODE_SIZE
 Function = Callable[[jax.Array], jax.Array]
 
 
-def compiled(function: Function, shape: str = "b, d", last: str = "lower") -> Compilation:
+def compiled(function: Function, shape: str = "b, d", last: str = "host") -> Compilation:
     """A float32 function after a stage."""
     spec = jax.ShapeDtypeStruct(export.symbolic_shape(shape), jnp.float32)
     program = export.export(jax.jit(function))(spec)
@@ -32,8 +32,8 @@ def compiled(function: Function, shape: str = "b, d", last: str = "lower") -> Co
 
 def op_names(function: Function, shape: str = "b, d") -> Counter[str]:
     """The ops of the lowered module, and the functions it defines."""
-    lowered = compiled(function, shape).lowered
-    assert lowered is not None
+    module = compiled(function, shape).module
+    assert module is not None
     found: Counter[str] = Counter()
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -44,7 +44,7 @@ def op_names(function: Function, shape: str = "b, d") -> Counter[str]:
             found["call of " + ir.FlatSymbolRefAttr(op.attributes["callee"]).value] += 1
         return ir.WalkResult.ADVANCE
 
-    lowered.module.operation.walk(visit)
+    module.operation.walk(visit)
     return found
 
 

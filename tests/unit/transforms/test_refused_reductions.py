@@ -10,7 +10,7 @@ from jax import lax
 
 from shlo_disc.lowering_cpu.column_kernel import has_columns
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.transforms.decisions import OUTCOMES
 from shlo_disc.transforms.fusion.selection import MOST_SELECTED
 from tests.unit.transforms.test_loop_patterns import compiled

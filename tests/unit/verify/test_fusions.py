@@ -15,7 +15,7 @@ from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
-from shlo_disc.shape_dialect.dialect.ops import make_context
+from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.transforms import decisions
 from shlo_disc.verify import verify_fusions
 

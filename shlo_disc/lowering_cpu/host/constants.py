@@ -7,19 +7,18 @@ import math
 
 import numpy as np
 
-from shlo_disc.dense import array_of
+from shlo_disc.dense import array_of_dense
 from shlo_disc.dtypes import BY_MLIR, numpy_dtype
 from shlo_disc.mlir import ir
 
 
-def dense_bytes(constant: ir.OpView) -> bytes:
-    """The elements of a `stablehlo.constant`, row-major and little-endian; each takes at least a byte."""
-    tensor = ir.RankedTensorType(constant.results[0].type)
+def dense_bytes(attribute: ir.DenseElementsAttr) -> bytes:
+    """The elements of a constant, row-major and little-endian; each takes at least a byte."""
+    tensor = ir.RankedTensorType(attribute.type)
     known = BY_MLIR[str(tensor.element_type)]
-    attribute = ir.DenseElementsAttr(constant.attributes["value"])
     if attribute.is_splat:
         value = attribute.get_splat_value().value
         return np.full(math.prod(tensor.shape), value).astype(numpy_dtype(known)).tobytes()
     if known.is_extension or known.mlir == "i1":
-        return array_of(constant).tobytes()
+        return array_of_dense(attribute).tobytes()
     return np.ascontiguousarray(np.array(attribute)).astype(numpy_dtype(known), copy=False).tobytes()

@@ -9,22 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from shlo_disc.lowering_cpu.host.segments import function_name
+from shlo_disc.shape_dialect.dialect.host import Check
 from shlo_disc.shape_dialect.symbolic.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Symbol
 from shlo_disc.shape_dialect.symbolic.facts import Relation
-
-
-@dataclass(frozen=True)
-class Check:
-    """A condition on sizes and the text of its error: `kind` as in the artifact's header."""
-
-    kind: str
-    relation: Relation
-    message: str
-    operands: tuple[Expr, ...] = ()
-
-    def symbols(self) -> set[str]:
-        """The symbols that the condition and its text name."""
-        return {*self.relation.symbols(), *(name for e in self.operands for name in e.symbols())}
 
 
 @dataclass
@@ -160,11 +148,6 @@ class PlanWriter:
         """words[word] = value."""
         address = self._op(f"llvm.getelementptr %words[{word}] : (!llvm.ptr) -> !llvm.ptr, i64")
         self.lines.append(f"  llvm.store {value}, {address} : i64, !llvm.ptr")
-
-
-def function_name(stem: str, segment: int) -> str:
-    """`disc_plan` or `disc_run` of the first segment, `disc_plan_1` of the second."""
-    return f"{stem}_{segment}" if segment else stem
 
 
 def write_plan(symbols: Sequence[str], checks: Sequence[Check], words: Words, segment: int = 0) -> str:

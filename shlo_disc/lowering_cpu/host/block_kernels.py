@@ -3,11 +3,7 @@
 
 from __future__ import annotations
 
-COPY = "copy_bytes"
-"""The kernel of a `Copy`: its words are the target, the number of bytes and the source."""
-
-CLEAR = "clear_bytes"
-"""The kernel of a `Clear`: its words are the target and the number of bytes."""
+from shlo_disc.lowering.launches import CLEAR, COPY
 
 BLOCK_BYTES = 1 << 16
 """A work item of both."""

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the structures of the runtime's calls (`runtime/abi.py`) hold for an op of `disc_host`, field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from shlo_disc.errors import CompilerError
+from shlo_disc.lowering_cpu.gemm_format import FORMATS
+from shlo_disc.lowering_cpu.winograd_kernel import FUNCTIONS
+from shlo_disc.runtime import abi
+from shlo_disc.shape_dialect.dialect.host import AttentionCall, ConvolutionCall, Gemm, GemmProduct, KernelUse, Tile
+from shlo_disc.shape_dialect.dialect.problems import AttentionAxis, ConvolutionProduct
+from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
+
+ONE = Expr.const(1)
+_NO_AXIS = AttentionAxis(ONE, ZERO, ZERO, ZERO, ZERO)
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """The address of operand `number` of the op; null for -1."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """The address of a function; null for ""."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Word:
+    """The address of another word of the block; null for -1."""
+
+    number: int
+
+
+Entry = Expr | int | Buffer | Symbol | Word
+"""A word of a block: a size, or an address."""
+
+Entries = Mapping[str, "Entry | Sequence[Entry]"]
+
+
+def laid_out(struct: abi.Struct, entries: Entries) -> list[Entry]:
+    """The words of a structure. Raises CompilerError where a field is missing, or has another number of elements."""
+    if list(entries) != list(struct.fields):
+        raise CompilerError(f"host: {struct.name} is told {list(entries)} instead of {list(struct.fields)}")
+    words: list[Entry] = []
+    for field in struct.fields.values():
+        entry = entries[field.name]
+        values = list(entry) if isinstance(entry, Sequence) else [entry]
+        if len(values) != field.count * field.words:
+            raise CompilerError(f"host: {struct.name}.{field.name} is told {len(values)} words")
+        words += values
+    return words
+
+
+def kernel_arguments(use: KernelUse, buffers: Sequence[int]) -> list[Entry]:
+    """Those of a kernel: its buffers, and its sizes, 0 where the runtime tells them."""
+    sizes: list[Entry] = list(use.sizes)
+    for place in use.given:
+        sizes.insert(place, 0)
+    return [*map(Buffer, buffers), *sizes]
+
+
+def gemm_block(call: Gemm) -> list[Entry]:
+    """Each `DiscDot`, behind it the arguments of its epilogue."""
+    words: list[Entry] = []
+    for product in call.products:
+        arguments = epilogue_arguments(product)
+        behind = len(words) + abi.DOT.words
+        follower = -1 if product is call.products[-1] else behind + len(arguments)
+        words += [*laid_out(abi.DOT, _dot(product, call.tile, behind, follower)), *arguments]
+    return words
+
+
+def epilogue_arguments(product: GemmProduct) -> list[Entry]:
+    """Those of the kernel of a product's epilogue, if it has one."""
+    return [] if product.epilogue is None else kernel_arguments(product.epilogue.use, product.epilogue.operands)
+
+
+def _dot(product: GemmProduct, tile: Tile, behind: int, follower: int) -> dict[str, Entry | Sequence[Entry]]:
+    """A `DiscDot` whose epilogue's arguments begin at word `behind`, before the next one at word `follower`."""
+    problem = product.problem
+    padding = abi.DOT.fields["batch"].count - len(problem.batch)
+    m, n, k = problem.m, problem.n, problem.k
+    return {
+        "format": FORMATS.index(tile.format),
+        "batch_rank": len(problem.batch),
+        "batch": [*(a.size for a in problem.batch), *[ONE] * padding],
+        "a_batch": [*(a.lhs for a in problem.batch), *[ZERO] * padding],
+        "b_batch": [*(a.rhs for a in problem.batch), *[ZERO] * padding],
+        "c_batch": [*(a.result for a in problem.batch), *[ZERO] * padding],
+        "m": m.size,
+        "n": n.size,
+        "k": k.size,
+        "a_m": m.lhs,
+        "a_k": k.lhs,
+        "b_k": k.rhs,
+        "b_n": n.rhs,
+        "c_m": m.result,
+        "c_n": n.result,
+        "a": Buffer(problem.lhs),
+        "b": Buffer(problem.rhs),
+        "c": Buffer(product.result),
+        "packed": Buffer(product.packed),
+        **_tile(tile),
+        "next": Word(follower),
+        **_epilogue(product, behind),
+    }
+
+
+def _epilogue(product: GemmProduct, behind: int) -> dict[str, Entry]:
+    epilogue = product.epilogue
+    if epilogue is None:
+        return {
+            "epilogue": Symbol(""), "epilogue_args": Word(-1), "epilogue_words": 0, "epilogue_grain": 0,
+            "sums_word": 0, "tile_word": 0,
+        }  # fmt: skip
+    is_tile = bool(epilogue.use.given)
+    return {
+        "epilogue": Symbol(entry_name(epilogue.use.kernel)),
+        "epilogue_args": Word(behind),
+        "epilogue_words": len(epilogue_arguments(product)),
+        "epilogue_grain": epilogue.use.grain,
+        "sums_word": epilogue.operands.index(-1) if is_tile else -1,
+        "tile_word": len(epilogue.operands) + epilogue.use.given[0] if is_tile else -1,
+    }
+
+
+def _tile(tile: Tile) -> dict[str, Entry]:
+    return {"tile": Symbol(tile.name), "tile_rows": tile.rows, "tile_columns": tile.columns}
+
+
+def convolution_block(call: ConvolutionCall) -> list[Entry]:
+    """A `DiscConvolution`, behind it the arguments of its epilogue."""
+    struct, problem = abi.CONVOLUTION, call.problem
+    functions = FUNCTIONS if problem.may_transform else [""] * len(FUNCTIONS)
+    fields: dict[str, Entry | Sequence[Entry]] = {
+        "product": laid_out(abi.DOT, _dot(call.gemm, call.tile, struct.words, -1)),
+        **dict(zip(list(struct.fields)[1:], _geometry(problem), strict=False)),
+        "input": Buffer(call.gemm.problem.lhs),
+        "transform_patch": Symbol(functions[0]),
+        "transform_weights": Symbol(functions[1]),
+        "gather_patch": Symbol(functions[2]),
+    }
+    return [*laid_out(struct, fields), *epilogue_arguments(call.gemm)]
+
+
+def _geometry(problem: ConvolutionProduct) -> Iterator[Entry]:
+    """The sizes of a `DiscConvolution`, in the order of its fields; one that lacks a dimension has a first one of 1."""
+    images, *space, channels = problem.input
+    missing = 2 - len(space)
+    yield from (images, *[ONE] * missing, *space, channels)
+    for sizes in (problem.result[1:-1], problem.window, problem.strides, problem.dilations):
+        yield from (*[ONE] * missing, *sizes)
+    yield from (*[ZERO] * missing, *problem.padding)
+
+
+def attention_block(call: AttentionCall) -> list[Entry]:
+    """A `DiscAttention`, behind it the arguments of its row kernel."""
+    problem, rows, causal = call.problem, call.problem.rows, call.problem.causal
+    batch = [*problem.batch, *[_NO_AXIS] * (abi.ATTENTION.fields["batch"].count - len(problem.batch))]
+    arguments = kernel_arguments(call.rows, call.row_operands)
+    scores, weights = (i for i, number in enumerate(call.row_operands) if number < 0)
+    given = call.rows.given
+    fields: dict[str, Entry | Sequence[Entry]] = {
+        "format": FORMATS.index(call.tile.format),
+        "batch_rank": len(problem.batch),
+        "batch": [axis.size for axis in batch],
+        "query_batch": [axis.query for axis in batch],
+        "key_batch": [axis.key for axis in batch],
+        "value_batch": [axis.value for axis in batch],
+        "result_batch": [axis.result for axis in batch],
+        "m": rows.size,
+        "n": problem.columns,
+        "d": problem.depth,
+        "w": problem.width,
+        "query_m": rows.query,
+        "query_d": problem.query_depth,
+        "key_n": problem.key_column,
+        "key_d": problem.key_depth,
+        "value_n": problem.value_column,
+        "value_w": problem.value_width,
+        "result_m": rows.result,
+        "result_w": problem.result_width,
+        "query_start": problem.query.start,
+        "key_start": problem.key.start,
+        "value_start": problem.value.start,
+        "rounds": int(problem.rounds),
+        "query": Buffer(problem.query.number),
+        "key": Buffer(problem.key.number),
+        "value": Buffer(problem.value.number),
+        "result": Buffer(call.result),
+        "row": Buffer(call.scratch),
+        **_tile(call.tile),
+        "rows": Symbol(entry_name(call.rows.kernel)),
+        "row_words": len(arguments),
+        "scores": scores,
+        "weights": weights,
+        "bound": len(call.row_operands) + given[0] if given else -1,
+        "causal_offset": ZERO if causal is None else causal.offset,
+        "causal_reach": ZERO if causal is None else causal.reach,
+        "magnitude": 0 if causal is None else causal.magnitude,
+    }
+    return [*laid_out(abi.ATTENTION, fields), *arguments]
+
+
+def entry_name(kernel: str) -> str:
+    """The function by which the runtime runs a kernel."""
+    return f"{kernel}_entry"

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Right-hand sides of products that can be packed once: arguments and constants of static size.
+
+A packed form has a place in the table of buffers, behind the constants. It is null in a call whose weights are not
+known to be those of the last call; the runtime fills it for constants, for arguments that were bound, and for arrays
+that come again as they were.
+"""
+
+from __future__ import annotations
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.host import Packed, Tile
+from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
+from shlo_disc.transforms.views import root
+
+FEWEST_ELEMENTS = 1024
+"""Smaller right-hand sides are packed, if at all, in less time than it takes to look for their packed form."""
+
+
+def is_packable(problem: MatrixProduct, rhs: ir.Value) -> bool:
+    """Whether a product's right-hand side, a value of the planned module, can have a packed form."""
+    if problem.batch or not _is_fixed(root(rhs)):
+        return False
+    k, n, *strides = _sizes(problem)
+    return k is not None and n is not None and None not in strides and k * n >= FEWEST_ELEMENTS
+
+
+def packed_form(problem: MatrixProduct, rhs: ir.Value, tile: Tile) -> Packed | None:
+    """The packed form of a product's right-hand side, or None when it cannot have one."""
+    if not is_packable(problem, rhs):
+        return None
+    k, n, k_stride, n_stride = (size or 0 for size in _sizes(problem))
+    return Packed(problem.element, tile, k, n, k_stride, n_stride)
+
+
+def _is_fixed(value: ir.Value) -> bool:
+    """Whether a value is an argument of the program or a constant."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return owner.owner.operation.name == "func.func"
+    return owner.name == "stablehlo.constant"
+
+
+def _sizes(problem: MatrixProduct) -> list[int | None]:
+    return [size.constant for size in (problem.k.size, problem.n.size, problem.k.rhs, problem.n.rhs)]

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The stage `kernels` for CPUs: each fusion that is not a call of the runtime becomes a function of `@kernels`.
+
+Kernels are built once per distinct body: a fusion whose symbols have other names, or whose sizes are other expressions
+of which the same facts hold, uses the kernel that exists. Each call says in `disc.kernel` which one it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import cast
+
+from shlo_disc.errors import CompilerError
+from shlo_disc.lowering.elements import MathLibrary
+from shlo_disc.lowering.kernel_module import KernelModule, copied
+from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers, has_rows, op_cost
+from shlo_disc.lowering.rows import analyse_rows
+from shlo_disc.lowering_cpu import vector_math
+from shlo_disc.lowering_cpu.column_kernel import build_columns, has_columns
+from shlo_disc.lowering_cpu.concatenate_kernel import build_concatenation
+from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
+from shlo_disc.lowering_cpu.epilogue_kernel import TILE_SIZES, build_epilogue
+from shlo_disc.lowering_cpu.host.packs import is_packable
+from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame
+from shlo_disc.lowering_cpu.loop_kernel import build_loop
+from shlo_disc.lowering_cpu.nonzero_kernel import build_nonzero
+from shlo_disc.lowering_cpu.recurrence_kernel import build_recurrence
+from shlo_disc.lowering_cpu.row_kernel import BOUND, build_rows
+from shlo_disc.lowering_cpu.scan_kernel import build_scan
+from shlo_disc.lowering_cpu.scatter_kernel import build_scatter, starts_from_zeros
+from shlo_disc.lowering_cpu.select_scatter_kernel import build_select_and_scatter
+from shlo_disc.lowering_cpu.sort_kernel import build_sort
+from shlo_disc.lowering_cpu.top_k_kernel import build_top_k
+from shlo_disc.lowering_cpu.update_kernel import build_update
+from shlo_disc.lowering_cpu.vector_math.outlined import OutlinedFunctions
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.dialect.buffers import ResultBuffer, buffers_of
+from shlo_disc.shape_dialect.dialect.fusion import (
+    Attention,
+    Convolution,
+    Dot,
+    Fusion,
+    Gemm,
+    Library,
+    fusion_of,
+    kind_of,
+)
+from shlo_disc.shape_dialect.dialect.host import KERNEL, ChosenKernel, KernelUse, kernel_attribute
+from shlo_disc.shape_dialect.dialect.records import FunctionName
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
+from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.utils.convolution import is_canonical
+from shlo_disc.shape_dialect.utils.regions import entry_block, nested_blocks
+from shlo_disc.transforms.code_size import total_code_size
+from shlo_disc.transforms.convolutions import is_product
+from shlo_disc.transforms.segments import segment_of
+
+Builder = Callable[[Frame], tuple[Expr, ExprLike]]
+
+OWN_KERNELS: dict[str, Builder] = {
+    "concatenate": build_concatenation,
+    "convolution": build_convolution,
+    "epilogue": build_epilogue,
+    "nonzero": build_nonzero,
+    "recurrence": build_recurrence,
+    "scan": build_scan,
+    "scatter": build_scatter,
+    "select_and_scatter": build_select_and_scatter,
+    "sort": build_sort,
+    "top_k": build_top_k,
+    "update": build_update,
+}
+"""Builders of the kinds of fusion that have a kernel of their own."""
+
+
+_COSTLY_UNROLL = 4
+"""Registers of a loop that computes more than it moves, so that its long chains of operations overlap."""
+
+_COSTLY = 12
+"""Its cost for an element, from which on a loop is such."""
+
+
+def _is_costly_loop(fusion: func.FuncOp) -> bool:
+    return kind_of(fusion) == "loop" and sum(op_cost(op) for op in fusion.entry_block.operations) >= _COSTLY
+
+
+def _code_size_of(fusion: func.FuncOp) -> int:
+    """Instructions for one vector of all walks over a row."""
+    walks = analyse_rows(fusion).last + 1 if has_rows(fusion) else 1
+    return walks * total_code_size(fusion.entry_block.operations)
+
+
+def _builder_of(fusion: func.FuncOp) -> Builder:
+    if kind_of(fusion) == "reduce" and has_columns(fusion):
+        return build_columns
+    if kind_of(fusion) == "convolution" and not is_canonical(next(iter(fusion.entry_block.operations))):
+        return build_loop
+    return OWN_KERNELS.get(kind_of(fusion), build_rows if has_rows(fusion) else build_loop)
+
+
+def build_kernels(planned: ir.Module, facts: Facts, options: CpuOptions) -> ir.Module:
+    """A copy of a planned module, with its kernels."""
+    with ir.Location.unknown():
+        module = copied(planned)
+        stage = _Kernels(module, facts, options)
+        ops = list(entry_block(module).operations)
+        for segment in range(1 + max(map(segment_of, ops))):
+            stage.choose(op for op in ops if segment_of(op) == segment)
+    return module
+
+
+class _Kernels:
+    """Those of one module."""
+
+    def __init__(self, module: ir.Module, facts: Facts, options: CpuOptions):
+        self.source = module
+        self.options = options
+        self.target = KernelModule(module)
+        self.calling = cast(MathLibrary, OutlinedFunctions(self.target, vector_math.FUNCTIONS))
+        self.kernels = KernelCache(facts, self.build)
+
+    @cached_property
+    def functions(self) -> dict[str, func.FuncOp]:
+        """The fusions by name."""
+        return {op.name.value: op for op in self.source.body.operations if isinstance(op, func.FuncOp)}
+
+    def build(self, fusion: func.FuncOp, facts: Facts, name: str, outputs: OutputBuffers) -> Kernel:
+        """Emit the kernel of a fusion."""
+        schedule = self.options.schedule.of(name)
+        unroll = schedule.unroll or (_COSTLY_UNROLL if _is_costly_loop(fusion) else self.options.unroll)
+        options = replace(self.options, unroll=min(self.options.unroll, unroll), long_unroll=unroll)
+        frame = Frame(fusion, facts, options, vector_math, _code_size_of(fusion), outputs)
+        if frame.is_long:
+            frame.library = self.calling
+        frame.open(self.target, name)
+        with ir.InsertionPoint(frame.entry):
+            total, cost = _builder_of(fusion)(frame)
+        frame.close()
+        return Kernel(name, frame.function, frame.sizes, total, cost, frame.guards)
+
+    # ---- choices ----------------------------------------------------------------------------------------------------
+
+    def choose(self, ops: Iterable[ir.OpView]) -> None:
+        """Write the kernel on each call among ops, loops and branches."""
+        for op in ops:
+            if op.operation.name == "func.call":
+                self._choose(op)
+            for block in nested_blocks(op):
+                self.choose(block.operations)
+
+    def _choose(self, call: ir.OpView) -> None:
+        fusion = self._callee(call)
+        what = fusion_of(fusion)
+        if isinstance(what, Attention):
+            self._write(call, self.functions[what.rows], given=[BOUND])
+        elif isinstance(what, Gemm):
+            self._choose_epilogues(fusion)
+        elif not isinstance(what, Library) and not _is_runtime_call(call, fusion, what):
+            self._write(call, fusion, _outputs_of(call, fusion))
+
+    def _choose_epilogues(self, fusion: func.FuncOp) -> None:
+        calls = [op for op in fusion.entry_block.operations if op.operation.name == "func.call"]
+        for call in calls:
+            callee = self._callee(call)
+            if not isinstance(fusion_of(callee), Dot | Convolution):
+                self._write(call, callee, given=TILE_SIZES)
+
+    def _callee(self, call: ir.OpView) -> func.FuncOp:
+        return self.functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+
+    def _write(
+        self,
+        call: ir.OpView,
+        fusion: func.FuncOp,
+        outputs: OutputBuffers | None = None,
+        given: Sequence[Expr] = (),
+    ) -> None:
+        """Write on a call that it is the kernel of a fusion; the runtime tells it the sizes `given`."""
+        kernel, meaning = self.kernels.kernel_for(fusion, outputs or OutputBuffers())
+
+        def here(e: Expr) -> Expr:
+            return e.substitute(meaning) if meaning else e
+
+        sizes = tuple(here(s) for s in kernel.sizes if s not in given)
+        places = tuple(i for i, s in enumerate(kernel.sizes) if s in given)
+        use = KernelUse(FunctionName(kernel.name), sizes, here(kernel.total), self._grain(kernel, meaning), places)
+        guards = tuple(dict.fromkeys(guard.substitute(meaning) for guard in kernel.guards))
+        call.attributes[KERNEL] = kernel_attribute(ChosenKernel(use, guards))
+
+    def _grain(self, kernel: Kernel, meaning: Mapping[str, Expr]) -> Expr:
+        """The fewest work items of a kernel that are worth handing to a thread."""
+        work = self.options.schedule.of(kernel.name).serial_work
+        grain = Expr.maximum(1, work // Expr.maximum(kernel.cost, 1))
+        return grain.substitute(meaning) if meaning else grain
+
+
+def _is_runtime_call(call: ir.OpView, fusion: func.FuncOp, what: Fusion) -> bool:
+    """Whether a product or convolution is computed by the runtime, rather than by a kernel."""
+    if isinstance(what, Dot):
+        return what.product is not None
+    if not isinstance(what, Convolution) or what.product is None:
+        return False
+    op = next(iter(fusion.entry_block.operations))
+    product = what.product.product
+    return not is_canonical(op) or is_product(op, is_packable(product, call.operands[product.rhs]))
+
+
+def _outputs_of(call: ir.OpView, fusion: func.FuncOp) -> OutputBuffers:
+    if not call.results:
+        raise CompilerError(f"kernels: @{fusion.name.value} has no result")
+    are_results = all(isinstance(buffer, ResultBuffer) for buffer in buffers_of(call))
+    return OutputBuffers(are_results, kind_of(fusion) == "scatter" and starts_from_zeros(fusion))

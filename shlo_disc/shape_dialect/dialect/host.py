@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What kernels and the ops of `disc_host` are told: one dataclass an op, in its attribute `call`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.library import LibraryFunction
+from shlo_disc.shape_dialect.dialect.ops import KernelAttr
+from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, ConvolutionProduct, MatrixProduct
+from shlo_disc.shape_dialect.dialect.records import FunctionName, from_attribute, read_typed, to_attribute
+from shlo_disc.shape_dialect.dialect.remembered import remembered
+from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Relation
+
+KERNEL = "disc.kernel"
+"""On a call of a planned module: the kernel that it is."""
+
+DYNAMIC_DIMS = "disc.dynamic_dims"
+"""On a kernel of a CPU: for each `?` of its buffers' types, in order, the number of the size that it is."""
+
+KERNELS = "kernels"
+"""The name of the module, within a program's, in which its kernels are."""
+
+CALL = "call"
+"""The attribute with what an op of `disc_host` is told."""
+
+GUARDS = "guards"
+"""What the kernels of a call choose at run time, an array, for those who want to know."""
+
+FUSION = "fusion"
+"""The name of the fusion that an op runs, a string; its kind is `kind`."""
+
+
+# ---- kernels --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A choice that generated code makes at run time, because the facts do not: `variant` where `conditions` hold.
+
+    of_size: they are a matter of how large a call is, rather than such as a program could state.
+    """
+
+    variant: str
+    otherwise: str
+    conditions: tuple[Relation, ...]
+    of_size: bool = False
+
+    def substitute(self, meaning: Mapping[str, Expr]) -> Guard:
+        """The guard over other names."""
+        return replace(self, conditions=tuple(c.substitute(meaning) for c in self.conditions)) if meaning else self
+
+    def choice(self, dims: Mapping[str, int]) -> str:
+        """What is chosen at values of the symbols."""
+        return self.variant if all(c.evaluate(dims) for c in self.conditions) else self.otherwise
+
+
+@dataclass(frozen=True)
+class KernelUse:
+    """A kernel, a function of the module `@kernels`, with what it is told besides its buffers.
+
+    sizes: its arguments behind the buffers and the range of work. given: the places among these of sizes that the
+    runtime tells as it goes, which are not among `sizes`. items: how much work there is, of which threads take at least
+    `grain` at a time; on GPUs, an item is a block of `threads`.
+    """
+
+    kernel: FunctionName
+    sizes: Dims
+    items: Expr
+    grain: Expr
+    given: tuple[int, ...] = ()
+    threads: int = 0
+
+
+@dataclass(frozen=True)
+class ChosenKernel:
+    """The attribute `disc.kernel` of a call: the kernel, and what it chooses at run time."""
+
+    use: KernelUse
+    guards: tuple[Guard, ...] = ()
+
+
+def kernel_of(call: ir.OpView | ir.Operation) -> ChosenKernel:
+    """The kernel that a call is. Raises Malformed."""
+    return read_typed(ChosenKernel, call.attributes[KERNEL], KernelAttr, "choice", KERNEL)
+
+
+def kernel_attribute(chosen: ChosenKernel) -> ir.Attribute:
+    """The attribute `disc.kernel`."""
+    return KernelAttr.get(to_attribute(chosen))
+
+
+# ---- what the ops are told ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Check:
+    """A condition on sizes and the text of its error: `kind` as in the artifact's header.
+
+    In the text, `{i}` stands for the value of operand i.
+    """
+
+    kind: str
+    relation: Relation
+    message: str
+    operands: Dims = ()
+
+    def symbols(self) -> set[str]:
+        """The symbols that the condition and its text name."""
+        return {*self.relation.symbols(), *(name for e in self.operands for name in e.symbols())}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a segment knows before it runs: the bytes of its arena, and what it checks.
+
+    reads: the symbols that were read from data for its sake. writes: the results that it is the first to write.
+    """
+
+    arena: Expr
+    checks: tuple[Check, ...]
+    writes: tuple[int, ...]
+    reads: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size."""
+
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The name of the `memref.global`."""
+
+    name: FunctionName
+
+
+@dataclass(frozen=True)
+class Format:
+    """How products of an element type are computed: `multiplier` is what multiplies words of a packed form."""
+
+    element: str
+    multiplier: str
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The micro-kernel of a GEMM: at most `rows` by `columns` sums, two registers of `lanes` to a row."""
+
+    format: Format
+    lanes: int
+    rows: int
+    is_x86: bool = False
+
+    @property
+    def columns(self) -> int:
+        """Columns of a tile, two registers."""
+        return 2 * self.lanes
+
+    @property
+    def name(self) -> str:
+        """The function that computes a tile of any number of rows."""
+        return f"gemm_{self.format.multiplier}"
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A right-hand side of `k` by `n` elements of a type, packed for a tile."""
+
+    element: str
+    tile: Tile
+    k: int
+    n: int
+    k_stride: int
+    n_stride: int
+
+
+@dataclass(frozen=True)
+class GemmEpilogue:
+    """The kernel that takes up a product's sums. `operands` are those of the op, -1 for the sums.
+
+    Where the kernel reads tiles (`use.given` has their step, first column and the one past the last), the sums have no
+    buffer; else it reads whole rows of the product's result.
+    """
+
+    use: KernelUse
+    operands: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class GemmProduct:
+    """One product of a GEMM, whose operands are those of the op. `result` and `packed` are -1 where there is none."""
+
+    problem: MatrixProduct
+    result: int = -1
+    packed: int = -1
+    epilogue: GemmEpilogue | None = None
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """Products of one left-hand side."""
+
+    tile: Tile
+    products: tuple[GemmProduct, ...]
+
+
+@dataclass(frozen=True)
+class ConvolutionCall:
+    """A convolution as a GEMM. `gemm` has its product once more, with the operands of the op."""
+
+    tile: Tile
+    problem: ConvolutionProduct
+    gemm: GemmProduct
+
+
+@dataclass(frozen=True)
+class AttentionCall:
+    """An attention, whose operands are those of the op. `scratch` has room for a row of scores.
+
+    rows: the kernel that makes weights of scores; `row_operands` are its buffers, -1 for the scores and for the weights
+    behind them. `rows.given` is how many columns count, where a causal mask hides the others.
+    """
+
+    tile: Tile
+    problem: AttentionProblem
+    result: int
+    scratch: int
+    rows: KernelUse
+    row_operands: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """A function of a library: what it is told, and the sizes of each operand and result."""
+
+    target: str
+    function: LibraryFunction
+    dims: tuple[Dims, ...]
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """How many bytes are copied, or cleared."""
+
+    bytes: Expr
+
+
+@dataclass(frozen=True)
+class Bind:
+    """The symbols whose values a tensor of integers of type `element` has."""
+
+    symbols: tuple[str, ...]
+    element: ir.Type = field(hash=False)
+
+
+RECORDS: dict[str, type] = {
+    "disc_host.plan": Plan,
+    "disc_host.size": Size,
+    "disc_host.constant": Constant,
+    "disc_host.packed": Packed,
+    "disc_host.launch": KernelUse,
+    "disc_host.gemm": Gemm,
+    "disc_host.convolution": ConvolutionCall,
+    "disc_host.attention": AttentionCall,
+    "disc_host.library": LibraryCall,
+    "disc_host.copy": Bytes,
+    "disc_host.clear": Bytes,
+    "disc_host.bind": Bind,
+}
+"""The dataclass of each op's `call`."""
+
+
+# ---- reading and writing --------------------------------------------------------------------------------------------
+
+_READERS: dict[type, Callable[[ir.Attribute], Any]] = {
+    cls: remembered(partial(from_attribute, cls)) for cls in set(RECORDS.values())
+}
+
+
+def call_of(op: ir.OpView | ir.Operation) -> Any:
+    """What an op of `disc_host` is told, one of `RECORDS`. Raises Malformed."""
+    return _READERS[RECORDS[op.operation.name]](op.attributes[CALL])
+
+
+def buffer_type() -> ir.Type:
+    """`memref<?xi8>`."""
+    return ir.MemRefType.get([DYNAMIC], ir.IntegerType.get_signless(8))
+
+
+def write_op(
+    name: str,
+    call: Any,
+    operands: Sequence[ir.Value] = (),
+    results: Sequence[ir.Type] = (),
+    more: dict[str, ir.Attribute] | None = None,
+) -> ir.Operation:
+    """Create an op of `disc_host` at the insertion point."""
+    attributes = {CALL: to_attribute(call), **(more or {})}
+    return ir.Operation.create(f"disc_host.{name}", list(results), list(operands), attributes)
+
+
+__all__ = [
+    "CALL", "DYNAMIC_DIMS", "FUSION", "GUARDS", "KERNEL", "KERNELS", "RECORDS", "AttentionCall", "Bind", "Bytes",
+    "Check", "ChosenKernel", "Constant", "ConvolutionCall", "Format", "Gemm", "GemmEpilogue", "GemmProduct", "Guard",
+    "KernelUse", "LibraryCall", "Packed", "Plan", "Size", "Tile", "buffer_type", "call_of", "kernel_attribute",
+    "kernel_of", "write_op",
+]  # fmt: skip

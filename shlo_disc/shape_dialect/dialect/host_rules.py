@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What has to hold of kernels and host programs. `docs/dialect.md` says the first line of a rule's docstring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.declarations import symbols_in
+from shlo_disc.shape_dialect.dialect.host import (
+    DYNAMIC_DIMS,
+    KERNEL,
+    RECORDS,
+    AttentionCall,
+    Bind,
+    Bytes,
+    Constant,
+    ConvolutionCall,
+    Gemm,
+    GemmProduct,
+    KernelUse,
+    LibraryCall,
+    Plan,
+    Size,
+    call_of,
+    kernel_of,
+)
+from shlo_disc.shape_dialect.dialect.ops import LOCAL
+from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
+from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind
+from shlo_disc.shape_dialect.dialect.scope import Scope
+from shlo_disc.shape_dialect.dialect.signature import declared_signature
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+_EPILOGUE_SIZES = 3
+"""The sizes that an epilogue of tiles is told by the runtime: step, first column and the one past the last."""
+
+
+def _is_told(op: ir.OpView) -> None:
+    """It is told what its `call` has to say."""
+    call_of(op)
+
+
+LOCAL.update(dict.fromkeys(RECORDS, _is_told))
+
+
+# ---- kernels --------------------------------------------------------------------------------------------------------
+
+
+def check_kernel_function(function: ir.Operation) -> None:
+    """Each `?` of a kernel's buffers is one of its sizes."""
+    types = list(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs)
+    memrefs = [ir.MemRefType(type_) for type_ in types if isinstance(type_, ir.MemRefType)]
+    numbers = list(
+        as_kind(ir.DenseI64ArrayAttr, function.attributes[DYNAMIC_DIMS], f"array<i64: ...> as {DYNAMIC_DIMS}")
+    )
+    dynamic = sum(memref.is_dynamic_dim(axis) for memref in memrefs for axis in range(memref.rank))
+    sizes = len(types) - len(memrefs) - 2
+    if len(numbers) != dynamic or any(not 0 <= number < sizes for number in numbers):
+        raise Malformed(f"{DYNAMIC_DIMS} = {numbers} are not {dynamic} of {sizes} sizes")
+
+
+def check_use(v: Scope, use: KernelUse, buffers: int) -> None:
+    """A kernel of the module has so many buffers and sizes."""
+    if use.kernel not in v.kernels:
+        raise Malformed(f"@{use.kernel} is no kernel of the module")
+    expected = v.kernels[use.kernel]
+    if expected is not None and expected != (buffers, len(use.sizes) + len(use.given)):
+        raise Malformed(
+            f"@{use.kernel} has {expected[0]} buffers and {expected[1]} sizes, and is given {buffers} and "
+            f"{len(use.sizes) + len(use.given)}"
+        )
+    if any(not 0 <= place < len(use.sizes) + len(use.given) for place in use.given):
+        raise Malformed(f"given = {list(use.given)} are no sizes of @{use.kernel}")
+    v.check_sizes([*use.sizes, use.items, use.grain])
+
+
+def check_choice(v: Scope, op: ir.Operation) -> None:
+    """The kernel that a call is: `#disc.kernel<...>`, one of `@kernels`, with a value for each of its sizes."""
+    use = kernel_of(op).use
+    if use.kernel not in v.kernels:
+        raise Malformed(f"{KERNEL}: @{use.kernel} is no kernel of the module")
+    v.check_sizes([*use.sizes, use.items, use.grain])
+
+
+# ---- the host program -----------------------------------------------------------------------------------------------
+
+
+def _size(v: Scope, op: ir.Operation) -> None:
+    """Its symbols are declared."""
+    call: Size = call_of(op)
+    v.check_sizes([call.value])
+
+
+def _constant(v: Scope, op: ir.Operation) -> None:
+    """There is a `memref.global` of its name."""
+    call: Constant = call_of(op)
+    if call.name not in v.constants:
+        raise Malformed(f"there is no constant @{call.name}")
+
+
+def _plan(v: Scope, op: ir.Operation) -> None:
+    """Its symbols are declared, and it writes results that the program has."""
+    call: Plan = call_of(op)
+    sizes = [call.arena]
+    for check in call.checks:
+        sizes += [check.relation.lhs, check.relation.rhs, *check.operands]
+    v.check_sizes([*sizes, *map(Expr.symbol, call.reads)])
+    results = len(declared_signature(v.module).results)
+    if any(not 0 <= result < results for result in call.writes):
+        raise Malformed(f"it writes the results {list(call.writes)} of {results}")
+
+
+def _launch(v: Scope, op: ir.Operation) -> None:
+    """It is a kernel of `@kernels`, with as many buffers and sizes, and its symbols are declared."""
+    call: KernelUse = call_of(op)
+    if call.given:
+        raise Malformed("nobody tells a kernel that is launched by itself any sizes")
+    check_use(v, call, len(op.operands))
+
+
+def _gemm(v: Scope, op: ir.Operation) -> None:
+    """Operands are those of the op, one left-hand side for all products, and epilogues are kernels."""
+    call: Gemm = call_of(op)
+    if not call.products or len({product.problem.lhs for product in call.products}) != 1:
+        raise Malformed("it is no product, or those of several left-hand sides")
+    for product in call.products:
+        _product(v, op, product)
+
+
+def _convolution(v: Scope, op: ir.Operation) -> None:
+    """Operands are those of the op, and an epilogue is a kernel."""
+    call: ConvolutionCall = call_of(op)
+    _product(v, op, call.gemm)
+    problem = call.problem
+    v.check_sizes([*problem.input, *problem.result, *problem.window, *problem.padding])
+
+
+def _product(v: Scope, op: ir.Operation, product: GemmProduct) -> None:
+    _numbers(op, [product.problem.lhs, product.problem.rhs])
+    _numbers(op, [product.result, product.packed], least=-1)
+    v.check_sizes(list(_sizes_of(product.problem)))
+    epilogue = product.epilogue
+    if epilogue is None:
+        if product.result < 0:
+            raise Malformed("a product without an epilogue has no result")
+        return
+    _numbers(op, epilogue.operands, least=-1)
+    is_tile = len(epilogue.use.given) == _EPILOGUE_SIZES
+    if (
+        epilogue.operands.count(-1) != is_tile
+        or (epilogue.use.given and not is_tile)
+        or is_tile == (product.result >= 0)
+    ):
+        raise Malformed(f"@{epilogue.use.kernel} reads neither tiles of sums nor the rows of a result")
+    check_use(v, epilogue.use, len(epilogue.operands))
+
+
+def _sizes_of(problem: MatrixProduct) -> Iterator[Expr]:
+    for axis in (*problem.batch, problem.m, problem.n, problem.k):
+        yield from (axis.size, axis.lhs, axis.rhs, axis.result)
+
+
+def _attention(v: Scope, op: ir.Operation) -> None:
+    """Operands are those of the op, and the rows are a kernel that is given the scores and writes the weights."""
+    call: AttentionCall = call_of(op)
+    problem = call.problem
+    _numbers(op, [problem.query.number, problem.key.number, problem.value.number, call.result, call.scratch])
+    _numbers(op, call.row_operands, least=-1)
+    if call.row_operands.count(-1) != 2 or len(call.rows.given) > 1:
+        raise Malformed(f"@{call.rows.kernel} is not given scores and a place for weights")
+    check_use(v, call.rows, len(call.row_operands))
+    v.check_sizes([problem.columns, problem.depth, problem.width, problem.rows.size])
+
+
+def _library(v: Scope, op: ir.Operation) -> None:
+    """It has the sizes of each operand, and their symbols are declared."""
+    call: LibraryCall = call_of(op)
+    if not len(call.dims) == len(op.operands) == len(call.function.operands) + len(call.function.results):
+        raise Malformed(f"sizes of {len(call.dims)} arrays are given for {len(op.operands)}")
+    for dims in call.dims:
+        v.check_sizes(dims)
+
+
+def _bytes(v: Scope, op: ir.Operation) -> None:
+    """Its symbols are declared."""
+    call: Bytes = call_of(op)
+    v.check_sizes([call.bytes])
+
+
+def _bind(v: Scope, op: ir.Operation) -> None:
+    """It reads integers, and its symbols are declared as read from data."""
+    call: Bind = call_of(op)
+    if not isinstance(call.element, ir.IntegerType):
+        raise Malformed(f"it reads {call.element}, no integers")
+    data = {name for name, symbol in symbols_in(v.module).items() if symbol.data}
+    if not set(call.symbols) <= data:
+        raise Malformed(f"{', '.join(sorted(set(call.symbols) - data))} is not read from data")
+
+
+def _numbers(op: ir.Operation, numbers: Iterable[int], least: int = 0) -> None:
+    for number in numbers:
+        if not least <= number < len(op.operands):
+            raise Malformed(f"it has no operand {number}")
+
+
+def check_program(module: ir.Module, functions: Sequence[ir.Operation]) -> None:
+    """A segment is a function of the buffers of all arguments and results, and of the arena of each segment."""
+    said = declared_signature(module)
+    plans = sum(op.operation.name == "disc_host.plan" for op in module.body.operations)
+    if plans != len(functions):
+        raise Malformed(f"there are {plans} plans for {len(functions)} functions")
+    count = len(said.arguments) + len(said.results) + plans
+    for function in functions:
+        types = list(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs)
+        if len(types) != count or any(str(type_) != "memref<?xi8>" for type_ in types):
+            raise Malformed(f"a segment has {len(types)} arguments, and not {count} buffers")
+
+
+HOST_RULES: dict[str, Callable[[Scope, ir.Operation], None]] = {
+    "disc_host.plan": _plan,
+    "disc_host.size": _size,
+    "disc_host.constant": _constant,
+    "disc_host.launch": _launch,
+    "disc_host.gemm": _gemm,
+    "disc_host.convolution": _convolution,
+    "disc_host.attention": _attention,
+    "disc_host.library": _library,
+    "disc_host.copy": _bytes,
+    "disc_host.clear": _bytes,
+    "disc_host.bind": _bind,
+}
+"""What is checked of an op of `disc_host` besides that it is told what it has to be."""
