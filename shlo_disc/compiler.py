@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from shlo_disc import codegen
 from shlo_disc.errors import CompilerError, DiscError, ProgramError
+from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.lowering_cpu import CpuOptions, LoweredProgram, build_host, build_kernels, lower_host
 from shlo_disc.lowering_cpu.host.segments import function_name
 from shlo_disc.mlir import ir
@@ -34,7 +35,7 @@ from shlo_disc.shape_dialect.dialect.verifier import verify_dialect
 from shlo_disc.shape_dialect.inference.annotate import annotate
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Declaration, Facts, Relation
-from shlo_disc.shape_dialect.utils.regions import entry_block
+from shlo_disc.shape_dialect.utils.regions import entry_block, main_function
 from shlo_disc.stages import STAGES
 from shlo_disc.target import cuda_architecture, jax_platforms
 from shlo_disc.transforms.control_flow.barriers import remove_barriers
@@ -115,19 +116,30 @@ class Compilation:
             raise CompilerError(f"the stage {name} left no module")
         if self.code is None:
             module.operation.attributes[STAGE] = ir.StringAttr.get(self.stage, self.context)
-        if self.options.verify:
-            _verify(module, name, has_dialect=self.code is None)
+        if self.options.verify and self.code is None:
+            _verify(module, name)
         self.snapshots[self.stage] = module.operation.clone(ip=False)
 
 
-def _verify(module: ir.Module, stage: str, has_dialect: bool) -> None:
+def _verify(module: ir.Module, stage: str) -> None:
+    """Verify what a stage has changed; what the last one makes is verified on the way."""
     try:
-        module.operation.verify()
-        if has_dialect:
-            verify_dialect(module, stage == STAGES[0], STAGES.index(stage) <= STAGES.index("fuse"))
+        for op in _changed(module, stage):
+            op.verify()
+        verify_dialect(module, stage == STAGES[0], STAGES.index(stage) <= STAGES.index("fuse"))
     except (ir.MLIRError, Malformed) as error:
         kind = ProgramError if stage == "import" else CompilerError
         raise kind(f"the program does not verify after {stage}: {error}") from None
+
+
+def _changed(module: ir.Module, stage: str) -> list[ir.Operation]:
+    """The parts of a module that a stage has changed, or made."""
+    if STAGES.index(stage) <= STAGES.index("fuse"):
+        return [module.operation]
+    if stage == "host":
+        return [op.operation for op in module.body.operations if op.operation != kernel_module_of(module)]
+    entry = main_function(module).operation
+    return [entry, kernel_module_of(module)] if stage == "kernels" else [entry]
 
 
 def _made(value: _Made | None) -> _Made:
@@ -280,7 +292,7 @@ def import_stage(
 def _check_resumed(c: Compilation) -> None:
     """Take up what a stage has printed, if it is what the checkers of its stages let through."""
     module, done = _made(c.module), STAGES.index(c.stage)
-    _verify(module, STAGES[0], has_dialect=True)
+    _verify(module, STAGES[0])
     try:
         _read_declarations(c)
         if STAGES.index("fuse") <= done < STAGES.index("host"):

@@ -29,8 +29,8 @@ _ATTRIBUTED = frozenset(name for use in ATTRIBUTES.values() for name in use.ops)
 def verify_dialect(module: ir.Module, thorough: bool = True, has_new_fusions: bool = True) -> None:
     """Check a module. Raises Malformed with the first thing that is wrong, and the op and place where it stands.
 
-    thorough: look for attributes of ours on all ops, and not only where they may stand. has_new_fusions: look into
-    fusions, which have not been looked into before.
+    thorough: look for attributes of ours on all ops, and not only where they may stand. has_new_fusions: check
+    fusions, which have not been checked before.
     """
     Verifier(module, thorough, has_new_fusions).run()
 
@@ -82,9 +82,9 @@ class Verifier:
     # ---- ops --------------------------------------------------------------------------------------------------------
 
     def _op(self, op: ir.Operation) -> None:
-        self._placed(op, self._check)
         if not self.has_new_fusions and op.name == "func.func" and is_private(op.opview):
             return
+        self._placed(op, self._check)
         for region in op.regions:
             for block in region.blocks:
                 for inner in block.operations:
