@@ -129,7 +129,8 @@ def _cached(cache: CompileCache, key: str, read: Any, options: Options, start: f
 
 def _compiled(read: Any, target: str, options: Options, reading: float, context: Any = None) -> Any:
     """The program compiled. The seconds of `reading` it count as those of its import."""
-    from shlo_disc.compiler import artifact_of, import_stage, run_pipeline
+    from shlo_disc.artifact_header import artifact_of
+    from shlo_disc.compiler import import_stage, run_pipeline
 
     attempts = Attempts(lambda: import_stage(read, target, options, context=context), run_pipeline)
     compilation = compile_on(attempts, options, read, target)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The command line: `python -m shlo_disc opt|compile|info|run|explain|tune|bisect|check|ops`.
 
-    opt FILE [--stage NAME] [-o FILE]   print a stage's MLIR, or the LLVM IR or assembly
+    opt FILE [--stage NAME]             print a stage's MLIR, or the LLVM IR or assembly
+    opt FILE --pass-pipeline=PASSES     print what stages, passes and MLIR's passes make of it
     compile FILE -o OUT                 write the artifact, which `shlo_disc.runtime` loads without the compiler
     info FILE                           signature, symbols, constraints, kernels, memory, timings
     run FILE --dims b=2,s=16            call the program once on made-up or given arrays
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 from shlo_disc.bisect.command import add_bisect
 from shlo_disc.check.command import add_check
 from shlo_disc.errors import ArtifactError, DiscError, OptionError
+from shlo_disc.opt_command import add_opt
 from shlo_disc.options import Options
 from shlo_disc.schedule import Schedule
 
@@ -67,7 +69,7 @@ def _fail(message: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="shlo_disc", description="Compile StableHLO once, for every shape.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_opt(commands)
+    add_opt(commands, _add_common, _options)
     _add_compile(commands)
     _add_info(commands)
     _add_run(commands)
@@ -78,16 +80,6 @@ def _parser() -> argparse.ArgumentParser:
     _add_ops(commands)
     _add_dialect(commands)
     return parser
-
-
-def _add_opt(commands: Any) -> None:
-    command = commands.add_parser("opt", help="print a stage's text")
-    command.set_defaults(command=_opt)
-    command.add_argument("file", metavar="FILE")
-    command.add_argument("--stage", default="simplify", help="a stage's name, llvm, optimized-llvm, asm, or all")
-    command.add_argument("-o", "--output", metavar="FILE", help="write there instead of to standard output")
-    command.add_argument("--dump", metavar="DIR", help="with --stage all: write one file a stage into this directory")
-    _add_common(command)
 
 
 def _add_compile(commands: Any) -> None:
@@ -183,41 +175,7 @@ def _options(options: argparse.Namespace) -> Options:
     )
 
 
-# ---- opt and compile ---------------------------------------------------------------------------------------------
-
-
-def _opt(options: argparse.Namespace) -> None:
-    from shlo_disc.compiler import STAGES, import_stage, run_pipeline
-    from shlo_disc.stage_text import VIEWS, stage_text
-    from shlo_disc.target import cuda_architecture
-
-    is_gpu = cuda_architecture(options.target) is not None
-    views = ("llvm", "ptx") if is_gpu else VIEWS
-    if options.stage not in ("all", *STAGES, *views):
-        raise OptionError(f"no stage {options.stage!r}; stages are {', '.join([*STAGES, *views, 'all'])}")
-    if options.stage == "all" and not options.dump:
-        raise OptionError("--stage all needs --dump DIR")
-    if is_gpu or options.stage == "all":
-        program = _build(options)
-        if options.stage == "all":
-            _write_names(program.dump(options.dump), options)
-        else:
-            _write(program.as_text(options.stage), options)
-        return
-    compilation = import_stage(Path(options.file), options.target, _options(options), resume=True)
-    run_pipeline(compilation, options.stage if options.stage in STAGES else STAGES[-1])
-    _write(stage_text(compilation, options.stage), options)
-
-
-def _write_names(files: Sequence[Path], options: argparse.Namespace) -> None:
-    _write("".join(f"{path}\n" for path in files), options)
-
-
-def _write(text: str, options: argparse.Namespace) -> None:
-    if options.output:
-        Path(options.output).write_text(text)
-    else:
-        sys.stdout.write(text)
+# ---- compile -------------------------------------------------------------------------------------------------
 
 
 def _build(options: argparse.Namespace) -> Any:

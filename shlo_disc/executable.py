@@ -9,14 +9,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from shlo_disc.clients import client
 from shlo_disc.dtypes import BY_NAME
 from shlo_disc.options import Options
-from shlo_disc.runtime import Artifact, BoundExecutable, Client, LoadedExecutable, MemoryStats
+from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable, MemoryStats
 from shlo_disc.runtime.keys import key_dtype
 from shlo_disc.stages import STAGES
 
 if TYPE_CHECKING:
-    from shlo_disc.compiler import Compilation
+    from shlo_disc.compilation import Compilation
     from shlo_disc.report import Explanation
 
 
@@ -25,23 +26,6 @@ class KernelLaunch(NamedTuple):
 
     name: str
     kind: str
-
-
-def client(threads: int, guard_pages: bool = False, device_count: int = 1) -> Client:
-    """The process's client for a thread count; clients share nothing but the machine.
-
-    Those that differ by the number of devices only share their threads and their memory.
-    """
-    return _client(threads, guard_pages, device_count)
-
-
-@functools.cache
-def _client(threads: int, guard_pages: bool, device_count: int) -> Client:
-    if device_count > 1:
-        return Client(device_count=device_count, native_device=_client(threads, guard_pages, 1).native_device)
-    if threads == 0 and not guard_pages:
-        return Client.of_process()
-    return Client(threads=threads, guard_pages=guard_pages)
 
 
 class Executable:
@@ -183,7 +167,7 @@ class Executable:
         """
         from shlo_disc.report import explain
 
-        return explain(self, self._at("host"), dims)
+        return explain(self.artifact, self.options.threads, self._at("host"), dims)
 
     # ---- what it needs --------------------------------------------------------------------------------------------
 
@@ -254,4 +238,4 @@ class Executable:
             return run_pipeline(self._start(), stage)
 
 
-__all__ = ["Executable", "KernelLaunch", "client"]
+__all__ = ["Executable", "KernelLaunch"]

@@ -129,7 +129,7 @@ class _Search:
         return _difference(self._run(choice, arrays), expected)
 
     def _artifact(self, choice: Choice) -> Any:
-        from shlo_disc.compiler import artifact_of
+        from shlo_disc.artifact_header import artifact_of
 
         return artifact_of(self.compiled(choice))
 

@@ -30,12 +30,11 @@ def device_module(module: ir.Module) -> ir.Module:
     return device
 
 
-def lower_to_nvvm(program: ir.Module) -> ir.Module:
-    """The kernels of a program, which stays as it is, in the NVVM dialect.
+def lower_to_nvvm(module: ir.Module) -> ir.Module:
+    """Lower a module of kernels in place and return it.
 
     Raises `CompilerError` when a pass fails or an op is left that is neither of the LLVM nor of the NVVM dialect.
     """
-    module = device_module(program)
     try:
         legalize_small_floats(module)
         passmanager.PassManager.parse(PIPELINE).run(module.operation)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shlo_disc import api
+from shlo_disc.clients import client
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, ProgramError, ShapeError, UnsupportedError
-from shlo_disc.executable import client
 from shlo_disc.options import Options
 from shlo_disc.reader import BYTECODE_MAGIC, portable_version, read_any
 from shlo_disc.reader.artifacts import rewritten

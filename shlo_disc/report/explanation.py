@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.executable import client
+from shlo_disc.clients import client
 from shlo_disc.lowering.launches import Launched, launches_in
 from shlo_disc.mlir import func, ir
 from shlo_disc.report.machine import Machine, machine, product_rate
@@ -19,9 +19,8 @@ from shlo_disc.shape_dialect.utils.locations import source_line
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 
 if TYPE_CHECKING:
-    from shlo_disc.compiler import Compilation
-    from shlo_disc.executable import Executable
-    from shlo_disc.runtime import StepTime
+    from shlo_disc.compilation import Compilation
+    from shlo_disc.runtime import Artifact, StepTime
 
 RUNS = 7
 """Calls of which the fastest counts, for each step."""
@@ -130,18 +129,18 @@ _HEADINGS = ["#", "kernel", "us", "least us", "%", "MB", "MFLOP", "variant", "mi
 _RIGHT = frozenset({0, 2, 3, 4, 5, 6})
 
 
-def explain(executable: Executable, compilation: Compilation, dims: Mapping[str, int]) -> Explanation:
+def explain(artifact: Artifact, threads: int, compilation: Compilation, dims: Mapping[str, int]) -> Explanation:
     """Run a program, whose compilation has its host program, at made-up arguments, step by step.
 
     Raises ShapeError when the values are not admissible.
     """
-    values = dim_values([row["name"] for row in executable.artifact.header["symbols"]], dims)
+    values = dim_values([row["name"] for row in artifact.header["symbols"]], dims)
     dims = {name: values[name] for name in dims}
     module = compilation.snapshots["plan"]
-    times = _measure(executable, dims)
+    times = _measure(artifact, threads, dims)
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
     sources = _sources(module)
-    limits = machine(executable.options.threads)
+    limits = machine(threads)
     works: dict[str, Work] = {}
     kernels = []
     for number, launched in enumerate(launches_in(compilation.snapshots["host"])):
@@ -149,7 +148,7 @@ def explain(executable: Executable, compilation: Compilation, dims: Mapping[str,
             works[launched.fusion] = work_of(functions[launched.fusion], functions)
         time = times[number] if number < len(times) else None
         kernels.append(_report(launched, works.get(launched.fusion), dims, time, limits, sources))
-    return Explanation(executable.loaded.name, dict(dims), limits, tuple(kernels))
+    return Explanation(artifact.header["name"], dict(dims), limits, tuple(kernels))
 
 
 def _report(
@@ -186,10 +185,9 @@ def _report(
     )
 
 
-def _measure(executable: Executable, dims: Mapping[str, int]) -> list[StepTime]:
+def _measure(artifact: Artifact, threads: int, dims: Mapping[str, int]) -> list[StepTime]:
     """The fastest of several runs, step by step. Right-hand sides of products are packed ahead, as serving does."""
-    artifact = executable.artifact
-    loaded = load_flat(client(executable.options.threads), artifact)
+    loaded = load_flat(client(threads), artifact)
     loaded.dims_of(*argument_shapes(artifact.header, dims))  # are the values admissible?
     arguments = made_up_arguments(artifact.header, dims)
     packed = [p["buffer"] for p in artifact.header.get("packs", ()) if p["buffer"] < len(arguments)]

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shlo_disc.executable import client
+from shlo_disc.artifact_header import artifact_of
+from shlo_disc.clients import client
+from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.options import Options
 from shlo_disc.report.made_up import load_flat, made_up_arguments
+from shlo_disc.runtime import Artifact
 
 _COPY = """
 func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
@@ -54,11 +57,9 @@ class Machine:
 @functools.cache
 def product_rate(threads: int, element: str) -> float:
     """Operations a second, a multiply-add being two, of a large product; of f32 for a type that has none of its own."""
-    from shlo_disc.api import compile as build
-
     element = element if element in _SUMS else "f32"
     text = _PRODUCT.replace("ELEMENT", element).replace("SUM", _SUMS[element])
-    artifact = build(text, options=Options(threads=threads)).artifact
+    artifact = _compiled(text)
     weights, rows = made_up_arguments(artifact.header, {s["name"]: 512 for s in artifact.header["symbols"]})
     bound = load_flat(client(threads), artifact).bind(weights)
     return 2 * 512 * 1024 * 1024 / min(bound.profile([rows])[0].seconds for _ in range(9))
@@ -67,15 +68,17 @@ def product_rate(threads: int, element: str) -> float:
 @functools.cache
 def machine(threads: int) -> Machine:
     """The machine with a pool of `threads`, 0 for all processors. The first call takes a second or two."""
-    from shlo_disc.api import compile as build
-
     pool = client(threads)
-    copy = load_flat(pool, build(_COPY, options=Options(threads=threads)).artifact)
+    copy = load_flat(pool, _compiled(_COPY))
     copies = []
     for size in _SIZES:
         array = np.ones(size // 4, np.float32)
         copies.append((2 * size, 2 * size / min(copy.profile([array])[0].seconds for _ in range(9))))
     return Machine(pool.devices()[0].threads, tuple(copies))
+
+
+def _compiled(text: str) -> Artifact:
+    return artifact_of(run_pipeline(import_stage(text, "cpu", Options())))
 
 
 __all__ = ["Machine", "machine", "product_rate"]

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shlo_disc.api import compile as build
+from shlo_disc.clients import client
 from shlo_disc.errors import OptionError
-from shlo_disc.executable import Executable, client
+from shlo_disc.executable import Executable
 from shlo_disc.options import Options
 from shlo_disc.report.made_up import load_flat, made_up_arguments
 from shlo_disc.schedule import KernelSchedule, Schedule

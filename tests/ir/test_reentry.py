@@ -18,7 +18,8 @@ from jax import export
 
 import shlo_disc
 import shlo_disc.numpy as disc_numpy
-from shlo_disc.compiler import STAGES, Compilation, artifact_of, import_stage, run_pipeline
+from shlo_disc.artifact_header import artifact_of
+from shlo_disc.compiler import STAGES, Compilation, import_stage, run_pipeline
 from shlo_disc.errors import ProgramError
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact

@@ -25,8 +25,8 @@ from jax import export
 
 import shlo_disc
 from examples.model import relative_error
+from shlo_disc.clients import client
 from shlo_disc.errors import ShapeError
-from shlo_disc.executable import client
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, Client

@@ -60,7 +60,7 @@ def test_the_checker_finds_it_too(program: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_wrong_rewrite_is_found_in_its_stage(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pattern that takes sums for maxima makes every compile wrong; the interpreter sees in which stage."""
     from shlo_disc.mlir import ir
-    from shlo_disc.transforms import simplify
+    from shlo_disc.transforms.simplify import patterns
 
     def break_maxima(op: Any, rewriter: Any) -> bool:
         inner = next(iter(op.regions[0].blocks[0].operations)).operation
@@ -76,7 +76,7 @@ def test_a_wrong_rewrite_is_found_in_its_stage(program: Path, monkeypatch: pytes
         inner.erase()
         return False
 
-    monkeypatch.setattr(simplify, "PATTERNS", [*simplify.PATTERNS, ("stablehlo.reduce", break_maxima)])
+    monkeypatch.setattr(patterns, "PATTERNS", [*patterns.PATTERNS, ("stablehlo.reduce", break_maxima)])
     found = bisect(program, [{"n": 3}], UNCHECKED)
     assert found is not None
     assert found.stage == "simplify"

@@ -28,8 +28,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shlo_disc.artifact_header import artifact_of
 from shlo_disc.cache import cache_key, open_cache
-from shlo_disc.compiler import Compilation, artifact_of, cpu_named, run_pipeline
+from shlo_disc.compilation import Compilation, cpu_named
+from shlo_disc.compiler import run_pipeline, run_stage
 from shlo_disc.errors import ArtifactError, DiscError, ProgramError, UnsupportedError
 from shlo_disc.executable import Executable
 from shlo_disc.mlir import ir
@@ -85,14 +87,14 @@ def generalize(programs: Sequence[bytes], options: Options | None = None) -> Sym
     compilation = Compilation(options, "cpu", make_context(), cpu=cpu_named(options.cpu))
     found: list[Expressions] = []
 
-    def work(c: Compilation) -> None:
-        samples = Samples(programs, c.context)
+    def work() -> None:
+        samples = Samples(programs, compilation.context)
         found.append(Expressions(samples, Relations(samples)))
-        _import(c, found[0])
+        _import(compilation, found[0])
 
     try:
         with compilation.context, ir.Location.unknown():
-            compilation.run_stage("import", work)
+            run_stage(compilation, "import", work)
         executable = _executable(compilation, programs)
     except (ProgramError, UnsupportedError) as error:  # the programs are right, so what was guessed of them is not
         raise NotGeneralError(f"the symbolic program is none: {error}") from None

@@ -32,9 +32,9 @@ class Scope:
         self.constants = {op.sym_name.value for op in module.body.operations if isinstance(op, memref.GlobalOp)}
         self._types: set[ir.Type] = set()
 
-    def has_run(self, stage: str) -> bool:
-        """Whether a stage has run."""
-        return self.stage in ORDER and ORDER.index(self.stage) >= ORDER.index(stage)
+    def has_run(self, stage: str, is_between: bool = False) -> bool:
+        """Whether a stage has run, or in part where `is_between`."""
+        return self.stage in ORDER and ORDER.index(self.stage) + is_between >= ORDER.index(stage)
 
     def check_type(self, type_: ir.Type) -> None:
         """Check a type's sizes against what its encoding says of them."""

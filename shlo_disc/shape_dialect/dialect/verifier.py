@@ -26,22 +26,25 @@ _KERNEL_MODULES = ("builtin.module", "gpu.module")
 _ATTRIBUTED = frozenset(name for use in ATTRIBUTES.values() for name in use.ops)
 
 
-def verify_dialect(module: ir.Module, thorough: bool = True, has_new_fusions: bool = True) -> None:
+def verify_dialect(
+    module: ir.Module, thorough: bool = True, has_new_fusions: bool = True, is_between: bool = False
+) -> None:
     """Check a module. Raises Malformed with the first thing that is wrong, and the op and place where it stands.
 
     thorough: look for attributes of ours on all ops, and not only where they may stand. has_new_fusions: check
-    fusions, which have not been checked before.
+    fusions, which have not been checked before. is_between: some passes of the next stage have run.
     """
-    Verifier(module, thorough, has_new_fusions).run()
+    Verifier(module, thorough, has_new_fusions, is_between).run()
 
 
 class Verifier:
     """One module."""
 
-    def __init__(self, module: ir.Module, thorough: bool, has_new_fusions: bool):
+    def __init__(self, module: ir.Module, thorough: bool, has_new_fusions: bool, is_between: bool):
         self.module = module
         self.thorough = thorough
         self.has_new_fusions = has_new_fusions
+        self.is_between = is_between
         self.scope = Scope(module)
 
     def run(self) -> None:
@@ -120,7 +123,7 @@ class Verifier:
                 raise Malformed(f"there is no attribute {key}; there are {', '.join(sorted(ATTRIBUTES))}")
             if name not in use.ops:
                 raise Malformed(f"{key} stands on {' or '.join(use.ops) or 'a module'}")
-            if self.scope.stage and not self.scope.has_run(use.stage):
+            if self.scope.stage and not self.scope.has_run(use.stage, self.is_between):
                 raise Malformed(f"{key} is of the stage {use.stage}, which has not run")
             use.check(self.scope, op)
 

@@ -20,34 +20,34 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of
 from shlo_disc.shape_dialect.inference.propagation import DataDependentSize, Propagation
 from shlo_disc.shape_dialect.inference.rules import rule_of
 from shlo_disc.shape_dialect.inference.skipped import skipped_where
-from shlo_disc.shape_dialect.inference.values import SymbolicValues, erase_unused_sizes
+from shlo_disc.shape_dialect.inference.values import SymbolicValues
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.locations import source_line
 from shlo_disc.shape_dialect.utils.regions import all_values, entry_block, main_function, nested_blocks, terminator_of
 
 
-def annotate(
-    module: ir.Module,
-    hints: Mapping[str, int] = MappingProxyType({}),
-) -> Facts:
-    """Annotate `module` in place and return what it now says of its sizes.
+def set_argument_sizes(module: ir.Module) -> None:
+    """Give the arguments of the entry function the sizes that the module's signature states, in place."""
+    for argument, dims in zip(entry_block(module).arguments, argument_shapes(module), strict=True):
+        argument.set_type(tensor_type(dims, element_type_of(argument)))
+    _write_function_type(module)
+
+
+def infer_sizes(module: ir.Module, hints: Mapping[str, int] = MappingProxyType({})) -> None:
+    """Give every dynamic size of a module whose arguments have theirs a symbol or an expression, in place.
 
     hints: likely values of symbols. Raises ProgramError on sizes that can never agree, UnsupportedError on sizes that
     depend on data and OptionError on a hint for no symbol.
     """
     facts = facts_of(module)
     block = entry_block(module)
-    for argument, dims in zip(block.arguments, argument_shapes(module), strict=True):
-        argument.set_type(tensor_type(dims, element_type_of(argument)))
-    erase_unused_sizes(block)
     propagation = Propagation(facts, SymbolicValues(facts))
     constraints = _propagate(block, propagation)
     constraints += [Constraint(r, "", (), origin) for r, origin in propagation.implied]
     _make_canonical(block, facts)
     _write_function_type(module)
     _declare(module, facts, constraints, hints)
-    return facts_of(module)
 
 
 def _propagate(block: ir.Block, p: Propagation) -> list[Constraint]:

@@ -32,7 +32,7 @@ from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, neste
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.memory.liveness import Liveness
 from shlo_disc.transforms.memory.overwrite import may_overwrite
-from shlo_disc.transforms.segments import segment_of, split_segments, symbol_segments
+from shlo_disc.transforms.segments import segment_of, symbol_segments
 from shlo_disc.transforms.views import root
 
 ALIGNMENT = 64
@@ -278,9 +278,8 @@ class Planner:
         return slot
 
 
-def plan_memory(module: ir.Module, facts: Facts, decisions: Decisions) -> MemoryPlan:
-    """Plan a fused module and write the plan into it, in place. `decisions` are those to use a buffer again."""
-    split_segments(module)
+def assign_buffers(module: ir.Module, facts: Facts, decisions: Decisions) -> None:
+    """Write into a fused module where each value lies, in place. `decisions` are those to use a buffer again."""
     block = entry_block(module)
     functions = {
         ir.StringAttr(op.attributes["sym_name"]).value: op
@@ -294,7 +293,6 @@ def plan_memory(module: ir.Module, facts: Facts, decisions: Decisions) -> Memory
             set_buffers(op, [_assigned(plan.buffers[r], offsets) for r in op.results])
     last = max([0, *symbol_segments(module).values()])
     set_arenas(module.operation, [plan.arena_bytes(k) for k in range(last + 1)])
-    return plan
 
 
 def _assigned(buffer: Buffer, offsets: dict[Slot, Expr]) -> buffers.Buffer:

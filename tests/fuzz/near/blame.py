@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from shlo_disc.compiler import artifact_of, import_stage, run_pipeline
+from shlo_disc.artifact_header import artifact_of
+from shlo_disc.clients import client
+from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.errors import DiscError
-from shlo_disc.executable import client
 from shlo_disc.options import Options
 from shlo_disc.recovery import PLAIN, Attempts, Choice, find_fault
 from shlo_disc.report.made_up import load_flat

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from shlo_disc.codegen import CpuTarget, assembly, lower_to_llvm, to_llvm_ir
-from shlo_disc.compiler import cpu_options
+from shlo_disc.compilation import cpu_options
 from shlo_disc.lowering_cpu.gemm_format import AMX
 from shlo_disc.lowering_cpu.gemm_kernel import DEPTH, Tile, micro_kernels, tile_of
 from shlo_disc.mlir import ir

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from shlo_disc.codegen import CpuTarget, assembly, lower_to_llvm, to_llvm_ir
-from shlo_disc.compiler import cpu_options
+from shlo_disc.compilation import cpu_options
 from shlo_disc.lowering_cpu.gemm_kernel import Tile, micro_kernels, tile_of
 from shlo_disc.mlir import ir
 

@@ -17,7 +17,7 @@ import pytest
 from scipy.linalg import cython_blas
 
 from shlo_disc import codegen
-from shlo_disc.compiler import cpu_named, cpu_options
+from shlo_disc.compilation import cpu_named, cpu_options
 from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.lowering_cpu.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.gemm_kernel import Tile, micro_kernels, tile_of

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The process's clients of the runtime."""
+
+from __future__ import annotations
+
+import functools
+
+from shlo_disc.runtime import Client
+
+
+def client(threads: int, guard_pages: bool = False, device_count: int = 1) -> Client:
+    """The process's client for a thread count; clients share nothing but the machine.
+
+    Those that differ by the number of devices only share their threads and their memory.
+    """
+    return _client(threads, guard_pages, device_count)
+
+
+@functools.cache
+def _client(threads: int, guard_pages: bool, device_count: int) -> Client:
+    if device_count > 1:
+        return Client(device_count=device_count, native_device=_client(threads, guard_pages, 1).native_device)
+    if threads == 0 and not guard_pages:
+        return Client.of_process()
+    return Client(threads=threads, guard_pages=guard_pages)

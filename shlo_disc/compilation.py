@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""One program on its way down: its module, and what is known of it besides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from shlo_disc import codegen
+from shlo_disc.errors import CompilerError
+from shlo_disc.lowering_cpu import CpuOptions, LoweredProgram
+from shlo_disc.lowering_cpu.host.segments import function_name
+from shlo_disc.mlir import ir
+from shlo_disc.options import Options
+from shlo_disc.runtime import cpu_features
+from shlo_disc.schedule import Schedule
+from shlo_disc.shape_dialect.dialect.declarations import Constraint, constraints_in, facts_of
+from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.target import cuda_architecture
+from shlo_disc.transforms.decisions import Decisions
+
+_Made = TypeVar("_Made")
+
+
+@dataclass
+class Compilation:
+    """What passes work on. `snapshots` holds a copy of the module after each stage that ran.
+
+    module: that of the last stage before `codegen`, whose own is `code`. lowered: what a CPU's artifact is made of.
+    stage: the last one that has run; that whose module was printed, where that is the program. timings: seconds of each
+    stage, `pass_timings` those of each pass, by "stage/pass".
+    """
+
+    options: Options
+    target: str
+    context: ir.Context
+    signature: Any = None
+    module: ir.Module | None = None
+    facts: Facts = field(default_factory=Facts)
+    constraints: list[Constraint] = field(default_factory=list)
+    lowered: LoweredProgram | None = None
+    code: ir.Module | None = None
+    cpu: codegen.CpuTarget = field(default_factory=codegen.CpuTarget.host)
+    llvm_ir: str = ""
+    ptx: str = ""
+    object: bytes = b""
+    snapshots: dict[str, ir.Operation] = field(default_factory=dict)
+    timings: dict[str, float] = field(default_factory=dict)
+    pass_timings: dict[str, float] = field(default_factory=dict)
+    compile_count: int = 0
+    stage: str = ""
+    decisions: dict[str, Decisions] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """The decisions that may be made, by their kind, are those that the options allow."""
+        fusions, reuses = self.options.max_fusions, None if self.options.reuse else 0
+        self.decisions = {"hoist": Decisions(fusions), "fusion": Decisions(fusions), "reuse": Decisions(reuses)}
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether it is compiled for a GPU."""
+        return cuda_architecture(self.target) is not None
+
+    @property
+    def exported(self) -> set[str]:
+        """The functions of the object code that the runtime calls."""
+        numbers = range(len(made(self.lowered).segments))
+        return {function_name(stem, number) for stem in ("disc_plan", "disc_run") for number in numbers}
+
+    @property
+    def opt_level(self) -> int:
+        """LLVM's optimisation level for the target."""
+        chosen = self.options.opt_level
+        return chosen if chosen is not None else 3 if self.is_gpu else 1
+
+    def change_options(self, **changes: Any) -> None:
+        """Use other options from now on. Raises OptionError."""
+        self.options = replace(self.options, **changes)
+        for kind in ("hoist", "fusion"):
+            self.decisions[kind].limit = self.options.max_fusions
+        self.decisions["reuse"].limit = None if self.options.reuse else 0
+
+    def read_declarations(self) -> None:
+        """Take up what an annotated module says of its sizes."""
+        module = made(self.module)
+        self.facts, self.constraints = facts_of(module), constraints_in(module)
+        data = self.facts.data_symbols
+        read = [k.relation for k in self.constraints if not k.relation.symbols().isdisjoint(data)]
+        self.signature = replace(self.signature, where=tuple(map(str, read)))
+
+
+def made(value: _Made | None) -> _Made:
+    """What an earlier stage has made."""
+    if value is None:
+        raise CompilerError("a stage runs before one that it needs")
+    return value
+
+
+def cpu_named(name: str) -> codegen.CpuTarget:
+    """The processor that `Options.cpu` names, without the tile registers that this process may not use."""
+    cpu = codegen.CpuTarget.named(name)
+    missing = [f for f in cpu_features.missing_features(cpu.features) if f.startswith("amx-")]
+    return replace(cpu, features=tuple(f for f in cpu.features if f not in missing))
+
+
+def cpu_options(cpu: codegen.CpuTarget, schedule: Schedule | None = None) -> CpuOptions:
+    """What kernels need to know of a processor, and what is chosen for them."""
+    is_x86 = cpu.triple.startswith("x86_64")
+    return CpuOptions(cpu.vector_bits, features=frozenset(cpu.features), is_x86=is_x86, schedule=schedule or Schedule())

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`python -m shlo_disc opt`: a program after any stage, or any pipeline of passes.
+
+    opt FILE --stage plan
+    opt FILE --pass-pipeline='annotate,simplify,fuse{max-fusions=3}'
+    opt FILE --pass-pipeline='annotate,expand-ops,func.func(canonicalize)' --print-after=all --timing
+    opt --list-passes
+
+FILE is a program, or what a stage has printed, which goes on from there; `-` is standard input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shlo_disc.errors import OptionError
+from shlo_disc.options import Options
+
+if TYPE_CHECKING:
+    from shlo_disc.compilation import Compilation
+
+ReadOptions = Callable[[argparse.Namespace], Options]
+
+
+def add_opt(commands: Any, add_common: Callable[[Any], None], read_options: ReadOptions) -> None:
+    """Add the command."""
+    command = commands.add_parser(
+        "opt",
+        help="print a program after a stage or a pipeline of passes",
+        description=(__doc__ or "").replace("%", "%%"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.set_defaults(command=lambda options: _Opt(options, read_options(options)).run())
+    command.add_argument("file", metavar="FILE", nargs="?", help="a program, or - for standard input")
+    command.add_argument("--stage", help="a stage (simplify by default), llvm, optimized-llvm, asm, or all")
+    command.add_argument("--pass-pipeline", metavar="PASSES", help="stages, passes, and passes of MLIR")
+    command.add_argument("--list-passes", action="store_true", help="print the passes, their stages and options")
+    command.add_argument("--print-after", metavar="PASSES", help="print the module after these, or all, to stderr")
+    command.add_argument("--timing", action="store_true", help="print the time of each pass to stderr")
+    command.add_argument("-o", "--output", metavar="FILE", help="write there instead of to standard output")
+    command.add_argument("--dump", metavar="DIR", help="with --stage all: write one file a stage into this directory")
+    add_common(command)
+    command.set_defaults(parser=command)
+
+
+class _Opt:
+    """One run of the command."""
+
+    def __init__(self, arguments: argparse.Namespace, options: Options):
+        self.arguments = arguments
+        self.options = options
+
+    def run(self) -> None:
+        """Print what is asked for. Raises OptionError, and what the compiler raises."""
+        from shlo_disc.passes import passes_table
+
+        if self.arguments.list_passes:
+            self._write(passes_table())
+            return
+        if self.arguments.file is None:
+            self.arguments.parser.error("the following arguments are required: FILE")
+        if self.arguments.pass_pipeline is not None:
+            self._run_pipeline()
+        else:
+            self._run_stage(self.arguments.stage or "simplify")
+
+    def _run_pipeline(self) -> None:
+        from shlo_disc.compiler import run_text_pipeline
+
+        if self.arguments.stage:
+            raise OptionError("--stage and --pass-pipeline are two ways to say the same; use one")
+        compilation = self._started()
+        run_text_pipeline(compilation, self.arguments.pass_pipeline, self._printer())
+        self._write(str(compilation.code or compilation.module))
+        self._print_timings(compilation)
+
+    def _run_stage(self, stage: str) -> None:
+        from shlo_disc.compiler import STAGES, run_pipeline
+        from shlo_disc.stage_text import VIEWS, stage_text
+        from shlo_disc.target import cuda_architecture
+
+        is_gpu = cuda_architecture(self.arguments.target) is not None
+        views = ("llvm", "ptx") if is_gpu else VIEWS
+        if stage not in ("all", *STAGES, *views):
+            raise OptionError(f"no stage {stage!r}; stages are {', '.join([*STAGES, *views, 'all'])}")
+        if stage == "all" and not self.arguments.dump:
+            raise OptionError("--stage all needs --dump DIR")
+        if is_gpu or stage == "all":
+            self._write_built(stage)
+            return
+        compilation = self._started()
+        run_pipeline(compilation, stage if stage in STAGES else STAGES[-1], self._printer())
+        self._write(stage_text(compilation, stage))
+        self._print_timings(compilation)
+
+    def _write_built(self, stage: str) -> None:
+        from shlo_disc.api import compile as build
+
+        program = build(self._program(), target=self.arguments.target, options=self.options)
+        self._write(_names(program.dump(self.arguments.dump)) if stage == "all" else program.as_text(stage))
+
+    def _started(self) -> Compilation:
+        from shlo_disc.compiler import import_stage
+
+        return import_stage(self._program(), self.arguments.target, self.options, resume=True)
+
+    def _program(self) -> Any:
+        return sys.stdin.buffer.read() if self.arguments.file == "-" else Path(self.arguments.file)
+
+    # ---- output -----------------------------------------------------------------------------------------------------
+
+    def _printer(self) -> Callable[[str, Compilation], None] | None:
+        """What prints the module after the passes that were asked for."""
+        if self.arguments.print_after is None:
+            return None
+        names = self.arguments.print_after.split(",")
+
+        def print_after(name: str, c: Compilation) -> None:
+            if name in names or names == ["all"]:
+                sys.stderr.write(f"// ----- after {name}\n{c.code or c.module}\n")
+
+        return print_after
+
+    def _print_timings(self, c: Compilation) -> None:
+        if self.arguments.timing:
+            rows = [f"{seconds * 1e3:9.2f} ms  {name}\n" for name, seconds in c.pass_timings.items()]
+            sys.stderr.write("".join([*rows, f"{sum(c.pass_timings.values()) * 1e3:9.2f} ms  all passes\n"]))
+
+    def _write(self, text: str) -> None:
+        if self.arguments.output:
+            Path(self.arguments.output).write_text(text)
+        else:
+            sys.stdout.write(text)
+
+
+def _names(files: Sequence[Path]) -> str:
+    return "".join(f"{path}\n" for path in files)
+
+
+__all__ = ["add_opt"]

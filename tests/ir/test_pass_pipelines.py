@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`opt --pass-pipeline`: stages, passes of ours and MLIR's, by name and in any order that makes sense."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shlo_disc.cli import main
+from shlo_disc.passes import PASSES, PIPELINES, parse_pipeline, passes_table
+from shlo_disc.stages import STAGES
+from tests.ir.test_opt_stages import PROGRAMS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "scan.mlir"
+    path.write_text(PROGRAMS["scan"])
+    return path
+
+
+def opt(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
+    """What `opt` writes to standard output and standard error."""
+    assert main(["opt", *arguments]) == 0, capsys.readouterr().err
+    done = capsys.readouterr()
+    return done.out, done.err
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["opt", *arguments]) == 1
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("stage", STAGES[1:-1])
+def test_a_stage_is_its_passes(program: Path, capsys: pytest.CaptureFixture[str], stage: str) -> None:
+    """Each pass by its name, one after the other, gives the stage's text."""
+    before = STAGES[1 : STAGES.index(stage)]
+    by_name = ",".join([*before, PIPELINES[stage]])
+    assert opt(capsys, str(program), "--pass-pipeline", by_name)[0] == opt(capsys, str(program), "--stage", stage)[0]
+
+
+def test_every_pass_is_in_one_stage() -> None:
+    """And the pipelines name nothing else of ours."""
+    named = {e.name: stage for stage, text in PIPELINES.items() for e in parse_pipeline(text) if e.name in PASSES}
+    known = {p.name: p.stage for p in PASSES.values()}
+    assert {**named, "isolate-regions": "simplify"} == known
+    assert list(PIPELINES) == list(STAGES[1:])
+    assert all(p.text.endswith(".") for p in PASSES.values())
+
+
+def test_a_pipeline_goes_on_from_what_was_printed(program: Path, tmp_path: Path) -> None:
+    """In another process, from standard input."""
+
+    def run(text: str, *arguments: str) -> str:
+        command = [sys.executable, "-m", "shlo_disc", "opt", "-", *arguments]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    fused = run(program.read_text(), "--pass-pipeline=annotate,simplify,fuse")
+    assert run(fused, "--pass-pipeline=plan,kernels,host") == run(program.read_text(), "--stage", "host")
+
+
+def test_options_of_a_pass(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    none, _ = opt(capsys, str(program), "--pass-pipeline", "annotate,simplify{max-fusions=0},fuse")
+    assert none == opt(capsys, str(program), "--max-fusions", "0", "--stage", "fuse")[0]
+    assert none != opt(capsys, str(program), "--stage", "fuse")[0]
+    hinted, _ = opt(capsys, str(program), "--pass-pipeline", "annotate{hints=arg0_d0:9}")
+    assert "hints = array<i64: 9>" in hinted
+    kept, _ = opt(capsys, str(program), "--pass-pipeline", "annotate,simplify,fuse,plan{reuse=false}")
+    assert kept == opt(capsys, str(program), "--no-reuse", "--stage", "plan")[0]
+
+
+def test_passes_of_mlir(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "annotate,func.func(cse,canonicalize{max-iterations=2}),simplify-control-flow,simplify"
+    assert "stablehlo.while" in opt(capsys, str(program), "--pass-pipeline", text)[0]
+
+
+def test_modules_after_passes_and_their_times(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "annotate,simplify,fuse"
+    _, chosen = opt(capsys, str(program), "--pass-pipeline", text, "--print-after", "fuse-groups,infer-sizes")
+    assert [line for line in chosen.splitlines() if line.startswith("// ---")] == [
+        "// ----- after infer-sizes", "// ----- after fuse-groups"
+    ]  # fmt: skip
+    _, every = opt(capsys, str(program), "--stage", "annotate", "--print-after", "all")
+    assert every.count("// ----- after") == len(parse_pipeline(PIPELINES["annotate"]))
+    _, times = opt(capsys, str(program), "--stage", "simplify", "--timing")
+    assert times.count(" ms  simplify/hoist-invariants\n") == 1 and times.endswith(" ms  all passes\n")
+
+
+def test_the_list_and_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    """`docs/passes.md` is written by `python -m shlo_disc opt --list-passes`."""
+    listed, _ = opt(capsys, "--list-passes")
+    assert listed == passes_table() == (ROOT / "docs" / "passes.md").read_text()
+
+
+FAULTS = {
+    "annotate,nope": "'nope' is no pass of ours, nor of MLIR (",
+    "simplify": "after import comes annotate, and not simplify",
+    "annotate,annotate": "after annotate comes simplify, and not annotate",
+    "annotate{max-fusions=3}": "annotate has no option 'max-fusions'; it has hints",
+    "set-argument-sizes{x=3}": "set-argument-sizes has no option 'x'; it has none",
+    "annotate,simplify{max-fusions=many}": "max_fusions must be an integer, not 'many'",
+    "annotate,simplify,fuse,plan{reuse=perhaps}": "reuse must be true or false, not 'perhaps'",
+    "annotate,simplify{max-fusions=-1}": "max_fusions must be an integer of at least 0 or None, not -1",
+    "annotate,func.func(cse": "the brackets of the pipeline 'annotate,func.func(cse' do not match",
+    "annotate{hints=s:1} x": "'annotate{hints=s:1} x' does not end with a brace",
+    "assign-buffers": "the program does not verify after assign-buffers",
+}
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_faults_of_pipelines(program: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    assert FAULTS[text] in refused(capsys, str(program), "--pass-pipeline", text)
+
+
+def test_a_stage_and_a_pipeline(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    message = refused(capsys, str(program), "--pass-pipeline", "annotate", "--stage", "plan")
+    assert "--stage and --pass-pipeline are two ways to say the same; use one" in message
