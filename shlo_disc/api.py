@@ -135,7 +135,7 @@ def _compiled(read: Any, target: str, options: Options, reading: float, context:
     attempts = Attempts(lambda: import_stage(read, target, options, context=context), run_pipeline)
     compilation = compile_on(attempts, options, read, target)
     compilation.timings["import"] += reading
-    if compilation.lowered is None:
+    if cuda_architecture(target):
         from shlo_disc.gpu_program import GpuProgram
 
         return GpuProgram(compilation)

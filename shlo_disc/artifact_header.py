@@ -21,9 +21,7 @@ from shlo_disc.shape_dialect.symbolic.facts import Declaration, Relation
 
 def _artifact_header(c: Compilation) -> dict[str, Any]:
     """The artifact's header: what the runtime needs to check and run calls, the pytrees aside."""
-    lowered = c.lowered
-    if lowered is None:
-        raise CompilerError("the program has not been lowered")
+    lowered = _lowered(c)
     offset = 0
     constants = []
     for data in lowered.constants:
@@ -51,7 +49,7 @@ def _artifact_header(c: Compilation) -> dict[str, Any]:
 
 def _segment_rows(c: Compilation, number: int) -> dict[str, Any]:
     """What the header says of a segment: of the first one at its top level, of the others in "segments"."""
-    segment = made(c.lowered).segments[number]
+    segment = _lowered(c).segments[number]
     overflow = "A size that this call needs does not fit in 64 bits, or divides by zero."
     message, operands = data_message(c, overflow) if number else size_message(c, overflow)
     checks = [*segment.checks, Check("overflow", Relation.eq(0, 0), message, operands)]
@@ -63,7 +61,7 @@ def _segment_rows(c: Compilation, number: int) -> dict[str, Any]:
         "plan_words": segment.words.count,
         "entry": {"plan": function_name("disc_plan", number), "run": function_name("disc_run", number)},
     }
-    if len(made(c.lowered).segments) == 1:
+    if len(_lowered(c).segments) == 1:
         return rows
     read = [{"name": name, "constraints": _constraints_on(c, name)} for name in segment.symbols]
     return {**rows, "results_written": segment.results, "symbols_read": read}
@@ -79,7 +77,7 @@ def artifact_of(c: Compilation) -> Artifact:
     header = _artifact_header(c)
     trees = {"in": said.in_tree, "out": said.out_tree}
     header["pytree"] = {key: json.loads(text) for key, text in trees.items() if text}
-    return Artifact(header, c.object, _constants_block(made(c.lowered)))
+    return Artifact(header, c.object, _constants_block(_lowered(c)))
 
 
 def _constants_block(lowered: LoweredProgram) -> bytes:
@@ -97,3 +95,9 @@ def _tensor_row(spec: Any) -> dict[str, Any]:
     row = {"path": spec.path, "dtype": spec.dtype, "shape": shape, "donated": spec.donated}
     stated = {"memory": spec.memory, "layout": list(spec.layout), "key": spec.key}
     return row | {key: value for key, value in stated.items() if value}
+
+
+def _lowered(c: Compilation) -> LoweredProgram:
+    if not isinstance(c.code, LoweredProgram):
+        raise CompilerError("the program has not been lowered for a CPU")
+    return c.code

@@ -8,12 +8,11 @@ from typing import Any, TypeVar
 
 from shlo_disc import codegen
 from shlo_disc.errors import CompilerError
-from shlo_disc.lowering_cpu import CpuOptions, LoweredProgram
-from shlo_disc.lowering_cpu.host.segments import function_name
+from shlo_disc.lowering.backend import Backend, Code
+from shlo_disc.lowering_cpu.backend import CpuBackend
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.runtime import cpu_features
-from shlo_disc.schedule import Schedule
 from shlo_disc.shape_dialect.dialect.declarations import Constraint, constraints_in, facts_of
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.target import cuda_architecture
@@ -26,7 +25,7 @@ _Made = TypeVar("_Made")
 class Compilation:
     """What passes work on. `snapshots` holds a copy of the module after each stage that ran.
 
-    module: that of the last stage before `codegen`, whose own is `code`. lowered: what a CPU's artifact is made of.
+    module: that of the last stage before `codegen`, whose own is in `code`. object: an ELF object, or PTX.
     stage: the last one that has run; that whose module was printed, where that is the program. timings: seconds of each
     stage, `pass_timings` those of each pass, by "stage/pass".
     """
@@ -38,11 +37,9 @@ class Compilation:
     module: ir.Module | None = None
     facts: Facts = field(default_factory=Facts)
     constraints: list[Constraint] = field(default_factory=list)
-    lowered: LoweredProgram | None = None
-    code: ir.Module | None = None
+    code: Code | None = None
     cpu: codegen.CpuTarget = field(default_factory=codegen.CpuTarget.host)
     llvm_ir: str = ""
-    ptx: str = ""
     object: bytes = b""
     snapshots: dict[str, ir.Operation] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
@@ -57,21 +54,19 @@ class Compilation:
         self.decisions = {"hoist": Decisions(fusions), "fusion": Decisions(fusions), "reuse": Decisions(reuses)}
 
     @property
-    def is_gpu(self) -> bool:
-        """Whether it is compiled for a GPU."""
-        return cuda_architecture(self.target) is not None
+    def backend(self) -> Backend:
+        """The target."""
+        architecture, chosen = cuda_architecture(self.target), self.options.opt_level
+        if architecture is None:
+            return CpuBackend(self.cpu, self.options.schedule, 1 if chosen is None else chosen)
+        from shlo_disc.lowering_gpu.backend import GpuBackend
+
+        return GpuBackend(architecture, 3 if chosen is None else chosen)
 
     @property
-    def exported(self) -> set[str]:
-        """The functions of the object code that the runtime calls."""
-        numbers = range(len(made(self.lowered).segments))
-        return {function_name(stem, number) for stem in ("disc_plan", "disc_run") for number in numbers}
-
-    @property
-    def opt_level(self) -> int:
-        """LLVM's optimisation level for the target."""
-        chosen = self.options.opt_level
-        return chosen if chosen is not None else 3 if self.is_gpu else 1
+    def current(self) -> ir.Module:
+        """The module of the last stage."""
+        return self.code.module if self.code is not None else made(self.module)
 
     def change_options(self, **changes: Any) -> None:
         """Use other options from now on. Raises OptionError."""
@@ -101,9 +96,3 @@ def cpu_named(name: str) -> codegen.CpuTarget:
     cpu = codegen.CpuTarget.named(name)
     missing = [f for f in cpu_features.missing_features(cpu.features) if f.startswith("amx-")]
     return replace(cpu, features=tuple(f for f in cpu.features if f not in missing))
-
-
-def cpu_options(cpu: codegen.CpuTarget, schedule: Schedule | None = None) -> CpuOptions:
-    """What kernels need to know of a processor, and what is chosen for them."""
-    is_x86 = cpu.triple.startswith("x86_64")
-    return CpuOptions(cpu.vector_bits, features=frozenset(cpu.features), is_x86=is_x86, schedule=schedule or Schedule())

@@ -98,7 +98,7 @@ def run_stage(c: Compilation, name: str, work: Callable[[], None]) -> None:
     c.stage = name
     _guarded(name, partial(_work, c, name, work))
     c.timings[name] = time.perf_counter() - start
-    module = made(c.code or c.module)
+    module = c.current
     if c.code is None:
         module.operation.attributes[STAGE] = ir.StringAttr.get(c.stage, c.context)
         if c.options.verify:
@@ -145,7 +145,7 @@ def _verify(module: ir.Module, stage: str) -> None:
 
 def _verify_all(c: Compilation, name: str) -> None:
     """Verify all that there is, after a pass."""
-    module = made(c.code or c.module)
+    module = c.current
     try:
         module.operation.verify()
         if c.code is None:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shlo_disc.compiler import STAGES, Compilation
+from shlo_disc.compilation import Compilation
 from shlo_disc.errors import CompilerError, DiscError
 from shlo_disc.lowering.launches import Launched, launches_in
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.stage_text import stage_text
+from shlo_disc.stages import STAGES
 
 
 @dataclass(frozen=True)
@@ -81,15 +83,8 @@ class GpuProgram:
         return dict(self._compilation.timings)
 
     def as_text(self, stage: str = "simplify") -> str:
-        """A stage's MLIR, or "llvm" (LLVM IR), "ptx". Raises ValueError on another name."""
-        c = self._compilation
-        if stage in c.snapshots:
-            return str(c.snapshots[stage])
-        if stage == "llvm":
-            return c.llvm_ir
-        if stage == "ptx":
-            return c.ptx
-        raise ValueError(f"no stage {stage!r}; stages are {', '.join([*STAGES, 'llvm', 'ptx'])}")
+        """A stage's MLIR, or "llvm" (LLVM IR), "ptx". Raises OptionError on another name."""
+        return stage_text(self._compilation, stage)
 
     def dump(self, directory: str | Path) -> list[Path]:
         """Write every stage's text to `directory`; returns the files."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,33 +75,31 @@ class _Opt:
             raise OptionError("--stage and --pass-pipeline are two ways to say the same; use one")
         compilation = self._started()
         run_text_pipeline(compilation, self.arguments.pass_pipeline, self._printer())
-        self._write(str(compilation.code or compilation.module))
+        self._write(str(compilation.current))
         self._print_timings(compilation)
 
     def _run_stage(self, stage: str) -> None:
         from shlo_disc.compiler import STAGES, run_pipeline
-        from shlo_disc.stage_text import VIEWS, stage_text
-        from shlo_disc.target import cuda_architecture
+        from shlo_disc.stage_text import stage_text
 
-        is_gpu = cuda_architecture(self.arguments.target) is not None
-        views = ("llvm", "ptx") if is_gpu else VIEWS
-        if stage not in ("all", *STAGES, *views):
-            raise OptionError(f"no stage {stage!r}; stages are {', '.join([*STAGES, *views, 'all'])}")
-        if stage == "all" and not self.arguments.dump:
-            raise OptionError("--stage all needs --dump DIR")
-        if is_gpu or stage == "all":
-            self._write_built(stage)
-            return
         compilation = self._started()
+        known = [*STAGES, *compilation.backend.views, "all"]
+        if stage not in known:
+            raise OptionError(f"no stage {stage!r}; stages are {', '.join(known)}")
+        if stage == "all":
+            self._dump()
+            return
         run_pipeline(compilation, stage if stage in STAGES else STAGES[-1], self._printer())
         self._write(stage_text(compilation, stage))
         self._print_timings(compilation)
 
-    def _write_built(self, stage: str) -> None:
+    def _dump(self) -> None:
         from shlo_disc.api import compile as build
 
-        program = build(self._program(), target=self.arguments.target, options=self.options)
-        self._write(_names(program.dump(self.arguments.dump)) if stage == "all" else program.as_text(stage))
+        if not self.arguments.dump:
+            raise OptionError("--stage all needs --dump DIR")
+        files = build(self._program(), target=self.arguments.target, options=self.options).dump(self.arguments.dump)
+        self._write("".join(f"{path}\n" for path in files))
 
     def _started(self) -> Compilation:
         from shlo_disc.compiler import import_stage
@@ -121,7 +119,7 @@ class _Opt:
 
         def print_after(name: str, c: Compilation) -> None:
             if name in names or names == ["all"]:
-                sys.stderr.write(f"// ----- after {name}\n{c.code or c.module}\n")
+                sys.stderr.write(f"// ----- after {name}\n{c.current}\n")
 
         return print_after
 
@@ -135,10 +133,6 @@ class _Opt:
             Path(self.arguments.output).write_text(text)
         else:
             sys.stdout.write(text)
-
-
-def _names(files: Sequence[Path]) -> str:
-    return "".join(f"{path}\n" for path in files)
 
 
 __all__ = ["add_opt"]

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
-from shlo_disc import codegen
 from shlo_disc.call_checks import checks_of
-from shlo_disc.compilation import Compilation, cpu_options, made
+from shlo_disc.compilation import Compilation, made
 from shlo_disc.errors import OptionError, ProgramError
-from shlo_disc.lowering_cpu import build_host, build_kernels, lower_host
+from shlo_disc.lowering_cpu import CpuOptions, build_host
 from shlo_disc.mlir import func, ir, passmanager
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.names import FLOPS
@@ -26,7 +25,6 @@ from shlo_disc.shape_dialect.inference.annotate import infer_sizes, set_argument
 from shlo_disc.shape_dialect.inference.values import erase_unused_sizes
 from shlo_disc.shape_dialect.utils.regions import entry_block
 from shlo_disc.stages import STAGES
-from shlo_disc.target import cuda_architecture
 from shlo_disc.transforms import expand
 from shlo_disc.transforms.control_flow.barriers import remove_barriers, thin_barriers
 from shlo_disc.transforms.expand.complex_values import decompose
@@ -65,7 +63,7 @@ PIPELINES = {
     "plan": "split-segments,assign-buffers",
     "kernels": "build-kernels",
     "host": "build-host",
-    "codegen": "lower-host,split-masked-loads,lower-to-llvm,translate-to-llvm-ir,emit-object",
+    "codegen": "lower-host,legalize-for-target,lower-to-llvm,translate-to-llvm-ir,emit-object",
 }
 """What each stage consists of, the import aside."""
 
@@ -253,8 +251,8 @@ def _merge_recurrences(c: Compilation) -> None:
 
 @_pass("fuse", "max_fusions")
 def _fuse_gemm(c: Compilation) -> None:
-    """Fuse products with their epilogues, and products of one left-hand side; not for GPUs."""
-    if not c.is_gpu:
+    """Fuse products with their epilogues, and products of one left-hand side, where the target does so."""
+    if c.backend.has_gemm_epilogues:
         fuse_products(made(c.module), c.decisions["fusion"])
 
 
@@ -286,18 +284,13 @@ def _assign_buffers(c: Compilation) -> None:
 def _build_kernels(c: Compilation) -> None:
     """Emit the kernels of fusions, and write on each call which one it is."""
     _require_solved(c)
-    if c.is_gpu:
-        from shlo_disc.lowering_gpu import build_gpu_kernels
-
-        c.module = build_gpu_kernels(made(c.module), c.facts)
-    else:
-        c.module = build_kernels(made(c.module), c.facts, cpu_options(c.cpu, c.options.schedule))
+    c.module = c.backend.build_kernels(made(c.module), c.facts)
 
 
 @_pass("host")
 def _build_host(c: Compilation) -> None:
     """Make a program of `disc_host` of the calls, loops and branches."""
-    c.module = build_host(made(c.module), c.facts, c.signature, checks_of(c), cpu_options(c.cpu))
+    c.module = build_host(made(c.module), c.facts, c.signature, checks_of(c), CpuOptions.of(c.cpu))
 
 
 # ---- codegen --------------------------------------------------------------------------------------------------------
@@ -306,52 +299,31 @@ def _build_host(c: Compilation) -> None:
 @_pass("codegen")
 def _lower_host(c: Compilation) -> None:
     """Lower the host program to the LLVM dialect, and add micro-kernels; for GPUs, take the kernels alone."""
-    if c.is_gpu:
-        from shlo_disc.lowering_gpu import device_module
-
-        c.code = device_module(made(c.module))
-        return
-    c.lowered = lower_host(made(c.module), c.signature, c.cpu.vector_bits)
-    c.code = c.lowered.module
+    c.code = c.backend.lower_host(made(c.module), c.signature)
 
 
 @_pass("codegen")
-def _split_masked_loads(c: Compilation) -> None:
-    """Take masked loads of more than a register apart, where LLVM would read past buffers."""
-    if not c.is_gpu:
-        codegen.split_masked_loads(made(c.code), c.cpu)
+def _legalize_for_target(c: Compilation) -> None:
+    """Take apart what LLVM gets wrong: masked loads of more than a register, without registers of masks."""
+    c.backend.legalize(made(c.code).module)
 
 
 @_pass("codegen")
 def _lower_to_llvm(c: Compilation) -> None:
     """Lower structured kernels to the LLVM dialect, or to that and NVVM."""
-    if c.is_gpu:
-        from shlo_disc.lowering_gpu import lower_to_nvvm
-
-        lower_to_nvvm(made(c.code))
-    else:
-        codegen.lower_to_llvm(made(c.code))
+    c.backend.lower_to_llvm(made(c.code).module)
 
 
 @_pass("codegen")
 def _translate_to_llvm_ir(c: Compilation) -> None:
     """Translate the LLVM dialect to LLVM IR."""
-    if c.is_gpu:
-        from shlo_disc.lowering_gpu import nvvm_to_llvm_ir
-
-        c.llvm_ir = nvvm_to_llvm_ir(made(c.code))
-    else:
-        c.llvm_ir = codegen.to_llvm_ir(made(c.code))
+    c.llvm_ir = c.backend.translate(made(c.code).module)
 
 
 @_pass("codegen", "opt_level")
 def _emit_object(c: Compilation) -> None:
     """Optimise, and select instructions: an object, or PTX."""
-    architecture = cuda_architecture(c.target)
-    if architecture is None:
-        c.object = codegen.compile_to_object(c.llvm_ir, c.cpu, c.opt_level, c.exported)
-    else:
-        c.ptx = codegen.compile_to_ptx(c.llvm_ir, architecture, c.opt_level)
+    c.object = c.backend.emit(c.llvm_ir, made(c.code).exported)
     c.compile_count += 1
 
 
@@ -460,7 +432,7 @@ def run_element(c: Compilation, element: Element, stage: str, after: After | Non
     if element.name in PASSES:
         PASSES[element.name].run(c)
     else:
-        _stock(element.text).run(made(c.code or c.module).operation)
+        _stock(element.text).run(c.current.operation)
     row = f"{stage}/{element.name}"
     c.pass_timings[row] = c.pass_timings.get(row, 0.0) + time.perf_counter() - start
     if after is not None:

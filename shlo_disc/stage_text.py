@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shlo_disc import codegen
-from shlo_disc.compiler import Compilation
+from shlo_disc.compilation import Compilation, made
 from shlo_disc.dtypes import BY_NAME
 from shlo_disc.errors import OptionError
 from shlo_disc.shape_dialect.dialect.buffers import arenas_of
@@ -14,20 +13,15 @@ from shlo_disc.shape_dialect.dialect.types import product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.stages import STAGES
 
-VIEWS = ("llvm", "optimized-llvm", "asm")
-"""What `stage_text` gives besides the stages' MLIR."""
-
 
 def stage_text(c: Compilation, stage: str) -> str:
-    """A stage's MLIR, or one of `VIEWS`, of a compilation that went that far. Raises OptionError on another name."""
+    """A stage's MLIR, or a view of the target, of a compilation that went that far. Raises OptionError on others."""
     if stage in c.snapshots:
         return str(c.snapshots[stage])
-    if stage not in VIEWS:
-        raise OptionError(f"no stage {stage!r}; stages are {', '.join([*STAGES, *VIEWS])}")
-    if stage == "llvm":
-        return c.llvm_ir
-    view = codegen.optimized_llvm_ir if stage == "optimized-llvm" else codegen.assembly
-    return view(c.llvm_ir, c.cpu, c.opt_level, c.exported)
+    views = c.backend.views
+    if stage not in views:
+        raise OptionError(f"no stage {stage!r}; stages are {', '.join([*STAGES, *views])}")
+    return c.backend.view(stage, c.llvm_ir, made(c.code).exported)
 
 
 def peak_memory_formula(c: Compilation) -> str:
@@ -41,4 +35,4 @@ def _result_bytes(spec: Any) -> Expr:
     return product(spec.dims) * BY_NAME[spec.dtype].bytes
 
 
-__all__ = ["VIEWS", "peak_memory_formula", "stage_text"]
+__all__ = ["peak_memory_formula", "stage_text"]

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from shlo_disc.codegen import CpuTarget
 from shlo_disc.lowering.element_types import Element, element_of, to_memory
 from shlo_disc.lowering.elements import Elements, MathLibrary, Positions, splat_constant
 from shlo_disc.lowering.index_rules import INDEX_RULES
@@ -23,7 +24,7 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.mlir import arith, func, ir, memref, scf, vector
 from shlo_disc.schedule import Schedule
 from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS, Guard
-from shlo_disc.shape_dialect.dialect.types import DYNAMIC, dims_of, product
+from shlo_disc.shape_dialect.dialect.types import DYNAMIC, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.transforms.code_size import total_code_size
@@ -57,6 +58,13 @@ class CpuOptions:
     features: frozenset[str] = frozenset()
     is_x86: bool = True
     schedule: Schedule = field(default_factory=Schedule)
+
+    @staticmethod
+    def of(cpu: CpuTarget, schedule: Schedule | None = None) -> CpuOptions:
+        """What kernels need to know of a processor, and what is chosen for them."""
+        is_x86 = cpu.triple.startswith("x86_64")
+        features = frozenset(cpu.features)
+        return CpuOptions(cpu.vector_bits, features=features, is_x86=is_x86, schedule=schedule or Schedule())
 
     @property
     def registers(self) -> int:
@@ -156,15 +164,14 @@ class Frame:
         """Whether to write the outputs past the caches, decided at run time; None where it never pays.
 
         Whole cache lines have to be written, so rows are to be multiples of one, and so is where the work starts, and
-        where the outputs do.
+        where the outputs do. Elements that are narrower in memory than in registers are not written so.
         """
-        dims, element = dims_of(self.outputs[0]), element_of(self.outputs[0].type)
-        alike = all(dims_of(v) == dims and element_of(v.type).width == element.width for v in self.outputs)
+        dims, size = dims_of(self.outputs[0]), _bytes_in_memory(self.outputs[0])
+        alike = all(dims_of(v) == dims and _bytes_in_memory(v) == size for v in self.outputs)
         if not self.results.are_results or self.is_computing:
             return None
-        if not alike or not dims or element.width < 32:
+        if not alike or not dims or size < 4:
             return None
-        size = element.width // 8
         longest = self.facts.range(product(dims) * size)[1]
         if longest is not None and longest < STREAM_BYTES:
             return None
@@ -223,6 +230,10 @@ def _is_shape(value: ir.Value) -> bool:
 
 def _address(buffer: ir.Value) -> ir.Value:
     return memref.ExtractAlignedPointerAsIndexOp(buffer).result
+
+
+def _bytes_in_memory(value: ir.Value) -> int:
+    return bytes_of(element_type_of(value))
 
 
 def memref_type(value: ir.Value) -> ir.MemRefType:

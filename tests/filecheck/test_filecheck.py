@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a stage makes of small modules: each file of this folder holds modules, and what is to be found in the output.
+"""What stages and passes make of small modules: each file holds modules, and what is to be found in the output.
 
-A file begins with `// RUN: opt --stage NAME --split-input-file %s | filecheck %s`. Lines `// -----` stand between its
-modules. A module that is refused has `error: ` and the message as its output.
+A file begins with `// RUN: opt --stage NAME --split-input-file %s | filecheck %s`, or with `--pass-pipeline='PASSES'`
+in the place of the stage. Lines `// -----` stand between its modules. A module that is refused has `error: ` and the
+message as its output. A file that is called like a pass is about that pass, which its pipeline ends with.
 
     python -m tests.filecheck.test_filecheck tests/filecheck/annotate/windows.mlir     # the output, to read
 """
@@ -13,7 +14,7 @@ import contextlib
 import io
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,15 +23,17 @@ from filecheck.matcher import Matcher
 from filecheck.options import Options as Checks
 from filecheck.parser import Parser
 
-from shlo_disc.compiler import import_stage, run_pipeline
+from shlo_disc.compilation import Compilation
+from shlo_disc.compiler import import_stage, run_pipeline, run_text_pipeline
 from shlo_disc.errors import DiscError
 from shlo_disc.options import Options
+from shlo_disc.passes import PASSES, parse_pipeline
 from shlo_disc.stage_text import stage_text
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 FILES = sorted(HERE.rglob("*.mlir"))
-RUN = re.compile(r"// RUN: opt --stage (\S+) --split-input-file %s \| filecheck %s\n")
+RUN = re.compile(r"// RUN: opt --(stage|pass-pipeline)[ =](\S+|'[^']+') --split-input-file %s \| filecheck %s\n")
 
 COVERED = {
     "annotate": "shape_dialect/inference/rules",
@@ -41,7 +44,7 @@ COVERED = {
 
 WITHOUT_PATTERNS = {
     "expand/build", "expand/complex_constants", "expand/custom_call", "expand/library_call", "expand/reals",
-    "simplify/loop_product",
+    "simplify/loop_product", "simplify/patterns",
 }  # fmt: skip
 """Modules that only help others."""
 
@@ -51,13 +54,23 @@ def output_of(path: Path) -> str:
     text = path.read_text()
     header = RUN.match(text)
     assert header, f"{path} does not begin with a line {RUN.pattern}"
-    return "// -----\n".join(_stage_of(module, header[1]) for module in re.split(r"^// -----\n", text, flags=re.M))
+    run = _stage_of if header[1] == "stage" else _pipeline_of
+    modules = re.split(r"^// -----\n", text, flags=re.M)
+    return "// -----\n".join(_printed(run, module, header[2].strip("'")) for module in modules)
 
 
-def _stage_of(module: str, stage: str) -> str:
+def _stage_of(c: Compilation, stage: str) -> str:
+    return stage_text(run_pipeline(c, last=stage), stage)
+
+
+def _pipeline_of(c: Compilation, text: str) -> str:
+    run_text_pipeline(c, text)
+    return str(c.current)
+
+
+def _printed(run: Callable[[Compilation, str], str], module: str, argument: str) -> str:
     try:
-        compilation = import_stage(module, "cpu", Options(strict=True))
-        return stage_text(run_pipeline(compilation, last=stage), stage) + "\n"
+        return run(import_stage(module, "cpu", Options(strict=True), resume=True), argument) + "\n"
     except DiscError as error:
         return f"error: {error}\n"
 
@@ -88,6 +101,18 @@ def modules() -> Iterator[str]:
 @pytest.mark.parametrize("name", list(modules()))
 def test_each_module_has_a_file(name: str) -> None:
     assert (HERE / f"{name}.mlir").exists()
+
+
+WITHOUT_MLIR = {"translate-to-llvm-ir", "emit-object"}
+"""Passes that make no module."""
+
+
+@pytest.mark.parametrize("name", [name for name in PASSES if name not in WITHOUT_MLIR])
+def test_each_pass_has_a_file(name: str) -> None:
+    path = HERE / PASSES[name].stage / f"{name}.mlir"
+    header = RUN.match(path.read_text())
+    assert header is not None and header[1] == "pass-pipeline"
+    assert parse_pipeline(header[2].strip("'"))[-1].name == name
 
 
 def test_what_is_missing_is_found(tmp_path: Path) -> None:

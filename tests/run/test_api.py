@@ -27,12 +27,12 @@ import shlo_disc
 from examples.model import relative_error
 from shlo_disc.clients import client
 from shlo_disc.errors import ShapeError
+from shlo_disc.lowering_cpu.backend import CpuBackend
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, Client
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.stage_text import VIEWS
 from shlo_disc.stages import STAGES
 from tests.run.op_check import OnlyDlpack
 
@@ -227,7 +227,7 @@ def test_text_of_every_stage(name: str) -> None:
         text = executable.as_text(stage)
         assert str(ir.Module.parse(text, make_context())) == text
     assert executable.as_text() == executable.as_text("simplify")
-    for view in VIEWS:
+    for view in CpuBackend.views:
         assert "disc_plan" in executable.as_text(view)
     assert list(executable.timings) == list(STAGES)
     assert all(seconds >= 0 for seconds in executable.timings.values())

@@ -19,6 +19,7 @@ from shlo_disc.lowering_cpu.host.entry import write_entry
 from shlo_disc.lowering_cpu.host.library import LibraryTable
 from shlo_disc.lowering_cpu.host.plan import Words, write_plan
 from shlo_disc.lowering_cpu.host.run import RunWriter, Scope
+from shlo_disc.lowering_cpu.host.segments import function_name
 from shlo_disc.lowering_cpu.winograd_kernel import DECLARATIONS, transforms
 from shlo_disc.mlir import func, ir
 from shlo_disc.runtime import abi
@@ -58,6 +59,12 @@ class LoweredProgram:
     calls: list[dict[str, Any]] = field(default_factory=list)
     uses_blas: bool = False
     packs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def exported(self) -> set[str]:
+        """The functions that the runtime calls."""
+        numbers = range(len(self.segments))
+        return {function_name(stem, number) for stem in ("disc_plan", "disc_run") for number in numbers}
 
 
 def lower_host(module: ir.Module, signature: Signature, vector_bits: int) -> LoweredProgram:

@@ -16,10 +16,11 @@ from shlo_disc.shape_dialect.dialect.attribute_rules import ATTRIBUTES
 from shlo_disc.shape_dialect.dialect.declarations import symbols_in
 from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS
 from shlo_disc.shape_dialect.dialect.host_rules import check_kernel_function, check_program
+from shlo_disc.shape_dialect.dialect.legality import LEGAL
 from shlo_disc.shape_dialect.dialect.names import STAGE
 from shlo_disc.shape_dialect.dialect.op_rules import RULES
 from shlo_disc.shape_dialect.dialect.records import Malformed
-from shlo_disc.shape_dialect.dialect.scope import Scope, is_private
+from shlo_disc.shape_dialect.dialect.scope import ORDER, Scope, is_private
 
 _KERNEL_MODULES = ("builtin.module", "gpu.module")
 
@@ -46,6 +47,14 @@ class Verifier:
         self.has_new_fusions = has_new_fusions
         self.is_between = is_between
         self.scope = Scope(module)
+        self.legal = self._legal()
+
+    def _legal(self) -> frozenset[str] | None:
+        """The ops that there may be, those of the next stage as well where some of its passes have run."""
+        if self.scope.stage not in LEGAL:
+            return None
+        position = ORDER.index(self.scope.stage)
+        return frozenset().union(*(LEGAL[stage] for stage in ORDER[position : position + 1 + self.is_between]))
 
     def run(self) -> None:
         """All checks."""
@@ -102,6 +111,8 @@ class Verifier:
 
     def _check(self, op: ir.Operation) -> None:
         name = op.name
+        if self.legal is not None and name not in self.legal:
+            raise Malformed(f"there is no {name} after the stage {self.scope.stage}")
         rule = RULES.get(name)
         if rule is not None:
             rule(self.scope, op)

@@ -27,22 +27,33 @@ def _taken(op: ir.OpView) -> ir.Block | None:
     """The branch that a constant chooses; None when the choice is data, and for any other op."""
     if op.operation.name not in ("stablehlo.if", "stablehlo.case"):
         return None
-    constant = _constant_of(op.operands[0])
-    if constant is None:
+    chosen = _number_of(op.operands[0])
+    if chosen is None:
         return None
     branches = nested_blocks(op)
-    chosen = int(ir.DenseElementsAttr(constant.attributes["value"]).get_splat_value().value)
     if op.operation.name == "stablehlo.if":
         return branches[0 if chosen else 1]
     return branches[chosen if 0 <= chosen < len(branches) else -1]
 
 
-def _constant_of(value: ir.Value) -> ir.Operation | None:
-    """The constant that a choice is, or is a wider or narrower form of: numbers of branches fit all widths."""
-    owner = value.owner
-    while not isinstance(owner, ir.Block) and owner.operation.name == "stablehlo.convert":
-        value = owner.operands[0]
-        if not isinstance(ir.RankedTensorType(value.type).element_type, ir.IntegerType):
-            return None
-        owner = value.owner
-    return constant_of(value)
+def _number_of(value: ir.Value) -> int | None:
+    """The integer that a value is, a constant or one converted; None for any other."""
+    element = ir.RankedTensorType(value.type).element_type
+    if not isinstance(element, ir.IntegerType):
+        return None
+    constant, owner = constant_of(value), value.owner
+    if constant is not None:
+        return int(ir.DenseElementsAttr(constant.attributes["value"]).get_splat_value().value)
+    if isinstance(owner, ir.Block) or owner.operation.name != "stablehlo.convert":
+        return None
+    number = _number_of(owner.operands[0])
+    return None if number is None else _converted(number, element)
+
+
+def _converted(number: int, element: ir.IntegerType) -> int:
+    """An integer as one of another type: a boolean is whether it is not 0, others keep the bits that they have."""
+    if element.width == 1:
+        return int(number != 0)
+    wrapped = number % (1 << element.width)
+    is_negative = not element.is_unsigned and wrapped >> (element.width - 1)
+    return wrapped - (1 << element.width) if is_negative else wrapped

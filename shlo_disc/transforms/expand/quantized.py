@@ -9,7 +9,7 @@ a per-axis type.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from shlo_disc.mlir import ir, quant
@@ -26,6 +26,15 @@ _MOVEMENTS = frozenset(
                  "dynamic_reshape", "dynamic_slice", "dynamic_update_slice", "gather", "pad", "real_dynamic_slice",
                  "reshape", "reverse", "select", "slice", "transpose")
 )  # fmt: skip
+
+
+def _kind_of(kind: ir.Type) -> Hashable:
+    """What a quantized type says of an element, apart from the axis that the parameters belong to."""
+    if not isinstance(kind, quant.UniformQuantizedPerAxisType):
+        return kind
+    limits = (kind.storage_type_min, kind.storage_type_max)
+    types = (kind.storage_type, kind.expressed_type, kind.is_signed)
+    return (*types, *limits, tuple(kind.scales), tuple(kind.zero_points))
 
 
 def remove_quantized_types(module: ir.Module) -> None:
@@ -90,7 +99,12 @@ class _Rewriting:
             self._compute(op)
 
     def _is_one_kind(self, op: ir.OpView) -> bool:
-        return {self.kinds[v] for v in op.operands if v in self.kinds} == {element_type_of(op.results[0])}
+        """Whether integers stay what they are: the parameters do, along whichever axis they are given.
+
+        StableHLO's verifier has that axis where the movement brings it.
+        """
+        kinds = {_kind_of(self.kinds[v]) for v in op.operands if v in self.kinds}
+        return kinds == {_kind_of(element_type_of(op.results[0]))}
 
     def _bitcast(self, op: ir.OpView) -> None:
         value, result = self.integers.get(op.operands[0], op.operands[0]), op.results[0]

@@ -122,10 +122,12 @@ def _hoist(block: ir.Block, loop: ir.OpView, facts: Facts, decisions: Decisions)
         else:
             invariant.append(op.operation)
     moved: set[ir.Operation] = set()
+    needed: set[ir.Value] = set()
     for op in reversed(invariant):
-        is_needed = any(use.owner.operation in moved for result in op.results for use in result.uses)
+        is_needed = any(result in needed for result in op.results)
         if is_needed or (op.name in HOISTED and decisions.take(INVARIANT.name, op)):
             moved.add(op)
+            needed.update(values_read(op))
     for op in invariant:
         if op in moved:
             op.move_before(loop.operation)

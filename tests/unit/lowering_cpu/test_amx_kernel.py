@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from shlo_disc.codegen import CpuTarget, assembly, lower_to_llvm, to_llvm_ir
-from shlo_disc.compilation import cpu_options
+from shlo_disc.lowering_cpu import CpuOptions
 from shlo_disc.lowering_cpu.gemm_format import AMX
 from shlo_disc.lowering_cpu.gemm_kernel import DEPTH, Tile, micro_kernels, tile_of
 from shlo_disc.mlir import ir
@@ -29,7 +29,7 @@ DTYPES = {"bf16": ml_dtypes.bfloat16, "i8": np.int8, "ui8": np.uint8}
 
 def kernel_text(element: str) -> tuple[Tile, str]:
     """The micro-kernel in LLVM IR."""
-    tile = tile_of(element, cpu_options(TARGET))
+    tile = tile_of(element, CpuOptions.of(TARGET))
     ((_, text),) = micro_kernels(tile)
     with ir.Context(), ir.Location.unknown():
         return tile, to_llvm_ir(lower_to_llvm(ir.Module.parse(text)))

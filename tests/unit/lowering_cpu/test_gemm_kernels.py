@@ -8,7 +8,7 @@ import re
 import pytest
 
 from shlo_disc.codegen import CpuTarget, assembly, lower_to_llvm, to_llvm_ir
-from shlo_disc.compilation import cpu_options
+from shlo_disc.lowering_cpu import CpuOptions
 from shlo_disc.lowering_cpu.gemm_kernel import Tile, micro_kernels, tile_of
 from shlo_disc.mlir import ir
 
@@ -48,7 +48,7 @@ def inner_loop(tile: Tile, target: CpuTarget, instruction: str) -> str:
 @pytest.mark.parametrize(("target", "element", "rows", "instruction"), CASES)
 def test_sums_stay_in_registers(target: CpuTarget, element: str, rows: int, instruction: str) -> None:
     """One instruction for each register of sums and step of k, and nothing goes through the stack."""
-    tile = tile_of(element, cpu_options(target))
+    tile = tile_of(element, CpuOptions.of(target))
     assert tile.rows == rows
     loop = inner_loop(tile, target, instruction)
     offset = 1 if tile.format.multiplier == "i8x4" else 0

@@ -17,7 +17,7 @@ import pytest
 from scipy.linalg import cython_blas
 
 from shlo_disc import codegen
-from shlo_disc.compilation import cpu_named, cpu_options
+from shlo_disc.compilation import cpu_named
 from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.lowering_cpu.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.gemm_kernel import Tile, micro_kernels, tile_of
@@ -27,7 +27,7 @@ from shlo_disc.runtime import Client, _native, native_module
 from shlo_disc.runtime.native_module import install_blas
 
 THREADS = (1, 2, 3)
-HOST = cpu_options(cpu_named("host"))
+HOST = CpuOptions.of(cpu_named("host"))
 WIDTHS = [bits for bits in (128, 256, 512) if bits <= HOST.vector_bits]
 
 

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the pipeline asks of a target, answered for CPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from shlo_disc import codegen
+from shlo_disc.lowering_cpu.host import LoweredProgram, lower_host
+from shlo_disc.lowering_cpu.kernel import CpuOptions
+from shlo_disc.lowering_cpu.kernels import build_kernels
+from shlo_disc.mlir import ir
+from shlo_disc.schedule import Schedule
+from shlo_disc.shape_dialect.dialect.signature import Signature
+from shlo_disc.shape_dialect.symbolic.facts import Facts
+
+
+@dataclass(frozen=True)
+class CpuBackend:
+    """A processor, and how kernels are written and optimised for it."""
+
+    cpu: codegen.CpuTarget
+    schedule: Schedule
+    opt_level: int
+
+    has_gemm_epilogues = True
+    views = ("llvm", "optimized-llvm", "asm")
+
+    def build_kernels(self, module: ir.Module, facts: Facts) -> ir.Module:
+        """A copy of a planned module, with its kernels."""
+        return build_kernels(module, facts, CpuOptions.of(self.cpu, self.schedule))
+
+    def lower_host(self, module: ir.Module, signature: Signature) -> LoweredProgram:
+        """Kernels, micro-kernels and the host program in one module."""
+        return lower_host(module, signature, self.cpu.vector_bits)
+
+    def legalize(self, module: ir.Module) -> None:
+        """Take apart, in place, what LLVM gets wrong."""
+        codegen.split_masked_loads(module, self.cpu)
+
+    def lower_to_llvm(self, module: ir.Module) -> None:
+        """Lower a module to the LLVM dialect, in place."""
+        codegen.lower_to_llvm(module)
+
+    def translate(self, module: ir.Module) -> str:
+        """LLVM IR."""
+        return codegen.to_llvm_ir(module)
+
+    def emit(self, llvm_ir: str, exported: Collection[str]) -> bytes:
+        """An ELF object that has these functions."""
+        return codegen.compile_to_object(llvm_ir, self.cpu, self.opt_level, exported)
+
+    def view(self, name: str, llvm_ir: str, exported: Collection[str]) -> str:
+        """One of `views`, of a program's LLVM IR."""
+        if name == "llvm":
+            return llvm_ir
+        view = codegen.optimized_llvm_ir if name == "optimized-llvm" else codegen.assembly
+        return view(llvm_ir, self.cpu, self.opt_level, exported)
