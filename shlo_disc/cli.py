@@ -5,7 +5,7 @@
     opt FILE --pass-pipeline=PASSES     print what stages, passes and MLIR's passes make of it
     compile FILE -o OUT                 write the artifact, which `shlo_disc.runtime` loads without the compiler
     info FILE                           signature, symbols, constraints, kernels, memory, timings
-    run FILE --dims b=2,s=16            call the program once on made-up or given arrays
+    run FILE --dims b=2,s=16            call the program once on synthetic or given arrays
     explain FILE --dims b=2,s=16        what a call consists of: each kernel's time beside what the machine allows
     tune FILE --dims b=2,s=16 -o OUT    choose how kernels are written by measuring, for `--schedule OUT`
     bisect FILE [--dims b=2,s=16]       find the decision with which the results become wrong
@@ -101,8 +101,8 @@ def _add_run(commands: Any) -> None:
     command = commands.add_parser("run", help="call a program once")
     command.set_defaults(command=_run)
     command.add_argument("file", metavar="FILE")
-    command.add_argument("--dims", type=_pairs, default={}, metavar="b=2,s=16", help="sizes of made-up arguments")
-    command.add_argument("--seed", type=int, default=0, help="seed of made-up arguments")
+    command.add_argument("--dims", type=_pairs, default={}, metavar="b=2,s=16", help="sizes of synthetic arguments")
+    command.add_argument("--seed", type=int, default=0, help="seed of synthetic arguments")
     command.add_argument("--inputs", metavar="FILE.npz", help="arguments, in the order of the archive")
     command.add_argument("--outputs", metavar="FILE.npz", help="write the results there")
     command.add_argument("--trust", action="store_true", help="run an artifact's native code: say so if you made it")
@@ -253,7 +253,7 @@ def _executable_lines(executable: Executable) -> Iterator[str]:
 
 
 def _header_lines(header: Mapping[str, Any]) -> Iterator[str]:
-    from shlo_disc.report.made_up import tensor_text
+    from shlo_disc.report.synthetic import tensor_text
 
     yield f"program       {header['name']}"
     for title in ("arguments", "results"):
@@ -310,7 +310,7 @@ def _tune(options: argparse.Namespace) -> None:
 def _run(options: argparse.Namespace) -> None:
     import numpy as np
 
-    from shlo_disc.report.made_up import load_flat, made_up_arguments
+    from shlo_disc.report.synthetic import load_flat, synthetic_arguments
     from shlo_disc.runtime import Client
 
     artifact = _artifact(options, trust=options.trust) or _build_for_cpu(options).artifact
@@ -319,7 +319,7 @@ def _run(options: argparse.Namespace) -> None:
     rows = artifact.header["results"]
     executable = load_flat(Client(threads=options.threads), artifact)
     header, dims = artifact.header, options.dims
-    arrays = _read_inputs(options.inputs) if options.inputs else made_up_arguments(header, dims, options.seed)
+    arrays = _read_inputs(options.inputs) if options.inputs else synthetic_arguments(header, dims, options.seed)
     start = time.perf_counter()
     results = executable(*arrays)
     seconds = time.perf_counter() - start

@@ -159,7 +159,7 @@ class Executable:
         return self._loaded.seen_shapes()
 
     def explain(self, **dims: int) -> Explanation:
-        """What a call at given symbol values consists of, kernel by kernel, measured on made-up arguments.
+        """What a call at given symbol values consists of, kernel by kernel, measured on synthetic arguments.
 
         For each: ops, the variant chosen, bytes, flops, the time taken beside the least that the machine allows, the
         facts that are missing and the user's line. Print it for a table. The first call measures the machine as well,

@@ -31,10 +31,10 @@ from shlo_disc.transforms.expand.complex_values import decompose
 from shlo_disc.transforms.expand.quantized import remove_quantized_types
 from shlo_disc.transforms.flops import flops_in
 from shlo_disc.transforms.fusion.grouping import group
+from shlo_disc.transforms.fusion.horizontal import merge_recurrences
 from shlo_disc.transforms.fusion.outline import Outliner
 from shlo_disc.transforms.fusion.outline_attention import outline_attentions
 from shlo_disc.transforms.fusion.products import fuse_products
-from shlo_disc.transforms.fusion.side_by_side import merge_recurrences
 from shlo_disc.transforms.memory import assign_buffers
 from shlo_disc.transforms.regions import close_regions
 from shlo_disc.transforms.segments import split_segments
@@ -42,8 +42,8 @@ from shlo_disc.transforms.simplify import patterns
 from shlo_disc.transforms.simplify.accumulated import hoist_accumulated_products
 from shlo_disc.transforms.simplify.control_flow import hoist_invariants, simplify_control_flow
 from shlo_disc.transforms.simplify.materialize_shapes import materialize_shapes
+from shlo_disc.transforms.simplify.pre_transpose import pre_transpose_weights
 from shlo_disc.transforms.simplify.scanned import hoist_scanned_products
-from shlo_disc.transforms.simplify.weights import turn_weights
 
 PIPELINES = {
     "annotate": "set-argument-sizes,erase-unused-sizes,infer-sizes,write-signature",
@@ -197,7 +197,7 @@ def _hoist_accumulated_products(c: Compilation) -> None:
 @_pass("simplify", "max_fusions")
 def _pre_transpose_weights(c: Compilation) -> None:
     """Transpose the weights of products within loops once, before the loop."""
-    turn_weights(entry_block(made(c.module)), c.decisions["hoist"])
+    pre_transpose_weights(entry_block(made(c.module)), c.decisions["hoist"])
 
 
 @_pass("simplify", "max_fusions")

@@ -20,7 +20,7 @@ from shlo_disc.dtypes import BY_NAME
 from shlo_disc.errors import DiscError, OptionError
 from shlo_disc.options import Options
 from shlo_disc.recovery import PLAIN, Attempts, Choice, Fault, find_fault
-from shlo_disc.report.made_up import load_flat, made_up_arguments
+from shlo_disc.report.synthetic import load_flat, synthetic_arguments
 from shlo_disc.runtime import Client
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class _Search:
 
     def at(self, dims: Mapping[str, int], seed: int, say: Say) -> Finding | None:
         header = self._artifact(PLAIN).header
-        arrays = made_up_arguments(header, dims, seed)
+        arrays = synthetic_arguments(header, dims, seed)
         try:
             plain = self._run(PLAIN, arrays)
         except DiscError as error:

@@ -131,9 +131,9 @@ class Frame:
         return index_constant(size.constant) if size.constant is not None else self._size_argument(size)
 
     def guard(self, variant: str, otherwise: str, *conditions: Relation, of_size: bool = False) -> None:
-        """Note a choice that the kernel makes at run time."""
+        """Note a choice that the kernel makes at run time; one between numbers is none."""
         found = Guard(variant, otherwise, conditions, of_size)
-        if found not in self.guards:
+        if found not in self.guards and any(condition.symbols() for condition in conditions):
             self.guards.append(found)
 
     def is_whole(self, width: int, size: Expr) -> bool:

@@ -38,7 +38,7 @@ MAX_ROW_BYTES = 256 * 1024
 
 
 def _worth_keeping(frame: Frame, analysis: RowAnalysis) -> list[ir.Value]:
-    """Values that a later walk needs again and that are dearer to compute than to load."""
+    """Values that a later walk needs again and that are more expensive to compute than to load."""
     kept: list[ir.Value] = []
     cost: dict[ir.Value, int] = {}
     room = MAX_ROW_BYTES

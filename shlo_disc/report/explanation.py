@@ -11,7 +11,7 @@ from shlo_disc.clients import client
 from shlo_disc.lowering.launches import Launched, launches_in
 from shlo_disc.mlir import func, ir
 from shlo_disc.report.machine import Machine, machine, product_rate
-from shlo_disc.report.made_up import argument_shapes, load_flat, made_up_arguments
+from shlo_disc.report.synthetic import argument_shapes, load_flat, synthetic_arguments
 from shlo_disc.report.work import Work, work_of
 from shlo_disc.runtime.dims import dim_values
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -130,7 +130,7 @@ _RIGHT = frozenset({0, 2, 3, 4, 5, 6})
 
 
 def explain(artifact: Artifact, threads: int, compilation: Compilation, dims: Mapping[str, int]) -> Explanation:
-    """Run a program, whose compilation has its host program, at made-up arguments, step by step.
+    """Run a program, whose compilation has its host program, at synthetic arguments, step by step.
 
     Raises ShapeError when the values are not admissible.
     """
@@ -189,7 +189,7 @@ def _measure(artifact: Artifact, threads: int, dims: Mapping[str, int]) -> list[
     """The fastest of several runs, step by step. Right-hand sides of products are packed ahead, as serving does."""
     loaded = load_flat(client(threads), artifact)
     loaded.dims_of(*argument_shapes(artifact.header, dims))  # are the values admissible?
-    arguments = made_up_arguments(artifact.header, dims)
+    arguments = synthetic_arguments(artifact.header, dims)
     packed = [p["buffer"] for p in artifact.header.get("packs", ()) if p["buffer"] < len(arguments)]
     count = max(packed, default=-1) + 1
     bound = loaded.bind(*arguments[:count])

@@ -13,7 +13,7 @@ from shlo_disc.artifact_header import artifact_of
 from shlo_disc.clients import client
 from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.options import Options
-from shlo_disc.report.made_up import load_flat, made_up_arguments
+from shlo_disc.report.synthetic import load_flat, synthetic_arguments
 from shlo_disc.runtime import Artifact
 
 _COPY = """
@@ -60,7 +60,7 @@ def product_rate(threads: int, element: str) -> float:
     element = element if element in _SUMS else "f32"
     text = _PRODUCT.replace("ELEMENT", element).replace("SUM", _SUMS[element])
     artifact = _compiled(text)
-    weights, rows = made_up_arguments(artifact.header, {s["name"]: 512 for s in artifact.header["symbols"]})
+    weights, rows = synthetic_arguments(artifact.header, {s["name"]: 512 for s in artifact.header["symbols"]})
     bound = load_flat(client(threads), artifact).bind(weights)
     return 2 * 512 * 1024 * 1024 / min(bound.profile([rows])[0].seconds for _ in range(9))
 

@@ -19,7 +19,7 @@ from shlo_disc.clients import client
 from shlo_disc.errors import OptionError
 from shlo_disc.executable import Executable
 from shlo_disc.options import Options
-from shlo_disc.report.made_up import load_flat, made_up_arguments
+from shlo_disc.report.synthetic import load_flat, synthetic_arguments
 from shlo_disc.schedule import KernelSchedule, Schedule
 
 CANDIDATES = (
@@ -71,7 +71,7 @@ def tune(
     """Find a schedule for a program, as `compile` takes it, over shapes such as [{"b": 1, "s": 7}, {"b": 8, "s": 64}].
 
     Give `Executable.seen_shapes()` for those that a program has met. Each candidate is compiled once and run `rounds`
-    times at every shape, in turns, on made-up arguments; `say` is told what is going on. The result goes into
+    times at every shape, in turns, on synthetic arguments; `say` is told what is going on. The result goes into
     `Options(schedule=...)` or a file. Raises OptionError without shapes, and what `compile` and a call raise.
     """
     if not shapes:
@@ -107,7 +107,7 @@ def _measure(
     found: list[list[Times]] = [[] for _ in executables]
     for shape in shapes:
         say(f"measuring at {', '.join(f'{name}={value}' for name, value in shape.items())}")
-        arguments = made_up_arguments(executables[0].artifact.header, shape)
+        arguments = synthetic_arguments(executables[0].artifact.header, shape)
         least = [[math.inf] * len(own) for own in names]
         for _ in range(rounds):
             for program, seconds in zip(loaded, least, strict=True):

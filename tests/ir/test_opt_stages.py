@@ -165,7 +165,7 @@ def test_compile_writes_an_artifact_that_runs(tmp_path: Path, add: Path, capsys:
     assert capsys.readouterr().out.count("result: float32[3, 4] mean magnitude 0.6") == 2
 
 
-def test_made_up_arguments_are_repeatable(add: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_synthetic_arguments_are_repeatable(add: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = []
     for seed in (1, 1, 2):
         assert main(["run", str(add), "--dims", "arg0_d0=5", "--seed", str(seed)]) == 0

@@ -21,7 +21,7 @@ window_axes = _rules.window_axes
 
 
 class Relations:
-    """Classes of equal numbers, with the face that the rules of `import/symbolic_rules.py` expect."""
+    """Classes of equal numbers, with the interface that the rules of `import/symbolic_rules.py` expect."""
 
     def __init__(self, samples: Samples):
         self.samples = samples

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// References to Python's objects from C++ that any thread may let go of.
+// References to Python's objects from C++ that any thread may release.
 #pragma once
 
 #include <nanobind/nanobind.h>

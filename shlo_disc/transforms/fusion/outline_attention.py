@@ -30,7 +30,7 @@ from shlo_disc.transforms.fusion.attention import (
 )
 from shlo_disc.transforms.fusion.attention_problem import described
 from shlo_disc.transforms.fusion.causal import Scores, causal_columns
-from shlo_disc.transforms.fusion.generated import generator_of, with_generators
+from shlo_disc.transforms.fusion.rematerialize import generator_of, with_rematerialized
 from shlo_disc.transforms.fusion.slices import RowSlice
 from shlo_disc.transforms.views import broadcast, root, view
 
@@ -61,7 +61,7 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
     row, element = _room_for_a_row(found)
     with found.context.location:
         with ir.InsertionPoint(module.body):
-            rows, kept = with_generators(found.rows, functions, f"{name}_rows")
+            rows, kept = with_rematerialized(found.rows, functions, f"{name}_rows")
         argument = kept.index(found.argument)
         operands = [list(found.scores.operands), [found.rows.operands[i] for i in kept], list(found.context.operands)]
         read = list(dict.fromkeys(v for values in operands for v in values if root(v) not in inside))

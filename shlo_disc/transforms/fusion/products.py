@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """GEMMs with what follows them, and with their neighbours: fusions of fusions, of kind "gemm".
 
-A product takes along the kernel that alone reads its result: a loop over the same elements, which then reads tiles of
+A product is fused with the kernel that alone reads its result: a loop over the same elements, which then reads tiles of
 sums before they leave the cache and needs no buffer in between, or a row reduction whose rows are the product's, which
 then takes up rows as they are finished. After that, products of one left-hand side (the query, key and value of an
 attention) become one, so that its rows are packed once and the threads meet once.

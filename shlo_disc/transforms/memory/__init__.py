@@ -263,7 +263,7 @@ class Planner:
             return None
         wanted = self.facts.estimate(size)
         estimates = [(self.facts.estimate(s.size), s) for s in free]
-        # Proofs are dear: the smallest slot that may fit comes first, and one that is smaller at a likely shape never.
+        # Proofs are expensive: the smallest slot that may fit comes first, one that is smaller at a likely shape never.
         for estimate, slot in sorted(estimates, key=lambda pair: pair[0]):
             if estimate >= wanted and self.facts.prove(Relation.ge(slot.size, size)) is True:
                 return slot

@@ -15,7 +15,7 @@ from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.errors import DiscError
 from shlo_disc.options import Options
 from shlo_disc.recovery import PLAIN, Attempts, Choice, find_fault
-from shlo_disc.report.made_up import load_flat
+from shlo_disc.report.synthetic import load_flat
 
 Results = Sequence[np.ndarray]
 

@@ -19,7 +19,7 @@ from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.regions import entry_block
 from shlo_disc.transforms.decisions import Decisions
-from shlo_disc.transforms.fusion.side_by_side import merge_recurrences
+from shlo_disc.transforms.fusion.horizontal import merge_recurrences
 from shlo_disc.transforms.simplify.control_flow import hoist_invariants
 from tests.unit.transforms.deciding import Function, compiled, taken
 

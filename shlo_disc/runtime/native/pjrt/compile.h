@@ -19,7 +19,7 @@ struct Compiled {
   std::shared_ptr<const Executable> executable;
   std::vector<int64_t> symbols;               // the sizes of this program, in the order of the executable's symbols
   std::vector<std::shared_ptr<Block>> hidden; // arguments that follow the caller's, the same in every call
-  std::shared_ptr<void> artifact;             // in Python; any thread may let go of it
+  std::shared_ptr<void> artifact;             // in Python; any thread may release it
 };
 
 /// A program as MLIR writes it, which was read and verified in another process: damaged bytes are no danger to that one

@@ -18,8 +18,8 @@ from shlo_disc.shape_dialect.inference.rules import (
     elementwise,
     fft,
     gathers,
+    legacy,
     linear_algebra,
-    older,
     random,
     sorting,
     windows,
@@ -35,7 +35,7 @@ RULES: dict[str, Rule] = {
     **windows.RULES,
     **random.RULES,
     **sorting.RULES,
-    **older.RULES,
+    **legacy.RULES,
     **data_sizes.RULES,
     **collectives.RULES,
 }

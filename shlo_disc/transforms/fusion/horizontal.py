@@ -2,7 +2,7 @@
 """Recurrences that do not need each other, such as the two ways of a bidirectional network, become one kernel.
 
 Each thread reads all weights of a recurrence in every iteration. Two of few rows, one after the other, would be divided
-among the threads by rows, each reading the weights of both; side by side, each thread has one of them to itself.
+among the threads by rows, each reading the weights of both; in one kernel, each thread has one of them to itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Pair:
     functions: Functions
 
 
-HORIZONTAL: Pattern[_Pair] = Pattern("horizontal-recurrence", "two recurrences run side by side in one kernel")
+HORIZONTAL: Pattern[_Pair] = Pattern("horizontal-recurrence", "two recurrences run in one kernel (horizontal fusion)")
 
 
 @HORIZONTAL.requires("no op up to the second call, itself included, reads a result of the first")

@@ -37,18 +37,18 @@ def _multiplies_rows_by_rows(found: LoopProduct) -> bool:
     return inner == [[1], [1]] and ranks == [2, 2] and not list(numbers.lhs_batching_dimensions)
 
 
-def turn_weights(block: ir.Block, decisions: Decisions) -> None:
+def pre_transpose_weights(block: ir.Block, decisions: Decisions) -> None:
     """Transpose small matrices by whose rows the loops of a block multiply before the loops, in place."""
     for op in list(block.operations):
         for nested in nested_blocks(op):
-            turn_weights(nested, decisions)
+            pre_transpose_weights(nested, decisions)
         if op.operation.name == "stablehlo.while":
             body = nested_blocks(op)[1]
             for inner in [i.operation for i in body.operations if i.operation.name == DOT]:
-                _turn_weights(op, inner, decisions)
+                _pre_transpose_weights(op, inner, decisions)
 
 
-def _turn_weights(loop: ir.OpView, dot: ir.Operation, decisions: Decisions) -> None:
+def _pre_transpose_weights(loop: ir.OpView, dot: ir.Operation, decisions: Decisions) -> None:
     if WEIGHTS.match(lambda dot: LoopProduct(loop, dot), dot) is None:
         return
     rhs = dot.operands[1]

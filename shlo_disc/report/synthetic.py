@@ -29,7 +29,7 @@ def load_flat(client: Client, artifact: Artifact) -> LoadedExecutable:
     return client.load(artifact, in_tree=call, out_tree=results)
 
 
-def made_up_arguments(header: Mapping[str, Any], dims: Mapping[str, int], seed: int = 0) -> list[np.ndarray]:
+def synthetic_arguments(header: Mapping[str, Any], dims: Mapping[str, int], seed: int = 0) -> list[np.ndarray]:
     """Arguments of the given sizes, a leaf each: zeros and ones for integers, for floats values between 0 and 1.
 
     Raises OptionError when a size is missing, negative or no integer, or when an argument does not fit in memory.
@@ -83,4 +83,4 @@ def _array(random: np.random.Generator, row: Mapping[str, Any], shape: tuple[int
         raise OptionError(f"{tensor_text(row)} of the shape {shape} does not fit in memory") from None
 
 
-__all__ = ["argument_shapes", "load_flat", "made_up_arguments", "tensor_text"]
+__all__ = ["argument_shapes", "load_flat", "synthetic_arguments", "tensor_text"]

@@ -20,10 +20,10 @@ REMATERIALIZE: Pattern[Generator] = Pattern(
 )
 
 MOST_OPS = 24
-"""Ops of a fusion that is dear to compute again."""
+"""Ops of a fusion that is expensive to compute again."""
 
 _IN_PLACE = ELEMENTWISE | BROADCASTS | GENERATORS
-_DEAR = frozenset(
+_EXPENSIVE = frozenset(
     "stablehlo." + n for n in ("cosine", "exponential", "log", "power", "remainder", "sine", "tan", "tanh")
 )
 
@@ -62,7 +62,7 @@ def _operations(generator: Generator) -> list[ir.Operation]:
 
 def _is_cheap(generator: Generator) -> bool:
     names = [op.name for op in _operations(generator)]
-    return len(names) <= MOST_OPS and _DEAR.isdisjoint(names)
+    return len(names) <= MOST_OPS and _EXPENSIVE.isdisjoint(names)
 
 
 @REMATERIALIZE.requires("the loop has one result")
@@ -85,7 +85,7 @@ def _operands_are_generated(g: Generator) -> bool:
     return all(generator_of(v, g.functions) is not None for v in g.call.operands)
 
 
-def with_generators(call: ir.Operation, functions: Functions, name: str) -> tuple[func.FuncOp, list[int]]:
+def with_rematerialized(call: ir.Operation, functions: Functions, name: str) -> tuple[func.FuncOp, list[int]]:
     """The fusion that `call` runs with what it reads of generators inside, and the operands that are left.
 
     It is a new function of that name, at the insertion point, if there is anything to put inside.

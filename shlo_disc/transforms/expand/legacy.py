@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops of older StableHLO versions become today's."""
+"""Legalises legacy ops: those of older StableHLO versions become today's."""
 
 from __future__ import annotations
 
