@@ -24,6 +24,7 @@ from shlo_disc.shape_dialect.dialect.names import STAGE
 from shlo_disc.shape_dialect.dialect.records import Malformed
 from shlo_disc.shape_dialect.dialect.remembered import remembering
 from shlo_disc.shape_dialect.dialect.verifier import verify_dialect
+from shlo_disc.shape_dialect.inference.verify_sizes import verify_sizes
 from shlo_disc.shape_dialect.utils.regions import entry_block, main_function
 from shlo_disc.stages import STAGES
 from shlo_disc.target import jax_platforms
@@ -103,6 +104,8 @@ def run_stage(c: Compilation, name: str, work: Callable[[], None]) -> None:
         module.operation.attributes[STAGE] = ir.StringAttr.get(c.stage, c.context)
         if c.options.verify:
             _verify(module, name)
+        if c.options.verify and c.options.is_strict:
+            _verify_sizes(c, CompilerError)
     c.snapshots[c.stage] = module.operation.clone(ip=False)
 
 
@@ -143,6 +146,15 @@ def _verify(module: ir.Module, stage: str) -> None:
         raise kind(f"the program does not verify after {stage}: {error}") from None
 
 
+def _verify_sizes(c: Compilation, kind: type[DiscError]) -> None:
+    """Check the sizes that ops imply, from `annotate` on and as long as there are such ops."""
+    if STAGES.index("annotate") <= STAGES.index(c.stage) < STAGES.index("host"):
+        try:
+            verify_sizes(made(c.module), c.facts)
+        except Malformed as error:
+            raise kind(f"the sizes after {c.stage} are not those that the program implies: {error}") from None
+
+
 def _verify_all(c: Compilation, name: str) -> None:
     """Verify all that there is, after a pass."""
     module = c.current
@@ -170,6 +182,7 @@ def _check_resumed(c: Compilation) -> None:
     _verify(module, STAGES[0])
     try:
         c.read_declarations()
+        _verify_sizes(c, ProgramError)
         if STAGES.index("fuse") <= done < STAGES.index("host"):
             verify_fusions(module)
         if STAGES.index("plan") <= done < STAGES.index("host"):

@@ -35,7 +35,8 @@ class Options:
     reuse: whether the memory plan may give several values one buffer, one after the other. False gives every value its
         own, for finding faults.
     strict: an internal error of a fusion or another pattern raises a CompilerError, where the program would otherwise
-        be compiled without it, with a warning. None means what the environment variable SHLO_DISC_STRICT says: 1 or 0.
+        be compiled without it, with a warning; and the sizes that ops imply are checked after each stage, as well as
+        the IR. None means what the environment variable SHLO_DISC_STRICT says: 1 or 0.
     schedule: how kernels are written, e.g. `Schedule.load(path)` of what `shlo_disc tune` wrote.
     cpu: the processors that the code is for: "host", that of this process, or "x86-64-v3", all with AVX2 and FMA.
     symbolic: make the argument sizes above 1 of a static StableHLO program symbols, as far as its ops leave them free.

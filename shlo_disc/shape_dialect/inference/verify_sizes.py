@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whether the sizes that a module states are those that its ops imply: the rules of `annotate`, asked again.
+
+A rewrite that gives a value other sizes than its op has, or an op operands that do not fit, is found here. Sizes are
+equal where that is proved from what the module declares; where it is not, they are compared at some values of the
+symbols that are admissible. Whether windows lie inside is not asked: they may stand in a loop that does not run.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+from shlo_disc.errors import ProgramError
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.dialect.declarations import Constraint, constraints_in
+from shlo_disc.shape_dialect.dialect.records import Malformed
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.inference.propagation import DataDependentSize, Propagation
+from shlo_disc.shape_dialect.inference.rules import RULES, rule_of
+from shlo_disc.shape_dialect.inference.values import SymbolicValues
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Declaration, Facts, Relation
+from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
+
+TRIALS = 200
+"""Assignments of values to symbols that are looked at, of which those count that the constraints admit."""
+
+
+def verify_sizes(module: ir.Module, facts: Facts) -> None:
+    """Check all functions of an annotated module. Raises Malformed, naming the op, where sizes differ.
+
+    An op whose sizes are elements of a tensor that is not known where it stands, such as an argument of a fusion, is
+    left out.
+    """
+    walk = _Walk(facts, constraints_in(module))
+    for op in module.body.operations:
+        if isinstance(op, func.FuncOp):
+            walk.check_block(op.entry_block)
+
+
+class _Walk:
+    """One module."""
+
+    def __init__(self, facts: Facts, constraints: Sequence[Constraint]):
+        self.facts = facts
+        self.relations = [constraint.relation for constraint in constraints]
+        known = facts.copy()
+        self.propagation = Propagation(known, SymbolicValues(known), reads_data=False)
+
+    @cached_property
+    def samples(self) -> list[dict[str, int]]:
+        """Some values of all symbols that the constraints admit."""
+        rng = random.Random(0)  # noqa: S311 - sizes to try, nothing secret
+        tried = ({name: _value(known, rng) for name, known in self.facts.symbols.items()} for _ in range(TRIALS))
+        return [values for values in tried if all(_holds(r, values) for r in self.relations)]
+
+    def check_block(self, block: ir.Block) -> None:
+        """Check the ops of a block, and of those in it."""
+        for op in block.operations:
+            nested = nested_blocks(op)
+            for inner in nested:
+                self.check_block(inner)
+            try:
+                if nested:
+                    self._check_control(op, nested)
+                elif op.operation.name in RULES and op.results:
+                    self._check_op(op)
+            except DataDependentSize:
+                pass
+            except (Malformed, ProgramError) as error:
+                raise Malformed(f"{op.operation.name} at {op.location}: {error}") from None
+            self.propagation.values.visit(op)
+
+    def _check_op(self, op: ir.OpView) -> None:
+        implied = rule_of(op)(self.propagation, op)
+        for relation, _ in self.propagation.implied:
+            if relation.operator == "==" and not self._is_equal(relation.lhs, relation.rhs):
+                raise Malformed(f"it needs {relation}, which is not known")
+        self.propagation.implied.clear()
+        for result, dims in zip(op.results, implied, strict=True):
+            self._check_equal(dims, dims_of(result), "its result")
+
+    def _check_control(self, op: ir.OpView, blocks: Iterable[ir.Block]) -> None:
+        """What goes into a loop or branch, around and out of it has the sizes of its results."""
+        is_loop = op.operation.name == "stablehlo.while"
+        for result, operand in zip(op.results, op.operands if is_loop else (), strict=False):
+            self._check_equal(dims_of(operand), dims_of(result), "an initial value")
+        for number, block in enumerate(blocks):
+            for argument, result in zip(block.arguments, op.results, strict=False):
+                self._check_equal(dims_of(argument), dims_of(result), "a block argument")
+            if not is_loop or number:
+                for value, result in zip(terminator_of(block).operands, op.results, strict=True):
+                    self._check_equal(dims_of(value), dims_of(result), "what a block returns")
+
+    def _check_equal(self, implied: Dims, stated: Dims, what: str) -> None:
+        if len(implied) != len(stated):
+            raise Malformed(f"{what} has rank {len(stated)}, and not {len(implied)}")
+        for a, b in zip(implied, stated, strict=True):
+            if a != b and not self._is_equal(a, b):
+                raise Malformed(f"{what} has the size {b} where it is {a}")
+
+    def _is_equal(self, a: Expr, b: Expr) -> bool:
+        """Whether two sizes are proved to be equal by what the module declares, or are so at all samples."""
+        relation = Relation.eq(a, b)
+        proved = self.facts.prove(relation)
+        return all(_holds(relation, values) for values in self.samples) if proved is None else proved
+
+
+def _value(known: Declaration, rng: random.Random) -> int:
+    """A size that a symbol may have by its declaration, mostly a small one."""
+    low = known.min or 0
+    high = low + 40 if known.max is None else min(known.max, low + 40)
+    size = rng.randint(low, max(low, high))
+    return size - (size - known.residue) % known.divisor + (known.divisor if size < low else 0)
+
+
+def _holds(relation: Relation, values: Mapping[str, int]) -> bool:
+    try:
+        return relation.evaluate(values)
+    except (ZeroDivisionError, KeyError):
+        return True
