@@ -16,7 +16,7 @@ from .cpu_target import CpuTarget
 
 def split_masked_loads(module: ir.Module, target: CpuTarget) -> None:
     """Take masked loads apart in place, where `target` needs it."""
-    if "avx512f" in target.features:
+    if "avx" not in target.features or "avx512f" in target.features:
         return
     wide: list[ir.Operation] = []
 

@@ -2,30 +2,24 @@
 """Whether the sizes that a module states are those that its ops imply: the rules of `annotate`, asked again.
 
 A rewrite that gives a value other sizes than its op has, or an op operands that do not fit, is found here. Sizes are
-equal where that is proved from what the module declares; where it is not, they are compared at some values of the
-symbols that are admissible. Whether windows lie inside is not asked: they may stand in a loop that does not run.
+equal where that is proved from what the module declares; what is not proved is compared at admissible values of the
+symbols that the fact engine finds. Whether windows lie inside is not asked: they may stand in a loop that does not run.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable
 
 from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.dialect.declarations import Constraint, constraints_in
 from shlo_disc.shape_dialect.dialect.records import Malformed
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.inference.propagation import DataDependentSize, Propagation
 from shlo_disc.shape_dialect.inference.rules import RULES, rule_of
 from shlo_disc.shape_dialect.inference.values import SymbolicValues
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.symbolic.facts import Declaration, Facts, Relation
+from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
-
-TRIALS = 200
-"""Assignments of values to symbols that are looked at, of which those count that the constraints admit."""
 
 
 def verify_sizes(module: ir.Module, facts: Facts) -> None:
@@ -34,7 +28,7 @@ def verify_sizes(module: ir.Module, facts: Facts) -> None:
     An op whose sizes are elements of a tensor that is not known where it stands, such as an argument of a fusion, is
     left out.
     """
-    walk = _Walk(facts, constraints_in(module))
+    walk = _Walk(facts)
     for op in module.body.operations:
         if isinstance(op, func.FuncOp):
             walk.check_block(op.entry_block)
@@ -43,18 +37,10 @@ def verify_sizes(module: ir.Module, facts: Facts) -> None:
 class _Walk:
     """One module."""
 
-    def __init__(self, facts: Facts, constraints: Sequence[Constraint]):
+    def __init__(self, facts: Facts):
         self.facts = facts
-        self.relations = [constraint.relation for constraint in constraints]
         known = facts.copy()
         self.propagation = Propagation(known, SymbolicValues(known), reads_data=False)
-
-    @cached_property
-    def samples(self) -> list[dict[str, int]]:
-        """Some values of all symbols that the constraints admit."""
-        rng = random.Random(0)  # noqa: S311 - sizes to try, nothing secret
-        tried = ({name: _value(known, rng) for name, known in self.facts.symbols.items()} for _ in range(TRIALS))
-        return [values for values in tried if all(_holds(r, values) for r in self.relations)]
 
     def check_block(self, block: ir.Block) -> None:
         """Check the ops of a block, and of those in it."""
@@ -102,22 +88,6 @@ class _Walk:
                 raise Malformed(f"{what} has the size {b} where it is {a}")
 
     def _is_equal(self, a: Expr, b: Expr) -> bool:
-        """Whether two sizes are proved to be equal by what the module declares, or are so at all samples."""
-        relation = Relation.eq(a, b)
-        proved = self.facts.prove(relation)
-        return all(_holds(relation, values) for values in self.samples) if proved is None else proved
-
-
-def _value(known: Declaration, rng: random.Random) -> int:
-    """A size that a symbol may have by its declaration, mostly a small one."""
-    low = known.min or 0
-    high = low + 40 if known.max is None else min(known.max, low + 40)
-    size = rng.randint(low, max(low, high))
-    return size - (size - known.residue) % known.divisor + (known.divisor if size < low else 0)
-
-
-def _holds(relation: Relation, values: Mapping[str, int]) -> bool:
-    try:
-        return relation.evaluate(values)
-    except (ZeroDivisionError, KeyError):
-        return True
+        """Whether two sizes are proved to be equal by what the module declares, or are not seen to differ."""
+        proved = self.facts.prove(Relation.eq(a, b))
+        return not self.facts.are_seen_to_differ(a, b) if proved is None else proved

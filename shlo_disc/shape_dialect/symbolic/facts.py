@@ -155,6 +155,14 @@ class Facts:
             return part.at_least(e, bound)
         return self._search.at_least(self.canonical(e), bound)
 
+    def are_seen_to_differ(self, a: Expr, b: Expr) -> bool:
+        """Whether two sizes differ at one of some admissible values of the symbols. False proves nothing."""
+        part = self._about(a.symbols() | b.symbols())
+        if part is not self:
+            return part.are_seen_to_differ(a, b)
+        e = self.canonical(a - b)
+        return any(least is not None and least < 0 for least in map(self._search.least_sample, (e, -e)))
+
     def canonical(self, expr: ExprLike) -> Expr:
         """The normal form modulo the known equalities; equal results prove equal values."""
         part = self._about(as_expr(expr).symbols())

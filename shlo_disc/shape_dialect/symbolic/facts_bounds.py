@@ -50,7 +50,7 @@ class BoundSearch:
         """Whether `e >= bound` is proved."""
         low = self._quick_bound(e)
         if low is None or low < bound:
-            sample = self._least_sample(e)
+            sample = self.least_sample(e)
             if sample is not None and sample < bound:
                 return False
             low = self._world.corner_bound(e) if _is_expandable(e) else None
@@ -73,7 +73,7 @@ class BoundSearch:
     def _goes_far(self, e: Expr) -> bool:
         if self._quick_bound(e) is not None:
             return False
-        sample = self._least_sample(e)
+        sample = self.least_sample(e)
         return sample is not None and sample < -_FAR
 
     def _quick_bound(self, e: Expr) -> int | None:
@@ -92,7 +92,8 @@ class BoundSearch:
                     result = result - Expr(((coefficient, monomial),)) + coefficient * (divisor - 1)
         return e if result is e else self._store.canonical(result)
 
-    def _least_sample(self, e: Expr) -> int | None:
+    def least_sample(self, e: Expr) -> int | None:
+        """The least value of `e` at some admissible values of the symbols; None where none are found."""
         if e not in self._samples:
             self._samples[e] = self._witnesses.least(e)
         return self._samples[e]
@@ -101,7 +102,7 @@ class BoundSearch:
         if e.constant is not None and not assumed:
             return e.constant
         best: Bound = self._quick_bound(e)
-        if not assumed and best is not None and best == self._least_sample(e):
+        if not assumed and best is not None and best == self.least_sample(e):
             return best
         factor = _common_factor(e)
         if factor:
@@ -109,7 +110,7 @@ class BoundSearch:
         best = _larger(best, self._linear_bound(e, assumed))
         if best == inf:
             return inf
-        if not assumed and best is not None and best == self._least_sample(e):
+        if not assumed and best is not None and best == self.least_sample(e):
             return best
         atom = _first_extremum(e) if splits else None
         if atom is not None:
