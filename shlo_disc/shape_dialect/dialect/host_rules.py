@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from shlo_disc.mlir import ir
+from shlo_disc.mlir import arith, ir
 from shlo_disc.shape_dialect.dialect.declarations import symbols_in
 from shlo_disc.shape_dialect.dialect.host import (
     DYNAMIC_DIMS,
@@ -129,10 +130,12 @@ def _gemm(v: Scope, op: ir.Operation) -> None:
 
 
 def _convolution(v: Scope, op: ir.Operation) -> None:
-    """Operands are those of the op, and an epilogue is a kernel."""
+    """Operands are those of the op, an epilogue is a kernel, and the GEMM is the product of the problem."""
     call: ConvolutionCall = call_of(op)
     _product(v, op, call.gemm)
     problem = call.problem
+    if replace(call.gemm.problem, lhs=problem.product.lhs, rhs=problem.product.rhs) != problem.product:
+        raise Malformed("its GEMM is not the product that its problem has")
     v.check_sizes([*problem.input, *problem.result, *problem.window, *problem.padding])
 
 
@@ -217,6 +220,62 @@ def check_program(module: ir.Module, functions: Sequence[ir.Operation]) -> None:
             raise Malformed(f"a segment has {len(types)} arguments, and not {count} buffers")
 
 
+# ---- stock ops, of which a host program has these forms only -------------------------------------------------------
+
+
+def _view(v: Scope, op: ir.Operation) -> None:
+    """A part of an arena, or the one element at the beginning of a buffer."""
+    said = declared_signature(v.module)
+    base, rank = op.operands[0], ir.MemRefType(op.results[0].type).rank
+    if rank == 0:
+        if _number(op.operands[1]) != 0:
+            raise Malformed("it is an element that is not the first one")
+    elif not isinstance(base.owner, ir.Block) or ir.BlockArgument(base).arg_number < len(
+        [*said.arguments, *said.results]
+    ):
+        raise Malformed("it is a part of something else than an arena")
+
+
+def _load(v: Scope, op: ir.Operation) -> None:
+    """The one element of a view."""
+    if _maker(op.operands[0]) != "memref.view" or len(op.operands) != 1:
+        raise Malformed("it loads no single element of a view")
+
+
+def _compare(v: Scope, op: ir.Operation) -> None:
+    """Whether a byte that was loaded is not 0."""
+    is_unequal = ir.IntegerAttr(op.attributes["predicate"]).value == arith.CmpIPredicate.ne
+    if not is_unequal or _maker(op.operands[0]) != "memref.load" or _number(op.operands[1]) != 0:
+        raise Malformed("it does not ask whether a byte that was loaded is not 0")
+
+
+def _cast(v: Scope, op: ir.Operation) -> None:
+    """A number that was loaded."""
+    if _maker(op.operands[0]) != "memref.load":
+        raise Malformed("it makes an index of something else than a number that was loaded")
+
+
+def _control(v: Scope, op: ir.Operation) -> None:
+    """Values go through memory: it takes none but its choice, and gives none."""
+    choices = {"scf.if": "arith.cmpi", "scf.condition": "arith.cmpi", "scf.index_switch": "arith.index_cast"}
+    wanted = [choices[op.name]] if op.name in choices else []
+    if [_maker(value) for value in op.operands] != wanted or op.results:
+        raise Malformed(f"it takes values other than {wanted or 'none'}, or gives some")
+
+
+def _maker(value: ir.Value) -> str:
+    owner = value.owner
+    return "" if isinstance(owner, ir.Block) else owner.operation.name
+
+
+def _number(value: ir.Value) -> int | None:
+    """The constant that a value is; None for any other."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+        return None
+    return ir.IntegerAttr(owner.attributes["value"]).value
+
+
 HOST_RULES: dict[str, Callable[[Scope, ir.Operation], None]] = {
     "disc_host.plan": _plan,
     "disc_host.size": _size,
@@ -229,5 +288,10 @@ HOST_RULES: dict[str, Callable[[Scope, ir.Operation], None]] = {
     "disc_host.copy": _bytes,
     "disc_host.clear": _bytes,
     "disc_host.bind": _bind,
+    "memref.view": _view,
+    "memref.load": _load,
+    "arith.cmpi": _compare,
+    "arith.index_cast": _cast,
+    **dict.fromkeys(("scf.condition", "scf.if", "scf.index_switch", "scf.while", "scf.yield"), _control),
 }
-"""What is checked of an op of `disc_host` besides that it is told what it has to be."""
+"""What is checked of the ops of a host program, besides that those of `disc_host` are told what they have to be."""

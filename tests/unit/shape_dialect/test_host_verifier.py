@@ -136,3 +136,52 @@ def test_a_program_is_read_again() -> None:
     """An op of the dialect by itself, which MLIR's verifier checks."""
     with make_context(), ir.Location.unknown(), pytest.raises(ir.MLIRError):
         ir.Module.parse('"disc_host.clear"() {call = {bytes = 4 : i64}} : () -> ()')
+
+
+LOADED = """%c0 = arith.constant 0 : index
+        %v = memref.view %x[%c0][] : memref<?xi8> to memref<i8>
+        %b = memref.load %v[] : memref<i8>
+        %z = arith.constant 0 : i8
+        %p = arith.cmpi ne, %b, %z : i8
+        scf.if %p { } else { }"""
+
+STOCK = {
+    "predicate": ("arith.cmpi ne", "arith.cmpi eq", "does not ask whether"),
+    "compared with 1": ("arith.constant 0 : i8", "arith.constant 1 : i8", "does not ask whether"),
+    "second element": ("arith.constant 0 : index", "arith.constant 1 : index", "not the first one"),
+    "no load": ("memref.load %v[] : memref<i8>", "arith.constant 3 : i8", "does not ask whether"),
+    "choice": ("scf.if %p", "%t = arith.constant true\nscf.if %t", "it takes values other than"),
+    "result": ("scf.if %p { } else { }", "%r = scf.if %p -> i8 { scf.yield %z : i8 } else { scf.yield %z : i8 }",
+               "it takes values other than"),
+    "part of an argument": ("scf.if %p { } else { }", "%w = memref.view %y[%c0][%c0] : memref<?xi8> to memref<?xi8>",
+                            "something else than an arena"),
+    "index": ("scf.if %p { } else { }", "%i = arith.index_cast %z : i8 to index", "something else than a number"),
+}  # fmt: skip
+
+
+def stock(body: str) -> str:
+    """What is said of a program of one argument and one arena."""
+    said = '[{dims = [4], dtype = "f32", path = "x"}]'
+    return refusal(
+        f"""module attributes {{disc.stage = "host"}} {{
+      "disc.signature"() {{arguments = {said}, kept = array<i64: 0>, name = "main", results = []}} : () -> ()
+      "disc_host.plan"() {{call = {{arena = 64 : i64, checks = [], writes = array<i64>}}}} : () -> ()
+      func.func @disc_run(%y: memref<?xi8>, %x: memref<?xi8>) {{
+        {body}
+        return
+      }}
+      module @kernels {{}}
+    }}"""
+    )
+
+
+def test_stock_ops_in_their_forms() -> None:
+    """Code is made of these forms; another one would become code that does something else."""
+    assert stock(LOADED) == ""
+
+
+@pytest.mark.parametrize("name", STOCK)
+def test_stock_ops_in_others(name: str) -> None:
+    old, new, message = STOCK[name]
+    assert old in LOADED
+    assert message in stock(LOADED.replace(old, new))
