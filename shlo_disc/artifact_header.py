@@ -9,8 +9,8 @@ from typing import Any
 from shlo_disc.call_checks import data_message, size_message
 from shlo_disc.compilation import Compilation, made
 from shlo_disc.errors import CompilerError
+from shlo_disc.lowering.host.segments import function_name
 from shlo_disc.lowering_cpu import LoweredProgram
-from shlo_disc.lowering_cpu.host.segments import function_name
 from shlo_disc.runtime import Artifact
 from shlo_disc.shape_dialect.dialect.host import Check
 from shlo_disc.shape_dialect.dialect.names import FLOPS

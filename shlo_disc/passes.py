@@ -15,7 +15,7 @@ from typing import Any
 from shlo_disc.call_checks import checks_of
 from shlo_disc.compilation import Compilation, made
 from shlo_disc.errors import OptionError, ProgramError
-from shlo_disc.lowering_cpu import CpuOptions, build_host
+from shlo_disc.lowering.host import build_host
 from shlo_disc.mlir import func, ir, passmanager
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.names import FLOPS
@@ -290,7 +290,7 @@ def _build_kernels(c: Compilation) -> None:
 @_pass("host")
 def _build_host(c: Compilation) -> None:
     """Make a program of `disc_host` of the calls, loops and branches."""
-    c.module = build_host(made(c.module), c.facts, c.signature, checks_of(c), CpuOptions.of(c.cpu))
+    c.module = build_host(made(c.module), c.facts, c.signature, checks_of(c), c.backend.tile_of)
 
 
 # ---- codegen --------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import Protocol
 
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.host import Tile
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 
@@ -31,6 +32,8 @@ class Backend(Protocol):
 
     @property
     def views(self) -> tuple[str, ...]: ...
+
+    def tile_of(self, element: str) -> Tile: ...
 
     def build_kernels(self, module: ir.Module, facts: Facts) -> ir.Module: ...
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The CPU: kernels of fusions (the stage `kernels`), and the program that calls them (the stage `host`)."""
+"""The CPU: kernels of fusions (the stage `kernels`), and code of the program that calls them."""
 
 from __future__ import annotations
 
-from shlo_disc.lowering_cpu.host import LoweredProgram, build_host, lower_host
+from shlo_disc.lowering_cpu.host import LoweredProgram, lower_host
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_cpu.kernels import build_kernels
 
-__all__ = ["CpuOptions", "LoweredProgram", "build_host", "build_kernels", "lower_host"]
+__all__ = ["CpuOptions", "LoweredProgram", "build_kernels", "lower_host"]

@@ -7,11 +7,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from shlo_disc import codegen
+from shlo_disc.lowering_cpu.gemm_kernel import tile_of
 from shlo_disc.lowering_cpu.host import LoweredProgram, lower_host
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_cpu.kernels import build_kernels
 from shlo_disc.mlir import ir
 from shlo_disc.schedule import Schedule
+from shlo_disc.shape_dialect.dialect.host import Tile
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 
@@ -26,6 +28,10 @@ class CpuBackend:
 
     has_gemm_epilogues = True
     views = ("llvm", "optimized-llvm", "asm")
+
+    def tile_of(self, element: str) -> Tile:
+        """The micro-kernel of products of an element type."""
+        return tile_of(element, CpuOptions.of(self.cpu))
 
     def build_kernels(self, module: ir.Module, facts: Facts) -> ir.Module:
         """A copy of a planned module, with its kernels."""

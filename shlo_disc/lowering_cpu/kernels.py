@@ -12,8 +12,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import cast
 
-from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.elements import MathLibrary
+from shlo_disc.lowering.host.packs import is_packable
 from shlo_disc.lowering.kernel_module import KernelModule, copied
 from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers, has_rows, op_cost
 from shlo_disc.lowering.rows import analyse_rows
@@ -22,7 +22,6 @@ from shlo_disc.lowering_cpu.column_kernel import build_columns, has_columns
 from shlo_disc.lowering_cpu.concatenate_kernel import build_concatenation
 from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
 from shlo_disc.lowering_cpu.epilogue_kernel import TILE_SIZES, build_epilogue
-from shlo_disc.lowering_cpu.host.packs import is_packable
 from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame
 from shlo_disc.lowering_cpu.loop_kernel import build_loop
 from shlo_disc.lowering_cpu.nonzero_kernel import build_nonzero
@@ -44,8 +43,10 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     Fusion,
     Gemm,
     Library,
+    Scatter,
     fusion_of,
     kind_of,
+    updates_of,
 )
 from shlo_disc.shape_dialect.dialect.host import KERNEL, ChosenKernel, KernelUse, kernel_attribute
 from shlo_disc.shape_dialect.dialect.records import FunctionName
@@ -158,7 +159,9 @@ class _Kernels:
         elif isinstance(what, Gemm):
             self._choose_epilogues(fusion)
         elif not isinstance(what, Library) and not _is_runtime_call(call, fusion, what):
-            self._write(call, fusion, _outputs_of(call, fusion))
+            clears = _results_from_zeros(fusion)
+            are_results = all(isinstance(buffer, ResultBuffer) for buffer in buffers_of(call))
+            self._write(call, fusion, OutputBuffers(are_results, bool(clears)), clears=clears)
 
     def _choose_epilogues(self, fusion: func.FuncOp) -> None:
         calls = [op for op in fusion.entry_block.operations if op.operation.name == "func.call"]
@@ -176,6 +179,7 @@ class _Kernels:
         fusion: func.FuncOp,
         outputs: OutputBuffers | None = None,
         given: Sequence[Expr] = (),
+        clears: tuple[int, ...] = (),
     ) -> None:
         """Write on a call that it is the kernel of a fusion; the runtime tells it the sizes `given`."""
         kernel, meaning = self.kernels.kernel_for(fusion, outputs or OutputBuffers())
@@ -187,7 +191,7 @@ class _Kernels:
         places = tuple(i for i, s in enumerate(kernel.sizes) if s in given)
         use = KernelUse(FunctionName(kernel.name), sizes, here(kernel.total), self._grain(kernel, meaning), places)
         guards = tuple(dict.fromkeys(guard.substitute(meaning) for guard in kernel.guards))
-        call.attributes[KERNEL] = kernel_attribute(ChosenKernel(use, guards))
+        call.attributes[KERNEL] = kernel_attribute(ChosenKernel(use, guards, clears))
 
     def _grain(self, kernel: Kernel, meaning: Mapping[str, Expr]) -> Expr:
         """The fewest work items of a kernel that are worth handing to a thread."""
@@ -207,8 +211,8 @@ def _is_runtime_call(call: ir.OpView, fusion: func.FuncOp, what: Fusion) -> bool
     return not is_canonical(op) or is_product(op, is_packable(product, call.operands[product.rhs]))
 
 
-def _outputs_of(call: ir.OpView, fusion: func.FuncOp) -> OutputBuffers:
-    if not call.results:
-        raise CompilerError(f"kernels: @{fusion.name.value} has no result")
-    are_results = all(isinstance(buffer, ResultBuffer) for buffer in buffers_of(call))
-    return OutputBuffers(are_results, kind_of(fusion) == "scatter" and starts_from_zeros(fusion))
+def _results_from_zeros(fusion: func.FuncOp) -> tuple[int, ...]:
+    """The results of a scatter that start from no operand, where zeros in every bit are what they start from."""
+    if kind_of(fusion) != Scatter.kind or not starts_from_zeros(fusion):
+        return ()
+    return tuple(i for i, number in enumerate(updates_of(fusion)) if number < 0)

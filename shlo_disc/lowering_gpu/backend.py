@@ -7,8 +7,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from shlo_disc import codegen
+from shlo_disc.errors import CompilerError
 from shlo_disc.lowering_gpu import build_gpu_kernels, device_module, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.host import Tile
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 
@@ -30,6 +32,10 @@ class GpuBackend:
 
     has_gemm_epilogues = False
     views = ("llvm", "ptx")
+
+    def tile_of(self, element: str) -> Tile:
+        """Raises CompilerError: products are refused before anybody asks."""
+        raise CompilerError(f"host: there is no micro-kernel of {element} for GPUs")
 
     def build_kernels(self, module: ir.Module, facts: Facts) -> ir.Module:
         """A copy of a planned module, with its kernels. Raises UnsupportedError listing ops that have none."""

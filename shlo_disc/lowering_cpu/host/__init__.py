@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The host program: what is called in which order, with which buffers and sizes.
+"""Code of a host program (`lowering/host/`), in the LLVM dialect: the first step of `codegen`.
 
-`build.py` writes it in the dialect `disc_host` (the stage `host`); `program.py` makes code of it, in the LLVM dialect,
-as the first step of `codegen`: `disc_plan` (`plan.py`), `disc_run` (`run.py`), and the entry points of kernels.
+`program.py` makes one module of `disc_plan` (`plan.py`), `disc_run` (`run.py`), the entry points of kernels, and
+micro-kernels.
 """
 
 from __future__ import annotations
 
-from shlo_disc.lowering_cpu.host.build import build_host
 from shlo_disc.lowering_cpu.host.program import LoweredProgram, lower_host
 
-__all__ = ["LoweredProgram", "build_host", "lower_host"]
+__all__ = ["LoweredProgram", "lower_host"]

@@ -19,7 +19,7 @@ from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
 
 
 @dataclass(frozen=True)
-class Place:
+class BufferSlice:
     """An entry of the table, or a part of the arena of a segment, from an offset in bytes on."""
 
     index: int
@@ -28,50 +28,54 @@ class Place:
 
 
 class BufferTable:
-    """The table of a program. `arguments` and `results` are counts, `constants` the names of the constants.
-
-    packs: what the artifact's header says of each packed form.
-    """
+    """The table of a program. `arguments` and `results` are counts, `constants` the names of the constants."""
 
     def __init__(self, arguments: int, results: int, constants: list[str], ops: list[ir.Operation]):
         self.arenas = arguments + results
         self.constants = {name: self.arenas + number for number, name in enumerate(constants)}
-        self.packs: list[dict[str, Any]] = []
-        for op in ops:
-            if op.name == "disc_host.packed" and self._pack(op) not in self.packs:
-                self.packs.append(self._pack(op))
         self.first_pack = self.arenas + len(constants)
+        packed = dict.fromkeys(self._packed(op) for op in ops if op.name == "disc_host.packed")
+        self._packs = {form: self.first_pack + number for number, form in enumerate(packed)}
+
+    @property
+    def packs(self) -> list[dict[str, Any]]:
+        """What the artifact's header says of each packed form."""
+        return [_pack_row(buffer, form) for buffer, form in self._packs]
 
     @property
     def symbols(self) -> int:
         """The entry that is the table of symbols, before those of the arenas."""
-        return self.first_pack + len(self.packs)
+        return self.first_pack + len(self._packs)
 
-    def place(self, buffer: ir.Value) -> Place:
+    def place(self, buffer: ir.Value) -> BufferSlice:
         """Where a buffer of one of the program's functions lies."""
         owner = buffer.owner
         if isinstance(owner, ir.Block):
             number = ir.BlockArgument(buffer).arg_number
-            return Place(number) if number < self.arenas else Place(number - self.arenas, is_arena=True)
+            return BufferSlice(number) if number < self.arenas else BufferSlice(number - self.arenas, is_arena=True)
         if owner.name == "disc_host.constant":
-            return Place(self.constants[call_of(owner).name])
+            return BufferSlice(self.constants[call_of(owner).name])
         if owner.name == "disc_host.packed":
-            return Place(self.first_pack + self.packs.index(self._pack(owner)))
+            return BufferSlice(self._packs[self._packed(owner)])
         base = self.place(owner.operands[0])
-        return Place(base.index, is_arena=True, offset=size_of(owner.operands[1])) if base.is_arena else base
+        return BufferSlice(base.index, is_arena=True, offset=size_of(owner.operands[1])) if base.is_arena else base
 
-    def _pack(self, op: ir.Operation) -> dict[str, Any]:
-        form: Packed = call_of(op)
-        return {
-            "buffer": self.place(op.operands[0]).index,
-            "dtype": BY_MLIR[form.element].name,
-            "format": FORMATS.index(form.tile.format),
-            "k": form.k,
-            "n": form.n,
-            "k_stride": form.k_stride,
-            "n_stride": form.n_stride,
-            "columns": form.tile.columns,
-        }
+    def _packed(self, op: ir.Operation) -> tuple[int, Packed]:
+        """The buffer that is packed, and how."""
+        return self.place(op.operands[0]).index, call_of(op)
+
+
+def _pack_row(buffer: int, form: Packed) -> dict[str, Any]:
+    return {
+        "buffer": buffer,
+        "dtype": BY_MLIR[form.element].name,
+        "format": FORMATS.index(form.tile.format),
+        "k": form.k,
+        "n": form.n,
+        "k_stride": form.k_stride,
+        "n_stride": form.n_stride,
+        "columns": form.tile.columns,
+    }
 
 
 def size_of(index: ir.Value) -> Expr:

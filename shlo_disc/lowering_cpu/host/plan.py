@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from shlo_disc.lowering_cpu.host.segments import function_name
+from shlo_disc.lowering.host.segments import function_name
 from shlo_disc.shape_dialect.dialect.host import Check
 from shlo_disc.shape_dialect.symbolic.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Symbol
 from shlo_disc.shape_dialect.symbolic.facts import Relation

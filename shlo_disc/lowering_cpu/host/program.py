@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from shlo_disc.lowering.host.segments import function_name
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.lowering.launches import CLEAR, COPY
 from shlo_disc.lowering_cpu.gemm_kernel import SIGNATURE, micro_kernels
@@ -18,7 +19,6 @@ from shlo_disc.lowering_cpu.host.entry import write_entry
 from shlo_disc.lowering_cpu.host.library import LibraryTable
 from shlo_disc.lowering_cpu.host.plan import Words, write_plan
 from shlo_disc.lowering_cpu.host.run import RunWriter, Scope
-from shlo_disc.lowering_cpu.host.segments import function_name
 from shlo_disc.lowering_cpu.winograd_kernel import DECLARATIONS, transforms
 from shlo_disc.mlir import func, ir
 from shlo_disc.runtime import abi

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
+from shlo_disc.lowering.host.segments import function_name
 from shlo_disc.lowering.launches import CLEAR, COPY, is_step
 from shlo_disc.lowering_cpu.host.block_kernels import BLOCK_BYTES, BLOCK_GRAIN
 from shlo_disc.lowering_cpu.host.blocks import (
@@ -26,9 +27,8 @@ from shlo_disc.lowering_cpu.host.blocks import (
     gemm_block,
     kernel_arguments,
 )
-from shlo_disc.lowering_cpu.host.buffers import BufferTable, Place
+from shlo_disc.lowering_cpu.host.buffers import BufferSlice, BufferTable
 from shlo_disc.lowering_cpu.host.plan import Words
-from shlo_disc.lowering_cpu.host.segments import function_name
 from shlo_disc.mlir import ir
 from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import Bind, Bytes, KernelUse, LibraryCall, call_of
@@ -114,7 +114,7 @@ class RunWriter:
         address = self._once(
             ("address", index), f"llvm.getelementptr %buffers[{index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr"
         )
-        return self._once(Place(index), f"llvm.load {address} : !llvm.ptr -> !llvm.ptr")
+        return self._once(BufferSlice(index), f"llvm.load {address} : !llvm.ptr -> !llvm.ptr")
 
     # ---- argument blocks --------------------------------------------------------------------------------------------
 

@@ -80,10 +80,14 @@ class KernelUse:
 
 @dataclass(frozen=True)
 class ChosenKernel:
-    """The attribute `disc.kernel` of a call: the kernel, and what it chooses at run time."""
+    """The attribute `disc.kernel` of a call: the kernel, and what it chooses at run time.
+
+    clears: the numbers of results that have to hold zeros before it runs.
+    """
 
     use: KernelUse
     guards: tuple[Guard, ...] = ()
+    clears: tuple[int, ...] = ()
 
 
 def kernel_of(call: ir.OpView | ir.Operation) -> ChosenKernel:

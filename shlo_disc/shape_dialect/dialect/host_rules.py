@@ -78,9 +78,12 @@ def check_use(v: Scope, use: KernelUse, buffers: int) -> None:
 
 def check_choice(v: Scope, op: ir.Operation) -> None:
     """The kernel that a call is: `#disc.kernel<...>`, one of `@kernels`, with a value for each of its sizes."""
-    use = kernel_of(op).use
+    chosen = kernel_of(op)
+    use = chosen.use
     if use.kernel not in v.kernels:
         raise Malformed(f"{KERNEL}: @{use.kernel} is no kernel of the module")
+    if any(not 0 <= number < len(op.results) for number in chosen.clears):
+        raise Malformed(f"{KERNEL}: clears = {list(chosen.clears)} are none of {len(op.results)} results")
     v.check_sizes([*use.sizes, use.items, use.grain])
 
 

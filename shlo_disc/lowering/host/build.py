@@ -8,11 +8,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from shlo_disc.errors import CompilerError
+from shlo_disc.lowering.host.products import Operands, PackedOperand, Products, RuntimeCall, TileOf
+from shlo_disc.lowering.host.segments import function_name, plans_of
 from shlo_disc.lowering.kernel_module import kernel_module_of
-from shlo_disc.lowering_cpu.host.products import Operands, PackedOperand, Products, RuntimeCall
-from shlo_disc.lowering_cpu.host.segments import function_name, plans_of
-from shlo_disc.lowering_cpu.kernel import CpuOptions
-from shlo_disc.lowering_cpu.scatter_kernel import starts_from_zeros
 from shlo_disc.mlir import arith, func, ir, memref
 from shlo_disc.shape_dialect.dialect.buffers import ResultBuffer, arenas_of, buffers_of
 from shlo_disc.shape_dialect.dialect.fusion import (
@@ -21,7 +19,6 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     Dot,
     Gemm,
     Library,
-    Scatter,
     fusion_of,
     kind_of,
     updates_of,
@@ -62,7 +59,7 @@ _GUARDS = codec_of(tuple[Guard, ...])
 
 
 @dataclass(frozen=True)
-class Place:
+class Allocation:
     """Where a value lies: argument `index` of the program's functions, a constant, or a part of segment's arena."""
 
     space: str
@@ -72,9 +69,12 @@ class Place:
 
 
 def build_host(
-    module: ir.Module, facts: Facts, signature: Signature, checks: Sequence[Check], options: CpuOptions
+    module: ir.Module, facts: Facts, signature: Signature, checks: Sequence[Check], tile_of: TileOf
 ) -> ir.Module:
-    """The program of a planned module with kernels, which move from there."""
+    """The program of a planned module with kernels, which stays as it is.
+
+    tile_of: the micro-kernel of products of an element type.
+    """
     with ir.Location.unknown():
         target = ir.Module.create()
         target.operation.attributes[FLOPS] = module.operation.attributes[FLOPS]
@@ -82,28 +82,26 @@ def build_host(
             for op in module.body.operations:
                 if op.operation.name in DECLARATIONS:
                     op.operation.clone()
-            writer = _Program(module, facts, signature, options)
+            writer = _Program(module, facts, signature, tile_of)
             writer.write_constants()
             for number, plan in enumerate(plans_of(module, signature, checks, writer.first_written())):
                 write_op("plan", plan)
                 writer.write(number)
-        kernels = kernel_module_of(module)
-        kernels.detach_from_parent()
-        target.body.append(kernels)
+        target.body.append(kernel_module_of(module).clone(ip=False))
     return target
 
 
 class _Program:
     """The functions of one program."""
 
-    def __init__(self, module: ir.Module, facts: Facts, signature: Signature, options: CpuOptions):
+    def __init__(self, module: ir.Module, facts: Facts, signature: Signature, tile_of: TileOf):
         self.block = entry_block(module)
         self.facts = facts
         self.fusions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
         self.results = range(len(signature.arguments), len(signature.arguments) + len(signature.results))
         self.segments = len(arenas_of(module.operation))
         self.places = _places(self.block, signature.kept, self.results.start)
-        self.products = Products(options, self.fusions)
+        self.products = Products(tile_of, self.fusions)
 
     def first_written(self) -> dict[int, int]:
         """The first segment that writes each result."""
@@ -129,26 +127,26 @@ class _Program:
         type_ = ir.FunctionType.get([buffer_type()] * arguments, [])
         function = func.FuncOp(function_name("disc_run", segment), type_)
         with ir.InsertionPoint(function.add_entry_block()):
-            _Run(self, function, segment).write([op for op in self.block.operations if segment_of(op) == segment])
+            _Run(self, function).write([op for op in self.block.operations if segment_of(op) == segment])
             func.ReturnOp([])
 
 
-def _places(block: ir.Block, kept: Sequence[int], first_result: int) -> dict[ir.Value, Place]:
+def _places(block: ir.Block, kept: Sequence[int], first_result: int) -> dict[ir.Value, Allocation]:
     """Where every value of the entry function lies."""
-    places: dict[ir.Value, Place] = {
-        value: Place("argument", leaf) for value, leaf in zip(block.arguments, kept, strict=True)
+    places: dict[ir.Value, Allocation] = {
+        value: Allocation("argument", leaf) for value, leaf in zip(block.arguments, kept, strict=True)
     }
     found = 0
     for op in (op for inner in all_blocks(block) for op in inner.operations):
         if op.operation.name == "stablehlo.constant":
-            places[op.results[0]] = Place("constant", found)
+            places[op.results[0]] = Allocation("constant", found)
             found += 1
         elif op.operation.name in CONTROL | {"func.call"}:
             for result, buffer in zip(op.results, buffers_of(op), strict=True):
                 if isinstance(buffer, ResultBuffer):
-                    places[result] = Place("argument", first_result + buffer.index)
+                    places[result] = Allocation("argument", first_result + buffer.index)
                 else:
-                    places[result] = Place("arena", buffer.segment, buffer.offset, buffer.bytes)
+                    places[result] = Allocation("arena", buffer.segment, buffer.offset, buffer.bytes)
             for nested in nested_blocks(op):
                 places.update({a: places[r] for a, r in zip(nested.arguments, op.results, strict=False)})
     return places
@@ -171,11 +169,10 @@ class _Run:
     Sizes, buffers and constants are written once, before the outermost loop or branch that needs them.
     """
 
-    def __init__(self, program: _Program, function: func.FuncOp, segment: int):
+    def __init__(self, program: _Program, function: func.FuncOp):
         self.program = program
         self.facts = program.facts
         self.arguments = list(function.arguments)
-        self.segment = segment
         self.known: dict[object, ir.Value] = {}
         self.outside: ir.InsertionPoint | None = None
         self.index = ir.IndexType.get()
@@ -319,13 +316,12 @@ class _Run:
 
     def _launch(self, call: ir.OpView, fusion: func.FuncOp, more: dict[str, ir.Attribute]) -> None:
         """A kernel, behind what its results start from: copies of operands, or zeros."""
-        updated = list(zip(call.results, updates_of(fusion), strict=False))
+        chosen = kernel_of(call)
+        updated = zip(call.results, updates_of(fusion), strict=False)
         started = [(result, call.operands[number]) for result, number in updated if number >= 0]
         self._copy([source for _, source in started], [result for result, _ in started])
-        if kind_of(fusion) == Scatter.kind and starts_from_zeros(fusion):
-            for result in (result for result, number in updated if number < 0):
-                write_op("clear", self._bytes(result), [self.buffer(result)])
-        chosen = kernel_of(call)
+        for result in (call.results[number] for number in chosen.clears):
+            write_op("clear", self._bytes(result), [self.buffer(result)])
         buffers = [self.buffer(value) for value in (*call.operands, *call.results)]
         kind = {"kind": ir.StringAttr.get(kind_of(fusion))}
         write_op("launch", chosen.use, buffers, more=more | kind | _guards(chosen.guards))
@@ -341,7 +337,7 @@ class _Run:
         )
         rows = (*(-1 if i < 0 else operands.number(inputs[i]) for i in what.row_operands), -1)
         told = AttentionCall(
-            self.program.products.tile(problem.element),
+            self.program.products.tile_of(problem.element),
             replace(problem, query=query, key=key, value=value),
             operands.number(result),
             operands.number(scratch),

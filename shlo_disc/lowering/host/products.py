@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.lowering_cpu.gemm_kernel import tile_of
-from shlo_disc.lowering_cpu.host.packs import is_packable, packed_form
-from shlo_disc.lowering_cpu.kernel import CpuOptions
+from shlo_disc.lowering.host.packs import is_packable, packed_form
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import Convolution, accumulators_of, fusion_of, product_of
 from shlo_disc.shape_dialect.dialect.host import (
@@ -28,6 +26,9 @@ from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.transforms.views import root
 
 Values = Sequence[ir.Value]
+
+TileOf = Callable[[str], Tile]
+"""The largest tile of an element type."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class RuntimeCall:
 class Products:
     """Makes the calls of one program."""
 
-    def __init__(self, options: CpuOptions, functions: Mapping[str, func.FuncOp]):
-        self.options = options
+    def __init__(self, tile_of: TileOf, functions: Mapping[str, func.FuncOp]):
+        self.tile_of = tile_of
         self.functions = functions
 
     def single(self, problem: MatrixProduct, inputs: Values, outputs: Values) -> RuntimeCall:
@@ -77,7 +78,7 @@ class Products:
             problem = problem.transposed()
         operands = Operands()
         product = self._product(problem, inputs, outputs[0], operands)
-        return RuntimeCall("gemm", Gemm(self.tile(problem.element), (product,)), operands)
+        return RuntimeCall("gemm", Gemm(self.tile_of(problem.element), (product,)), operands)
 
     def convolution(self, problem: ConvolutionProduct, inputs: Values, outputs: Values) -> RuntimeCall:
         """The call of a convolution by itself."""
@@ -108,14 +109,12 @@ class Products:
             guards += kernel_of(reader).guards
         if not products:
             raise CompilerError(f"host: @{fusion.name.value} holds no matrix product")
-        whole = RuntimeCall("gemm", Gemm(self.tile(element), tuple(products)), operands, tuple(dict.fromkeys(guards)))
+        whole = RuntimeCall(
+            "gemm", Gemm(self.tile_of(element), tuple(products)), operands, tuple(dict.fromkeys(guards))
+        )
         first = fusion_of(self._callee(calls[0]))
         convolution = first.product if isinstance(first, Convolution) else None
         return whole if convolution is None else _convolution(convolution, whole)
-
-    def tile(self, element: str) -> Tile:
-        """The largest tile of an element type."""
-        return tile_of(element, self.options)
 
     def _callee(self, call: ir.OpView) -> func.FuncOp:
         return self.functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
@@ -130,7 +129,7 @@ class Products:
     ) -> GemmProduct:
         """One product, whose inputs are those of its fusion."""
         lhs, rhs = inputs[problem.lhs], inputs[problem.rhs]
-        form = packed_form(problem, rhs, self.tile(problem.element))
+        form = packed_form(problem, rhs, self.tile_of(problem.element))
         here = replace(problem, lhs=operands.number(lhs), rhs=operands.number(rhs))
         written = -1 if result is None else operands.number(result)
         packed = -1 if form is None else operands.number(PackedOperand(rhs, form))
