@@ -17,6 +17,11 @@ KERNELS = {
         "names t, which is no symbol",
     ),
     "no choice": ("disc.kernel = #disc.kernel<{use =", "disc.kernel = #disc.kernel<{us =", "use is missing"),
+    "zeros in no result": (
+        "disc.kernel = #disc.kernel<{use =",
+        "disc.kernel = #disc.kernel<{clears = array<i64: 7>, use =",
+        "clears = [7] are none of ",
+    ),
     "dynamic sizes": (
         "disc.dynamic_dims = array<i64: 0, 0, 0, 0>",
         "disc.dynamic_dims = array<i64: 0, 0>",
