@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs for the GPU target, and one call of such a program: its buffers, and its launches on what runs kernels."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import shlo_disc
+from shlo_disc.compiler import Compilation, import_stage, run_pipeline
+from shlo_disc.gpu_program import GpuLaunch, gpu_launches
+from shlo_disc.lowering_cpu.host.constants import dense_bytes
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.buffers import Buffer, ResultBuffer, arenas_of, buffers_of
+from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.utils.regions import entry_block
+from shlo_disc.transforms.views import root
+from tests.ir.gpu_emulator import dtype_of
+from tests.run.op_check import random_array
+
+TARGETS = ("cuda:sm_80", "cuda:sm_90")
+
+
+class Case(NamedTuple):
+    """A program, its arguments as shape and dtype, and an absolute tolerance per unit of the largest result."""
+
+    function: Callable[..., Any]
+    arguments: tuple[tuple[str, str], ...]
+    tolerance: float = 2e-6
+
+
+def layer_norm(x: Any, scale: Any, bias: Any) -> Any:
+    """Two reductions, the second of values that need the first."""
+    centred = x - x.mean(-1, keepdims=True)
+    return centred * jax.lax.rsqrt((centred * centred).mean(-1, keepdims=True) + 1e-5) * scale + bias
+
+
+def narrow_floats(x: Any, y: Any) -> Any:
+    """f16 and bf16 arithmetic, and conversions between them."""
+    return jnp.tanh(x) * 2 + jnp.exp(y).astype(jnp.float16), y * y - x.astype(jnp.bfloat16)
+
+
+def many_functions(x: Any, y: Any) -> Any:
+    """Each function of the math library, f64 included."""
+    wide = x.astype(jnp.float64)
+    return (
+        jnp.log(jnp.abs(x)), jnp.log1p(jnp.abs(x)), jnp.expm1(x), jax.nn.sigmoid(x), jnp.sin(x) + jnp.cos(x),
+        jnp.tan(x), jnp.cbrt(x), jnp.arctan2(x, y), jnp.power(jnp.abs(x), y), jnp.sqrt(jnp.abs(x)),
+        jnp.maximum(wide, jnp.exp(wide)), jnp.minimum(wide, jnp.tanh(wide)), jnp.round(x), jnp.floor(x), jnp.ceil(x),
+    )  # fmt: skip
+
+
+def integer_functions(x: Any, y: Any) -> Any:
+    """Divisions, shifts, counts, comparisons and conversions of integers of several widths."""
+    narrow = x.astype(jnp.int8)
+    return (
+        x // y, x % y, x << 3, jax.lax.shift_right_logical(x, jnp.int32(2)), jax.lax.population_count(x),
+        jax.lax.clz(x), jnp.sign(narrow), narrow.astype(jnp.float32), x.astype(jnp.uint16), (x > y) & (x != 0),
+    )  # fmt: skip
+
+
+def in_place(x: Any, y: Any) -> Any:
+    """A chain in which results take over the buffers of arguments that die, rows and single values both."""
+    first = jnp.exp(x) + y.sum(0)
+    second = first - first.max(-1, keepdims=True)
+    weight = jax.nn.softmax(jnp.tanh(second.mean(-1)).reshape(1, -1))[0]
+    return second.T * weight, (second / weight[:, None]).sum(-1)
+
+
+IMAGE = (("b, s", "float32"),)
+
+CASES = {
+    "softmax": Case(lambda x: jax.nn.softmax(x, axis=-1), (("b, s", "float32"),)),
+    "softmax_static_row": Case(lambda x: jax.nn.softmax(x, axis=-1), (("b, s, 48", "float32"),)),
+    "layer_norm": Case(layer_norm, (("b, s, 64", "float32"), ("64", "float32"), ("64", "float32")), 1e-5),
+    "gelu_bias": Case(lambda x, b: jax.nn.gelu(x + b, approximate=False), (("b, 3*s", "float32"), ("3*s", "float32"))),
+    "gelu_tanh": Case(lambda x: jax.nn.gelu(x), (("b, s", "float32"),)),
+    "embedding": Case(lambda t, i, p: t[i] + p, (("1000, 32", "float32"), ("b, s", "int32"), ("s, 32", "float32"))),
+    "transpose": Case(lambda x: x.transpose(0, 2, 1), (("b, s, 16", "float32"),), 0),
+    "argmax": Case(lambda x: jnp.argmax(x, axis=-1), (("b, s", "float32"),), 0),
+    "argmin_of_integers": Case(lambda x: jnp.argmin(x % 7, axis=-1), (("b, s", "int32"),), 0),
+    "narrow_floats": Case(narrow_floats, (("b, s", "float16"), ("b, s", "bfloat16")), 1e-2),
+    "narrow_sums": Case(lambda x, y: (x.sum(-1), jax.nn.softmax(y)), (("b, s", "float16"), ("b, s", "bfloat16")), 1e-2),
+    "functions": Case(many_functions, (("b, s", "float32"), ("b, s", "float32")), 1e-5),
+    "integers": Case(integer_functions, (("b, s", "int32"), ("b, s", "int32")), 0),
+    "remainder": Case(jax.lax.rem, (("b, s", "float32"), ("b, s", "float32")), 0),
+    "any_and_all": Case(lambda x: (jnp.any(x, -1), jnp.all(x, -1)), (("b, s", "bool"),), 0),
+    "doubles": Case(lambda x: (x.max(-1), x.sum((-1, -2)), x.prod(-1)), (("b, s, 5", "float64"),)),
+    "pooled": Case(lambda x: jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (2, 3), (1, 2), "SAME"), IMAGE, 0),
+    "columns": Case(lambda x: (x.sum(0), x.max(1)), (("b, s, 5", "float32"),), 1e-5),
+    "joined": Case(lambda x, y: jnp.concatenate([x, y * 2, x[:, :1]], 1), (("b, s", "float32"), ("b, 9", "float32"))),
+    "padded": Case(lambda x: jnp.pad(x, ((1, 2), (0, 3)), constant_values=1.5)[:, ::2], (("b, s", "float32"),), 0),
+    "constant_table": Case(lambda x: x + np.arange(12, dtype=np.float32).reshape(3, 4), (("b, 3, 4", "float32"),), 0),
+    "in_place": Case(in_place, (("b, s", "float32"), ("b, b, s", "float32")), 1e-5),
+    "whole": Case(lambda x: (x.sum(), x.max()), (("b, s", "float32"),), 1e-5),
+}
+
+
+@functools.cache
+def lowered(name: str) -> Compilation:
+    """A case down to the `host` stage, which needs none of NVIDIA's tools."""
+    case = CASES[name]
+    with jax.enable_x64(True):
+        start = import_stage(case.function, TARGETS[0], shlo_disc.Options(), case.arguments, None, ())
+        return run_pipeline(start, "host")
+
+
+def launches_of(c: Compilation) -> list[GpuLaunch]:
+    return gpu_launches(c.snapshots["host"])
+
+
+class Machine(Protocol):
+    """What runs a kernel on flat arrays, which it changes in place."""
+
+    def launch(self, name: str, blocks: int, pointers: Sequence[np.ndarray], sizes: Sequence[int]) -> None: ...
+
+
+class Run:
+    """One call of a lowered program, in the arena and at the offsets of its plan."""
+
+    def __init__(self, c: Compilation, dims: dict[str, int], machine: Machine):
+        self.c, self.dims, self.machine = c, dims, machine
+        with c.context:
+            self.plan = ir.Module.parse(str(c.snapshots["plan"]))
+            size = arenas_of(self.plan.operation)[0].evaluate(dims)
+        self.arena = np.full(size, 0xA5, np.uint8)
+        self.results: dict[int, np.ndarray] = {}
+
+    def __call__(self, arguments: list[np.ndarray]) -> list[np.ndarray]:
+        """The results as flat arrays."""
+        block = entry_block(self.plan)
+        leaves = [np.ascontiguousarray(arguments[leaf]).reshape(-1) for leaf in self.c.signature.kept]
+        self.buffers = dict(zip(block.arguments, leaves, strict=True))
+        launches = iter(launches_of(self.c))
+        for op in block.operations:
+            if op.operation.name == "stablehlo.constant":
+                data = dense_bytes(ir.DenseElementsAttr(op.attributes["value"]))
+                self.buffers[op.results[0]] = np.frombuffer(data, self._dtype(op.results[0]))
+            elif op.operation.name == "func.call":
+                self._launch(op, next(launches))
+        return [self.results[i] for i in sorted(self.results)]
+
+    def _launch(self, call: ir.OpView, launch: Any) -> None:
+        for result, buffer in zip(call.results, buffers_of(call), strict=True):
+            self.buffers[result] = self._buffer(result, buffer)
+        pointers = [self.buffers[root(v)].view(self._dtype(v)) for v in [*call.operands, *call.results]]
+        sizes = [s.evaluate(self.dims) for s in launch.sizes]
+        self.machine.launch(launch.name, launch.blocks.evaluate(self.dims), pointers, sizes)
+
+    def _buffer(self, value: ir.Value, buffer: Buffer) -> np.ndarray:
+        count = product(dims_of(value)).evaluate(self.dims)
+        if isinstance(buffer, ResultBuffer):
+            self.results[buffer.index] = np.zeros(count, self._dtype(value))
+            return self.results[buffer.index]
+        start = buffer.offset.evaluate(self.dims)
+        return self.arena[start : start + count * bytes_of(element_type_of(value))].view(self._dtype(value))
+
+    @staticmethod
+    def _dtype(value: ir.Value) -> np.dtype:
+        name = str(element_type_of(value))
+        if name == "i1":
+            return np.dtype(np.int8)
+        return np.dtype(f"uint{name[2:]}") if name.startswith("ui") else dtype_of(element_type_of(value))
+
+
+def arrays(case: Case, dims: dict[str, int]) -> list[np.ndarray]:
+    """Random arguments; indices stay small, so that most are inside the table."""
+    found = []
+    for position, (text, dtype) in enumerate(case.arguments):
+        shape = tuple(eval(d, {"__builtins__": {}}, dims) for d in text.split(","))  # noqa: S307
+        array = random_array(shape, dtype, position)
+        found.append(array % 1100 if dtype == "int32" and case is CASES["embedding"] else array)
+    return found
