@@ -30,7 +30,6 @@ from shlo_disc.shape_dialect.dialect.ops import LOCAL
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind
 from shlo_disc.shape_dialect.dialect.scope import Scope
-from shlo_disc.shape_dialect.dialect.signature import declared_signature
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 _EPILOGUE_SIZES = 3
@@ -110,7 +109,7 @@ def _plan(v: Scope, op: ir.Operation) -> None:
     for check in call.checks:
         sizes += [check.relation.lhs, check.relation.rhs, *check.operands]
     v.check_sizes([*sizes, *map(Expr.symbol, call.reads)])
-    results = len(declared_signature(v.module).results)
+    results = len(v.declared.results)
     if any(not 0 <= result < results for result in call.writes):
         raise Malformed(f"it writes the results {list(call.writes)} of {results}")
 
@@ -210,13 +209,12 @@ def _numbers(op: ir.Operation, numbers: Iterable[int], least: int = 0) -> None:
             raise Malformed(f"it has no operand {number}")
 
 
-def check_program(module: ir.Module, functions: Sequence[ir.Operation]) -> None:
+def check_program(v: Scope, functions: Sequence[ir.Operation]) -> None:
     """A segment is a function of the buffers of all arguments and results, and of the arena of each segment."""
-    said = declared_signature(module)
-    plans = sum(op.operation.name == "disc_host.plan" for op in module.body.operations)
+    plans = sum(op.operation.name == "disc_host.plan" for op in v.module.body.operations)
     if plans != len(functions):
         raise Malformed(f"there are {plans} plans for {len(functions)} functions")
-    count = len(said.arguments) + len(said.results) + plans
+    count = v.declared.buffers + plans
     for function in functions:
         types = list(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs)
         if len(types) != count or any(str(type_) != "memref<?xi8>" for type_ in types):
@@ -228,14 +226,11 @@ def check_program(module: ir.Module, functions: Sequence[ir.Operation]) -> None:
 
 def _view(v: Scope, op: ir.Operation) -> None:
     """A part of an arena, or the one element at the beginning of a buffer."""
-    said = declared_signature(v.module)
     base, rank = op.operands[0], ir.MemRefType(op.results[0].type).rank
     if rank == 0:
         if _number(op.operands[1]) != 0:
             raise Malformed("it is an element that is not the first one")
-    elif not isinstance(base.owner, ir.Block) or ir.BlockArgument(base).arg_number < len(
-        [*said.arguments, *said.results]
-    ):
+    elif not isinstance(base.owner, ir.Block) or ir.BlockArgument(base).arg_number < v.declared.buffers:
         raise Malformed("it is a part of something else than an arena")
 
 

@@ -12,7 +12,7 @@ from shlo_disc.shape_dialect.dialect.host_rules import HOST_RULES
 from shlo_disc.shape_dialect.dialect.ops import LOCAL
 from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind, entries_of, from_entries, read_size
 from shlo_disc.shape_dialect.dialect.scope import Scope, is_private
-from shlo_disc.shape_dialect.dialect.signature import TensorSpec, declaration_of
+from shlo_disc.shape_dialect.dialect.signature import TensorSpec
 from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr, element_type_of, product, storage_type
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
@@ -105,8 +105,10 @@ def _bind_names(v: Scope, op: ir.Operation) -> None:
 
 
 def _signature_fits(v: Scope, op: ir.Operation) -> None:
-    """Arguments that are kept, and results, are those of the entry function: number, dtypes and sizes."""
-    said = declaration_of(op.opview)
+    """It is the only one. Arguments that are kept, and results, are the entry function's: number, dtypes and sizes."""
+    if sum(other.operation.name == op.name for other in v.module.body.operations) != 1:
+        raise Malformed("there is another one")
+    said = v.declared
     if sorted(set(said.kept)) != sorted(said.kept) or any(not 0 <= k < len(said.arguments) for k in said.kept):
         raise Malformed(f"kept = {list(said.kept)} are no different ones of {len(said.arguments)} arguments")
     if v.has_run("host"):

@@ -26,6 +26,7 @@ from typing import Any, NewType, TypeVar, get_args, get_origin, get_type_hints
 
 from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.types import dim_attr, dim_of_attr
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
@@ -163,7 +164,7 @@ def codec_of(hint: Any) -> Codec:
     if hint in _PLAIN:
         return _PLAIN[hint]
     if is_dataclass(hint) and isinstance(hint, type):
-        return Codec(hint.__name__, to_attribute, lambda a: from_attribute(hint, a))
+        return Codec(hint.__name__, to_attribute, remembered(lambda a: from_attribute(hint, a)))
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is types.UnionType and type(None) in arguments:
         return codec_of(next(a for a in arguments if a is not type(None)))

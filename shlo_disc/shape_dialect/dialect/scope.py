@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from shlo_disc.mlir import func, ir, memref
 from shlo_disc.shape_dialect.dialect.names import STAGE
 from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind, read_size
+from shlo_disc.shape_dialect.dialect.signature import Declared, declared_signature
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
@@ -31,6 +33,11 @@ class Scope:
         self.kernels: dict[str, tuple[int, int] | None] = {}
         self.constants = {op.sym_name.value for op in module.body.operations if isinstance(op, memref.GlobalOp)}
         self._types: set[ir.Type] = set()
+
+    @cached_property
+    def declared(self) -> Declared:
+        """What the module's `disc.signature` says. Raises Malformed."""
+        return declared_signature(self.module)
 
     def has_run(self, stage: str, is_between: bool = False) -> bool:
         """Whether a stage has run, or in part where `is_between`."""

@@ -146,6 +146,11 @@ class Declared:
     in_tree: str = ""
     out_tree: str = ""
 
+    @property
+    def buffers(self) -> int:
+        """How many buffers a call has: arguments, those that are not read among them, and results."""
+        return len(self.arguments) + len(self.results)
+
 
 def write_signature(module: ir.Module, signature: Signature, in_tree: str = "", out_tree: str = "") -> None:
     """Write a signature into a module, in the place of the one that is there, whose trees stay."""

@@ -66,7 +66,7 @@ class Verifier:
             self._op(op)
         functions = [function.operation for function in self.scope.functions.values()]
         if self.scope.has_run("host"):
-            self._placed(self.module.operation, lambda _: check_program(self.module, functions))
+            self._placed(self.module.operation, lambda _: check_program(self.scope, functions))
         elif self.scope.has_run("fuse"):
             for function in functions:
                 self._placed(function, _check_function)

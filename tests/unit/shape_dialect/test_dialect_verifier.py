@@ -72,6 +72,8 @@ CHANGES = {
     "undeclared symbol": ('name = "b"', 'name = "nowhere"', "names b, which is no symbol"),
     "relation": ('relation = "mod(s, 4) - 2 == 0"', 'relation = "s and t"', "no relation of sizes"),
     "size in a relation": ('relation = "mod(s, 4) - 2 == 0"', 'relation = "mod(t, 4) - 2 == 0"', "t, which is no"),
+    "second signature": ('"disc.signature"()', '"disc.signature"() {name = "again"} : () -> ()\n  "disc.signature"()',
+                         "there is another one"),
     "arguments of the signature": ("kept = array<i64: 0, 1, 2, 3, 4, 5>", "kept = array<i64: 0, 1, 2, 3, 4, 4>",
                                    "no different ones"),
     "count of arguments": ("kept = array<i64: 0, 1, 2, 3, 4, 5>", "kept = array<i64: 0, 1, 2, 3, 4>", "5 arguments"),
