@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from shlo_disc import importing
 from shlo_disc.cache import CompileCache, cache_key, open_cache
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, RecompileError, ShapeError
 from shlo_disc.executable import Executable
 from shlo_disc.options import Options
+from shlo_disc.programs import Program, TextProgram
 from shlo_disc.reader import Limits
 from shlo_disc.recovery import Attempts, compile_on
 from shlo_disc.target import cuda_architecture
@@ -72,10 +73,9 @@ def compile(
     if not isinstance(options, Options):
         raise OptionError(f"options must be a shlo_disc.Options, not {options!r}")
     start = time.perf_counter()
-    reader: Any = importlib.import_module("shlo_disc.import.program")
-    read = reader.read(program, args, kwargs, constraints, Limits.of(options))
+    read = importing.read(program, args, kwargs, constraints, Limits.of(options))
     if options.replicas > 1:
-        if not isinstance(read, reader.TextProgram):
+        if not isinstance(read, TextProgram):
             raise OptionError(
                 "the option replicas is for StableHLO programs, which say by mhlo.num_replicas what it is"
             )
@@ -87,9 +87,9 @@ def compile(
 
 
 def compile_read(
-    read: Any, options: Options, target: str = "cpu", *, start: float | None = None, context: Any = None
+    read: Program, options: Options, target: str = "cpu", *, start: float | None = None, context: Any = None
 ) -> Any:
-    """`compile` for a program that `shlo_disc.import.program` has read.
+    """`compile` for a program that has been read.
 
     start: when its reading began, by `time.perf_counter`. context: an MLIR context of `make_context` to work in, in
     place of a new one; what a program leaves in it stays there.
@@ -106,7 +106,7 @@ def compile_read(
     return executable
 
 
-def _cached(cache: CompileCache, key: str, read: Any, options: Options, start: float) -> Executable | None:
+def _cached(cache: CompileCache, key: str, read: Program, options: Options, start: float) -> Executable | None:
     """The program from the cache; None when it is not there, or cannot be loaded any more."""
     artifact = cache.load(key)
     if artifact is None:
@@ -127,7 +127,7 @@ def _cached(cache: CompileCache, key: str, read: Any, options: Options, start: f
     return executable
 
 
-def _compiled(read: Any, target: str, options: Options, reading: float, context: Any = None) -> Any:
+def _compiled(read: Program, target: str, options: Options, reading: float, context: Any = None) -> Any:
     """The program compiled. The seconds of `reading` it count as those of its import."""
     from shlo_disc.artifact_header import artifact_of
     from shlo_disc.compiler import import_stage, run_pipeline

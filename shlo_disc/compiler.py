@@ -6,12 +6,12 @@ The name of a stage is also its dump file, its argument to `as_text` and the com
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from shlo_disc import importing
 from shlo_disc.compilation import Compilation, cpu_named, made
 from shlo_disc.errors import CompilerError, DiscError, OptionError, ProgramError
 from shlo_disc.lowering.kernel_module import kernel_module_of
@@ -46,13 +46,11 @@ def import_stage(
     c = Compilation(options, target, context or make_context(), cpu=cpu_named(options.cpu))
 
     def work() -> None:
-        reader = importlib.import_module("shlo_disc.import.program")
-        importer = importlib.import_module("shlo_disc.import.import_program")
-        read = reader.read(program, args, kwargs, constraints, Limits.of(options))
-        imported = importer.import_program(read, c.context, options.symbolic, jax_platforms(target), resume)
-        c.module, c.signature = imported.module, imported.signature
-        if imported.stage != STAGES[0]:
-            c.stage = _checked_stage(imported.stage)
+        read = importing.read(program, args, kwargs, constraints, Limits.of(options))
+        platforms = jax_platforms(target)
+        c.module, c.signature, stage = importing.import_program(read, c.context, options.symbolic, platforms, resume)
+        if stage != STAGES[0]:
+            c.stage = _checked_stage(stage)
             _check_resumed(c)
 
     with c.context, ir.Location.unknown():

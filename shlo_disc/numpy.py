@@ -10,7 +10,6 @@ or `jax.vmap`.
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -21,8 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from shlo_disc.errors import ShapeError
-
-_requests: Any = importlib.import_module("shlo_disc.import.requested_sizes")
+from shlo_disc.importing import traced_flatnonzero
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -89,7 +87,7 @@ def _mask_last(options: dict[str, Any], rank: int, mask_rank: int) -> tuple[Sequ
 @_also_on_arrays()
 def flatnonzero(a: Any) -> Any:
     """The positions of the elements that are not zero in the flattened `a`, as `numpy.flatnonzero`."""
-    return _requests.traced_flatnonzero(jax.lax.stop_gradient(a).reshape(-1) != 0)
+    return traced_flatnonzero(jax.lax.stop_gradient(a).reshape(-1) != 0)
 
 
 @_also_on_arrays()

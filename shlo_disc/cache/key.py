@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
 import importlib.metadata
 import platform
 import sys
@@ -13,7 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from shlo_disc.importing import without_locations
 from shlo_disc.options import Options
+from shlo_disc.programs import Program, TextProgram
 from shlo_disc.registry.custom_calls import registered_conventions
 from shlo_disc.runtime import _native
 from shlo_disc.runtime.cpu_features import host_flags
@@ -21,8 +22,8 @@ from shlo_disc.runtime.cpu_features import host_flags
 _COMPILED_WITH = ("llvmlite", "torch-mlir")
 
 
-def cache_key(program: Any, options: Options) -> str:
-    """The key of a program that `shlo_disc.import.program` has read, in hexadecimal.
+def cache_key(program: Program, options: Options) -> str:
+    """The key of a program that has been read, in hexadecimal.
 
     A program of JAX is taken without its source locations, as JAX's own compilation cache does by default. Options that
     change only how a program is called are left out.
@@ -42,13 +43,13 @@ def cache_key(program: Any, options: Options) -> str:
     return _digest([*parts, *map(_bytes, (chosen, machine, calls)), _compiler()])
 
 
-def _program_parts(program: Any) -> list[bytes]:
-    if not hasattr(program, "exported"):
+def _program_parts(program: Program) -> list[bytes]:
+    if isinstance(program, TextProgram):
         return [b"text", _bytes(program.data), _bytes(program.participants)]
     exported = program.exported
     code = bytes(exported.mlir_module_serialized)
     if program.source is None:  # bytecode of others is not read here
-        code = importlib.import_module("shlo_disc.import.jax_program").without_locations(exported)
+        code = without_locations(exported)
     call = (exported.fun_name, exported.in_tree, exported.in_avals, exported.out_tree, exported.out_avals)
     module = (exported.module_kept_var_idx, exported.platforms, tuple(program.sizes))
     return [b"jax", code, *map(_bytes, (*call, *module))]

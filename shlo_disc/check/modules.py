@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import numpy as np
 from shlo_disc.check.comparison import Comparison, comparison
 from shlo_disc.check.text import as_custom_calls
 from shlo_disc.dense import array_of
+from shlo_disc.importing import parse_program
 from shlo_disc.mlir import ir, passmanager
 
 _SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
@@ -78,8 +78,7 @@ class Program:
 
 def program_of(case: Case, context: ir.Context) -> Program:
     """The program of a case. Raises ProgramError when its text cannot be read."""
-    parse = importlib.import_module("shlo_disc.import.parse")
-    module = parse.parse_program(as_custom_calls(case.text), context)
+    module = parse_program(as_custom_calls(case.text), context)
     with context, ir.Location.unknown():
         entry = _isolate(module, case.name)
         program = Program("")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 from shlo_disc.errors import ArtifactError, OptionError, ProgramError
 from shlo_disc.mlir import ir
+from shlo_disc.programs import JaxProgram, Program, TextProgram
 from shlo_disc.reader import BYTECODE_MAGIC, read_program
 from shlo_disc.reader.artifacts import without_sharding_rules
 from shlo_disc.runtime import TreeSpec
@@ -28,7 +28,6 @@ from shlo_disc.shape_dialect.utils.regions import terminator_of
 from .data_sizes import open_data_sizes
 from .normalise import choose_platform, entry_function, global_constant_names, normalise
 from .parse import name_of, parse_program, parse_trusted
-from .program import JaxProgram, TextProgram
 from .support import check_signature_supported, check_supported
 from .symbolic import make_symbolic
 from .tokens import tokens_as_arrays, without_tokens
@@ -47,7 +46,7 @@ class ImportedProgram:
 
 
 def import_program(
-    program: JaxProgram | TextProgram,
+    program: Program,
     context: ir.Context,
     symbolic: bool = False,
     platforms: Sequence[str] = ("cpu",),
@@ -116,8 +115,8 @@ _NONE: Mapping[int, str] = {}
 
 
 def _import_exported(program: JaxProgram, context: ir.Context, platforms: Sequence[str]) -> ImportedProgram:
-    jax_program = importlib.import_module(".jax_program", __package__)
-    jax_signature = importlib.import_module(".jax_signature", __package__)
+    from . import jax_program, jax_signature
+
     exported = program.exported
     platform = jax_program.platform_index(exported, platforms)
     module = parse_trusted(_module_of(program), context)

@@ -195,9 +195,3 @@ def _spec(leaf: Any, scope: export.SymbolicScope) -> Any:
         raise ProgramError(f"unknown dtype {dtype!r} in {leaf!r}; dtypes are {', '.join(BY_NUMPY)}")
     text = shape if isinstance(shape, str) else ", ".join(str(d) for d in shape)
     return jax.ShapeDtypeStruct(export.symbolic_shape(text, scope=scope) if text else (), dtype)
-
-
-def tree_without_hidden(in_tree: Any) -> Any:
-    """The pytree of (args, kwargs) without the last positional argument, which are the hidden ones."""
-    args, kwargs = jax.tree.unflatten(in_tree, list(range(in_tree.num_leaves)))
-    return jax.tree.structure((args[:-1], kwargs))

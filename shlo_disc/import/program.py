@@ -1,58 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs as the user hands them over, read or traced but not yet parsed. Needs no MLIR."""
+"""Reads, or traces, what the user hands over as a program. Needs no MLIR."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from shlo_disc.errors import OptionError, ProgramError
+from shlo_disc.programs import JaxProgram, Program, TextProgram
 from shlo_disc.reader import Limits, check_exported
-
-
-class JaxProgram(NamedTuple):
-    """A `jax.export.Exported`, and the names of the sizes that its hidden arguments stand for.
-
-    source: where it was read from, for messages; None when this process made it, and its bytecode is known to be whole.
-    limits: those of reading it when it is from outside; None means the environment's.
-    """
-
-    exported: Any
-    sizes: Sequence[str] = ()
-    source: str | None = None
-    limits: Limits | None = None
-
-    def trees(self) -> tuple[Any, Any]:
-        """The pytrees of the arguments and of the results."""
-        in_tree = self.exported.in_tree
-        if self.sizes:
-            in_tree = importlib.import_module(".jax_program", __package__).tree_without_hidden(in_tree)
-        return in_tree, self.exported.out_tree
-
-
-class TextProgram(NamedTuple):
-    """StableHLO as text or bytes, and the path it came from ("" when it was given directly).
-
-    trusted: bytecode is known to be whole, and is read without the precautions for that of others. has_tokens: tokens
-    that the program takes and returns stand for arrays without elements, as JAX passes them.
-    participants: how many devices run it together; 1 for a program that runs alone. limits: as for JaxProgram.
-    """
-
-    data: str | bytes
-    source: str = ""
-    trusted: bool = False
-    has_tokens: bool = False
-    participants: int = 1
-    limits: Limits | None = None
-
-    def trees(self) -> tuple[Any, Any]:
-        """There are none: arguments and results are flat."""
-        return None, None
-
 
 _SOURCES = (
     "a program is a jax.export.Exported, StableHLO or a serialized Exported (str, bytes or a path), or a JAX function "
@@ -66,7 +25,7 @@ def read(
     kwargs: dict[str, Any] | None = None,
     constraints: Sequence[str] = (),
     limits: Limits | None = None,
-) -> JaxProgram | TextProgram:
+) -> Program:
     """A jax.export.Exported or what its `serialize` wrote, StableHLO (text, bytecode, portable artifact), a path of
     either, or a JAX function, which is traced. limits: those of reading what is from outside.
 
@@ -110,7 +69,8 @@ def _read_export(data: bytes, source: str, limits: Limits | None) -> JaxProgram:
     what = f"the program {source!r}" if source else "the program"
     check_exported(data, what, limits)
     try:
-        export = importlib.import_module("jax.export")
+        from jax import export
+
         return JaxProgram(export.deserialize(bytearray(data)), source=source, limits=limits)
     except ImportError as error:
         raise ProgramError(f"{what} was written by jax.export, which cannot be used here: {error}") from None
@@ -121,7 +81,8 @@ def _read_export(data: bytes, source: str, limits: Limits | None) -> JaxProgram:
 def _read_jax(program: Any, args: Any, kwargs: Any, constraints: Sequence[str]) -> JaxProgram:
     if "jax" not in sys.modules and not callable(program):
         raise ProgramError(f"cannot compile an object of type {type(program).__name__}: {_SOURCES}")
-    jax_program = importlib.import_module(".jax_program", __package__)
+    from . import jax_program
+
     if jax_program.is_exported(program):
         if args is not None or kwargs is not None or constraints:
             raise OptionError("args=, kwargs= and constraints= apply to a JAX function; an Exported has its own")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The option `symbolic`: a program of static sizes becomes one whose argument sizes above 1 are chosen by the caller.
 
-Every size above 1 of every value is one unknown. Ops say which unknowns are the same (`symbolic_rules`), which are
+Every size above 1 of every value is one unknown. Ops say which unknowns are the same (`size_relations.py`), which are
 computed from others and which their attributes fix; a size that is fixed fixes all that are the same. What is left
 becomes `?`, and ops that state a size which is no longer one turn into their dynamic twins. The static program is the
 one instance at the sizes it was written for, so a call with those gives the same results.
@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from shlo_disc.errors import OptionError
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC
+from shlo_disc.shape_dialect.inference.size_relations import RULES, Size
 
-from .symbolic_rules import RULES, Size, Unknowns
 from .symbolic_twins import TWINS, SizeValues, stated_sizes
+from .unknowns import Unknowns
 
 
 def make_symbolic(function: ir.OpView) -> None:

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shlo_disc.mlir import ir, stablehlo
+from shlo_disc.shape_dialect.inference.size_relations import Size, rank, reshape_groups, splat_text, window_axes
 
-from .symbolic_rules import Size, Unknowns, rank, reshape_groups, splat_text, window_axes
+from .unknowns import Unknowns
 
 SizeSource = int | Size | list["int | Size"]
 """A number, the size of a value, or the product of several."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import atexit
 import base64
-import importlib
 import math
 import threading
 from dataclasses import dataclass, replace
@@ -14,7 +13,9 @@ from typing import Any
 from shlo_disc import api
 from shlo_disc.clients import client
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, ProgramError, ShapeError, UnsupportedError
+from shlo_disc.importing import entry_function, parse_trusted
 from shlo_disc.options import Options
+from shlo_disc.programs import TextProgram
 from shlo_disc.reader import BYTECODE_MAGIC, portable_version, read_any
 from shlo_disc.reader.artifacts import rewritten
 from shlo_disc.registry.custom_calls import register_custom_call
@@ -67,8 +68,7 @@ def read_untrusted(program: bytes) -> bytes:
 
 def compile_program(program: bytes) -> LoadedExecutable:
     """Compile bytecode or a portable artifact that is known to be whole. Raises ProgramError and UnsupportedError."""
-    reader: Any = importlib.import_module("shlo_disc.import.program")
-    read = reader.TextProgram(program, trusted=True, has_tokens=True)
+    read = TextProgram(program, trusted=True, has_tokens=True)
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
         options = Options(opt_level=0) if _is_tiny(program, context) else Options()
         return api.compile_read(read, options, context=context).loaded
@@ -112,8 +112,7 @@ def compile_for_devices(program: bytes, replicas: int, partitions: int) -> tuple
         program = for_each_device(program, partitions)
     elif layouts.STATED.encode() in program:
         program = for_one_device(program)
-    reader: Any = importlib.import_module("shlo_disc.import.program")
-    read = reader.TextProgram(program, trusted=True, has_tokens=True, participants=replicas * partitions)
+    read = TextProgram(program, trusted=True, has_tokens=True, participants=replicas * partitions)
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
         return api.compile_read(read, Options(), context=context).loaded, program
 
@@ -134,10 +133,8 @@ def _is_tiny(program: bytes, context: Any) -> bool:
     """Whether LLVM's optimisations take longer than they can save: JAX compiles each op that it runs eagerly."""
     if len(program) > _TINY_PROGRAM or not program.startswith(BYTECODE_MAGIC):
         return False
-    parse: Any = importlib.import_module("shlo_disc.import.parse")
-    normalise: Any = importlib.import_module("shlo_disc.import.normalise")
-    module = parse.parse_trusted(program, context)
-    signature = normalise.entry_function(module).attributes["function_type"].value
+    module = parse_trusted(program, context)
+    signature = entry_function(module).attributes["function_type"].value
     elements = 0
     for kind in (*signature.inputs, *signature.results):
         if not hasattr(kind, "shape") or not kind.has_static_shape:
@@ -151,9 +148,10 @@ def generalize_programs(programs: list[bytes]) -> tuple[Any, ...] | None:
 
     None when there is none; the programs are compiled as they are then.
     """
-    generalizer: Any = importlib.import_module("shlo_disc.pjrt.generalize")
+    from shlo_disc.pjrt.generalize import generalize_or_explain
+
     with _COMPILING:
-        found = generalizer.generalize_or_explain(programs)
+        found = generalize_or_explain(programs)
     if found is None:
         return None
     executable, *parts = found.for_table()

@@ -7,7 +7,6 @@ Runs in a process that may die of it. What comes out is what MLIR wrote of a mod
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -63,7 +62,9 @@ def check_exported(request: Request) -> bytes:
     What it raises, it raises again where the types of the user are known.
     """
     with contextlib.suppress(Exception):  # damaged bytes make JAX's reader fail in many ways
-        importlib.import_module("jax.export").deserialize(bytearray(request.data))
+        from jax import export
+
+        export.deserialize(bytearray(request.data))
     return b""
 
 

@@ -18,12 +18,12 @@ import pytest
 
 import shlo_disc
 from shlo_disc.cache import CacheWarning, cache_key
+from shlo_disc.importing import read
 from shlo_disc.options import Options
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = "def f(x, w):\n    return {'y': jnp.tanh(x @ w), 'z': (x * 2).sum(1)}\n"
 SPECS = (("b, 6", "float32"), ("6, 9", "float32"))
-reader = importlib.import_module("shlo_disc.import.program")
 
 
 def function_of(source: str = SOURCE) -> Callable[..., Any]:
@@ -85,9 +85,9 @@ def test_what_is_found_again(tmp_path: Path) -> None:
 
 def test_the_key_knows_the_compiler_and_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     key_module = importlib.import_module("shlo_disc.cache.key")
-    program = reader.read(function_of(), SPECS)
+    program = read(function_of(), SPECS)
     key = cache_key(program, Options())
-    assert key == cache_key(reader.read(function_of(), SPECS), Options())
+    assert key == cache_key(read(function_of(), SPECS), Options())
     monkeypatch.setattr(key_module, "host_flags", lambda: frozenset({"avx"}))
     other = cache_key(program, Options())
     monkeypatch.setattr(key_module, "_compiler", lambda: b"another")

@@ -20,7 +20,8 @@ ORDER = (
     "shape_dialect/symbolic", "runtime", "shape_dialect/dialect", "dense", "shape_dialect/utils",
     "shape_dialect/inference",
     # The way down.
-    "transforms", "codegen", "lowering", "lowering_cpu", "lowering_gpu", "verify", "reader", "import",
+    "transforms", "codegen", "lowering", "lowering_cpu", "lowering_gpu", "verify", "reader", "programs", "import",
+    "importing",
     # The pipeline.
     "compilation", "call_checks", "passes", "compiler", "artifact_header",
     # What users see.

@@ -21,12 +21,10 @@ argument, which the table fills with the elements that the program at hand has.
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from shlo_disc.artifact_header import artifact_of
 from shlo_disc.cache import cache_key, open_cache
@@ -34,8 +32,17 @@ from shlo_disc.compilation import Compilation, cpu_named
 from shlo_disc.compiler import run_pipeline, run_stage
 from shlo_disc.errors import ArtifactError, DiscError, ProgramError, UnsupportedError
 from shlo_disc.executable import Executable
+from shlo_disc.importing import (
+    check_supported,
+    declare,
+    entry_function,
+    normalise,
+    plain_signature,
+    tokens_as_arrays,
+)
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
+from shlo_disc.programs import TextProgram
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -50,11 +57,6 @@ from .steps import Step, Steps
 EXPLAIN_VARIABLE = "JAX_SHLO_DISC_EXPLAIN"
 
 _log = logging.getLogger(__name__)
-_importer: Any = importlib.import_module("shlo_disc.import.import_program")
-_normaliser: Any = importlib.import_module("shlo_disc.import.normalise")
-_reader: Any = importlib.import_module("shlo_disc.import.program")
-_tokens: Any = importlib.import_module("shlo_disc.import.tokens")
-_support: Any = importlib.import_module("shlo_disc.import.support")
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def _executable(c: Compilation, programs: Sequence[bytes]) -> Executable:
     cache, key = open_cache(c.options), ""
     if cache:
         parts = b"".join(len(program).to_bytes(8, "little") + program for program in programs)
-        key = cache_key(_reader.TextProgram(b"instances" + parts), c.options)
+        key = cache_key(TextProgram(b"instances" + parts), c.options)
         if artifact := cache.load(key):
             try:
                 return Executable(artifact, c.options, (None, None), lambda: c, c.timings, 0)
@@ -138,17 +140,17 @@ def _import(c: Compilation, expressions: Expressions) -> None:
     """The `import` stage: from the samples' module to one function with symbols."""
     module = expressions.samples.module
     Emission(expressions).run()
-    _tokens.tokens_as_arrays(expressions.main)
+    tokens_as_arrays(expressions.main)
     arguments = [_dims(expressions, a) for a in expressions.main.regions[0].blocks[0].arguments]
-    _normaliser.normalise(module)
-    entry = _normaliser.entry_function(module)
+    normalise(module)
+    entry = entry_function(module)
     shapes = [*arguments, *finish(entry)]
-    _support.check_supported(module, entry)
-    c.module, c.signature = module, _importer.plain_signature(module, shapes)
+    check_supported(module, entry)
+    c.module, c.signature = module, plain_signature(module, shapes)
     facts = Facts()
     for name in expressions.symbols:
         facts.declare(name, min=1)
-    _importer.declare(module, c.signature, facts)
+    declare(module, c.signature, facts)
 
 
 def _dims(expressions: Expressions, argument: ir.Value) -> Dims:

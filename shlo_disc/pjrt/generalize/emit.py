@@ -6,7 +6,6 @@ Sizes and hidden arguments are custom calls at first, which functions can be inl
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,19 +15,18 @@ from shlo_disc.mlir import ir
 from shlo_disc.registry.custom_calls import find_custom_call
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp, integer_attr
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_attr, dims_of_attr
+from shlo_disc.shape_dialect.inference.size_relations import rank, splat_text
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import all_blocks
 from shlo_disc.transforms.expand.random import DYNAMIC as DYNAMIC_RNG_BIT_GENERATOR
 from shlo_disc.transforms.expand.windows import copy_body
 
 from .expressions import Expressions
-from .relations import rank, terminator
+from .relations import terminator
 from .samples import NotGeneralError, nested_operations
 
 _SIZES, _HIDDEN = "shlo_disc.sizes", "shlo_disc.hidden"
 _SHAPE_OPERANDS = "indices_of_shape_operands"
-
-splat_text: Any = importlib.import_module("shlo_disc.import.symbolic_rules").splat_text
 
 
 class Emission:

@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from typing import Any
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims, product
 from shlo_disc.shape_dialect.inference.rules.data_movement import padded_size
+from shlo_disc.shape_dialect.inference.size_relations import reshape_groups
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.convolution import convolution_of, static_padding
 from shlo_disc.shape_dialect.utils.windows import window_of
-
-_rules: Any = importlib.import_module("shlo_disc.import.symbolic_rules")
 
 Formula = Callable[[ir.OpView, "list[Dims]", "Callable[[str], Dims]"], "dict[int, Expr]"]
 """From an op, its operands' sizes and its attributes: the sizes of its results, by axis."""
@@ -23,7 +20,7 @@ Formula = Callable[[ir.OpView, "list[Dims]", "Callable[[str], Dims]"], "dict[int
 
 def _reshape(op: ir.OpView, operands: list[Dims], attribute: Callable[[str], Dims]) -> dict[int, Expr]:
     source, result = (ir.RankedTensorType(v.type).shape for v in (op.operands[0], op.results[0]))
-    groups = _rules.reshape_groups(source, result)
+    groups = reshape_groups(source, result)
     return {axes[0]: product(operands[0][i] for i in group) for group, axes in groups if len(axes) == 1}
 
 

@@ -7,21 +7,16 @@ found, the more programs that is.
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from shlo_disc.mlir import ir, stablehlo
+from shlo_disc.shape_dialect.inference.size_relations import RULES, Size, SizeRelations, rank, window_axes
 
 from .samples import Samples
 
-_rules: Any = importlib.import_module("shlo_disc.import.symbolic_rules")
-rank = _rules.rank
-window_axes = _rules.window_axes
 
-
-class Relations:
-    """Classes of equal numbers, with the interface that the rules of `import/symbolic_rules.py` expect."""
+class Relations(SizeRelations):
+    """Classes of equal numbers."""
 
     def __init__(self, samples: Samples):
         self.samples = samples
@@ -41,8 +36,8 @@ class Relations:
         for position, op in enumerate(samples.operations):
             name = op.operation.name
             self._used = {v: samples.operands.get((position, i), []) for i, v in enumerate(op.operands)}
-            if name in _rules.RULES:
-                _rules.RULES[name](self, op)
+            if name in RULES:
+                RULES[name](self, op)
             if name in _MORE:
                 _MORE[name](self, op, position)
             if name in _WRITE_ONES and rank(op.operands[0]):
@@ -82,25 +77,12 @@ class Relations:
 
     # What the rules call.
 
-    def same(self, a: Any, b: Any) -> None:
-        """Two sizes of values are equal."""
+    def same(self, a: Size, b: Size) -> None:
         left, right = self._dims(a.value), self._dims(b.value)
         if left and right:
             self.join(left[a.axis], right[b.axis])
 
-    def same_shape(self, values: Sequence[ir.Value]) -> None:
-        """All values have one shape."""
-        for other in values[1:]:
-            self.same_axes(values[0], range(rank(values[0])), other, range(rank(other)))
-
-    def same_axes(self, a: ir.Value, a_axes: Iterable[int], b: ir.Value, b_axes: Iterable[int]) -> None:
-        """The sizes of `a` along `a_axes` are those of `b` along `b_axes`."""
-        left, right = self._dims(a), self._dims(b)
-        for i, j in zip(a_axes, b_axes, strict=True):
-            if left and right:
-                self.join(left[i], right[j])
-
-    def computed(self, result: Any, sources: Iterable[Any]) -> None:
+    def computed(self, result: Size, sources: Iterable[Size]) -> None:
         """The sizes that are computed have formulas (`formulas.py`)."""
 
     def fix(self, value: ir.Value, axes: Iterable[int] | None = None) -> None:

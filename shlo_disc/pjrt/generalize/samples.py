@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from shlo_disc.errors import DiscError
+from shlo_disc.importing import parse_trusted
 from shlo_disc.mlir import ir
 from shlo_disc.runtime.native_module import read_program
 
@@ -38,9 +38,7 @@ class Samples:
             raise NotGeneralError("the programs differ in more than numbers")
         self.values: list[tuple[int, ...]] = list(zip(*(sample["numbers"] for sample in found), strict=True))
         self.lead = max(range(len(found)), key=lambda i: _typical_size(found[i]))
-        self.module: ir.Module = importlib.import_module("shlo_disc.import.parse").parse_trusted(
-            programs[self.lead], context
-        )
+        self.module = parse_trusted(programs[self.lead], context)
         self.operations = [self.module.operation, *nested_operations(self.module.operation)]
         self.position = {op.operation: i for i, op in enumerate(self.operations)}
         self.dims: dict[ir.Value, list[int]] = {}

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from shlo_disc.artifact_header import artifact_of
 from shlo_disc.clients import client
 from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.errors import DiscError
+from shlo_disc.importing import read
 from shlo_disc.options import Options
 from shlo_disc.recovery import PLAIN, Attempts, Choice, find_fault
 from shlo_disc.report.synthetic import load_flat
@@ -23,8 +23,7 @@ Results = Sequence[np.ndarray]
 def blame(exported: Any, options: Options, say: Callable[[str], None],
           is_wrong: Callable[[list[np.ndarray]], bool] | None, arrays: Results) -> str:  # fmt: skip
     """In words. Without `is_wrong` it is the compile that fails."""
-    reader: Any = importlib.import_module("shlo_disc.import.program")
-    attempts = Attempts(lambda: import_stage(reader.read(exported, None, None, ()), "cpu", options), run_pipeline)
+    attempts = Attempts(lambda: import_stage(read(exported), "cpu", options), run_pipeline)
     device = client(options.threads, True)
 
     def wrong(choice: Choice) -> bool:

@@ -7,6 +7,7 @@ An op without a rule fixes every size it touches. Sizes of 0 and 1 are never unk
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -21,40 +22,12 @@ class Size(NamedTuple):
     axis: int
 
 
-class Unknowns:
-    """Classes of equal sizes. A caller chooses the arguments' sizes; all others must follow from these."""
+class SizeRelations(ABC):
+    """What rules tell of sizes."""
 
-    def __init__(self, block: ir.Block):
-        self._arguments = [
-            Size(v, axis) for v in block.arguments for axis in range(rank(v)) if extent(Size(v, axis)) > 1
-        ]
-        self._positions = {value: i for i, op in enumerate(block.operations) for value in op.results}
-        self._parents: dict[Size, Size] = {}
-        self._fixed: set[Size] = set()
-        self._computed: list[tuple[Size, list[Size]]] = []
-        self._determined: set[Size] = set()
-
-    def root(self, size: Size) -> Size:
-        """The representative of the class."""
-        path = []
-        while (parent := self._parents.get(size, size)) != size:
-            path.append(size)
-            size = parent
-        for passed in path:
-            self._parents[passed] = size
-        return size
-
+    @abstractmethod
     def same(self, a: Size, b: Size) -> None:
-        """The two are equal in every instance; two different numbers, one of them a broadcast 1, are not related."""
-        if extent(a) != extent(b):
-            self._fix(a)
-            self._fix(b)
-            return
-        a, b = self.root(a), self.root(b)
-        if a != b:
-            self._parents[a] = b
-            if a in self._fixed:
-                self._fixed.add(b)
+        """The two are equal in every instance."""
 
     def same_shape(self, values: Sequence[ir.Value]) -> None:
         """All values have one shape."""
@@ -66,47 +39,13 @@ class Unknowns:
         for i, j in zip(a_axes, b_axes, strict=True):
             self.same(Size(a, i), Size(b, j))
 
+    @abstractmethod
     def computed(self, result: Size, sources: Iterable[Size]) -> None:
         """The result is a function of the sources, and of nothing else that could change."""
-        self._computed.append((result, [s for s in sources if extent(s) > 1]))
 
+    @abstractmethod
     def fix(self, value: ir.Value, axes: Iterable[int] | None = None) -> None:
         """The sizes (all by default) stay the numbers they are."""
-        for axis in range(rank(value)) if axes is None else axes:
-            self._fix(Size(value, axis))
-
-    def _fix(self, size: Size) -> None:
-        self._fixed.add(self.root(size))
-
-    def is_fixed(self, size: Size) -> bool:
-        """Whether the size is a number: fixed, or of a class that no argument and no computation determines."""
-        return extent(size) <= 1 or self.root(size) in self._fixed or self.root(size) not in self._determined
-
-    def settle(self) -> None:
-        """Fix what follows: a computed size of fixed sources, and the sources of a fixed one."""
-        self._determined = {self.root(s) for s in [*self._arguments, *(result for result, _ in self._computed)]}
-        before = -1
-        while len(self._fixed) > before:
-            before = len(self._fixed)
-            for result, sources in self._computed:
-                if self.is_fixed(result):
-                    for source in sources:
-                        self._fix(source)
-                elif all(self.is_fixed(source) for source in sources):
-                    self._fix(result)
-
-    def fix_unavailable(self, stated: Iterable[tuple[int, Size]]) -> None:
-        """Fix each size that no value has where it is stated: before the operation of the block at a position."""
-        for position, size in stated:
-            if not self.is_fixed(size) and self.source(position, size) is None:
-                self._fix(size)
-        self.settle()
-
-    def source(self, position: int, size: Size) -> Size | None:
-        """The same size of an argument, or of a result before the block's operation at `position`."""
-        root = self.root(size)
-        results = (r for r, _ in self._computed if self._positions.get(r.value, position) < position)
-        return next((s for s in [*self._arguments, *results] if self.root(s) == root), None)
 
 
 def rank(value: ir.Value) -> int:
@@ -119,32 +58,32 @@ def extent(size: Size) -> int:
     return int(ir.RankedTensorType(size.value.type).shape[size.axis])
 
 
-Rule = Callable[[Unknowns, ir.OpView], None]
+Rule = Callable[[SizeRelations, ir.OpView], None]
 
 
 def _integers(op: ir.OpView, name: str, default: Sequence[int] = ()) -> list[int]:
     return list(ir.DenseI64ArrayAttr(op.attributes[name])) if name in op.attributes else list(default)
 
 
-def _elementwise(u: Unknowns, op: ir.OpView) -> None:
-    u.same_shape([*op.results, *(v for v in op.operands if rank(v))])
+def _elementwise(r: SizeRelations, op: ir.OpView) -> None:
+    r.same_shape([*op.results, *(v for v in op.operands if rank(v))])
 
 
-def _all_alike(u: Unknowns, op: ir.OpView) -> None:
-    u.same_shape([*op.results, *op.operands])
+def _all_alike(r: SizeRelations, op: ir.OpView) -> None:
+    r.same_shape([*op.results, *op.operands])
 
 
-def _one_to_one(u: Unknowns, op: ir.OpView) -> None:
+def _one_to_one(r: SizeRelations, op: ir.OpView) -> None:
     for result, operand in zip(op.results, op.operands, strict=True):
-        u.same_shape([result, operand])
+        r.same_shape([result, operand])
 
 
-def _bitcast(u: Unknowns, op: ir.OpView) -> None:
+def _bitcast(r: SizeRelations, op: ir.OpView) -> None:
     source, result = op.operands[0], op.results[0]
     common = range(min(rank(source), rank(result)))
-    u.same_axes(source, common, result, common)
+    r.same_axes(source, common, result, common)
     for value in (source, result):
-        u.fix(value, range(len(common), rank(value)))
+        r.fix(value, range(len(common), rank(value)))
 
 
 def splat_text(constant: ir.OpView) -> str:
@@ -155,36 +94,36 @@ def splat_text(constant: ir.OpView) -> str:
     return "" if literal.startswith(("[", '"')) else literal
 
 
-def _constant(u: Unknowns, op: ir.OpView) -> None:
+def _constant(r: SizeRelations, op: ir.OpView) -> None:
     if not splat_text(op):
-        u.fix(op.results[0])
+        r.fix(op.results[0])
 
 
-def _stated(u: Unknowns, op: ir.OpView) -> None:
+def _stated(r: SizeRelations, op: ir.OpView) -> None:
     """The attributes alone state the sizes, and other ops say what they must equal."""
 
 
-def _broadcast(u: Unknowns, op: ir.OpView) -> None:
+def _broadcast(r: SizeRelations, op: ir.OpView) -> None:
     for axis, target in enumerate(_integers(op, "broadcast_dimensions")):
         if extent(Size(op.operands[0], axis)) > 1:
-            u.same(Size(op.operands[0], axis), Size(op.results[0], target))
+            r.same(Size(op.operands[0], axis), Size(op.results[0], target))
 
 
-def _transpose(u: Unknowns, op: ir.OpView) -> None:
+def _transpose(r: SizeRelations, op: ir.OpView) -> None:
     permutation = _integers(op, "permutation")
-    u.same_axes(op.operands[0], permutation, op.results[0], range(len(permutation)))
+    r.same_axes(op.operands[0], permutation, op.results[0], range(len(permutation)))
 
 
-def _reshape(u: Unknowns, op: ir.OpView) -> None:
+def _reshape(r: SizeRelations, op: ir.OpView) -> None:
     source, result = op.operands[0], op.results[0]
     for group, target in reshape_groups(ir.RankedTensorType(source.type).shape, ir.RankedTensorType(result.type).shape):
         if len(target) != 1:
-            u.fix(source, group)
-            u.fix(result, target)
+            r.fix(source, group)
+            r.fix(result, target)
         elif len(group) == 1:
-            u.same(Size(source, group[0]), Size(result, target[0]))
+            r.same(Size(source, group[0]), Size(result, target[0]))
         else:
-            u.computed(Size(result, target[0]), [Size(source, axis) for axis in group])
+            r.computed(Size(result, target[0]), [Size(source, axis) for axis in group])
 
 
 def reshape_groups(source: Sequence[int], result: Sequence[int]) -> list[tuple[list[int], list[int]]]:
@@ -205,69 +144,69 @@ def reshape_groups(source: Sequence[int], result: Sequence[int]) -> list[tuple[l
     return groups
 
 
-def _slice(u: Unknowns, op: ir.OpView) -> None:
+def _slice(r: SizeRelations, op: ir.OpView) -> None:
     source, result = op.operands[0], op.results[0]
     names = ("start_indices", "limit_indices", "strides")
     for axis, (start, limit, stride) in enumerate(zip(*(_integers(op, n) for n in names), strict=True)):
         whole = Size(source, axis)
         if limit != extent(whole):
-            u.fix(result, [axis])
+            r.fix(result, [axis])
         elif (start, stride) == (0, 1):
-            u.same(whole, Size(result, axis))
+            r.same(whole, Size(result, axis))
         else:
-            u.computed(Size(result, axis), [whole])
+            r.computed(Size(result, axis), [whole])
 
 
-def _dynamic_slice(u: Unknowns, op: ir.OpView) -> None:
-    u.fix(op.results[0])
+def _dynamic_slice(r: SizeRelations, op: ir.OpView) -> None:
+    r.fix(op.results[0])
 
 
-def _dynamic_update_slice(u: Unknowns, op: ir.OpView) -> None:
-    u.same_shape([op.operands[0], op.results[0]])
+def _dynamic_update_slice(r: SizeRelations, op: ir.OpView) -> None:
+    r.same_shape([op.operands[0], op.results[0]])
 
 
-def _concatenate(u: Unknowns, op: ir.OpView) -> None:
+def _concatenate(r: SizeRelations, op: ir.OpView) -> None:
     axis = ir.IntegerAttr(op.attributes["dimension"]).value
     others = [i for i in range(rank(op.results[0])) if i != axis]
     for operand in op.operands:
-        u.same_axes(operand, others, op.results[0], others)
-    u.computed(Size(op.results[0], axis), [Size(v, axis) for v in op.operands])
+        r.same_axes(operand, others, op.results[0], others)
+    r.computed(Size(op.results[0], axis), [Size(v, axis) for v in op.operands])
 
 
-def _pad(u: Unknowns, op: ir.OpView) -> None:
+def _pad(r: SizeRelations, op: ir.OpView) -> None:
     source, result = op.operands[0], op.results[0]
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     for axis, amounts in enumerate(zip(*(_integers(op, n) for n in names), strict=True)):
-        _related(u, Size(source, axis), Size(result, axis), unchanged=not any(amounts))
+        _related(r, Size(source, axis), Size(result, axis), unchanged=not any(amounts))
 
 
-def _related(u: Unknowns, source: Size, result: Size, *, unchanged: bool) -> None:
+def _related(r: SizeRelations, source: Size, result: Size, *, unchanged: bool) -> None:
     if unchanged:
-        u.same(source, result)
+        r.same(source, result)
     else:
-        u.computed(result, [source])
+        r.computed(result, [source])
 
 
-def _reduce(u: Unknowns, op: ir.OpView) -> None:
+def _reduce(r: SizeRelations, op: ir.OpView) -> None:
     inputs = list(op.operands)[: len(op.results)]
     removed = _integers(op, "dimensions")
     kept = [i for i in range(rank(inputs[0])) if i not in removed]
-    u.same_shape(inputs)
+    r.same_shape(inputs)
     for result in op.results:
-        u.same_axes(inputs[0], kept, result, range(len(kept)))
+        r.same_axes(inputs[0], kept, result, range(len(kept)))
 
 
-def _dot_general(u: Unknowns, op: ir.OpView) -> None:
+def _dot_general(r: SizeRelations, op: ir.OpView) -> None:
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     (lhs, rhs), result = op.operands, op.results[0]
     batch = (list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions))
     contracting = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
-    u.same_axes(lhs, batch[0], rhs, batch[1])
-    u.same_axes(lhs, contracting[0], rhs, contracting[1])
+    r.same_axes(lhs, batch[0], rhs, batch[1])
+    r.same_axes(lhs, contracting[0], rhs, contracting[1])
     lhs_free = [i for i in range(rank(lhs)) if i not in (*batch[0], *contracting[0])]
     rhs_free = [i for i in range(rank(rhs)) if i not in (*batch[1], *contracting[1])]
-    u.same_axes(lhs, [*batch[0], *lhs_free], result, range(len(batch[0]) + len(lhs_free)))
-    u.same_axes(rhs, rhs_free, result, range(rank(result) - len(rhs_free), rank(result)))
+    r.same_axes(lhs, [*batch[0], *lhs_free], result, range(len(batch[0]) + len(lhs_free)))
+    r.same_axes(rhs, rhs_free, result, range(rank(result) - len(rhs_free), rank(result)))
 
 
 def window_axes(numbers: stablehlo.GatherDimensionNumbers, operand_rank: int) -> list[int]:
@@ -276,57 +215,57 @@ def window_axes(numbers: stablehlo.GatherDimensionNumbers, operand_rank: int) ->
     return [axis for axis in range(operand_rank) if axis not in dropped]
 
 
-def _gather(u: Unknowns, op: ir.OpView) -> None:
+def _gather(r: SizeRelations, op: ir.OpView) -> None:
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     (operand, indices), result = op.operands, op.results[0]
     offsets = list(numbers.offset_dims)
     for offset, axis in zip(offsets, window_axes(numbers, rank(operand)), strict=True):
-        _same_if_whole(u, Size(operand, axis), Size(result, offset))
+        _same_if_whole(r, Size(operand, axis), Size(result, offset))
     batch = [i for i in range(rank(indices)) if i != numbers.index_vector_dim]
-    u.same_axes(indices, batch, result, [i for i in range(rank(result)) if i not in offsets])
-    u.fix(indices, [i for i in range(rank(indices)) if i == numbers.index_vector_dim])
-    u.same_axes(operand, numbers.operand_batching_dims, indices, numbers.start_indices_batching_dims)
+    r.same_axes(indices, batch, result, [i for i in range(rank(result)) if i not in offsets])
+    r.fix(indices, [i for i in range(rank(indices)) if i == numbers.index_vector_dim])
+    r.same_axes(operand, numbers.operand_batching_dims, indices, numbers.start_indices_batching_dims)
 
 
-def _same_if_whole(u: Unknowns, whole: Size, window: Size) -> None:
+def _same_if_whole(r: SizeRelations, whole: Size, window: Size) -> None:
     if extent(whole) == extent(window):
-        u.same(whole, window)
+        r.same(whole, window)
     else:
-        u.fix(window.value, [window.axis])
+        r.fix(window.value, [window.axis])
 
 
-def _scatter(u: Unknowns, op: ir.OpView) -> None:
+def _scatter(r: SizeRelations, op: ir.OpView) -> None:
     numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
     count = len(op.results)
     operands, indices, updates = op.operands[:count], op.operands[count], op.operands[count + 1 :]
-    u.same_shape([*operands, *op.results])
+    r.same_shape([*operands, *op.results])
     windows = list(numbers.update_window_dims)
     batch = [i for i in range(rank(indices)) if i != numbers.index_vector_dim]
     dropped = [*numbers.inserted_window_dims, *numbers.input_batching_dims]
     whole = [i for i in range(rank(operands[0])) if i not in dropped]
     for update in updates:
-        u.same_axes(indices, batch, update, [i for i in range(rank(update)) if i not in windows])
+        r.same_axes(indices, batch, update, [i for i in range(rank(update)) if i not in windows])
         for window, axis in zip(windows, whole, strict=True):
-            _same_if_whole(u, Size(operands[0], axis), Size(update, window))
-    u.fix(indices, [i for i in range(rank(indices)) if i == numbers.index_vector_dim])
-    u.same_axes(operands[0], numbers.input_batching_dims, indices, numbers.scatter_indices_batching_dims)
+            _same_if_whole(r, Size(operands[0], axis), Size(update, window))
+    r.fix(indices, [i for i in range(rank(indices)) if i == numbers.index_vector_dim])
+    r.same_axes(operands[0], numbers.input_batching_dims, indices, numbers.scatter_indices_batching_dims)
 
 
-def _branches(u: Unknowns, op: ir.OpView) -> None:
+def _branches(r: SizeRelations, op: ir.OpView) -> None:
     for region in op.regions:
-        _match(u, op.results, _terminator(region).operands)
+        _match(r, op.results, _terminator(region).operands)
 
 
-def _while(u: Unknowns, op: ir.OpView) -> None:
-    _match(u, op.results, op.operands)
+def _while(r: SizeRelations, op: ir.OpView) -> None:
+    _match(r, op.results, op.operands)
     for region in op.regions:
-        _match(u, op.results, region.blocks[0].arguments)
-    _match(u, op.results, _terminator(op.regions[1]).operands)
+        _match(r, op.results, region.blocks[0].arguments)
+    _match(r, op.results, _terminator(op.regions[1]).operands)
 
 
-def _match(u: Unknowns, a: Iterable[ir.Value], b: Iterable[ir.Value]) -> None:
+def _match(r: SizeRelations, a: Iterable[ir.Value], b: Iterable[ir.Value]) -> None:
     for x, y in zip(a, b, strict=True):
-        u.same_shape([x, y])
+        r.same_shape([x, y])
 
 
 def _terminator(region: ir.Region) -> ir.OpView:
@@ -334,13 +273,13 @@ def _terminator(region: ir.Region) -> ir.OpView:
     return operations[len(operations) - 1]
 
 
-def _reduce_window(u: Unknowns, op: ir.OpView) -> None:
+def _reduce_window(r: SizeRelations, op: ir.OpView) -> None:
     inputs = list(op.operands)[: len(op.results)]
-    u.same_shape(inputs)
-    u.same_shape(list(op.results))
+    r.same_shape(inputs)
+    r.same_shape(list(op.results))
     source, result = inputs[0], op.results[0]
     for axis in range(rank(source)):
-        _related(u, Size(source, axis), Size(result, axis), unchanged=_is_trivial_window(op, axis))
+        _related(r, Size(source, axis), Size(result, axis), unchanged=_is_trivial_window(op, axis))
 
 
 def _is_trivial_window(op: ir.OpView, axis: int) -> bool:
@@ -353,49 +292,49 @@ def _is_trivial_window(op: ir.OpView, axis: int) -> bool:
     return not any(amounts[2 * axis : 2 * axis + 2])
 
 
-def _convolution(u: Unknowns, op: ir.OpView) -> None:
+def _convolution(r: SizeRelations, op: ir.OpView) -> None:
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     groups = [ir.IntegerAttr(op.attributes[n]).value for n in ("feature_group_count", "batch_group_count")]
     (lhs, rhs), result = op.operands, op.results[0]
     if groups != [1, 1]:
-        u.fix(lhs, [numbers.input_batch_dimension, numbers.input_feature_dimension])
-        u.fix(rhs, [numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension])
-    u.same_axes(lhs, [numbers.input_feature_dimension], rhs, [numbers.kernel_input_feature_dimension])
-    u.same_axes(lhs, [numbers.input_batch_dimension], result, [numbers.output_batch_dimension])
-    u.same_axes(rhs, [numbers.kernel_output_feature_dimension], result, [numbers.output_feature_dimension])
+        r.fix(lhs, [numbers.input_batch_dimension, numbers.input_feature_dimension])
+        r.fix(rhs, [numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension])
+    r.same_axes(lhs, [numbers.input_feature_dimension], rhs, [numbers.kernel_input_feature_dimension])
+    r.same_axes(lhs, [numbers.input_batch_dimension], result, [numbers.output_batch_dimension])
+    r.same_axes(rhs, [numbers.kernel_output_feature_dimension], result, [numbers.output_feature_dimension])
     spatial = (numbers.input_spatial_dimensions, numbers.kernel_spatial_dimensions, numbers.output_spatial_dimensions)
     for i, j, k in zip(*spatial, strict=True):
-        u.computed(Size(result, k), [Size(lhs, i), Size(rhs, j)])
+        r.computed(Size(result, k), [Size(lhs, i), Size(rhs, j)])
 
 
-def _batch_norm(u: Unknowns, op: ir.OpView) -> None:
+def _batch_norm(r: SizeRelations, op: ir.OpView) -> None:
     """All that goes by feature has one size; the rest has the shape of the first operand."""
     axis = ir.IntegerAttr(op.attributes["feature_index"]).value
     whole = op.operands[0]
     for value in [*list(op.operands)[1:], *op.results]:
         if rank(value) == rank(whole):
-            u.same_shape([whole, value])
+            r.same_shape([whole, value])
         else:
-            u.same(Size(value, 0), Size(whole, axis))
+            r.same(Size(value, 0), Size(whole, axis))
 
 
-def _select_and_scatter(u: Unknowns, op: ir.OpView) -> None:
-    u.same_shape([op.operands[0], op.results[0]])
+def _select_and_scatter(r: SizeRelations, op: ir.OpView) -> None:
+    r.same_shape([op.operands[0], op.results[0]])
 
 
-def _fft(u: Unknowns, op: ir.OpView) -> None:
+def _fft(r: SizeRelations, op: ir.OpView) -> None:
     batch = range(rank(op.operands[0]) - len(_integers(op, "fft_length")))
-    u.same_axes(op.operands[0], batch, op.results[0], batch)
+    r.same_axes(op.operands[0], batch, op.results[0], batch)
     for value in (op.operands[0], op.results[0]):
-        u.fix(value, range(len(batch), rank(value)))
+        r.fix(value, range(len(batch), rank(value)))
 
 
-def _triangular_solve(u: Unknowns, op: ir.OpView) -> None:
+def _triangular_solve(r: SizeRelations, op: ir.OpView) -> None:
     a, b = op.operands
     last = rank(a) - 1
     side = last - 1 if ir.BoolAttr(op.attributes["left_side"]).value else last
-    u.same_shape([b, op.results[0]])
-    u.same_axes(a, [*range(last - 1), last - 1, last], b, [*range(last - 1), side, side])
+    r.same_shape([b, op.results[0]])
+    r.same_axes(a, [*range(last - 1), last - 1, last], b, [*range(last - 1), side, side])
 
 
 RULES: dict[str, Rule] = {
@@ -434,4 +373,4 @@ RULES: dict[str, Rule] = {
     "stablehlo.while": _while,
 }
 
-__all__ = ["RULES", "Rule", "Size", "Unknowns", "extent", "rank", "reshape_groups", "splat_text", "window_axes"]
+__all__ = ["RULES", "Rule", "Size", "SizeRelations", "extent", "rank", "reshape_groups", "splat_text", "window_axes"]

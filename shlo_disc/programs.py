@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs as the user hands them over, read or traced but not yet parsed. Needs no MLIR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from shlo_disc.reader import Limits
+
+
+class JaxProgram(NamedTuple):
+    """A `jax.export.Exported`, and the names of the sizes that its hidden arguments stand for.
+
+    source: where it was read from, for messages; None when this process made it, and its bytecode is known to be whole.
+    limits: those of reading it when it is from outside; None means the environment's.
+    """
+
+    exported: Any
+    sizes: Sequence[str] = ()
+    source: str | None = None
+    limits: Limits | None = None
+
+    def trees(self) -> tuple[Any, Any]:
+        """The pytrees of the arguments, the hidden ones left out, and of the results."""
+        return (self._shown() if self.sizes else self.exported.in_tree), self.exported.out_tree
+
+    def _shown(self) -> Any:
+        import jax
+
+        in_tree = self.exported.in_tree
+        args, kwargs = jax.tree.unflatten(in_tree, list(range(in_tree.num_leaves)))
+        return jax.tree.structure((args[:-1], kwargs))
+
+
+class TextProgram(NamedTuple):
+    """StableHLO as text or bytes, and the path it came from ("" when it was given directly).
+
+    trusted: bytecode is known to be whole, and is read without the precautions for that of others. has_tokens: tokens
+    that the program takes and returns stand for arrays without elements, as JAX passes them.
+    participants: how many devices run it together; 1 for a program that runs alone. limits: as for JaxProgram.
+    """
+
+    data: str | bytes
+    source: str = ""
+    trusted: bool = False
+    has_tokens: bool = False
+    participants: int = 1
+    limits: Limits | None = None
+
+    def trees(self) -> tuple[Any, Any]:
+        """There are none: arguments and results are flat."""
+        return None, None
+
+
+Program: TypeAlias = JaxProgram | TextProgram
