@@ -16,7 +16,8 @@ from shlo_disc.lowering.kernels import op_cost
 from shlo_disc.lowering.long_sums import LongSums
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
+from shlo_disc.lowering_cpu.kernel import CpuFrame, store
+from shlo_disc.lowering_cpu.loops import for_range, over_lanes
 from shlo_disc.mlir import arith, func, ir, scf
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
@@ -71,10 +72,10 @@ def _returned_reduction(fusion: func.FuncOp) -> _Reduction | None:
     return _Reduction(results, results[0].owner.operation.opview)
 
 
-def build_columns(frame: Frame) -> tuple[Expr, Expr]:
+def build_columns(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of blocks and the cost of one."""
     (output,) = frame.outputs
-    op = output.owner.operation.opview
+    op = frame.maker()
     cost = max(1, sum(op_cost(inner) for inner in frame.fusion.entry_block.operations))
     elements = frame.elements(frame.width())
     vectors = 8 if cost <= CHEAP else 2
@@ -97,12 +98,12 @@ def build_columns(frame: Frame) -> tuple[Expr, Expr]:
     return ceildiv(columns, length), cost * length * product(dims_of(op.operands[0])[:-1])
 
 
-def _vector(frame: Frame, elements: Elements, output: ir.Value, place: Position) -> list[ir.Value]:
+def _vector(frame: CpuFrame, elements: Elements, output: ir.Value, place: Position) -> list[ir.Value]:
     store(frame.output_buffers[0], elements.at(output, (place,)), (place,), element_of(output.type), elements)
     return []
 
 
-def _whole_block(frame: Frame, elements: Elements, op: ir.OpView, begin: ir.Value, vectors: int) -> None:
+def _whole_block(frame: CpuFrame, elements: Elements, op: ir.OpView, begin: ir.Value, vectors: int) -> None:
     source, init = op.operands
     combiners = [Combiner(op, elements.elementwise)] * vectors
     sums = LongSums(combiners)

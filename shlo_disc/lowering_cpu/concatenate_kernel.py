@@ -16,7 +16,8 @@ from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.index_rules.movement import is_shape, known_element
 from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
+from shlo_disc.lowering_cpu.kernel import CpuFrame, store
+from shlo_disc.lowering_cpu.loops import for_range, over_lanes
 from shlo_disc.mlir import arith, ir, memref
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -24,7 +25,7 @@ from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.fusion.access import defining_op
 
 
-def build_concatenation(frame: Frame) -> tuple[Expr, Expr]:
+def build_concatenation(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of work items and the cost of one."""
     kernel = ConcatenateKernel(frame)
     kernel.emit()
@@ -51,9 +52,9 @@ class ConcatenateKernel:
     axis: along which its pieces lie. starts: where each one begins there. leading: the axes that work items are of.
     """
 
-    def __init__(self, frame: Frame):
+    def __init__(self, frame: CpuFrame):
         (output,) = frame.outputs
-        op = output.owner.operation
+        op = frame.maker()
         self.frame = frame
         self.pieces = list(op.operands)
         self.width = max(1, frame.width() // frame.options.unroll)

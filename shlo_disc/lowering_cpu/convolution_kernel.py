@@ -16,7 +16,8 @@ from shlo_disc.lowering.element_types import Element, convert, element_of, from_
 from shlo_disc.lowering.elements import splat_constant
 from shlo_disc.lowering.index_rules import nest
 from shlo_disc.lowering.index_rules.folds import accumulator_of, multiply_add, zero_of
-from shlo_disc.lowering_cpu.kernel import Frame, for_range
+from shlo_disc.lowering_cpu.kernel import CpuFrame
+from shlo_disc.lowering_cpu.loops import for_range
 from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
@@ -48,7 +49,7 @@ def choose_tile(features: int | None, lanes: int, vector_bits: int) -> Tile:
     return Tile(min(MOST_PIXELS, registers // vectors), vectors, lanes)
 
 
-def build_convolution(frame: Frame) -> tuple[Expr, int]:
+def build_convolution(frame: CpuFrame) -> tuple[Expr, int]:
     """Emit the body; returns the number of work items and the cost of one."""
     kernel = ConvolutionKernel(frame)
     for_range(frame.begin, frame.end, kernel.item)
@@ -58,7 +59,7 @@ def build_convolution(frame: Frame) -> tuple[Expr, int]:
 class ConvolutionKernel:
     """One work item is one tile: the tiles of a block of features follow each other, so that its weights stay near."""
 
-    def __init__(self, frame: Frame):
+    def __init__(self, frame: CpuFrame):
         operations = frame.fusion.entry_block.operations
         self.op = next(o for o in operations if o.operation.name == "stablehlo.convolution")
         self.conv: Convolution = convolution_of(self.op)

@@ -10,10 +10,11 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.kernels import delinearize, op_cost
+from shlo_disc.lowering.loop_kernel import write_outputs
 from shlo_disc.lowering.positions import Position
 from shlo_disc.lowering_cpu.gemm_kernel import tile_of
-from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes
-from shlo_disc.lowering_cpu.loop_kernel import write_outputs
+from shlo_disc.lowering_cpu.kernel import CpuFrame
+from shlo_disc.lowering_cpu.loops import for_range, over_lanes
 from shlo_disc.mlir import arith, ir, memref
 from shlo_disc.shape_dialect.dialect.fusion import Epilogue, fusion_of
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, dims_of, product
@@ -25,7 +26,7 @@ TILE_SIZES = tuple(Expr.of_atom(Symbol(f"%{name}")) for name in ("sums_step", "s
 No symbol of a program has such a name."""
 
 
-def build_epilogue(frame: Frame) -> tuple[Expr, ExprLike]:
+def build_epilogue(frame: CpuFrame) -> tuple[Expr, ExprLike]:
     """Emit the body; returns the number of work items and the cost of one."""
     what = fusion_of(frame.fusion)
     if not isinstance(what, Epilogue):
@@ -60,7 +61,7 @@ def build_epilogue(frame: Frame) -> tuple[Expr, ExprLike]:
     return product(domain) // length, cost * length
 
 
-def _tile_view(frame: Frame, sums: ir.Value, step: ir.Value) -> ir.Value:
+def _tile_view(frame: CpuFrame, sums: ir.Value, step: ir.Value) -> ir.Value:
     """The sums as rows that are `step` elements apart."""
     element = element_of(sums.type).memory()
     layout = ir.StridedLayoutAttr.get(0, [DYNAMIC, 1])

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The frame of a CPU kernel: a function over memrefs, a range of work, and the sizes it uses.
 
-    func.func private @kernel(inputs..., outputs..., %begin: index, %end: index, sizes...)
-
-Sizes are arguments, added when the body first asks for them, so kernels over other symbols but with the same body are
-one kernel.
+func.func private @kernel(inputs..., outputs..., %begin: index, %end: index, sizes...)
 """
 
 from __future__ import annotations
@@ -15,18 +12,19 @@ from functools import cached_property
 
 from shlo_disc.codegen import CpuTarget
 from shlo_disc.lowering.element_types import Element, element_of, to_memory
-from shlo_disc.lowering.elements import Elements, MathLibrary, Positions, splat_constant
+from shlo_disc.lowering.elements import Elements, MathLibrary, Positions, splat_constant, uniform
+from shlo_disc.lowering.frame import Frame, OneElement
 from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.kernel_module import KernelModule
-from shlo_disc.lowering.kernels import OutputBuffers
-from shlo_disc.lowering.long_sums import in_blocks
-from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.mlir import arith, func, ir, memref, scf, vector
+from shlo_disc.lowering.kernels import OutputBuffers, delinearize
+from shlo_disc.lowering.positions import index_constant
+from shlo_disc.lowering_cpu.loops import either, for_range, vectors
+from shlo_disc.mlir import arith, func, ir, memref, vector
 from shlo_disc.schedule import Schedule
 from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS, Guard
-from shlo_disc.shape_dialect.dialect.types import DYNAMIC, bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
+from shlo_disc.shape_dialect.symbolic.facts import Relation
 from shlo_disc.transforms.code_size import total_code_size
 
 STREAM_BYTES = 24 << 20
@@ -73,62 +71,35 @@ class CpuOptions:
 
 
 @dataclass
-class Frame:
-    """A kernel under construction, with the insertion point at the end of its entry block.
+class CpuFrame(Frame):
+    """A kernel for CPUs: a function over memrefs, and a range of its work.
 
     code_size: the instructions for one vector, by which the number of its versions is bounded.
     """
 
-    fusion: func.FuncOp
-    facts: Facts
     options: CpuOptions
     library: MathLibrary
     code_size: int = 0
     results: OutputBuffers = OutputBuffers()
-    sizes: list[Expr] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
 
     def open(self, module: KernelModule, name: str) -> None:
         """Create the function."""
-        block = self.fusion.entry_block
-        terminator = block.operations[len(block.operations) - 1]
-        self.inputs = list(block.arguments)
-        self.outputs = list(terminator.operands)
-        types = [memref_type(v) for v in [*self.inputs, *self.outputs]]
         index = ir.IndexType.get()
         with ir.InsertionPoint(module.body):
-            type_ = ir.FunctionType.get([*types, index, index], [])
-            self.function = func.FuncOp(name, type_, visibility="private")
-        self.entry = self.function.add_entry_block()
-        arguments = list(self.entry.arguments)
-        count = len(self.inputs)
-        self.input_buffers = arguments[:count]
-        self.output_buffers = arguments[count:-2]
-        self.begin, self.end = arguments[-2:]
-        for value in [*self.inputs, *self.outputs]:
-            for dim in dims_of(value):
-                if dim.constant is None:
-                    self._size_argument(dim)
+            type_ = ir.FunctionType.get([*map(memref_type, self.tensors), index, index], [])
+            function = func.FuncOp(name, type_, visibility="private")
+        self.begin_function(function)
+        *buffers, self.begin, self.end = list(self.entry.arguments)[: len(self.tensors) + 2]
+        self.input_buffers, self.output_buffers = buffers[: len(self.inputs)], buffers[len(self.inputs) :]
 
     def close(self) -> None:
         """Fix the function's type, after the body is complete."""
         with ir.InsertionPoint(self.entry):
             func.ReturnOp([])
-        types = [a.type for a in self.entry.arguments]
-        self.function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
-        dynamic = [d for v in (*self.inputs, *self.outputs) for d in dims_of(v) if d.constant is None]
-        self.function.attributes[DYNAMIC_DIMS] = ir.DenseI64ArrayAttr.get([self.sizes.index(d) for d in dynamic])
-
-    def _size_argument(self, size: Expr) -> ir.Value:
-        if size not in self.sizes:
-            self.sizes.append(size)
-            self.entry.add_argument(ir.IndexType.get(), ir.Location.current)
-        first = len(self.inputs) + len(self.outputs) + 2
-        return self.entry.arguments[first + self.sizes.index(size)]
-
-    def size_of(self, size: Expr) -> ir.Value:
-        """The value of a size: a constant or an argument."""
-        return index_constant(size.constant) if size.constant is not None else self._size_argument(size)
+        self.end_function()
+        dynamic = [self.sizes.index(dim) for dim in self.dynamic_dims()]
+        self.function.attributes[DYNAMIC_DIMS] = ir.DenseI64ArrayAttr.get(dynamic)
 
     def guard(self, variant: str, otherwise: str, *conditions: Relation, of_size: bool = False) -> None:
         """Note a choice that the kernel makes at run time; one between numbers is none."""
@@ -208,6 +179,52 @@ class Frame:
             is_long = arith.cmpi(arith.CmpIPredicate.uge, self.size_of(length), index_constant(bound))
             either(is_long, lambda long: body(many if long else few))
 
+    def each_element(self, domain: Dims, body: OneElement) -> tuple[Expr, Expr]:
+        """Vectors along the last axis. Work is divided over the elements of one axis, else over the rows of the leading
+        axes."""
+        if not domain:
+            elements = self.elements(1)
+            for_range(self.begin, self.end, lambda _: body(elements, (), False))
+            return Expr.const(1), Expr.const(1)
+        streams = self.streams()
+        if len(domain) == 1:
+            self.by_length(domain[0], lambda lanes: self._one_row(self.elements(lanes), body, streams), True)
+            return domain[0], Expr.const(1)
+        self.by_length(domain[-1], lambda lanes: self._rows(self.elements(lanes), domain, body, streams))
+        return product(domain[:-1]), domain[-1]
+
+    def _one_row(self, elements: Elements, body: OneElement, streams: ir.Value | None) -> None:
+        def all_vectors(streaming: bool) -> None:
+            with elements.scope():
+                vectors(elements, (), self.begin, self.end, False, lambda e, at: body(e, at, streaming))
+
+        either(streams, all_vectors)
+
+    def _rows(self, elements: Elements, domain: Dims, body: OneElement, streams: ir.Value | None) -> None:
+        inner = domain[-1]
+
+        def row(linear: ir.Value) -> None:
+            with elements.scope():
+                outer = uniform(delinearize(linear, domain[:-1], self.size_of))
+                divisible = self.is_whole(elements.width, inner)
+                end = self.size_of(inner)
+
+                def row_vectors(streaming: bool) -> None:
+                    with elements.scope():
+                        vectors(
+                            elements, outer, index_constant(0), end, divisible, lambda e, at: body(e, at, streaming)
+                        )
+
+                either(streams, row_vectors)
+
+        for_range(self.begin, self.end, row)
+
+    def store(
+        self, buffer: ir.Value, value: ir.Value, at: Positions, output: ir.Value, elements: Elements, streaming: bool
+    ) -> None:
+        """As `store`."""
+        store(buffer, value, at, element_of(output.type), elements, streaming)
+
     def longest_width(self) -> int:
         """Lanes worked on together in long rows."""
         return self.width() // self.options.unroll * self.options.long_unroll
@@ -240,18 +257,6 @@ def memref_type(value: ir.Value) -> ir.MemRefType:
     """A contiguous memref for a tensor."""
     shape = [DYNAMIC if d.constant is None else d.constant for d in dims_of(value)]
     return ir.MemRefType.get(shape, element_of(value.type).memory())
-
-
-def either(condition: ir.Value | None, body: Callable[[bool], None]) -> None:
-    """`body(True)` where the condition holds at run time, else `body(False)`."""
-    if condition is None:
-        body(False)
-        return
-    choice = scf.IfOp(condition, [], has_else=True)
-    for block, outcome in ((choice.then_block, True), (choice.else_block, False)):
-        with ir.InsertionPoint(block):
-            body(outcome)
-            scf.yield_([])
 
 
 def store(
@@ -305,63 +310,3 @@ def _scatter(
     origin = [index_constant(0)] * len(positions)
     flags = mask or splat_constant(ir.VectorType.get([elements.width], ir.IntegerType.get_signless(1)), 1)
     vector.scatter(None, buffer, origin, elements.math.as_lanes(offset), flags, value)
-
-
-def for_range(begin: ir.Value, end: ir.Value, body: Callable[[ir.Value], None], step: ir.Value | None = None) -> None:
-    """A plain counted loop."""
-    loop = scf.ForOp(begin, end, step or index_constant(1), [])
-    with ir.InsertionPoint(loop.body):
-        body(loop.induction_variable)
-        scf.yield_([])
-
-
-def over_lanes(
-    elements: Elements,
-    begin: ir.Value,
-    end: ir.Value,
-    divisible: bool,
-    carried: list[ir.Value],
-    body: Callable[[Position, list[ir.Value], ir.Value | None], list[ir.Value]],
-    fold: Callable[[list[ir.Value]], list[ir.Value]] | None = None,
-) -> list[ir.Value]:
-    """Vectors over [begin, end), then one masked vector for the rest unless the length is a multiple of the width.
-
-    `body(position, carried, mask)` returns the next carried values; with a mask it must leave masked lanes alone.
-    Where it is to be written once (`Elements.has_one_body`), all vectors are masked. `fold(carried)` does between the
-    blocks of a long loop (`long_sums`).
-    """
-    width = elements.width
-    if elements.has_one_body and not divisible and width > 1:
-
-        def masked(index: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
-            mask = _first_lanes(width, arith.subi(end, index))
-            with elements.scope(), elements.valid(mask=mask):
-                return body(Position(index, 1), values, mask)
-
-        return in_blocks(begin, end, width, carried, masked, fold)
-    rest = arith.remui(arith.subi(end, begin), index_constant(width))
-    main_end = end if divisible or width == 1 else arith.subi(end, rest)
-    lane_step = 1 if width > 1 else 0
-
-    def whole(index: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
-        with elements.scope():
-            return body(Position(index, lane_step), values, None)
-
-    results = in_blocks(begin, main_end, width, carried, whole, fold)
-    if divisible or width == 1:
-        return results
-    some = arith.cmpi(arith.CmpIPredicate.ugt, rest, index_constant(0))
-    tail = scf.IfOp(some, [v.type for v in carried], has_else=bool(carried))
-    with ir.InsertionPoint(tail.then_block), elements.scope():
-        mask = _first_lanes(width, rest)
-        with elements.valid(mask=mask):
-            scf.yield_(body(Position(main_end, lane_step), results, mask))
-    if carried:
-        with ir.InsertionPoint(tail.else_block):
-            scf.yield_(results)
-    return list(tail.results)
-
-
-def _first_lanes(width: int, count: ir.Value) -> ir.Value:
-    """A mask of the first `count` lanes, of all where there are fewer."""
-    return vector.create_mask(ir.VectorType.get([width], ir.IntegerType.get_signless(1)), [count])

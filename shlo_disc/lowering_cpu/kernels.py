@@ -16,14 +16,14 @@ from shlo_disc.lowering.elements import MathLibrary
 from shlo_disc.lowering.host.packs import is_packable
 from shlo_disc.lowering.kernel_module import KernelModule, copied
 from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers, has_rows, op_cost
+from shlo_disc.lowering.loop_kernel import build_loop
 from shlo_disc.lowering.rows import analyse_rows
 from shlo_disc.lowering_cpu import vector_math
 from shlo_disc.lowering_cpu.column_kernel import build_columns, has_columns
 from shlo_disc.lowering_cpu.concatenate_kernel import build_concatenation
 from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
 from shlo_disc.lowering_cpu.epilogue_kernel import TILE_SIZES, build_epilogue
-from shlo_disc.lowering_cpu.kernel import CpuOptions, Frame
-from shlo_disc.lowering_cpu.loop_kernel import build_loop
+from shlo_disc.lowering_cpu.kernel import CpuFrame, CpuOptions
 from shlo_disc.lowering_cpu.nonzero_kernel import build_nonzero
 from shlo_disc.lowering_cpu.recurrence_kernel import build_recurrence
 from shlo_disc.lowering_cpu.row_kernel import BOUND, build_rows
@@ -58,7 +58,7 @@ from shlo_disc.transforms.code_size import total_code_size
 from shlo_disc.transforms.convolutions import is_product
 from shlo_disc.transforms.segments import segment_of
 
-Builder = Callable[[Frame], tuple[Expr, ExprLike]]
+Builder = Callable[[CpuFrame], tuple[Expr, ExprLike]]
 
 OWN_KERNELS: dict[str, Builder] = {
     "concatenate": build_concatenation,
@@ -132,7 +132,7 @@ class _Kernels:
         schedule = self.options.schedule.of(name)
         unroll = schedule.unroll or (_COSTLY_UNROLL if _is_costly_loop(fusion) else self.options.unroll)
         options = replace(self.options, unroll=min(self.options.unroll, unroll), long_unroll=unroll)
-        frame = Frame(fusion, facts, options, vector_math, _code_size_of(fusion), outputs)
+        frame = CpuFrame(fusion, facts, options, vector_math, _code_size_of(fusion), outputs)
         if frame.is_long:
             frame.library = self.calling
         frame.open(self.target, name)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_cpu.kernel import Frame, over_lanes
+from shlo_disc.lowering_cpu.kernel import CpuFrame
+from shlo_disc.lowering_cpu.loops import over_lanes
 from shlo_disc.mlir import arith, ir, math, scf, vector
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
-def build_nonzero(frame: Frame) -> tuple[Expr, int]:
+def build_nonzero(frame: CpuFrame) -> tuple[Expr, int]:
     """Emit the body; returns one work item and its cost."""
     op = next(o for o in frame.fusion.entry_block.operations if o.operation.name == "disc.nonzero")
     (length,), (count,) = dims_of(op.operands[0]), dims_of(op.results[0])

@@ -17,7 +17,8 @@ from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.index_rules.movement import scalar_starts
 from shlo_disc.lowering.kernels import op_cost
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
+from shlo_disc.lowering_cpu.kernel import CpuFrame, store
+from shlo_disc.lowering_cpu.loops import for_range, over_lanes
 from shlo_disc.lowering_cpu.row_block_dot import HEIGHT, RowBlockDot
 from shlo_disc.mlir import arith, ir, memref, scf
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
@@ -44,7 +45,7 @@ class Scratch:
     dims: Dims
 
 
-def build_recurrence(frame: Frame) -> tuple[Expr, Expr]:
+def build_recurrence(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of work items and the cost of one."""
     whiles = [op for op in frame.fusion.entry_block.operations if op.operation.name == "stablehlo.while"]
     loops = [loop for op in whiles if (loop := find_recurrence(op)) is not None]
@@ -73,7 +74,7 @@ def _row_cost(found: Recurrence) -> int:
 class RecurrenceKernel:
     """One loop."""
 
-    def __init__(self, frame: Frame, found: Recurrence):
+    def __init__(self, frame: CpuFrame, found: Recurrence):
         self.frame = frame
         self.found = found
         self.plan = schedule(found)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Elements
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_cpu.kernel import Frame, for_range
+from shlo_disc.lowering_cpu.kernel import CpuFrame
+from shlo_disc.lowering_cpu.loops import for_range
 from shlo_disc.mlir import arith, ir, math, scf, vector
 from shlo_disc.shape_dialect.dialect.types import dims_of
 
@@ -26,7 +27,7 @@ _WIDTHS = {HEIGHT: 4, 4: 6, 2: 8, 1: 8}
 class RowBlockDot:
     """Emits products [rows, k] x [k, n] of a kernel whose values `elements` gives."""
 
-    def __init__(self, frame: Frame, elements: Elements):
+    def __init__(self, frame: CpuFrame, elements: Elements):
         self.frame = frame
         self.outer = elements
 

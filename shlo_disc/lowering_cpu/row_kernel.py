@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Row kernels: chains of reductions along rows (softmax, layer norm) with everything around them, one row at a time.
+"""Row kernels for CPUs: the walks of a row, in vectors.
 
-A row is walked once per reduction depth: the first walk computes the reductions that need only inputs, the next those
-that need the first ones, the last writes the outputs (FusionStitching's block composition, with the row kept in cache).
 A value that a later walk needs again is kept in a stack buffer when the row fits it, else computed again; where the
 facts cannot tell, the kernel holds both versions and a guard on the row's length.
 """
@@ -13,12 +11,14 @@ from collections.abc import Callable, Sequence
 
 from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
 from shlo_disc.lowering.elements import Elements, Positions
-from shlo_disc.lowering.kernels import delinearize, op_cost
+from shlo_disc.lowering.kernels import op_cost
 from shlo_disc.lowering.long_sums import BLOCK, SHORT, LongSums
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering.reduction import Combiner, start_values
+from shlo_disc.lowering.reduction import Combiner
+from shlo_disc.lowering.row_kernel import Body, RowKernel, Values
 from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
-from shlo_disc.lowering_cpu.kernel import Frame, either, for_range, over_lanes, store
+from shlo_disc.lowering_cpu.kernel import CpuFrame
+from shlo_disc.lowering_cpu.loops import either, for_range, over_lanes
 from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect.fusion import row_kernel_of
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
@@ -37,7 +37,7 @@ MAX_ROW_BYTES = 256 * 1024
 """All row buffers of a kernel together; a quarter of a core's L2 on the machines we know."""
 
 
-def _worth_keeping(frame: Frame, analysis: RowAnalysis) -> list[ir.Value]:
+def _worth_keeping(frame: CpuFrame, analysis: RowAnalysis) -> list[ir.Value]:
     """Values that a later walk needs again and that are more expensive to compute than to load."""
     kept: list[ir.Value] = []
     cost: dict[ir.Value, int] = {}
@@ -66,60 +66,44 @@ def _walk_of(user: ir.OpView, analysis: RowAnalysis) -> int:
     return analysis.depth[user.results[0]]
 
 
-class RowKernel:
-    """Emits one version of the kernel, with or without row buffers."""
+class VectorRows(RowKernel):
+    """One version of the kernel, with or without row buffers: vectors along the last of a row's axes."""
+
+    frame: CpuFrame
 
     def __init__(
         self,
-        frame: Frame,
+        frame: CpuFrame,
         analysis: RowAnalysis,
         elements: Elements,
         buffers: dict[ir.Value, ir.Value],
         streams: ir.Value | None,
     ):
-        self.frame = frame
+        super().__init__(frame, analysis, elements)
         self.streams = streams
-        self.analysis = analysis
-        self.elements = elements
         self.buffers = buffers
+        self.stored: set[ir.Value] = set()
 
-    def row(self, linear: ir.Value) -> None:
-        """One row."""
-        elements = self.elements
-        with elements.scope():
-            indices = delinearize(linear, self.analysis.rows, self.frame.size_of)
-            self.rows = tuple(Position(i) for i in indices)
-            for depth in sorted(self.analysis.reduces):
-                self._reduce_walk(depth, self.analysis.reduces[depth])
-            self._write_walk()
-        elements.bound.clear()
-        elements.cached.clear()
+    # ---- walks ------------------------------------------------------------------------------------------------------
 
-    # ---- walks ------------------------------------------------------------------------------------------------
-
-    def _walk(
-        self,
-        carried: list[ir.Value],
-        body: Callable[[Positions, list[ir.Value], ir.Value | None], list[ir.Value]],
-        fold: Callable[[list[ir.Value]], list[ir.Value]] | None = None,
-    ) -> list[ir.Value]:
+    def walk(self, carried: Values, body: Body, fold: Callable[[Values], Values] | None, in_order: bool) -> Values:
         """Over the columns, vectors along the last one."""
         *outer, inner = self.analysis.columns
         size_of = self.frame.size_of
         bounded = row_kernel_of(self.frame.fusion).bounded
 
-        def level(axis: int, above: Positions, values: list[ir.Value]) -> list[ir.Value]:
+        def level(axis: int, above: Positions, values: Values) -> Values:
             if axis == len(outer):
+
+                def at(position: Position, inside: Values, mask: ir.Value | None) -> Values:
+                    self.columns = (*above, position)
+                    inside = body(self.columns, inside, mask)
+                    self._keep(self.columns)
+                    return inside
+
                 divisible = not bounded and self.frame.is_whole(self.elements.width, inner)
-                return over_lanes(
-                    self.elements,
-                    index_constant(0),
-                    size_of(BOUND if bounded else inner),
-                    divisible,
-                    values,
-                    lambda position, inside, mask: body((*above, position), inside, mask),
-                    fold,
-                )
+                end = size_of(BOUND if bounded else inner)
+                return over_lanes(self.elements, index_constant(0), end, divisible, values, at, fold)
             loop = scf.ForOp(index_constant(0), size_of(outer[axis]), index_constant(1), values)
             with ir.InsertionPoint(loop.body), self.elements.scope():
                 inside = level(axis + 1, (*above, Position(loop.induction_variable)), list(loop.inner_iter_args))
@@ -128,42 +112,16 @@ class RowKernel:
                 scf.yield_(inside)
             return list(loop.results)
 
-        return level(0, (), carried)
+        results = level(0, (), carried)
+        self.elements.cached.update({value: self._loader(value) for value in self.stored})
+        self.stored.clear()
+        return results
 
-    def _reduce_walk(self, depth: int, reduces: list[ir.OpView]) -> None:
-        elements = self.elements
-        combiners = [Combiner(op, elements.elementwise) for op in reduces]
-        inits = [[elements.at(v, ()) for v in list(op.operands)[len(op.results) :]] for op in reduces]
-        starts = [start_values(c, i, elements.width) for c, i in zip(combiners, inits, strict=True)]
-        sums = self._long_sums(combiners)
-        stored: set[ir.Value] = set()
+    def across(self, combiner: Combiner, found: Values) -> Values:
+        """The combination of the lanes."""
+        return combiner.across_lanes(found, self.elements.width) if self.elements.width > 1 else found
 
-        def body(columns: Positions, values: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
-            self.columns = columns
-            result: list[ir.Value] = []
-            for op, combiner, (own, long) in zip(reduces, combiners, sums.split(values), strict=True):
-                inputs = list(op.operands)[: len(op.results)]
-                read = [elements.splat(elements.at(v, self._place(v, columns))) for v in inputs]
-                combined = combiner.combine(own, read)
-                if mask is not None:
-                    combined = [elements.select(mask, c, o) for c, o in zip(combined, own, strict=True)]
-                result += [*combined, *long]
-            stored.update(self._keep(depth, columns))
-            return result
-
-        carried = self._walk(sums.start([values for values, _ in starts]), body, sums.fold if sums.any else None)
-        for op, combiner, init, (_, pending), total in zip(
-            reduces, combiners, inits, starts, sums.finish(carried), strict=True
-        ):
-            own = combiner.across_lanes(total, elements.width) if elements.width > 1 else total
-            if pending:
-                own = combiner.combine(init, own)
-            for value, final in zip(op.results, combiner.rounded(own), strict=True):
-                elements.bound[value] = final
-        for value in stored:
-            elements.cached[value] = self._loader(value)
-
-    def _long_sums(self, combiners: Sequence[Combiner]) -> LongSums:
+    def long_sums(self, combiners: Sequence[Combiner]) -> LongSums:
         """Rows may be long where their columns are more than a block of vectors, or lie along several axes."""
         *outer, inner = self.analysis.columns
         width = self.elements.width
@@ -175,51 +133,40 @@ class RowKernel:
         length = self.frame.size_of(inner)
         return LongSums(combiners, is_long=arith.cmpi(arith.CmpIPredicate.ugt, length, index_constant(BLOCK * width)))
 
-    def _write_walk(self) -> None:
-        frame, elements = self.frame, self.elements
-        outputs = list(zip(frame.outputs, frame.output_buffers, strict=True))
-        full = [(v, b) for v, b in outputs if self.analysis.is_full(v)]
-
-        def write(columns: Positions, streaming: bool) -> list[ir.Value]:
-            self.columns = columns
-            places = [self._place(v, columns) for v, _ in full]
-            computed = [elements.at(v, p) for (v, _), p in zip(full, places, strict=True)]
-            for value, place, (output, buffer) in zip(computed, places, full, strict=True):
-                store(buffer, value, place, element_of(output.type), elements, streaming)
-            return []
+    def write_walk(self) -> None:
+        """Values of a row are computed before the row is written, and written after it."""
+        full = self.outputs(is_full=True)
 
         def walk(streaming: bool) -> None:
-            with elements.scope():
-                self._walk([], lambda columns, *_: write(columns, streaming))
+            def body(columns: Positions, *_: object) -> Values:
+                self.store(self.compute(full, columns), streaming)
+                return []
 
-        row_values = [(elements.at(v, self._place(v, ())), v, b) for v, b in outputs if not self.analysis.is_full(v)]
+            with self.elements.scope():
+                self.walk([], body, None, False)
+
+        of_row = self.compute(self.outputs(is_full=False), ())
         if full:
             either(self.streams, walk)
-        for value, output, buffer in row_values:
-            store(buffer, value, self._place(output, ()), element_of(output.type), elements)
-
-    def _place(self, value: ir.Value, columns: Positions) -> Positions:
-        return self.analysis.places(value, self.rows, columns)
+        self.store(of_row)
 
     def _is_here(self, value: ir.Value, positions: Positions) -> bool:
         """Whether `positions` is where the walk stands; sizes of 1 have one place only."""
-        here = zip(positions, self._place(value, self.columns), dims_of(value), strict=True)
+        here = zip(positions, self.place(value, self.columns), dims_of(value), strict=True)
         return all(a == b for a, b, dim in here if dim.constant != 1)
 
     # ---- row buffers --------------------------------------------------------------------------------------------
 
-    def _keep(self, depth: int, columns: Positions) -> set[ir.Value]:
+    def _keep(self, columns: Positions) -> None:
         """Store what this walk computed and a later walk needs. Buffers have room for a whole last vector."""
-        found = set()
         for value, buffer in self.buffers.items():
-            if self.analysis.depth[value] != depth:
+            if self.analysis.depth[value] != self.depth:
                 continue
-            known = self.elements.emitted(value, self._place(value, columns))
+            known = self.elements.emitted(value, self.place(value, columns))
             if known is None:
                 continue
             vector.store(to_memory(self.elements.splat(known), element_of(value.type)), buffer, [columns[-1].base])
-            found.add(value)
-        return found
+            self.stored.add(value)
 
     def _loader(self, value: ir.Value) -> Callable[[Positions], ir.Value | None]:
         """Reads a row buffer at the walk's own place; None for an op that moves data and asks for another one."""
@@ -235,7 +182,7 @@ class RowKernel:
         return load
 
 
-def build_rows(frame: Frame) -> tuple[Expr, Expr]:
+def build_rows(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of rows and the cost of one."""
     analysis = analyse_rows(frame.fusion)
     lanes = all(Combiner(op, None).monoid for ops in analysis.reduces.values() for op in ops)  # type: ignore[arg-type]
@@ -249,7 +196,7 @@ def build_rows(frame: Frame) -> tuple[Expr, Expr]:
     return product(analysis.rows), max(1, cost) * product(analysis.columns)
 
 
-def _row_buffers(frame: Frame, analysis: RowAnalysis, width: int) -> dict[ir.Value, ir.Value]:
+def _row_buffers(frame: CpuFrame, analysis: RowAnalysis, width: int) -> dict[ir.Value, ir.Value]:
     wide = [d for d in analysis.columns if d.constant != 1]
     if len(wide) != 1 or wide[0] != analysis.columns[-1]:
         return {}
@@ -261,10 +208,10 @@ def _row_buffers(frame: Frame, analysis: RowAnalysis, width: int) -> dict[ir.Val
 
 
 def _versions(
-    frame: Frame, analysis: RowAnalysis, width: int, buffers: dict[ir.Value, ir.Value], streams: ir.Value | None
+    frame: CpuFrame, analysis: RowAnalysis, width: int, buffers: dict[ir.Value, ir.Value], streams: ir.Value | None
 ) -> None:
     def rows(with_buffers: bool) -> None:
-        kernel = RowKernel(frame, analysis, frame.elements(width), buffers if with_buffers else {}, streams)
+        kernel = VectorRows(frame, analysis, frame.elements(width), buffers if with_buffers else {}, streams)
         for_range(frame.begin, frame.end, kernel.row)
 
     if not buffers:

@@ -15,14 +15,15 @@ from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.long_sums import LongSums, in_blocks
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.lowering_cpu.kernel import Frame, for_range, store
+from shlo_disc.lowering_cpu.kernel import CpuFrame, store
+from shlo_disc.lowering_cpu.loops import for_range
 from shlo_disc.mlir import arith, ir, scf, vector
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.transforms.fusion.cumulative import cumulative
 
 
-def build_scan(frame: Frame) -> tuple[Expr, int]:
+def build_scan(frame: CpuFrame) -> tuple[Expr, int]:
     """Emit the body; returns the number of work items and the cost of one."""
     operations = list(frame.fusion.entry_block.operations)
     op = next(o for o in operations if o.operation.name == "stablehlo.reduce_window")
@@ -39,7 +40,7 @@ BLOCK = 64
 class ScanKernel:
     """One cumulative op."""
 
-    def __init__(self, frame: Frame, op: ir.OpView):
+    def __init__(self, frame: CpuFrame, op: ir.OpView):
         self.frame = frame
         self.op = op
         self.dims = dims_of(op.operands[0])

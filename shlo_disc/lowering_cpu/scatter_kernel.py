@@ -21,7 +21,8 @@ from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.index_rules import nest
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.lowering_cpu.kernel import Frame, over_lanes, store
+from shlo_disc.lowering_cpu.kernel import CpuFrame, store
+from shlo_disc.lowering_cpu.loops import over_lanes
 from shlo_disc.mlir import arith, func, ir, scf, stablehlo
 from shlo_disc.shape_dialect.dialect.fusion import updates_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
@@ -77,7 +78,7 @@ class ScatterNumbers:
         return self.update[self.window_axes[self.window_targets.index(axis)]]
 
 
-def build_scatter(frame: Frame) -> tuple[Expr, int]:
+def build_scatter(frame: CpuFrame) -> tuple[Expr, int]:
     """Emit the body; returns the number of work items and the cost of one."""
     op = next(o for o in frame.fusion.entry_block.operations if o.operation.name == "stablehlo.scatter")
     numbers = ScatterNumbers(op, len(op.results))
@@ -108,12 +109,12 @@ def _is_zero(value: ir.Value) -> bool:
     return not any(array_of(producer).tobytes())
 
 
-def _has_own_operands(frame: Frame) -> bool:
+def _has_own_operands(frame: CpuFrame) -> bool:
     """Some operand is computed in the kernel, not passed to it."""
     return -1 in updates_of(frame.fusion) and not frame.results.are_zero
 
 
-def _scalar_version(frame: Frame, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]) -> Expr:
+def _scalar_version(frame: CpuFrame, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]) -> Expr:
     """Element by element, one part of an independent axis a thread; returns that axis' size, or 1 when there is none.
 
     An axis of the updates that is an axis of the operands divides both. Where indices are unique, any axis of the
@@ -149,7 +150,7 @@ def _scalar_version(frame: Frame, op: ir.OpView, numbers: ScatterNumbers, buffer
 
 
 def _nest(
-    frame: Frame, elements: Elements, dims: Dims, divided: int | None, body: Callable[[list[ir.Value]], None]
+    frame: CpuFrame, elements: Elements, dims: Dims, divided: int | None, body: Callable[[list[ir.Value]], None]
 ) -> None:
     """Loops over `dims`, along the divided axis over the kernel's own range."""
 
@@ -170,7 +171,7 @@ def _nest(
 
 
 def _copy_columns(
-    frame: Frame, elements: Elements, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]
+    frame: CpuFrame, elements: Elements, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]
 ) -> None:
     def row(indices: list[ir.Value], _: list[ir.Value]) -> list[ir.Value]:
         def lanes(column: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
@@ -183,7 +184,7 @@ def _copy_columns(
 
 
 def _update_columns(
-    frame: Frame, elements: Elements, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]
+    frame: CpuFrame, elements: Elements, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]
 ) -> None:
     def row(indices: list[ir.Value], _: list[ir.Value]) -> list[ir.Value]:
         def lanes(column: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
@@ -204,7 +205,7 @@ def _copy(elements: Elements, op: ir.OpView, positions: Positions, buffers: Sequ
 
 
 def _combine(
-    frame: Frame,
+    frame: CpuFrame,
     elements: Elements,
     op: ir.OpView,
     numbers: ScatterNumbers,
@@ -227,7 +228,9 @@ def _combine(
         scf.yield_([])
 
 
-def _target(frame: Frame, elements: Elements, numbers: ScatterNumbers, update: Positions) -> tuple[Positions, ir.Value]:
+def _target(
+    frame: CpuFrame, elements: Elements, numbers: ScatterNumbers, update: Positions
+) -> tuple[Positions, ir.Value]:
     """Where an update element goes, and whether its window lies inside the operand."""
     scatter: list[Position] = [update[a] for a in numbers.scatter_axes]
     zero = index_constant(0)

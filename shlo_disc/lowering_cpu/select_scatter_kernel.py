@@ -17,14 +17,15 @@ from shlo_disc.lowering.index_rules.windows import conjunction, window_position
 from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
+from shlo_disc.lowering_cpu.kernel import CpuFrame, store
+from shlo_disc.lowering_cpu.loops import for_range, over_lanes
 from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.windows import window_of
 
 
-def build_select_and_scatter(frame: Frame) -> tuple[Expr, int]:
+def build_select_and_scatter(frame: CpuFrame) -> tuple[Expr, int]:
     """Emit the body; returns the number of work items and the cost of one."""
     operations = frame.fusion.entry_block.operations
     kernel = SelectScatterKernel(frame, next(o for o in operations if o.operation.name.endswith("select_and_scatter")))
@@ -37,7 +38,7 @@ def build_select_and_scatter(frame: Frame) -> tuple[Expr, int]:
 class SelectScatterKernel:
     """One op; `shared` are the axes that work is divided over: the last one, or leading ones."""
 
-    def __init__(self, frame: Frame, op: ir.OpView):
+    def __init__(self, frame: CpuFrame, op: ir.OpView):
         self.frame = frame
         self.op = op
         self.window = window_of(op)

@@ -17,7 +17,8 @@ from shlo_disc.lowering.elements import Elements
 from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.lowering_cpu.kernel import Frame, for_range
+from shlo_disc.lowering_cpu.kernel import CpuFrame
+from shlo_disc.lowering_cpu.loops import for_range
 from shlo_disc.mlir import arith, ir, math, memref, scf
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -29,7 +30,7 @@ Rows = list[ir.Value]
 """One row of every operand, as memrefs of rank 1."""
 
 
-def build_sort(frame: Frame) -> tuple[Expr, int]:
+def build_sort(frame: CpuFrame) -> tuple[Expr, int]:
     """Emit the body; returns the number of rows and the cost of one."""
     op = next(o for o in frame.fusion.entry_block.operations if o.operation.name == "stablehlo.sort")
     *outer, length = dims_of(op.operands[0])

@@ -11,14 +11,15 @@ from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
 from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.lowering_cpu.kernel import Frame, for_range
+from shlo_disc.lowering_cpu.kernel import CpuFrame
+from shlo_disc.lowering_cpu.loops import for_range
 from shlo_disc.lowering_cpu.sort_kernel import Rows, RowSort
 from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
-def build_top_k(frame: Frame) -> tuple[Expr, int]:
+def build_top_k(frame: CpuFrame) -> tuple[Expr, int]:
     """Emit the body; returns the number of rows and the cost of one."""
     op = next(o for o in frame.fusion.entry_block.operations if o.operation.name == "stablehlo.sort")
     *outer, length = dims_of(op.operands[0])
@@ -28,8 +29,8 @@ def build_top_k(frame: Frame) -> tuple[Expr, int]:
     def row(linear: ir.Value) -> None:
         indices = delinearize(linear, tuple(outer), frame.size_of)
         _select(frame, op, [Position(i) for i in indices], frame.size_of(length), best, index_constant(count))
-        for output, buffer in zip(frame.outputs, frame.output_buffers, strict=True):
-            source = best[list(op.results).index(output.owner.operands[0])]
+        for number, buffer in enumerate(frame.output_buffers):
+            source = best[list(op.results).index(frame.maker(number).operands[0])]
             _write(source, buffer, indices, index_constant(count))
 
     for_range(frame.begin, frame.end, row)
@@ -40,7 +41,9 @@ def _write(source: ir.Value, buffer: ir.Value, row: list[ir.Value], count: ir.Va
     for_range(index_constant(0), count, lambda i: memref.store(memref.load(source, [i]), buffer, [*row, i]))
 
 
-def _select(frame: Frame, op: ir.OpView, place: list[Position], length: ir.Value, best: Rows, count: ir.Value) -> None:
+def _select(
+    frame: CpuFrame, op: ir.OpView, place: list[Position], length: ir.Value, best: Rows, count: ir.Value
+) -> None:
     """The first `count` elements of the row at `place` go to `best`; the row has no fewer."""
     scalars, lanes = frame.elements(1), frame.elements(frame.width())
     sorter = RowSort(op, scalars, place, length)

@@ -11,15 +11,16 @@ from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.index_rules.movement import scalar_starts
 from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_cpu.kernel import Frame, for_range, over_lanes, store
+from shlo_disc.lowering_cpu.kernel import CpuFrame, store
+from shlo_disc.lowering_cpu.loops import for_range, over_lanes
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
-def build_update(frame: Frame) -> tuple[Expr, int]:
+def build_update(frame: CpuFrame) -> tuple[Expr, int]:
     """Emit the body; returns the number of work items and the cost of one."""
-    op = frame.outputs[0].owner.opview  # what is written may be an updated copy itself
+    op = frame.maker()  # what is written may be an updated copy itself
     cost = max(1, sum(op_cost(o) for o in frame.fusion.entry_block.operations))
     whole, window = dims_of(op.operands[0]), dims_of(op.operands[1])
     elements = frame.elements(frame.width() if window else 1)
@@ -50,7 +51,7 @@ def build_update(frame: Frame) -> tuple[Expr, int]:
     return product(window[:-1]), cost * max(1, frame.facts.estimate(columns))
 
 
-def _write(frame: Frame, elements: Elements, op: ir.OpView, where: Positions, starts: list[Position]) -> None:
+def _write(frame: CpuFrame, elements: Elements, op: ir.OpView, where: Positions, starts: list[Position]) -> None:
     value = elements.at(op.operands[1], where)
     target = tuple(elements.math.add(p, s) for p, s in zip(where, starts, strict=True))
     store(frame.output_buffers[0], value, target, element_of(op.results[0].type), elements)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from shlo_disc.errors import Unsupported, UnsupportedError
 from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.kernel_module import copied
-from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers, has_rows, op_cost
-from shlo_disc.lowering_gpu.kernel import THREADS, Frame
-from shlo_disc.lowering_gpu.loop_kernel import build_loop
+from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers, has_rows
+from shlo_disc.lowering.loop_kernel import build_loop
+from shlo_disc.lowering_gpu.kernel import THREADS, GpuFrame
 from shlo_disc.lowering_gpu.nvvm import device_module, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.lowering_gpu.row_kernel import build_rows
 from shlo_disc.mlir import func, gpu, ir
@@ -58,12 +58,11 @@ class _Kernels:
 
     def build(self, fusion: func.FuncOp, facts: Facts, name: str, outputs: OutputBuffers) -> Kernel:
         """Emit the kernel of a fusion."""
-        frame = Frame(fusion, facts)
+        frame = GpuFrame(fusion, facts)
         frame.open(self.device, name)
         with ir.InsertionPoint(frame.entry):
-            total = build_rows(frame) if has_rows(fusion) else build_loop(frame)
+            total, cost = build_rows(frame) if has_rows(fusion) else build_loop(frame)
         frame.close()
-        cost = max(1, sum(op_cost(op) for op in fusion.entry_block.operations))
         return Kernel(name, frame.function, frame.sizes, total, cost)
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering.reduction import Accumulators, Combiner
-from shlo_disc.lowering_gpu.kernel import THREADS, WARP, Frame, thread
+from shlo_disc.lowering_gpu.kernel import THREADS, WARP, GpuFrame, thread
 from shlo_disc.mlir import arith, gpu, ir, memref, scf
 
 
-def across_block(frame: Frame, combiner: Combiner, own: Accumulators) -> Accumulators:
+def across_block(frame: GpuFrame, combiner: Combiner, own: Accumulators) -> Accumulators:
     """The combination of all threads' accumulators, in every thread. All threads of the block must get here.
 
     Before they get here again, they must meet at a barrier: some may still read what the warps left.
@@ -43,7 +43,7 @@ def _narrow(value: ir.Value, type_: ir.Type) -> ir.Value:
     return value if value.type == type_ else arith.trunci(type_, value)
 
 
-def _across_warps(frame: Frame, combiner: Combiner, own: Accumulators) -> Accumulators:
+def _across_warps(frame: GpuFrame, combiner: Combiner, own: Accumulators) -> Accumulators:
     """The first lane of every warp leaves its value in shared memory; every thread combines what is there."""
     wide = [_wide(v) for v in own]
     buffers = [frame.shared_memory(THREADS // WARP, v.type) for v in wide]

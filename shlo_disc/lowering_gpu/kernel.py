@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from shlo_disc.lowering.element_types import element_of
-from shlo_disc.lowering.elements import Elements
+from shlo_disc.lowering.element_types import element_of, to_memory
+from shlo_disc.lowering.elements import Elements, Positions, uniform
+from shlo_disc.lowering.frame import Frame, OneElement
 from shlo_disc.lowering.index_rules import INDEX_RULES
+from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import device_math
-from shlo_disc.mlir import arith, func, gpu, ir, memref, scf
-from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_of
+from shlo_disc.mlir import arith, gpu, ir, memref, scf
+from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.symbolic.facts import Facts
 
 THREADS = 256
 """Threads of every block: enough to hide latency, few enough for any kernel's registers."""
@@ -32,57 +33,49 @@ WARP = 32
 
 
 @dataclass
-class Frame:
-    """A kernel under construction, with the insertion point at the end of its entry block."""
+class GpuFrame(Frame):
+    """A kernel for GPUs: a gpu.func."""
 
-    fusion: func.FuncOp
-    facts: Facts
-    sizes: list[Expr] = field(default_factory=list)
     shared: int = 0
 
     def open(self, module: gpu.GPUModuleOp, name: str) -> None:
         """Create the function at the end of `module`."""
-        block = self.fusion.entry_block
-        terminator = block.operations[len(block.operations) - 1]
-        self.inputs = list(block.arguments)
-        self.outputs = list(terminator.operands)
-        self.tensors = [*self.inputs, *self.outputs]
-        types = [_pointer_type(v) for v in self.tensors]
         with ir.InsertionPoint(module.regions[0].blocks[0]):
-            type_ = ir.FunctionType.get(types, [])
-            self.function = gpu.GPUFuncOp(type_, name, kernel=True, known_block_size=[THREADS, 1, 1])
-        self.entry = self.function.add_entry_block()
-        for value in self.tensors:
-            for dim in dims_of(value):
-                if dim.constant is None:
-                    self._size_argument(dim)
+            type_ = ir.FunctionType.get([_pointer_type(v) for v in self.tensors], [])
+            function = gpu.GPUFuncOp(type_, name, kernel=True, known_block_size=[THREADS, 1, 1])
+        self.begin_function(function)
         pointers = list(self.entry.arguments)[: len(self.tensors)]
         with ir.InsertionPoint(self.entry):
-            self.buffers = [self._view(p, v) for p, v in zip(pointers, self.tensors, strict=True)]
-        self.input_buffers = self.buffers[: len(self.inputs)]
-        self.output_buffers = self.buffers[len(self.inputs) :]
+            buffers = [self._view(p, v) for p, v in zip(pointers, self.tensors, strict=True)]
+        self.input_buffers, self.output_buffers = buffers[: len(self.inputs)], buffers[len(self.inputs) :]
 
     def close(self) -> None:
         """Fix the function's type, after the body is complete."""
         with ir.InsertionPoint(self.entry):
             gpu.ReturnOp([])
-        types = [a.type for a in self.entry.arguments]
-        self.function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
-
-    def size_of(self, size: Expr) -> ir.Value:
-        """The value of a size: a constant or an argument."""
-        return index_constant(size.constant) if size.constant is not None else self._size_argument(size)
-
-    def _size_argument(self, size: Expr) -> ir.Value:
-        if size not in self.sizes:
-            self.sizes.append(size)
-            self.entry.add_argument(ir.IndexType.get(), ir.Location.current)
-        return self.entry.arguments[len(self.tensors) + self.sizes.index(size)]
+        self.end_function()
 
     def elements(self) -> Elements:
         """An emitter, one element at a time, that reads this kernel's inputs."""
         memory = dict(zip(self.inputs, self.input_buffers, strict=True))
         return Elements(1, self.facts, self.size_of, device_math, INDEX_RULES, memory)
+
+    def each_element(self, domain: Dims, body: OneElement) -> tuple[Expr, Expr]:
+        """One thread computes one element, then the one a whole grid further."""
+        total, elements = product(domain), self.elements()
+
+        def element(linear: ir.Value) -> None:
+            with elements.scope():
+                body(elements, uniform(delinearize(linear, domain, self.size_of)), False)
+
+        each_thread(self.size_of(total), element)
+        return total, Expr.const(1)
+
+    def store(
+        self, buffer: ir.Value, value: ir.Value, at: Positions, output: ir.Value, elements: Elements, streaming: bool
+    ) -> None:
+        """One element."""
+        memref.store(to_memory(value, element_of(output.type)), buffer, [p.base for p in at])
 
     def shared_memory(self, length: int, element: ir.Type) -> ir.Value:
         """An uninitialised array in the memory of the block."""
