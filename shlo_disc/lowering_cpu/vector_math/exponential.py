@@ -60,12 +60,6 @@ def exp_lanes(x: Lanes, low: Lanes | None = None, scale: int = 0) -> Lanes:
     return _exp_reduced(r).scaled(n)
 
 
-def exp_between(x: Lanes) -> Lanes:
-    """e**x for results in the range of normal numbers."""
-    n, r = _reduce(x)
-    return _exp_reduced(r).scaled(n)
-
-
 def expm1_below(x: Lanes) -> Lanes:
     """e**x - 1 for x at most 80 (f32) or 700 (f64) and at least -18 or -38; signed zeros are not kept."""
     n, r = _reduce(x)
