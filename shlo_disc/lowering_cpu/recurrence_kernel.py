@@ -19,12 +19,14 @@ from shlo_disc.lowering.kernels import op_cost
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.kernel import CpuFrame, store
 from shlo_disc.lowering_cpu.loops import for_range, over_lanes
+from shlo_disc.lowering_cpu.recurrence_schedule import Step, schedule, shape_of_rows
 from shlo_disc.lowering_cpu.row_block_dot import HEIGHT, RowBlockDot
 from shlo_disc.mlir import arith, ir, memref, scf
+from shlo_disc.shape_dialect.dialect.fusion import Recurrence as Fused
+from shlo_disc.shape_dialect.dialect.fusion import fusion_of
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
-from shlo_disc.transforms.fusion.recurrence import Recurrence, dots_of, find_recurrence, row_dims
-from shlo_disc.transforms.fusion.recurrence_schedule import Step, schedule, shape_of_rows
+from shlo_disc.transforms.fusion.recurrence import Recurrence, dots_of, recurrence_of, row_dims
 
 PIECES = 8
 """Blocks of rows to make at least where there are many rows, so that threads can share them out evenly."""
@@ -48,9 +50,10 @@ class Scratch:
 def build_recurrence(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of work items and the cost of one."""
     whiles = [op for op in frame.fusion.entry_block.operations if op.operation.name == "stablehlo.while"]
-    loops = [loop for op in whiles if (loop := find_recurrence(op)) is not None]
-    if not loops or len(loops) < len(whiles):
-        raise CompilerError("lower: a fusion of kind recurrence holds a loop whose rows are not independent")
+    said = fusion_of(frame.fusion)
+    if not isinstance(said, Fused):
+        raise CompilerError(f"kernels: a {said.kind} is no recurrence")
+    loops = [recurrence_of(op, loop) for op, loop in zip(whiles, said.loops, strict=True)]
     total, cost = Expr.const(0), Expr.const(1)
     for found in loops:
         half = ceildiv(found.rows * len(loops), 2)

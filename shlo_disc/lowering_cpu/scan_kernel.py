@@ -18,9 +18,9 @@ from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.kernel import CpuFrame, store
 from shlo_disc.lowering_cpu.loops import for_range
 from shlo_disc.mlir import arith, ir, scf, vector
+from shlo_disc.shape_dialect.dialect.fusion import Scan, fusion_of
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
-from shlo_disc.transforms.fusion.cumulative import cumulative
 
 
 def build_scan(frame: CpuFrame) -> tuple[Expr, int]:
@@ -44,10 +44,10 @@ class ScanKernel:
         self.frame = frame
         self.op = op
         self.dims = dims_of(op.operands[0])
-        scan = cumulative(op)
-        if scan is None:
-            raise CompilerError("lower: a fusion of kind scan has windows that are neither prefixes nor suffixes")
-        self.axis, self.is_forward = scan.axis, scan.is_forward
+        scan = fusion_of(frame.fusion)
+        if not isinstance(scan, Scan):
+            raise CompilerError(f"kernels: a {scan.kind} is no scan")
+        self.axis, self.is_forward = scan.axis, not scan.reverse
         self.length = self.dims[self.axis]
         self.has_lanes = self.axis != len(self.dims) - 1
         self.elements = frame.elements(frame.width() if self.has_lanes else 1)

@@ -5,7 +5,8 @@ Between the calls in such a fusion a value has no buffer, or one that another va
 that follows may read it, and that call must read it row by row, or element by element, as it is handed over.
 
 A kernel of rows goes through the rows of its first reduction. So all of its reductions have to be along the same rows,
-and its results are of rows, or of the elements in them.
+and its results are of rows, or of the elements in them. The windows of a scan are all prefixes, or all suffixes, of its
+axis.
 """
 
 from __future__ import annotations
@@ -15,9 +16,18 @@ from typing import NoReturn
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import func, ir, stablehlo
-from shlo_disc.shape_dialect.dialect.fusion import Epilogue, accumulators_of, columns_of, fusion_of, is_fusion, kind_of
+from shlo_disc.shape_dialect.dialect.fusion import (
+    Epilogue,
+    Scan,
+    accumulators_of,
+    columns_of,
+    fusion_of,
+    is_fusion,
+    kind_of,
+)
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.windows import window_of
 from shlo_disc.verify.accesses import Walk, reads_of
 
 Kernels = Mapping[str, func.FuncOp]
@@ -36,6 +46,8 @@ def verify_fusions(module: ir.Module) -> None:
             _verify_product(function, kernels)
         if _kind(function) == "row_reduce" and columns_of(function):
             _verify_rows(function)
+        if _kind(function) == "scan":
+            _verify_scan(function)
 
 
 def _verify_rows(function: func.FuncOp) -> None:
@@ -47,6 +59,22 @@ def _verify_rows(function: func.FuncOp) -> None:
     rows, columns = walks.pop() or ((), ())
     if any(_wide(dims_of(v)) not in (rows, rows + columns) for v in last.operands):
         _fail(function, "a result is neither of its rows nor of their elements")
+
+
+def _verify_scan(function: func.FuncOp) -> None:
+    what = fusion_of(function)
+    op = next(op for op in function.entry_block.operations if op.operation.name == "stablehlo.reduce_window")
+    window, dims, one, nothing = window_of(op), dims_of(op.operands[0]), Expr.const(1), Expr.const(0)
+    if not isinstance(what, Scan) or dims_of(op.results[0]) != dims:
+        _fail(function, "its windows are not as many as the elements")
+    for axis, size in enumerate(dims):
+        steps = (window.stride[axis], window.base_dilation[axis], window.dilation[axis])
+        before, after = (size - 1, nothing) if axis == what.axis else (nothing, nothing)
+        if axis == what.axis and what.reverse:
+            before, after = after, before
+        stated = (window.size[axis], window.low[axis], window.high[axis])
+        if stated != (size if axis == what.axis else one, before, after) or (axis == what.axis and set(steps) != {one}):
+            _fail(function, f"its windows along {axis} are not those of a scan along {what.axis}")
 
 
 def _rows_and_columns(op: ir.Operation) -> tuple[Dims, Dims] | None:

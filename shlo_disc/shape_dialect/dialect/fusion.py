@@ -115,16 +115,38 @@ class Nonzero(Fusion):
     """The positions of the true elements of a mask."""
 
 
+@dataclass(frozen=True)
+class RecurrentLoop:
+    """A loop over independent rows. `states`, `scalars` and `stacks` are positions among the values that it carries.
+
+    states: axis 0 is the rows. stacks: an iteration writes a window and reads nothing; `windows` has for each the axis
+    of the window that is the rows. covered: the stacks of which every element is written. trip: how many iterations
+    there are, where sizes tell.
+    """
+
+    states: tuple[int, ...]
+    scalars: tuple[int, ...] = ()
+    stacks: tuple[int, ...] = ()
+    windows: tuple[int, ...] = ()
+    covered: tuple[int, ...] = ()
+    trip: Expr | None = None
+
+
 @_kind("recurrence")
 @dataclass(frozen=True)
 class Recurrence(Fusion):
-    """Loops over independent rows: each thread has rows of its own from start to end."""
+    """Loops over independent rows, in their order: each thread has rows of its own from start to end."""
+
+    loops: tuple[RecurrentLoop, ...] = ()
 
 
 @_kind("scan")
 @dataclass(frozen=True)
 class Scan(Fusion):
-    """Sums, or other combinations, of all prefixes or suffixes of an axis."""
+    """Sums, or other combinations, of all prefixes of an axis; of all suffixes where `reverse`."""
+
+    axis: int = 0
+    reverse: bool = False
 
 
 @_kind("select_and_scatter")

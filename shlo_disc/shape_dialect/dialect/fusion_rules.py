@@ -55,6 +55,47 @@ def _check_updates(v: Scope, function: func.FuncOp, what: kinds.Scatter | kinds.
             raise Malformed(f"{kinds.FUSION}: a result {result.type} starts from a {arguments[number].type}")
 
 
+def _check_recurrence(v: Scope, function: func.FuncOp, what: kinds.Recurrence) -> None:
+    """There is one of `loops` for each loop, and a role for each carried value: a scalar, rows, or an updated stack."""
+    whiles = [op for op in function.entry_block.operations if op.operation.name == "stablehlo.while"]
+    if len(what.loops) != len(whiles):
+        raise Malformed(f"{kinds.FUSION}: {len(what.loops)} loops are said of {len(whiles)}")
+    for said, loop in zip(what.loops, whiles, strict=True):
+        _check_loop(v, loop, said)
+
+
+def _check_loop(v: Scope, loop: ir.OpView, said: kinds.RecurrentLoop) -> None:
+    body = loop.regions[1].blocks[0]
+    carried = list(body.arguments)
+    if sorted((*said.states, *said.scalars, *said.stacks)) != list(range(len(carried))) or not said.states:
+        raise Malformed(f"{kinds.FUSION}: states, scalars and stacks are not the {len(carried)} carried values")
+    if len(said.windows) != len(said.stacks) or not set(said.covered) <= set(said.stacks):
+        raise Malformed(f"{kinds.FUSION}: windows or covered are not of the stacks {list(said.stacks)}")
+    if any(dims_of(carried[i]) for i in said.scalars) or not all(dims_of(carried[i]) for i in said.states):
+        raise Malformed(f"{kinds.FUSION}: a scalar has axes, or a state has none")
+    rows = dims_of(carried[said.states[0]])[0]
+    if any(dims_of(carried[i])[0] != rows for i in said.states):
+        raise Malformed(f"{kinds.FUSION}: states have different numbers of rows")
+    for stack, axis in zip(said.stacks, said.windows, strict=True):
+        update = body.operations[len(body.operations) - 1].operands[stack].owner
+        if isinstance(update, ir.Block) or update.operation.name != "stablehlo.dynamic_update_slice":
+            raise Malformed(f"{kinds.FUSION}: the stack {stack} is not updated")
+        window = dims_of(update.operation.operands[1])
+        _index("windows", axis, len(window))
+        if update.operation.operands[0] != carried[stack] or window[axis] != rows:
+            raise Malformed(f"{kinds.FUSION}: the stack {stack} is no stack of windows of {rows} rows")
+    if said.trip is not None:
+        v.check_sizes([said.trip])
+
+
+def _check_scan(v: Scope, function: func.FuncOp, what: kinds.Scan) -> None:
+    """There are windows, and `axis` is one of theirs."""
+    op = next((op for op in function.entry_block.operations if op.operation.name == "stablehlo.reduce_window"), None)
+    if op is None:
+        raise Malformed(f"{kinds.FUSION}: a fusion of kind scan has no windows")
+    _index("axis", what.axis, len(dims_of(op.operands[0])))
+
+
 def _check_dot(v: Scope, function: func.FuncOp, what: kinds.Dot) -> None:
     """The loops go through all elements of the operands, which have the element type, and of the result."""
     if what.product is not None:
@@ -125,6 +166,8 @@ FUSIONS: dict[type[kinds.Fusion], Callable[..., None]] = {
     kinds.Epilogue: _check_epilogue,
     kinds.Scatter: _check_updates,
     kinds.Update: _check_updates,
+    kinds.Recurrence: _check_recurrence,
+    kinds.Scan: _check_scan,
     kinds.Dot: _check_dot,
     kinds.Convolution: _check_convolution,
     kinds.Attention: _check_attention,

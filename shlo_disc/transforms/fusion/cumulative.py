@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.fusion import Scan
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.dialect.window import Window
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -59,6 +61,14 @@ def _is_padded_on_one_side(found: Cumulative) -> bool:
 def cumulative(op: ir.OpView) -> Cumulative | None:
     """The pass over an axis that a `reduce_window` is; None where it is something else."""
     return CUMULATIVE.match(_along_one_axis, op)
+
+
+def described(op: ir.OpView) -> Scan:
+    """What later stages are told of a `reduce_window` that is a scan. Raises CompilerError of any other."""
+    found = cumulative(op)
+    if found is None:
+        raise CompilerError("fuse: a fusion of kind scan has windows that are neither prefixes nor suffixes")
+    return Scan(axis=found.axis, reverse=not found.is_forward)
 
 
 def _along_one_axis(op: ir.OpView) -> Cumulative | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.dialect.fusion import Recurrence, fusion_of
+from shlo_disc.shape_dialect.dialect.fusion import Recurrence, RecurrentLoop, fusion_of, set_fusion
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, terminator_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
 
@@ -83,6 +83,11 @@ def _callee(call: ir.OpView, functions: Functions) -> func.FuncOp:
     return functions[_callee_name(call)]
 
 
+def _loops(function: func.FuncOp) -> tuple[RecurrentLoop, ...]:
+    fusion = fusion_of(function)
+    return fusion.loops if isinstance(fusion, Recurrence) else ()
+
+
 def _merged(first: ir.OpView, second: ir.OpView, functions: Functions) -> ir.OpView:
     """One call in the place of the second one, of the first one's function with the second one's ops in it."""
     function, other = _callee(first, functions), _callee(second, functions)
@@ -91,6 +96,7 @@ def _merged(first: ir.OpView, second: ir.OpView, functions: Functions) -> ir.OpV
         argument.replace_all_uses_with(block.add_argument(argument.type, second.location))
     for op in list(other.entry_block.operations)[:-1]:
         op.operation.move_before(returns.operation)
+    set_fusion(function, Recurrence(loops=(*_loops(function), *_loops(other))))
     results = [*returns.operands, *others.operands]
     with ir.InsertionPoint(returns), returns.location:
         func.ReturnOp(results)

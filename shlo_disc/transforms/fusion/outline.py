@@ -17,7 +17,9 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     Dot,
     Fusion,
     Loop,
+    Recurrence,
     RowReduce,
+    Scan,
     Scatter,
     Update,
     set_fusion,
@@ -27,6 +29,7 @@ from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tens
 from shlo_disc.shape_dialect.utils.op_sets import BARRIER, CONTROL
 from shlo_disc.shape_dialect.utils.regions import is_condition, nested_blocks, terminator_of
 from shlo_disc.transforms.decisions import Decisions
+from shlo_disc.transforms.fusion import cumulative, recurrence
 from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, RESHAPES, defining_op, is_free
 from shlo_disc.transforms.fusion.body import Body, ClonedBody, CollapsedBody
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
@@ -257,11 +260,19 @@ def _described(kind: type[Fusion], function: func.FuncOp, collapsed: bool, colum
         return RowReduce(collapsed, columns)
     if kind in (Scatter, Update):
         return kind(updates=tuple(_updated_arguments(function.entry_block)))
+    if kind is Recurrence:
+        return Recurrence(loops=tuple(recurrence.described(op) for op in _ops(function, "stablehlo.while")))
+    if kind is Scan:
+        return cumulative.described(next(_ops(function, "stablehlo.reduce_window")))
     if kind is Dot:
         return Dot(product=match_product(function))
     if kind is Convolution:
         return Convolution(product=match_convolution(function))
     return kind(collapsed)
+
+
+def _ops(function: func.FuncOp, name: str) -> Iterator[ir.OpView]:
+    return (op for op in function.entry_block.operations if op.operation.name == name)
 
 
 def _updated_arguments(block: ir.Block) -> list[int]:

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.fusion import RecurrentLoop
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
@@ -89,6 +91,35 @@ def find_recurrence(op: ir.Operation | ir.OpView) -> Recurrence | None:
         return None
     _count(found)
     return found
+
+
+def described(op: ir.OpView) -> RecurrentLoop:
+    """What later stages are told of a loop that is a recurrence. Raises CompilerError of any other."""
+    found = find_recurrence(op)
+    if found is None:
+        raise CompilerError("fuse: a fusion of kind recurrence holds a loop whose rows are not independent")
+    windows = tuple(found.row_axis[window] for window in found.windows().values())
+    covered = tuple(sorted(found.covered))
+    return RecurrentLoop(tuple(found.states), tuple(found.scalars), tuple(found.stacks), windows, covered, found.trip)
+
+
+def recurrence_of(loop: ir.OpView, said: RecurrentLoop) -> Recurrence:
+    """A loop whose roles are told: nothing is matched, rows are followed through the body.
+
+    Raises CompilerError where they meet.
+    """
+    body = nested_blocks(loop)[1]
+    states = [body.arguments[i] for i in said.states]
+    analysis = RowAnalysis(body, dims_of(states[0])[0], dict.fromkeys(states, 0))
+    returned = list(terminator_of(body).operands)
+    stacks = {i: returned[i].owner.operation for i in said.stacks}
+    updates = set(stacks.values())
+    analysis.run(op for op in list(body.operations)[:-1] if op.operation not in updates)
+    if analysis.crossing is not None or analysis.mixing is not None:
+        raise CompilerError("kernels: a fusion of kind recurrence holds a loop whose rows are not independent")
+    for update, axis in zip(stacks.values(), said.windows, strict=True):
+        analysis.axis.setdefault(update.operands[1], axis)
+    return Recurrence(loop, analysis, list(said.scalars), list(said.states), stacks, said.trip, set(said.covered))
 
 
 # ---- what has to hold ---------------------------------------------------------------------------------------------
@@ -261,4 +292,6 @@ def _each_place_is_written(stack: _Stack) -> bool:
     return not stack.moving or stack.place in ((1, Expr.const(0)), (-1, stack.trip - 1))
 
 
-__all__ = ["COVERED_STACK", "RECURRENCE", "Recurrence", "dots_of", "find_recurrence", "row_dims"]
+__all__ = [
+    "COVERED_STACK", "RECURRENCE", "Recurrence", "described", "dots_of", "find_recurrence", "recurrence_of", "row_dims",
+]  # fmt: skip

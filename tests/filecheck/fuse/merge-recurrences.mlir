@@ -30,7 +30,7 @@ func.func @main(%x: tensor<?x8xf32, [@b, 8]>, %y: tensor<?x8xf32, [@b, 8]>, %u: 
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %[[R:.*]]:2 = call @recurrence_0(%arg0, %arg2, %arg1, %arg2)
 // CHECK-NEXT: return %[[R]]#0, %[[R]]#1
-// CHECK: func.func private @recurrence_0({{.*}} attributes {disc.fusion = #disc.fusion<"recurrence", {}>} {
+// CHECK: func.func private @recurrence_0({{.*}} attributes {disc.fusion = #disc.fusion<"recurrence", {loops = [{scalars = array<i64: 0>, states = array<i64: 1>, trip = 10 : i64}, {scalars = array<i64: 0>, states = array<i64: 1>, trip = 10 : i64}]}>} {
 // CHECK: stablehlo.while
 // CHECK: stablehlo.while
 // CHECK: return %{{.*}}#1, %{{.*}}#1
