@@ -57,7 +57,7 @@ def _reason_to_skip(body: str) -> str:
 
 
 @dataclass
-class Check:
+class Expectation:
     """A comparison between two values, each the number of a result, or an array that the module states."""
 
     name: str
@@ -72,7 +72,7 @@ class Program:
 
     text: str
     arguments: list[np.ndarray] = field(default_factory=list)
-    checks: list[Check] = field(default_factory=list)
+    checks: list[Expectation] = field(default_factory=list)
     ops: tuple[str, ...] = ()
 
 
@@ -135,7 +135,7 @@ def _take_checks(block: ir.Block, program: Program) -> list[ir.Value]:
         name = _check_name(op)
         integer = isinstance(ir.RankedTensorType(op.operands[0].type).element_type, ir.IntegerType)
         compared = comparison(name, _options(op), as_call="check.op" not in op.attributes, is_integer=integer)
-        program.checks.append(Check(name, compared, place(op.operands[0]), place(op.operands[1])))
+        program.checks.append(Expectation(name, compared, place(op.operands[0]), place(op.operands[1])))
     for op in checks:
         op.operation.erase()
     return results
@@ -205,4 +205,4 @@ def _op_names(block: ir.Block) -> Iterator[str]:
                 yield from _op_names(inner)
 
 
-__all__ = ["Case", "Check", "Program", "cases_of", "program_of"]
+__all__ = ["Case", "Expectation", "Program", "cases_of", "program_of"]

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import IO, Any
 
 from shlo_disc.api import compile as build
-from shlo_disc.check.modules import Case, Check, Program, program_of
+from shlo_disc.check.modules import Case, Expectation, Program, program_of
 from shlo_disc.errors import DiscError, ProgramError, UnsupportedError
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.context import make_context
@@ -72,7 +72,7 @@ def _problems(program: Program, results: list[Any]) -> list[str]:
     return found
 
 
-def _values(check: Check, results: list[Any]) -> tuple[Any, Any]:
+def _values(check: Expectation, results: list[Any]) -> tuple[Any, Any]:
     actual, expected = (results[side] if isinstance(side, int) else side for side in (check.actual, check.expected))
     return actual, expected
 

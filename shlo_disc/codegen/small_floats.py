@@ -13,7 +13,7 @@ from ..mlir import arith, ir
 
 
 @dataclass(frozen=True)
-class Format:
+class SmallFloat:
     """bits: of a code. largest: the code of the largest finite magnitude. infinity, nan: codes of magnitudes, None when
     there is none: without an infinity what is too large becomes NaN, and without a NaN the largest.
     """
@@ -29,17 +29,17 @@ class Format:
 
 
 FORMATS = {
-    "f4E2M1FN": Format(4, 1, 1, 0x7),
-    "f6E2M3FN": Format(6, 3, 1, 0x1F),
-    "f6E3M2FN": Format(6, 2, 3, 0x1F),
-    "f8E3M4": Format(8, 4, 3, 0x6F, infinity=0x70, nan=0x78),
-    "f8E4M3": Format(8, 3, 7, 0x77, infinity=0x78, nan=0x7C),
-    "f8E5M2": Format(8, 2, 15, 0x7B, infinity=0x7C, nan=0x7E),
-    "f8E4M3FN": Format(8, 3, 7, 0x7E, nan=0x7F),
-    "f8E4M3B11FNUZ": Format(8, 3, 11, 0x7F, nan=0x80, has_negative_zero=False),
-    "f8E4M3FNUZ": Format(8, 3, 8, 0x7F, nan=0x80, has_negative_zero=False),
-    "f8E5M2FNUZ": Format(8, 2, 16, 0x7F, nan=0x80, has_negative_zero=False),
-    "f8E8M0FNU": Format(8, 0, 127, 0xFE, nan=0xFF, is_signed=False),
+    "f4E2M1FN": SmallFloat(4, 1, 1, 0x7),
+    "f6E2M3FN": SmallFloat(6, 3, 1, 0x1F),
+    "f6E3M2FN": SmallFloat(6, 2, 3, 0x1F),
+    "f8E3M4": SmallFloat(8, 4, 3, 0x6F, infinity=0x70, nan=0x78),
+    "f8E4M3": SmallFloat(8, 3, 7, 0x77, infinity=0x78, nan=0x7C),
+    "f8E5M2": SmallFloat(8, 2, 15, 0x7B, infinity=0x7C, nan=0x7E),
+    "f8E4M3FN": SmallFloat(8, 3, 7, 0x7E, nan=0x7F),
+    "f8E4M3B11FNUZ": SmallFloat(8, 3, 11, 0x7F, nan=0x80, has_negative_zero=False),
+    "f8E4M3FNUZ": SmallFloat(8, 3, 8, 0x7F, nan=0x80, has_negative_zero=False),
+    "f8E5M2FNUZ": SmallFloat(8, 2, 16, 0x7F, nan=0x80, has_negative_zero=False),
+    "f8E8M0FNU": SmallFloat(8, 0, 127, 0xFE, nan=0xFF, is_signed=False),
 }
 
 _F32_BIAS, _F32_MANTISSA, _F32_INFINITY, _F32_NAN = 127, 23, 0x7F800000, 0x7FC00000
@@ -129,7 +129,7 @@ def encode(value: ir.Value, name: str) -> ir.Value:
     return arith.trunci(lanes.like(ir.IntegerType.get_signless(form.bits)), code)
 
 
-def _rounded(lanes: _Lanes, magnitude: ir.Value, form: Format) -> ir.Value:
+def _rounded(lanes: _Lanes, magnitude: ir.Value, form: SmallFloat) -> ir.Value:
     """A magnitude's code as if exponents had no upper end. Far too large ones, infinity and NaN give large codes."""
     dropped = _F32_MANTISSA - form.mantissa
     last = arith.andi(lanes.shifted_right(magnitude, dropped), lanes.number(1))

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Protocol
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect.host import Tile
+from shlo_disc.shape_dialect.dialect.host import GemmTile
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 
@@ -33,7 +33,7 @@ class Backend(Protocol):
     @property
     def views(self) -> tuple[str, ...]: ...
 
-    def tile_of(self, element: str) -> Tile: ...
+    def tile_of(self, element: str) -> GemmTile: ...
 
     def build_kernels(self, module: ir.Module, facts: Facts) -> ir.Module: ...
 

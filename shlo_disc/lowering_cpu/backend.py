@@ -13,7 +13,7 @@ from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_cpu.kernels import build_kernels
 from shlo_disc.mlir import ir
 from shlo_disc.schedule import Schedule
-from shlo_disc.shape_dialect.dialect.host import Tile
+from shlo_disc.shape_dialect.dialect.host import GemmTile
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 
@@ -29,7 +29,7 @@ class CpuBackend:
     has_gemm_epilogues = True
     views = ("llvm", "optimized-llvm", "asm")
 
-    def tile_of(self, element: str) -> Tile:
+    def tile_of(self, element: str) -> GemmTile:
         """The micro-kernel of products of an element type."""
         return tile_of(element, CpuOptions.of(self.cpu))
 

@@ -28,7 +28,7 @@ MOST_PIXELS = 8
 
 
 @dataclass(frozen=True)
-class Tile:
+class ConvolutionTile:
     """`pixels` of the result by `vectors` of `lanes` output features."""
 
     pixels: int
@@ -41,12 +41,12 @@ class Tile:
         return self.vectors * self.lanes
 
 
-def choose_tile(features: int | None, lanes: int, vector_bits: int) -> Tile:
+def choose_tile(features: int | None, lanes: int, vector_bits: int) -> ConvolutionTile:
     """The widest block that wastes few lanes, and as many pixels as the other registers hold."""
     registers, most = (24, 4) if vector_bits >= 512 else (12, 2)
     size = 1024 if features is None else features
     vectors = min(range(most, 0, -1), key=lambda v: -(-size // (v * lanes)) * (v + 1))
-    return Tile(min(MOST_PIXELS, registers // vectors), vectors, lanes)
+    return ConvolutionTile(min(MOST_PIXELS, registers // vectors), vectors, lanes)
 
 
 def build_convolution(frame: CpuFrame) -> tuple[Expr, int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.lowering_cpu.kernel import CpuOptions
-from shlo_disc.shape_dialect.dialect.host import Format
+from shlo_disc.shape_dialect.dialect.host import PackedFormat
 
 
 @dataclass(frozen=True)
@@ -44,18 +44,18 @@ AMX = {"bf16x2_amx": "tdpbf16ps", "i8x4_amx": "tdpbssd", "ui8x4_amx": "tdpbuud"}
 """Instructions that multiply whole tiles of words."""
 
 FORMATS = (
-    Format("f32", "f32"),
-    Format("f64", "f64"),
-    Format("bf16", "bf16x2_amx"),
-    Format("bf16", "bf16x2"),
-    Format("bf16", "f32"),
-    Format("f16", "f32"),
-    Format("i8", "i8x4_amx"),
-    Format("i8", "i8x4"),
-    Format("i8", "i16x2"),
-    Format("ui8", "ui8x4_amx"),
-    Format("ui8", "i16x2"),
-    Format("i32", "i32"),
+    PackedFormat("f32", "f32"),
+    PackedFormat("f64", "f64"),
+    PackedFormat("bf16", "bf16x2_amx"),
+    PackedFormat("bf16", "bf16x2"),
+    PackedFormat("bf16", "f32"),
+    PackedFormat("f16", "f32"),
+    PackedFormat("i8", "i8x4_amx"),
+    PackedFormat("i8", "i8x4"),
+    PackedFormat("i8", "i16x2"),
+    PackedFormat("ui8", "ui8x4_amx"),
+    PackedFormat("ui8", "i16x2"),
+    PackedFormat("i32", "i32"),
 )
 """In the order of runtime/native/gemm_formats.cpp; of those of one element type, the fastest first."""
 
@@ -66,7 +66,7 @@ _FEATURES = {
 """What multipliers need, besides registers of 512 bits."""
 
 
-def format_of(element: str, options: CpuOptions) -> Format:
+def format_of(element: str, options: CpuOptions) -> PackedFormat:
     """The format of an element type that is the fastest one on a target."""
     element = "i32" if element == "ui32" else element
     return next(f for f in FORMATS if f.element == element and _is_offered(f.multiplier, options))

@@ -25,7 +25,7 @@ from shlo_disc.lowering_cpu.gemm_format import AMX, MULTIPLIERS, Multiplier, for
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_cpu.llvm_writer import LlvmWriter
 from shlo_disc.runtime.abi import TILE
-from shlo_disc.shape_dialect.dialect.host import Tile
+from shlo_disc.shape_dialect.dialect.host import GemmTile
 
 DEPTH = 64
 """Words of a row of A that lie together; the runtime packs in the same blocks."""
@@ -42,23 +42,23 @@ _SPLIT = 8
 _BYTES = {"f32": 4, "f64": 8, "i32": 4}
 
 
-def multiplier_of(tile: Tile) -> Multiplier:
+def multiplier_of(tile: GemmTile) -> Multiplier:
     """What multiplies words."""
     return MULTIPLIERS[tile.format.multiplier]
 
 
-def tile_of(element: str, options: CpuOptions) -> Tile:
+def tile_of(element: str, options: CpuOptions) -> GemmTile:
     """The tile of products of an element type."""
     format_ = format_of(element, options)
     multiplier = MULTIPLIERS[format_.multiplier]
     split = 0 if options.is_x86 or multiplier.sums != "i32" else _SPLIT
     if multiplier.name in AMX:
-        return Tile(format_, options.vector_bits // 32, amx_kernel.ROWS, is_x86=True)
+        return GemmTile(format_, options.vector_bits // 32, amx_kernel.ROWS, is_x86=True)
     sums = options.registers - 4 - multiplier.spare - split
-    return Tile(format_, options.vector_bits // 8 // _BYTES[multiplier.word], sums // 2, options.is_x86)
+    return GemmTile(format_, options.vector_bits // 8 // _BYTES[multiplier.word], sums // 2, options.is_x86)
 
 
-def micro_kernels(tile: Tile) -> list[tuple[str, str]]:
+def micro_kernels(tile: GemmTile) -> list[tuple[str, str]]:
     """The functions' names and their text in the LLVM dialect; the last one, of the tile's name, chooses by `rows`."""
     if multiplier_of(tile).name in AMX:
         return [(tile.name, amx_kernel.amx_kernel(tile.name, multiplier_of(tile), _ARGUMENTS, DEPTH))]
@@ -77,7 +77,7 @@ _FINISHED = 'attributes {passthrough = ["disc-finished"]}'
 """LLVM need not optimise what is written instruction by instruction (`codegen/finished.py`)."""
 
 
-def _chooser(tile: Tile) -> str:
+def _chooser(tile: GemmTile) -> str:
     cases = ", ".join(f"{rows}: ^rows{rows}" for rows in range(1, tile.rows))
     lines = [
         f"llvm.func @{tile.name}(%rows: i64, {_ARGUMENTS}) {{",
@@ -92,7 +92,7 @@ def _chooser(tile: Tile) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _kernel(tile: Tile, rows: int) -> str:
+def _kernel(tile: GemmTile, rows: int) -> str:
     writer = _Kernel(tile, rows)
     writer.write()
     body = "\n".join(writer.lines)
@@ -107,7 +107,7 @@ class _Kernel(LlvmWriter):
     its own. Where A is given 128 too large, there is one more row of sums, of 128 times B, to be taken off.
     """
 
-    def __init__(self, tile: Tile, rows: int):
+    def __init__(self, tile: GemmTile, rows: int):
         super().__init__()
         self.tile = tile
         self.rows = rows

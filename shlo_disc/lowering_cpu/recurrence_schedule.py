@@ -36,7 +36,7 @@ class Step:
 
 
 @dataclass
-class Schedule:
+class IterationSchedule:
     """The steps of an iteration in order.
 
     `in_place` are the states that the step which computes their next value may overwrite; `scratch` are the values that
@@ -48,7 +48,7 @@ class Schedule:
     scratch: set[ir.Value] = field(default_factory=set)
 
 
-def schedule(found: Recurrence) -> Schedule:
+def schedule(found: Recurrence) -> IterationSchedule:
     """The steps of the body of a recurrence."""
     levels = _levels(found)
     scratch = _needed_later(found, levels)
@@ -63,7 +63,7 @@ def schedule(found: Recurrence) -> Schedule:
     in_place = {i for i in found.states if _may_overwrite(found, steps, scratch, i)}
     scratch -= {found.returned[i] for i in in_place}
     scratch |= {found.returned[i] for i in found.states if i not in in_place}
-    return Schedule(steps, in_place, scratch)
+    return IterationSchedule(steps, in_place, scratch)
 
 
 def _body_op(found: Recurrence, value: ir.Value) -> ir.Operation | None:

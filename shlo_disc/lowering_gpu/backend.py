@@ -10,7 +10,7 @@ from shlo_disc import codegen
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering_gpu import build_gpu_kernels, device_module, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect.host import Tile
+from shlo_disc.shape_dialect.dialect.host import GemmTile
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 
@@ -33,7 +33,7 @@ class GpuBackend:
     has_gemm_epilogues = False
     views = ("llvm", "ptx")
 
-    def tile_of(self, element: str) -> Tile:
+    def tile_of(self, element: str) -> GemmTile:
         """Raises CompilerError: products are refused before anybody asks."""
         raise CompilerError(f"host: there is no micro-kernel of {element} for GPUs")
 

@@ -31,7 +31,7 @@ _RESHAPES = ("stablehlo.reshape", "stablehlo.dynamic_reshape")
 _CHOICES = ("stablehlo.if", "stablehlo.case")
 
 
-class Place(NamedTuple):
+class BufferSlice(NamedTuple):
     """Bytes at `offset` of an arena, or a whole argument, result or constant, which `number` it has."""
 
     space: str
@@ -44,7 +44,7 @@ class Place(NamedTuple):
 class _State:
     """What lies where: for each place, the values that are there, and what has ended a value elsewhere."""
 
-    values: dict[Place, frozenset[ir.Value]] = field(default_factory=dict)
+    values: dict[BufferSlice, frozenset[ir.Value]] = field(default_factory=dict)
     ended_by: dict[ir.Value, ir.Operation] = field(default_factory=dict)
 
     def copy(self) -> _State:
@@ -71,14 +71,14 @@ class _Walk:
         self.entry = entry
         self.kernels: Kernels = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
         self.arenas = arenas_of(module.operation)
-        self.places: dict[ir.Value, Place] = {}
+        self.places: dict[ir.Value, BufferSlice] = {}
         self.state = _State()
         self.slices = [_Slices(self._buffers_of(n), size, facts) for n, size in enumerate(self.arenas)]
 
     def run(self) -> None:
         zero = Expr.const(0)
         for number, argument in enumerate(self.entry.arguments):
-            self._start_with(argument, Place("argument", number, zero, self._bytes(argument)))
+            self._start_with(argument, BufferSlice("argument", number, zero, self._bytes(argument)))
         self._block(self.entry)
         *_, last = self.entry.operations
         for number, value in enumerate(last.operands):
@@ -88,7 +88,7 @@ class _Walk:
             if self.facts.prove(Relation.eq(place.bytes, self._bytes(value))) is not True:
                 self._fail(last.operation, f"result {number} of the program is not written whole")
 
-    def _start_with(self, value: ir.Value, place: Place) -> None:
+    def _start_with(self, value: ir.Value, place: BufferSlice) -> None:
         self.places[value] = place
         self.state.values[place] = frozenset([value])
 
@@ -101,7 +101,9 @@ class _Walk:
     def _op(self, op: ir.Operation) -> None:
         if op.name == "stablehlo.constant":
             if _is_buffer(op):
-                self._start_with(op.results[0], Place("constant", id(op), Expr.const(0), self._bytes(op.results[0])))
+                self._start_with(
+                    op.results[0], BufferSlice("constant", id(op), Expr.const(0), self._bytes(op.results[0]))
+                )
         elif op.name == "stablehlo.while":
             self._loop(op)
         elif op.name in _CHOICES:
@@ -135,7 +137,7 @@ class _Walk:
         for value, place in zip(op.results, results, strict=True):
             self._write(op, place, [value])
 
-    def _check_operands(self, op: ir.Operation, number: int, place: Place) -> None:
+    def _check_operands(self, op: ir.Operation, number: int, place: BufferSlice) -> None:
         """A result may share memory with an operand only where the kernel reads of it what it then overwrites."""
         for position, operand in enumerate(op.operands):
             source = _buffer(operand)
@@ -192,7 +194,7 @@ class _Walk:
             if not self._holds(place, result):
                 self._fail(op, f"its result in {_text(place)} is not written by all branches")
 
-    def _copies(self, op: ir.Operation, sources: Sequence[ir.Value], places: Sequence[Place]) -> None:
+    def _copies(self, op: ir.Operation, sources: Sequence[ir.Value], places: Sequence[BufferSlice]) -> None:
         """One copy after the other, of what is not yet where it has to be; all of it is there in the end."""
         for number, (value, place) in enumerate(zip(sources, places, strict=True)):
             self._reads(op, [value])
@@ -208,7 +210,7 @@ class _Walk:
         gone = set(values)
         self.state.values = {place: held - gone for place, held in self.state.values.items()}
 
-    def _hold(self, carried: Sequence[Place], *arguments: Sequence[ir.Value]) -> None:
+    def _hold(self, carried: Sequence[BufferSlice], *arguments: Sequence[ir.Value]) -> None:
         for values in arguments:
             for place, value in zip(carried, values, strict=True):
                 self._add(place, value)
@@ -223,30 +225,30 @@ class _Walk:
         for result, buffer in zip(op.results, buffers_of(op), strict=True):
             self.places[result] = self._place(op, result, buffer)
 
-    def _place(self, op: ir.Operation, result: ir.Value, buffer: Buffer) -> Place:
+    def _place(self, op: ir.Operation, result: ir.Value, buffer: Buffer) -> BufferSlice:
         size = self._bytes(result)
         if isinstance(buffer, ResultBuffer):
-            return Place("result", buffer.index, Expr.const(0), size)
-        place = Place("arena", buffer.segment, buffer.offset, size)
+            return BufferSlice("result", buffer.index, Expr.const(0), size)
+        place = BufferSlice("arena", buffer.segment, buffer.offset, size)
         if place.number >= len(self.arenas) or not self.slices[place.number].fits(place):
             self._fail(op, f"its result of {size} bytes is not proved to fit at {_text(place)}")
         return place
 
-    def _write(self, op: ir.Operation, place: Place, values: Iterable[ir.Value]) -> None:
+    def _write(self, op: ir.Operation, place: BufferSlice, values: Iterable[ir.Value]) -> None:
         for other, held in list(self.state.values.items()):
             if not self._are_apart(place, other):
                 self.state.ended_by.update(dict.fromkeys(held, op))
                 del self.state.values[other]
         self.state.values[place] = frozenset(values)
 
-    def _add(self, place: Place, value: ir.Value) -> None:
+    def _add(self, place: BufferSlice, value: ir.Value) -> None:
         self.state.values[place] = self.state.values.get(place, frozenset()) | {value}
 
-    def _holds(self, place: Place, value: ir.Value) -> bool:
+    def _holds(self, place: BufferSlice, value: ir.Value) -> bool:
         """Whether a value lies in a place; one without elements is anywhere."""
         return place.bytes.constant == 0 or value in self.state.values.get(place, ())
 
-    def _are_apart(self, a: Place, b: Place) -> bool:
+    def _are_apart(self, a: BufferSlice, b: BufferSlice) -> bool:
         if a[:2] != b[:2] or a.bytes.constant == 0 or b.bytes.constant == 0:
             return True
         return a.space == "arena" and self.slices[a.number].are_apart(a, b)
@@ -287,11 +289,11 @@ class _Slices:
             fitting = (self._proves(after - before - bytes_) for bytes_ in (*buffers[before], Expr.const(0)))
             self.is_sorted = self.is_sorted and any(fitting)
 
-    def fits(self, place: Place) -> bool:
+    def fits(self, place: BufferSlice) -> bool:
         """Whether a buffer ends before the next slice begins, or the arena ends."""
         return self.is_sorted and self._proves(self.next[place.offset] - place.offset - place.bytes)
 
-    def are_apart(self, a: Place, b: Place) -> bool:
+    def are_apart(self, a: BufferSlice, b: BufferSlice) -> bool:
         """Whether two buffers of the arena share no byte."""
         if a.offset == b.offset:
             return False
@@ -387,10 +389,10 @@ def _title(op: ir.Operation) -> str:
     return f"{op.name}{callee}"
 
 
-def _text(place: Place) -> str:
+def _text(place: BufferSlice) -> str:
     if place.space == "arena":
         return f"arena {place.number} at {place.offset}" if place.number else f"the arena at {place.offset}"
     return f"{place.space} {place.number}"
 
 
-__all__ = ["Place", "verify_buffers"]
+__all__ = ["BufferSlice", "verify_buffers"]

@@ -12,7 +12,7 @@ from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from shlo_disc.mlir import ir
 from shlo_disc.pjrt.partition import hlo_text
-from shlo_disc.pjrt.partition.sharding import Axes, Axis, Sharding, common_prefix, groups, merged, prime_axes
+from shlo_disc.pjrt.partition.sharding import Axes, MeshAxis, Sharding, common_prefix, groups, merged, prime_axes
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.utils.collectives import groups_of
 
@@ -66,21 +66,21 @@ def test_text_is_that_of_jax(seed: int) -> None:
 def test_text_that_is_not_known() -> None:
     assert hlo_text.read("{devices=[2,2]<=[4] last_tile_dims={manual}}", 1) is None
     assert hlo_text.read("{devices=[2,2]<=[4]}", 1) is None
-    assert hlo_text.write(Sharding(((Axis(3, 2),), (Axis(2, 3),))), 6) is None
+    assert hlo_text.write(Sharding(((MeshAxis(3, 2),), (MeshAxis(2, 3),))), 6) is None
 
 
 def test_groups_differ_along_their_axes() -> None:
-    assert groups((Axis(2, 2), Axis(1, 2)), 4) == [[0, 1, 2, 3]]
-    assert groups((Axis(1, 2), Axis(2, 2)), 4) == [[0, 2, 1, 3]]
-    assert groups((Axis(2, 2),), 8) == [[0, 2], [1, 3], [4, 6], [5, 7]]
-    assert groups((Axis(3, 2),), 6) == [[0, 3], [1, 4], [2, 5]]
+    assert groups((MeshAxis(2, 2), MeshAxis(1, 2)), 4) == [[0, 1, 2, 3]]
+    assert groups((MeshAxis(1, 2), MeshAxis(2, 2)), 4) == [[0, 2, 1, 3]]
+    assert groups((MeshAxis(2, 2),), 8) == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    assert groups((MeshAxis(3, 2),), 6) == [[0, 3], [1, 4], [2, 5]]
 
 
 def test_axes_are_used_once() -> None:
-    x, y = (Axis(2, 2),), (Axis(1, 2),)
+    x, y = (MeshAxis(2, 2),), (MeshAxis(1, 2),)
     assert merged([Sharding((x, ())), Sharding(((), x))], 2) == Sharding((x, ()))
     assert merged([Sharding((x, ())), Sharding((y, y))], 2) == Sharding((x, y))
-    assert not Axis(3, 2).is_apart_from(Axis(2, 3))
+    assert not MeshAxis(3, 2).is_apart_from(MeshAxis(2, 3))
     assert common_prefix(x + y, y + x) == ()
     assert common_prefix(x + y, x) == x
 

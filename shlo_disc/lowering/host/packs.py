@@ -9,7 +9,7 @@ that come again as they were.
 from __future__ import annotations
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect.host import Packed, Tile
+from shlo_disc.shape_dialect.dialect.host import GemmTile, Packed
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.transforms.views import root
 
@@ -25,7 +25,7 @@ def is_packable(problem: MatrixProduct, rhs: ir.Value) -> bool:
     return k is not None and n is not None and None not in strides and k * n >= FEWEST_ELEMENTS
 
 
-def packed_form(problem: MatrixProduct, rhs: ir.Value, tile: Tile) -> Packed | None:
+def packed_form(problem: MatrixProduct, rhs: ir.Value, tile: GemmTile) -> Packed | None:
     """The packed form of a product's right-hand side, or None when it cannot have one."""
     if not is_packable(problem, rhs):
         return None

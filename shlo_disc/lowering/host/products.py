@@ -16,9 +16,9 @@ from shlo_disc.shape_dialect.dialect.host import (
     Gemm,
     GemmEpilogue,
     GemmProduct,
+    GemmTile,
     Guard,
     Packed,
-    Tile,
     kernel_of,
 )
 from shlo_disc.shape_dialect.dialect.problems import ConvolutionProduct, MatrixProduct
@@ -27,7 +27,7 @@ from shlo_disc.transforms.views import root
 
 Values = Sequence[ir.Value]
 
-TileOf = Callable[[str], Tile]
+TileOf = Callable[[str], GemmTile]
 """The largest tile of an element type."""
 
 

@@ -10,7 +10,7 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.lowering_cpu.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.winograd_kernel import FUNCTIONS
 from shlo_disc.runtime import abi
-from shlo_disc.shape_dialect.dialect.host import AttentionCall, ConvolutionCall, Gemm, GemmProduct, KernelUse, Tile
+from shlo_disc.shape_dialect.dialect.host import AttentionCall, ConvolutionCall, Gemm, GemmProduct, GemmTile, KernelUse
 from shlo_disc.shape_dialect.dialect.problems import AttentionAxis, ConvolutionProduct
 from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
 
@@ -83,7 +83,7 @@ def epilogue_arguments(product: GemmProduct) -> list[Entry]:
     return [] if product.epilogue is None else kernel_arguments(product.epilogue.use, product.epilogue.operands)
 
 
-def _dot(product: GemmProduct, tile: Tile, behind: int, follower: int) -> dict[str, Entry | Sequence[Entry]]:
+def _dot(product: GemmProduct, tile: GemmTile, behind: int, follower: int) -> dict[str, Entry | Sequence[Entry]]:
     """A `DiscDot` whose epilogue's arguments begin at word `behind`, before the next one at word `follower`."""
     problem = product.problem
     padding = abi.DOT.fields["batch"].count - len(problem.batch)
@@ -132,7 +132,7 @@ def _epilogue(product: GemmProduct, behind: int) -> dict[str, Entry]:
     }
 
 
-def _tile(tile: Tile) -> dict[str, Entry]:
+def _tile(tile: GemmTile) -> dict[str, Entry]:
     return {"tile": Symbol(tile.name), "tile_rows": tile.rows, "tile_columns": tile.columns}
 
 

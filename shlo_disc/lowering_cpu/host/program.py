@@ -28,8 +28,8 @@ from shlo_disc.shape_dialect.dialect.host import (
     Check,
     ConvolutionCall,
     Gemm,
+    GemmTile,
     Plan,
-    Tile,
     call_of,
 )
 from shlo_disc.shape_dialect.dialect.signature import Signature
@@ -159,7 +159,7 @@ class _Host:
                 names.append(name)
         return [f"llvm.func @{entry_name(name)}({abi.KERNEL.llvm_parameters})" for name in names]
 
-    def _tiles(self) -> dict[str, Tile]:
+    def _tiles(self) -> dict[str, GemmTile]:
         calls: list[Gemm | ConvolutionCall | AttentionCall] = [call_of(op) for op in self.ops if op.name in _TILED]
         return {call.tile.name: call.tile for call in calls}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .reductions import combine
 from .resharding import Placed
-from .sharding import Axes, Axis, Sharding, are_apart
+from .sharding import Axes, MeshAxis, Sharding, are_apart
 
 if TYPE_CHECKING:
     from .partitioner import Partitioner
@@ -19,7 +19,7 @@ def dot_general(p: Partitioner, op: Any) -> list[Placed]:
     left, right = op.operands
     batch, summed = _dimensions(op)
     a, b = (list(p.placed(v).sharding.dims) for v in (left, right))
-    used: list[Axis] = []
+    used: list[MeshAxis] = []
 
     def keep(*choices: Axes) -> Axes:
         """The first choice that says something and depends on nothing before."""

@@ -11,7 +11,7 @@ import re
 from itertools import accumulate, product
 from math import prod
 
-from .sharding import Axes, Axis, Sharding, count, prime_axes
+from .sharding import Axes, MeshAxis, Sharding, count, prime_axes
 
 _TILED = re.compile(r"\{devices=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?( last_tile_dim_replicate)?\}")
 
@@ -42,7 +42,7 @@ def _divide(digits: list[tuple[int, int]], tiles: list[int]) -> list[Axes] | Non
     dims: list[Axes] = []
     rest = list(reversed(digits))
     for tile in tiles:
-        taken: list[Axis] = []
+        taken: list[MeshAxis] = []
         while count(taken) < tile and rest:
             stride, size = rest.pop()
             part = min(size, tile // count(taken))
@@ -75,7 +75,7 @@ def write(sharding: Sharding, devices: int) -> str | None:
     return f"{{devices=[{','.join(map(str, tiles))}]<=[{','.join(map(str, sizes))}]{turn}{rest}}}"
 
 
-def _listed(sharding: Sharding, digits: list[Axis], copies: int) -> str:
+def _listed(sharding: Sharding, digits: list[MeshAxis], copies: int) -> str:
     """The text for a mesh of another order: the devices one by one, along the digits, the major one first."""
     tiles = [count(axes) for axes in sharding.dims] + ([copies] if copies > 1 else [])
     places = (
@@ -87,7 +87,7 @@ def _listed(sharding: Sharding, digits: list[Axis], copies: int) -> str:
     return f"{{devices=[{','.join(map(str, tiles))}]{devices}{rest}}}"
 
 
-def _joined(grid: list[Axis], order: list[int]) -> tuple[list[int], list[int]]:
+def _joined(grid: list[MeshAxis], order: list[int]) -> tuple[list[int], list[int]]:
     """The sizes and the order of a grid's digits, where those that follow each other in both are one."""
     runs = [[order[0]]]
     for position in order[1:]:
@@ -99,9 +99,9 @@ def _joined(grid: list[Axis], order: list[int]) -> tuple[list[int], list[int]]:
     return sizes, [sorted(runs).index(run) for run in runs]
 
 
-def _grid(used: Axes, devices: int) -> list[Axis] | None:
+def _grid(used: Axes, devices: int) -> list[MeshAxis] | None:
     """The digits of all device numbers, the major one first, `used` among them."""
-    grid: list[Axis] = []
+    grid: list[MeshAxis] = []
     above = devices
     for axis in sorted(used, reverse=True):
         top = axis.stride * axis.size

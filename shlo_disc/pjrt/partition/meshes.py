@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from shlo_disc.errors import Unsupported, UnsupportedError
 
-from .sharding import Axes, Axis, Sharding, are_apart, count, prime_axes
+from .sharding import Axes, MeshAxis, Sharding, are_apart, count, prime_axes
 
 
 def _dialect() -> Any:
@@ -83,7 +83,7 @@ class Meshes:
         attribute: Any,
         given: Sharding,
         shape: Sequence[int],
-        barred: Iterable[Axis] = (),
+        barred: Iterable[MeshAxis] = (),
         sums_are_made: bool = False,
     ) -> Sharding:
         """Read a `#sdy.sharding` whose open dimensions also keep the axes, other than `barred`, that `given` has."""
@@ -119,7 +119,7 @@ class Meshes:
         """The shardings of a `#sdy.sharding_per_value`."""
         return list(_dialect().TensorShardingPerValueAttr(attribute).shardings)
 
-    def manual_axes(self, op: Any) -> frozenset[Axis]:
+    def manual_axes(self, op: Any) -> frozenset[MeshAxis]:
         """The axes that the body of a manual computation sees one device of."""
         sdy = _dialect()
         names = sdy.ManualAxesAttr(op.attributes["manual_axes"])

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-from .sharding import Axes, Axis, Sharding, common_prefix, count, groups
+from .sharding import Axes, MeshAxis, Sharding, common_prefix, count, groups
 
 _CHANNEL = "#stablehlo.channel_handle<handle = 1, type = 1>"
 
@@ -164,7 +164,7 @@ def _binary(name: str, a: Any, b: Any) -> Any:
     return create(name, [a, b], a.type)
 
 
-def _digit(device: Any, axis: Axis) -> Any:
+def _digit(device: Any, axis: MeshAxis) -> Any:
     return _binary("remainder", _binary("divide", device, _number(axis.stride)), _number(axis.size))
 
 

@@ -14,7 +14,7 @@ from math import prod
 from typing import NamedTuple
 
 
-class Axis(NamedTuple):
+class MeshAxis(NamedTuple):
     """A digit of a device's number: `number // stride % size`.
 
     order: for a mesh with devices in another order than that of their numbers, the devices by position. The digit is
@@ -25,13 +25,13 @@ class Axis(NamedTuple):
     size: int
     order: tuple[int, ...] = ()
 
-    def is_apart_from(self, other: Axis) -> bool:
+    def is_apart_from(self, other: MeshAxis) -> bool:
         """Whether the two say different things of a device."""
         low, high = sorted((self, other))
         return low.order == high.order and high.stride % (low.stride * low.size) == 0
 
 
-Axes = tuple[Axis, ...]
+Axes = tuple[MeshAxis, ...]
 """Axes that divide one dimension, the major one first."""
 
 
@@ -42,16 +42,16 @@ def prime_axes(stride: int, size: int, order: tuple[int, ...] = ()) -> Axes:
         while rest % factor:
             factor += 1
         rest //= factor
-        axes.append(Axis(stride * rest, factor, order))
+        axes.append(MeshAxis(stride * rest, factor, order))
     return tuple(axes)
 
 
-def count(axes: Iterable[Axis]) -> int:
+def count(axes: Iterable[MeshAxis]) -> int:
     """Into how many parts the axes divide a dimension."""
     return prod(axis.size for axis in axes)
 
 
-def are_apart(axes: Sequence[Axis], others: Iterable[Axis]) -> bool:
+def are_apart(axes: Sequence[MeshAxis], others: Iterable[MeshAxis]) -> bool:
     """Whether no axis of one sequence depends on one of the other."""
     return all(axis.is_apart_from(other) for other in others for axis in axes)
 
@@ -97,7 +97,7 @@ class Sharding:
         """The shape of a device's part."""
         return [size // count(axes) for size, axes in zip(shape, self.dims, strict=True)]
 
-    def without(self, axes: Iterable[Axis]) -> Sharding:
+    def without(self, axes: Iterable[MeshAxis]) -> Sharding:
         """This sharding along other axes than these."""
         dropped = frozenset(axes)
         return Sharding(tuple(tuple(a for a in dim if a not in dropped) for dim in self.dims))

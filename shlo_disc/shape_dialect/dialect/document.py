@@ -122,7 +122,7 @@ operand is read at the index that is written, up to broadcasts, over as few axes
 def dialect_document() -> str:
     """The whole page, in Markdown."""
     records: list[Any] = [ResultBuffer, ArenaBuffer, LibraryFunction, Window, TensorSpec, host.ChosenKernel, host.Guard]
-    records += [host.Check, host.Tile, host.Format, host.GemmProduct, host.GemmEpilogue]
+    records += [host.Check, host.GemmTile, host.PackedFormat, host.GemmProduct, host.GemmEpilogue]
     records += [cls for _, cls in inspect.getmembers(problems, is_dataclass) if cls.__module__ == problems.__name__]
     return "\n".join(
         [

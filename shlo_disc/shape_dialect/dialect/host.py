@@ -148,7 +148,7 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Format:
+class PackedFormat:
     """How products of an element type are computed: `multiplier` is what multiplies words of a packed form."""
 
     element: str
@@ -156,10 +156,10 @@ class Format:
 
 
 @dataclass(frozen=True)
-class Tile:
+class GemmTile:
     """The micro-kernel of a GEMM: at most `rows` by `columns` sums, two registers of `lanes` to a row."""
 
-    format: Format
+    format: PackedFormat
     lanes: int
     rows: int
     is_x86: bool = False
@@ -180,7 +180,7 @@ class Packed:
     """A right-hand side of `k` by `n` elements of a type, packed for a tile."""
 
     element: str
-    tile: Tile
+    tile: GemmTile
     k: int
     n: int
     k_stride: int
@@ -213,7 +213,7 @@ class GemmProduct:
 class Gemm:
     """Products of one left-hand side."""
 
-    tile: Tile
+    tile: GemmTile
     products: tuple[GemmProduct, ...]
 
 
@@ -221,7 +221,7 @@ class Gemm:
 class ConvolutionCall:
     """A convolution as a GEMM. `gemm` has its product once more, with the operands of the op."""
 
-    tile: Tile
+    tile: GemmTile
     problem: ConvolutionProduct
     gemm: GemmProduct
 
@@ -234,7 +234,7 @@ class AttentionCall:
     behind them. `rows.given` is how many columns count, where a causal mask hides the others.
     """
 
-    tile: Tile
+    tile: GemmTile
     problem: AttentionProblem
     result: int
     scratch: int
@@ -314,7 +314,7 @@ def write_op(
 
 __all__ = [
     "CALL", "DYNAMIC_DIMS", "FUSION", "GUARDS", "KERNEL", "KERNELS", "RECORDS", "AttentionCall", "Bind", "Bytes",
-    "Check", "ChosenKernel", "Constant", "ConvolutionCall", "Format", "Gemm", "GemmEpilogue", "GemmProduct", "Guard",
-    "KernelUse", "LibraryCall", "Packed", "Plan", "Size", "Tile", "buffer_type", "call_of", "kernel_attribute",
+    "Check", "ChosenKernel", "Constant", "ConvolutionCall", "Gemm", "GemmEpilogue", "GemmProduct", "GemmTile", "Guard",
+    "KernelUse", "LibraryCall", "Packed", "PackedFormat", "Plan", "Size", "buffer_type", "call_of", "kernel_attribute",
     "kernel_of", "write_op",
 ]  # fmt: skip

@@ -38,7 +38,7 @@ Functions = Mapping[str, func.FuncOp]
 
 
 @dataclass(frozen=True)
-class Product:
+class AttentionProduct:
     """What the sizes of a product's result are: for each one the axes of both operands, None where it is not there.
 
     `arguments` are the numbers of the operands, `inner` the axes that are contracted.
@@ -49,7 +49,7 @@ class Product:
     inner: tuple[int, int]
 
     @staticmethod
-    def of(function: func.FuncOp) -> Product | None:
+    def of(function: func.FuncOp) -> AttentionProduct | None:
         """The product of a fusion of kind "dot"; None when it contracts other than one axis, or is not of floats."""
         dot, *others = (op.operation for op in function.entry_block.operations)
         arguments = list(function.entry_block.arguments)
@@ -70,11 +70,11 @@ class Product:
         if transposes:
             axes = [axes[i] for i in integers(others[0].attributes["permutation"])]
         lhs, rhs = (arguments.index(v) for v in dot.operands)
-        return Product((lhs, rhs), tuple(axes), (lhs_inner[0], rhs_inner[0]))
+        return AttentionProduct((lhs, rhs), tuple(axes), (lhs_inner[0], rhs_inner[0]))
 
 
 @dataclass(frozen=True)
-class Place:
+class AttentionSite:
     """Where an attention may be: a call, which operand of its product the weights are, and which argument of the row
     kernel that makes them the scores are."""
 
@@ -95,15 +95,15 @@ class Attention:
     scores: ir.Operation
     rows: ir.Operation
     context: ir.Operation
-    first: Product
-    second: Product
+    first: AttentionProduct
+    second: AttentionProduct
     key: int
     weights: int
     argument: int
     functions: Functions
 
     @staticmethod
-    def at(place: Place) -> Attention | None:
+    def at(place: AttentionSite) -> Attention | None:
         """A product whose operand a row kernel makes, whose argument a product makes; None where that is not so."""
         second = _product(place.context, place.functions)
         if second is None:
@@ -120,7 +120,7 @@ class Attention:
             scores, rows, place.context, first, second, key, place.weights, place.argument, place.functions
         )
 
-    def operand(self, call: ir.Operation, product: Product, side: int) -> ir.Value:
+    def operand(self, call: ir.Operation, product: AttentionProduct, side: int) -> ir.Value:
         """An operand of one of the products."""
         return call.operands[product.arguments[side]]
 
@@ -162,7 +162,7 @@ def find_attention(context: ir.Operation, functions: Functions) -> Attention | N
     for weights in (0, 1):
         rows = defining_op(root(context.operands[product.arguments[weights]]))
         for argument in range(0 if rows is None else len(rows.operands)):
-            found = ATTENTION.match(Attention.at, Place(context, weights, argument, functions))
+            found = ATTENTION.match(Attention.at, AttentionSite(context, weights, argument, functions))
             if found is not None and _is_worth_it(found):
                 return found
     return None
@@ -185,8 +185,8 @@ def kind(call: ir.Operation, functions: Functions) -> str:
     return kind_of(functions[callee(call)]) if call.name == "func.call" else ""
 
 
-def _product(call: ir.Operation, functions: Functions) -> Product | None:
-    return Product.of(functions[callee(call)]) if kind(call, functions) == "dot" else None
+def _product(call: ir.Operation, functions: Functions) -> AttentionProduct | None:
+    return AttentionProduct.of(functions[callee(call)]) if kind(call, functions) == "dot" else None
 
 
 def _is_weight(value: ir.Value, batch: list[int | None]) -> bool:

@@ -13,7 +13,7 @@ from shlo_disc.shape_dialect.dialect.records import FunctionName
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.fusion.access import defining_op
-from shlo_disc.transforms.fusion.attention import Attention, Functions, Place, callee
+from shlo_disc.transforms.fusion.attention import Attention, AttentionSite, Functions, callee
 from shlo_disc.transforms.fusion.matrix_product import strides_of
 from shlo_disc.transforms.fusion.slices import RowSlice
 from shlo_disc.transforms.views import root
@@ -22,7 +22,7 @@ _ONE, _ZERO = Expr.const(1), Expr.const(0)
 _UNIT = AttentionAxis(_ONE, _ZERO, _ZERO, _ZERO, _ZERO)
 
 
-def described(place: Place, rounds: bool, causal: Causal | None) -> fusion.Attention:
+def described(place: AttentionSite, rounds: bool, causal: Causal | None) -> fusion.Attention:
     """The attribute of a function with the calls of an attention at `place`, whose operands are its arguments."""
     found = Attention.at(place)
     if found is None:

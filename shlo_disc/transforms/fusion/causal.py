@@ -78,7 +78,7 @@ Affine = tuple[tuple[int, ...], Expr]
 
 
 @dataclass(frozen=True)
-class Value:
+class MaskedValue:
     """What is known of a value: None stands for nothing.
 
     seen, hidden: its elements where the mask lets them through, and elsewhere. axes: its row and its column axis, when
@@ -93,12 +93,12 @@ class Value:
     top: ir.Value | None = None
     affine: Affine | None = None
 
-    def of_type(self, element: str) -> Value:
+    def of_type(self, element: str) -> MaskedValue:
         """What can be known of elements of a type: ranges of floats and booleans, positions of integers."""
         if element in ("i32", "i64"):
             return replace(self, seen=None, hidden=None, peak=None, top=None)
         if element not in ("f32", "f64", "i1"):
-            return Value()
+            return MaskedValue()
         seen, hidden, peak = (r and r.of_type(element) for r in (self.seen, self.hidden, self.peak))
         return replace(self, seen=seen, hidden=hidden, peak=peak, affine=None)
 
@@ -136,13 +136,13 @@ class _Proof:
         self.rank = len(dims_of(self.scores))
         self.offset: Expr | None = None
         self.reach = Expr.const(0)
-        self.known: dict[ir.Value, Value] = {}
+        self.known: dict[ir.Value, MaskedValue] = {}
         self.changed: list[ir.OpView] = []
         for value in block.arguments:
             is_truth = str(element_type_of(value)) == "i1"
-            self.known[value] = Value(_EITHER, _EITHER) if is_truth else Value()
+            self.known[value] = MaskedValue(_EITHER, _EITHER) if is_truth else MaskedValue()
         known = Range(-magnitude, magnitude)
-        self.known[self.scores] = Value(known, known).of_type(str(element_type_of(self.scores)))
+        self.known[self.scores] = MaskedValue(known, known).of_type(str(element_type_of(self.scores)))
 
     @staticmethod
     def of(scores: Scores, magnitude: int) -> _Proof | None:
@@ -158,11 +158,11 @@ class _Proof:
         return proof if proof.offset is not None else None
 
     @property
-    def result(self) -> Value:
+    def result(self) -> MaskedValue:
         """What is known of the weights."""
         return self.known[self.operations[-1].operands[0]]
 
-    def is_in_place(self, value: Value) -> bool:
+    def is_in_place(self, value: MaskedValue) -> bool:
         """Whether a value's hidden elements are those of hidden columns."""
         return value.axes in (None, (self.rank - 2, self.rank - 1))
 
@@ -179,7 +179,7 @@ class _Proof:
 
     # ---- values -----------------------------------------------------------------------------------------------------
 
-    def _value(self, op: ir.Operation, result: ir.Value) -> Value:
+    def _value(self, op: ir.Operation, result: ir.Value) -> MaskedValue:
         """What is known of an op's result, whatever its type."""
         if op.name == "stablehlo.reduce":
             return self._reduce(op.opview)
@@ -187,39 +187,39 @@ class _Proof:
             return self._broadcast(op, result)
         if op.name == "disc.shape":
             dims = dims_of_attr(op.attributes["dims"])
-            return Value(affine=((), dims[0])) if not dims_of(result) else Value()
+            return MaskedValue(affine=((), dims[0])) if not dims_of(result) else MaskedValue()
         if op.name in IOTAS:
             axis = ir.IntegerAttr(op.attributes["iota_dimension"]).value
-            return Value(affine=(tuple(int(i == axis) for i in range(len(dims_of(result)))), Expr.const(0)))
+            return MaskedValue(affine=(tuple(int(i == axis) for i in range(len(dims_of(result)))), Expr.const(0)))
         if op.name == "stablehlo.constant":
             return self._constant(op, result)
         operands = [self.known[v] for v in op.operands]
         axes = {v.axes for v in operands} - {None}
         if len(axes) > 1:
-            return Value()
+            return MaskedValue()
         value = self._elementwise(op, operands)
         return replace(value, axes=value.axes or (axes.pop() if axes else None))
 
     @staticmethod
-    def _constant(op: ir.Operation, result: ir.Value) -> Value:
+    def _constant(op: ir.Operation, result: ir.Value) -> MaskedValue:
         if not is_scalar_constant(op):
-            return Value()
+            return MaskedValue()
         number = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
         if isinstance(number, ir.FloatAttr) and not math.isnan(number.value):
-            return Value(Range(number.value, number.value), Range(number.value, number.value))
+            return MaskedValue(Range(number.value, number.value), Range(number.value, number.value))
         element = str(element_type_of(result))
         if element == "i1":
             truth = _ONE if number.value else _ZERO
-            return Value(truth, truth)
+            return MaskedValue(truth, truth)
         if element in ("i32", "i64") and abs(number.value) <= MOST_CONSTANT:
-            return Value(affine=((0,) * len(dims_of(result)), Expr.const(number.value)))
-        return Value()
+            return MaskedValue(affine=((0,) * len(dims_of(result)), Expr.const(number.value)))
+        return MaskedValue()
 
-    def _broadcast(self, op: ir.Operation, result: ir.Value) -> Value:
+    def _broadcast(self, op: ir.Operation, result: ir.Value) -> MaskedValue:
         """Each size of 1 and each other size has its place in the result."""
         value, places = self.known[op.operands[0]], list(integers(op.attributes["broadcast_dimensions"]))
         if dims_of(op.operands[0]) != tuple(dims_of(result)[p] for p in places):
-            return Value()
+            return MaskedValue()
         affine, axes = value.affine, value.axes
         if affine is not None:
             factors = [0] * len(dims_of(result))
@@ -232,7 +232,7 @@ class _Proof:
 
     # ---- elementwise ------------------------------------------------------------------------------------------------
 
-    def _elementwise(self, op: ir.Operation, operands: list[Value]) -> Value:
+    def _elementwise(self, op: ir.Operation, operands: list[MaskedValue]) -> MaskedValue:
         name = op.name.removeprefix("stablehlo.")
         if name == "compare":
             return self._compare(op, *operands)
@@ -240,21 +240,21 @@ class _Proof:
             return _select(*operands)
         affine = _affine(name, operands)
         if affine is not None:
-            return Value(affine=affine)
+            return MaskedValue(affine=affine)
         if name == "convert":
             is_truth = str(element_type_of(op.operands[0])) == "i1"
-            return Value(operands[0].seen, operands[0].hidden) if is_truth else Value()
+            return MaskedValue(operands[0].seen, operands[0].hidden) if is_truth else MaskedValue()
         exponential = _exponential_of(str(element_type_of(op.results[0])))
         rule = exponential if name == "exponential" else _RULES.get(name)
         if rule is None:
-            return Value()
+            return MaskedValue()
 
         def apply(parts: list[Range | None]) -> Range | None:
             known = [p for p in parts if p is not None]
             found = rule(*known) if len(known) == len(parts) else None
             return found.rounded() if found is not None and name in _ROUNDS else found
 
-        value = Value(apply([v.seen for v in operands]), apply([v.hidden for v in operands]))
+        value = MaskedValue(apply([v.seen for v in operands]), apply([v.hidden for v in operands]))
         top = operands[1].top if name == "subtract" else None
         if top is not None and top == op.operands[0] and value.seen is not None:
             return replace(value, seen=Range(value.seen.low, 0), peak=_ZERO)
@@ -264,9 +264,9 @@ class _Proof:
             return replace(value, top=operands[0].top or operands[1].top)
         return value
 
-    def _compare(self, op: ir.Operation, left: Value, right: Value) -> Value:
+    def _compare(self, op: ir.Operation, left: MaskedValue, right: MaskedValue) -> MaskedValue:
         """The mask, where it compares a column with a row; any other comparison may come out either way."""
-        unknown = Value(_EITHER, _EITHER)
+        unknown = MaskedValue(_EITHER, _EITHER)
         direction = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
         difference = _affine("subtract", [left, right])
         if difference is None or direction not in ("LE", "LT", "GE", "GT"):
@@ -284,18 +284,18 @@ class _Proof:
             return unknown
         self.offset = offset
         seen, hidden = (_ONE, _ZERO) if lets_through else (_ZERO, _ONE)
-        return Value(seen, hidden, (axes[0], axes[1]))
+        return MaskedValue(seen, hidden, (axes[0], axes[1]))
 
     # ---- reductions -------------------------------------------------------------------------------------------------
 
-    def _reduce(self, op: ir.OpView) -> Value:
+    def _reduce(self, op: ir.OpView) -> MaskedValue:
         """A reduction along the columns; it is noted where hidden elements may change it."""
         found = self._unchanged(op) if len(op.operands) == 2 else None
         if found is None:
             self.changed.append(op)
-        return found or Value()
+        return found or MaskedValue()
 
-    def _unchanged(self, op: ir.OpView) -> Value | None:
+    def _unchanged(self, op: ir.OpView) -> MaskedValue | None:
         body = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
         value, init = (self.known[v] for v in op.operands)
         along = list(integers(op.attributes["dimensions"]))
@@ -306,10 +306,10 @@ class _Proof:
             return None
         if body[0] == "stablehlo.maximum" and hidden.high <= seen.low:
             whole = Range(max(seen.low, start.low), max(seen.high, start.high))
-            return Value(whole, whole, top=op.operands[0] if start == _NONE else None)
+            return MaskedValue(whole, whole, top=op.operands[0] if start == _NONE else None)
         if body[0] == "stablehlo.add" and hidden == _ZERO and start == _ZERO and seen.low >= 0:
             whole = Range(value.peak.low if value.peak else 0, math.inf)
-            return Value(whole, whole)
+            return MaskedValue(whole, whole)
         return None
 
 
@@ -332,7 +332,7 @@ def _exponential_of(element: str) -> Callable[[Range], Range]:
     return apply
 
 
-def _affine(name: str, operands: list[Value]) -> Affine | None:
+def _affine(name: str, operands: list[MaskedValue]) -> Affine | None:
     if name == "convert":
         return operands[0].affine
     if len(operands) != 2 or operands[0].affine is None or operands[1].affine is None:
@@ -355,14 +355,14 @@ def _followed(factors: tuple[int, ...], constant: Expr) -> Affine | None:
     return None if is_far else (factors, constant)
 
 
-def _select(choice: Value, yes: Value, no: Value) -> Value:
+def _select(choice: MaskedValue, yes: MaskedValue, no: MaskedValue) -> MaskedValue:
     def pick(truth: Range | None, a: Range | None, b: Range | None) -> Range | None:
         if truth in (_ONE, _ZERO):
             return a if truth == _ONE else b
         return None if a is None or b is None else a.joined(b)
 
     peak = {_ONE: yes.peak, _ZERO: no.peak}.get(choice.seen or _EITHER)
-    return Value(pick(choice.seen, yes.seen, no.seen), pick(choice.hidden, yes.hidden, no.hidden), peak=peak)
+    return MaskedValue(pick(choice.seen, yes.seen, no.seen), pick(choice.hidden, yes.hidden, no.hidden), peak=peak)
 
 
 def _corners(function: Callable[[float, float], float]) -> Callable[[Range, Range], Range | None]:

@@ -157,7 +157,7 @@ class Member:
 # ---- products of one left-hand side ---------------------------------------------------------------------------------
 
 
-class Schedule:
+class ExecutionOrder:
     """When the ops of a block run: in their order, but for those that a fusion has brought forward or put off."""
 
     def __init__(self, block: ir.Block):
@@ -195,7 +195,7 @@ class Joining:
 
     member: Member
     group: tuple[Member, ...]
-    schedule: Schedule
+    schedule: ExecutionOrder
 
     @property
     def first(self) -> Member:

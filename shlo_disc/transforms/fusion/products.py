@@ -39,10 +39,10 @@ from shlo_disc.transforms.fusion.product_patterns import (
     FOLLOWER,
     HORIZONTAL,
     ROW_EPILOGUES,
+    ExecutionOrder,
     Following,
     Joining,
     Member,
-    Schedule,
     writes_rows,
 )
 from shlo_disc.transforms.views import readers_of, root, view
@@ -67,7 +67,7 @@ class _Block:
         self.functions = functions
         self.decisions = decisions
         self.taken: set[ir.Operation] = set()
-        self.schedule = Schedule(block)
+        self.schedule = ExecutionOrder(block)
 
     def run(self) -> None:
         """Find the members, group them by what they multiply, write the fusions."""

@@ -16,7 +16,7 @@ import pytest
 from shlo_disc.codegen import CpuTarget, assembly, lower_to_llvm, to_llvm_ir
 from shlo_disc.lowering_cpu import CpuOptions
 from shlo_disc.lowering_cpu.gemm_format import AMX
-from shlo_disc.lowering_cpu.gemm_kernel import DEPTH, Tile, micro_kernels, tile_of
+from shlo_disc.lowering_cpu.gemm_kernel import DEPTH, GemmTile, micro_kernels, tile_of
 from shlo_disc.mlir import ir
 
 TARGET = CpuTarget(
@@ -27,7 +27,7 @@ TARGET = CpuTarget(
 DTYPES = {"bf16": ml_dtypes.bfloat16, "i8": np.int8, "ui8": np.uint8}
 
 
-def kernel_text(element: str) -> tuple[Tile, str]:
+def kernel_text(element: str) -> tuple[GemmTile, str]:
     """The micro-kernel in LLVM IR."""
     tile = tile_of(element, CpuOptions.of(TARGET))
     ((_, text),) = micro_kernels(tile)

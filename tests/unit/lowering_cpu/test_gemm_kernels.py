@@ -9,7 +9,7 @@ import pytest
 
 from shlo_disc.codegen import CpuTarget, assembly, lower_to_llvm, to_llvm_ir
 from shlo_disc.lowering_cpu import CpuOptions
-from shlo_disc.lowering_cpu.gemm_kernel import Tile, micro_kernels, tile_of
+from shlo_disc.lowering_cpu.gemm_kernel import GemmTile, micro_kernels, tile_of
 from shlo_disc.mlir import ir
 
 _AVX512 = ("avx2", "avx512bf16", "avx512bw", "avx512dq", "avx512f", "avx512vl", "avx512vnni", "f16c", "fma")
@@ -35,7 +35,7 @@ CASES = [
 ]
 
 
-def inner_loop(tile: Tile, target: CpuTarget, instruction: str) -> str:
+def inner_loop(tile: GemmTile, target: CpuTarget, instruction: str) -> str:
     """The block of the largest tile's assembly with the most of an instruction."""
     name = f"{tile.name}_{tile.rows}"
     with ir.Context(), ir.Location.unknown():

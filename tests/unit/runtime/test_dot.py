@@ -20,7 +20,7 @@ from shlo_disc import codegen
 from shlo_disc.compilation import cpu_named
 from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.lowering_cpu.gemm_format import FORMATS
-from shlo_disc.lowering_cpu.gemm_kernel import Tile, micro_kernels, tile_of
+from shlo_disc.lowering_cpu.gemm_kernel import GemmTile, micro_kernels, tile_of
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.mlir import ir
 from shlo_disc.runtime import Client, _native, native_module
@@ -40,7 +40,7 @@ def device(request: pytest.FixtureRequest) -> _native.Device:
 @functools.cache
 def tile_code(
     element: str, vector_bits: int, features: frozenset[str], is_x86: bool
-) -> tuple[_native.ObjectCode, Tile]:
+) -> tuple[_native.ObjectCode, GemmTile]:
     """The micro-kernels for an element type."""
     tile = tile_of(element, CpuOptions(vector_bits, features=features, is_x86=is_x86))
     with ir.Context(), ir.Location.unknown():
