@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import cast
 
 from shlo_disc.lowering.elements import MathLibrary
-from shlo_disc.lowering.host.packs import is_packable
+from shlo_disc.lowering.host.prepacked import is_packable
 from shlo_disc.lowering.kernel_module import KernelModule, copied
 from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers, has_rows, op_cost
 from shlo_disc.lowering.loop_kernel import build_loop

@@ -41,7 +41,7 @@ def _worth_keeping(frame: CpuFrame, analysis: RowAnalysis) -> list[ir.Value]:
     """Values that a later walk needs again and that are more expensive to compute than to load."""
     kept: list[ir.Value] = []
     cost: dict[ir.Value, int] = {}
-    room = MAX_ROW_BYTES
+    left = MAX_ROW_BYTES
     for op in frame.fusion.entry_block.operations:
         if op.operation.name == "stablehlo.reduce" or len(op.results) != 1:
             continue
@@ -50,8 +50,8 @@ def _worth_keeping(frame: CpuFrame, analysis: RowAnalysis) -> list[ir.Value]:
         size = ROW_BUFFER * max(4, element_of(value.type).width // 8)
         needed_later = any(_walk_of(use.owner, analysis) > analysis.depth[value] for use in value.uses)
         is_worth = needed_later and cost[value] >= 3 and analysis.is_full(value)
-        if is_worth and not element_of(value.type).is_bool and size <= room:
-            room -= size
+        if is_worth and not element_of(value.type).is_bool and size <= left:
+            left -= size
             cost[value] = 1
             kept.append(value)
     return kept
@@ -158,7 +158,7 @@ class VectorRows(RowKernel):
     # ---- row buffers --------------------------------------------------------------------------------------------
 
     def _keep(self, columns: Positions) -> None:
-        """Store what this walk computed and a later walk needs. Buffers have room for a whole last vector."""
+        """Store what this walk computed and a later walk needs. Buffers are longer by a vector."""
         for value, buffer in self.buffers.items():
             if self.analysis.depth[value] != self.depth:
                 continue

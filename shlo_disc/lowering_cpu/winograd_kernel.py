@@ -132,7 +132,7 @@ class _Writer(LlvmWriter):
 
 
 def _patch(lanes: int) -> str:
-    """B' d B. The target has room for whole vectors."""
+    """B' d B. The target is padded to whole vectors."""
     w = _Writer(lanes)
     pixels = [w.element(p, "%offset") for p in w.pointers("%pixels", SIDE * SIDE)]
     targets = w.strided("%target", "%step", SIDE * SIDE)

@@ -209,7 +209,7 @@ ATTENTION = Struct(
         Fields("int64_t", "rounds", "1: the result is bf16, rounded from sums"),
         Fields("const void *", "query, key, value"),
         Fields("void *", "result"),
-        Fields("void *", "row", "room for one row of scores, and one of weights where these have another type"),
+        Fields("void *", "row", "scratch for one row of scores, and one of weights where these have another type"),
         Fields("DiscTile", "tile"),
         Fields("int64_t", "tile_rows, tile_columns"),
         Fields("DiscKernel", "rows"),

@@ -153,10 +153,10 @@ def _verify_hand_over(
     count, length = product(dims_of(sums)[:-columns]), product(dims_of(sums)[-columns:])
     if not any(length == one and many in (None, count) for one, many in rows):
         _fail(function, f"@{epilogue.name.value} goes through other rows than the product makes")
-    room = _sums(function, epilogue)
-    if room >= 0 and any(not walk.allows(read, last.operands[room]) for read in reads_of(epilogue, sums)):
+    held = _sums(function, epilogue)
+    if held >= 0 and any(not walk.allows(read, last.operands[held]) for read in reads_of(epilogue, sums)):
         _fail(function, f"@{epilogue.name.value} writes over sums that it has yet to read")
-    if room >= 0 and last.operands[room].type != sums.type:
+    if held >= 0 and last.operands[held].type != sums.type:
         _fail(function, f"@{epilogue.name.value} has sums in the buffer of a result of another type")
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.lowering.host.packs import is_packable, packed_form
+from shlo_disc.lowering.host.prepacked import is_packable, packed_form
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import Convolution, accumulators_of, fusion_of, product_of
 from shlo_disc.shape_dialect.dialect.host import (
@@ -148,9 +148,9 @@ class Products:
         for side in (problem.lhs, problem.rhs):
             operands.number(inputs[side])
         use = kernel_of(reader).use
-        room = accumulators_of(self._callee(reader))
+        held = accumulators_of(self._callee(reader))
         outputs = [outer[r] for r in reader.results]
-        result = None if room is None else outer[root(reader.operands[sums])] if room < 0 else outputs[room]
+        result = None if held is None else outer[root(reader.operands[sums])] if held < 0 else outputs[held]
         read = [-1 if i == sums else operands.number(outer[root(v)]) for i, v in enumerate(reader.operands)]
         if result is not None:
             read[sums] = operands.number(result)

@@ -226,9 +226,9 @@ def _dynamic_slice(e: Emission, op: ir.OpView, position: int) -> ir.Value:
     parts = [create("reshape", one, [start]) for start in starts]
     start = parts[0] if len(parts) == 1 else create("concatenate", vector, parts, {"dimension": integer_attr(0)})
     extents = e.sizes(sizes, vector)
-    room = e.sizes([whole - size for whole, size in zip(e.dims(operand), sizes, strict=True)], vector)
+    last = e.sizes([whole - size for whole, size in zip(e.dims(operand), sizes, strict=True)], vector)
     zero = e.sizes([Expr.const(0)] * len(starts), vector)
-    start = create("clamp", vector, [zero, start, room])
+    start = create("clamp", vector, [zero, start, last])
     limit = create("add", vector, [start, extents])
     strides = e.sizes([Expr.const(1)] * len(starts), vector)
     return create("real_dynamic_slice", op.results[0].type, [operand, start, limit, strides])

@@ -82,7 +82,7 @@ struct DiscAttention {
   int64_t rounds; // 1: the result is bf16, rounded from sums
   const void *query, *key, *value;
   void *result;
-  void *row; // room for one row of scores, and one of weights where these have another type
+  void *row; // scratch for one row of scores, and one of weights where these have another type
   DiscTile tile;
   int64_t tile_rows, tile_columns;
   DiscKernel rows;

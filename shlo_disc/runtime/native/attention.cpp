@@ -71,7 +71,7 @@ public:
 
 private:
   /// Where a thread has what it works on.
-  struct Room {
+  struct AttentionScratch {
     T *key, *value, *query, *scores, *edge, *weights, *sums;
     char *narrow; // rows of weights, if they are narrow
     const char *held_key = nullptr, *held_value = nullptr; // which matrices `key` and `value` are the packed forms of
@@ -86,25 +86,27 @@ private:
   };
 
   void choose_tiles(int threads);
-  size_t place(Room &room, char *base) const;
+  size_t place(AttentionScratch &scratch, char *base) const;
   void run_items(int64_t begin, int64_t end) const;
   Block block_of(int64_t item) const;
   int64_t offset(int64_t entry, const int64_t *strides) const {
     return entry_offset(p_.batch_rank, p_.batch, strides, entry);
   }
-  void multiply_keys(const Block &block, Room &room) const;
-  void multiply_key_rows(const Block &block, const Room &room) const;
-  void pack_held(const Block &block, Room &room) const;
-  bool hides_columns(const Block &block, Room &room) const;
-  const T *key_panel(const Block &block, int64_t panel, Room &room, int64_t &step) const;
-  void run_tiles(const Block &block, const Room &room) const;
+  void multiply_keys(const Block &block, AttentionScratch &scratch) const;
+  void multiply_key_rows(const Block &block, const AttentionScratch &scratch) const;
+  void pack_held(const Block &block, AttentionScratch &scratch) const;
+  bool hides_columns(const Block &block, AttentionScratch &scratch) const;
+  const T *key_panel(const Block &block, int64_t panel, AttentionScratch &scratch, int64_t &step) const;
+  void run_tiles(const Block &block, const AttentionScratch &scratch) const;
   void run_rows(T *scores, char *narrow, int64_t first, int64_t count, int64_t columns) const;
   static T *plain(const char *place) { return const_cast<T *>(reinterpret_cast<const T *>(place)); }
   const char *at(const char *base, int64_t place) const { return base + place * format_.element_bytes; }
-  char *narrow_row(const Room &room, int64_t row) const { return room.narrow + row * p_.n * format_.element_bytes; }
-  void multiply_values(const Block &block, Room &room) const;
-  const T *value_panels(const Block &block, int64_t k0, int64_t count, Room &room) const;
-  void write_sums(const Block &block, const Room &room) const;
+  char *narrow_row(const AttentionScratch &scratch, int64_t row) const {
+    return scratch.narrow + row * p_.n * format_.element_bytes;
+  }
+  void multiply_values(const Block &block, AttentionScratch &scratch) const;
+  const T *value_panels(const Block &block, int64_t k0, int64_t count, AttentionScratch &scratch) const;
+  void write_sums(const Block &block, const AttentionScratch &scratch) const;
   void write(const Block &block, int64_t row, int64_t column, T sum) const;
   void run_without_memory(const Block &block) const;
   /// The first columns that count in at least one row of a tile.
@@ -163,7 +165,7 @@ template <typename T> void Attention<T>::choose_tiles(int threads) {
 }
 
 /// Divides memory from `base` on; returns the bytes that it takes.
-template <typename T> size_t Attention<T>::place(Room &room, char *base) const {
+template <typename T> size_t Attention<T>::place(AttentionScratch &scratch, char *base) const {
   char *next = base;
   auto take = [&](int64_t elements) {
     auto *address = reinterpret_cast<T *>(next);
@@ -171,14 +173,14 @@ template <typename T> size_t Attention<T>::place(Room &room, char *base) const {
     return address;
   };
   int64_t chunk = std::min(kChunk, n_), wide = value_panels_ * columns_;
-  room.key = take((reads_key_ || !holds_key_ ? 1 : panels_) * d_ * columns_);
-  room.value = take(reads_value_ ? 0 : (holds_value_ ? n_ : chunk) * wide);
-  room.query = take(block_rows_ * divide_up(d_, kDepth) * kDepth);
-  room.scores = take(block_rows_ * p_.n);
-  room.edge = take(p_.n % columns_ == 0 ? 0 : tile_rows_ * columns_);
-  room.weights = take(tile_rows_ * divide_up(chunk, kDepth) * kDepth);
-  room.narrow = reinterpret_cast<char *>(take(format_.is_plain ? 0 : block_rows_ * n_));
-  room.sums = take(direct_ ? 0 : block_rows_ * wide);
+  scratch.key = take((reads_key_ || !holds_key_ ? 1 : panels_) * d_ * columns_);
+  scratch.value = take(reads_value_ ? 0 : (holds_value_ ? n_ : chunk) * wide);
+  scratch.query = take(block_rows_ * divide_up(d_, kDepth) * kDepth);
+  scratch.scores = take(block_rows_ * p_.n);
+  scratch.edge = take(p_.n % columns_ == 0 ? 0 : tile_rows_ * columns_);
+  scratch.weights = take(tile_rows_ * divide_up(chunk, kDepth) * kDepth);
+  scratch.narrow = reinterpret_cast<char *>(take(format_.is_plain ? 0 : block_rows_ * n_));
+  scratch.sums = take(direct_ ? 0 : block_rows_ * wide);
   return static_cast<size_t>(next - base);
 }
 
@@ -192,22 +194,22 @@ template <typename T> void Attention<T>::run(ThreadPool &pool) const {
 }
 
 template <typename T> void Attention<T>::run_items(int64_t begin, int64_t end) const {
-  Room room;
-  char *memory = thread_memory(place(room, nullptr));
-  place(room, memory);
+  AttentionScratch scratch;
+  char *memory = thread_memory(place(scratch, nullptr));
+  place(scratch, memory);
   for (int64_t item = begin; item < end; ++item) {
     Block block = block_of(item);
     if (memory == nullptr) {
       run_without_memory(block);
       continue;
     }
-    block.hides = bounded_ && hides_columns(block, room);
+    block.hides = bounded_ && hides_columns(block, scratch);
     if (reads_key_rows_)
-      multiply_key_rows(block, room);
+      multiply_key_rows(block, scratch);
     else
-      multiply_keys(block, room);
-    run_tiles(block, room);
-    multiply_values(block, room);
+      multiply_keys(block, scratch);
+    run_tiles(block, scratch);
+    multiply_values(block, scratch);
   }
 }
 
@@ -232,44 +234,44 @@ template <typename T> typename Attention<T>::Block Attention<T>::block_of(int64_
 /// Rows of scores follow each other without gaps, as the row kernel wants them. A tile is as wide as a panel, so that one
 /// of the last panel, if that is not full, is computed beside them and copied: in which order a tile writes its elements
 /// is for the micro-kernel to choose.
-template <typename T> void Attention<T>::multiply_keys(const Block &block, Room &room) const {
+template <typename T> void Attention<T>::multiply_keys(const Block &block, AttentionScratch &scratch) const {
   int64_t padded = divide_up(d_, kDepth) * kDepth;
   for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
     int64_t row = row_of(tile), rows = row_of(tile + 1) - row;
     format_.pack_rows(at(block.query, row * p_.query_m), p_.query_m, p_.query_d, rows, p_.d,
-                      room.query + (row - block.first_row) * padded);
+                      scratch.query + (row - block.first_row) * padded);
   }
   for (int64_t panel = divide_up(counted(block, block.end_tile - 1), columns_) - 1; panel >= 0; --panel) {
     int64_t step = columns_;
-    const T *right = key_panel(block, panel, room, step);
+    const T *right = key_panel(block, panel, scratch, step);
     for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
       if (panel * columns_ >= counted(block, tile))
         continue;
       int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
-      const T *left = room.query + row * padded;
-      T *scores = room.scores + row * p_.n + panel * columns_;
+      const T *left = scratch.query + row * padded;
+      T *scores = scratch.scores + row * p_.n + panel * columns_;
       int64_t width = p_.n - panel * columns_;
       if (width >= columns_) {
         p_.tile(rows, left, right, step, scores, p_.n, d_, 0);
         continue;
       }
-      p_.tile(rows, left, right, step, room.edge, columns_, d_, 0);
+      p_.tile(rows, left, right, step, scratch.edge, columns_, d_, 0);
       for (int64_t i = 0; i < rows; ++i)
-        std::copy_n(room.edge + i * columns_, width, scores + i * p_.n);
+        std::copy_n(scratch.edge + i * columns_, width, scores + i * p_.n);
     }
   }
   if (holds_key_ && !reads_key_)
-    room.held_key = block.key;
+    scratch.held_key = block.key;
 }
 
 /// Each score is a product of two vectors.
-template <typename T> void Attention<T>::multiply_key_rows(const Block &block, const Room &room) const {
+template <typename T> void Attention<T>::multiply_key_rows(const Block &block, const AttentionScratch &scratch) const {
   char transpose = 'T';
   int depth = static_cast<int>(p_.d), count = static_cast<int>(p_.n), leading = static_cast<int>(p_.key_n);
   int query_step = static_cast<int>(p_.query_d), step = 1;
   T one = 1, beta = 0;
   for (int64_t row = 0; row < block.rows; ++row) {
-    T *scores = room.scores + row * p_.n;
+    T *scores = scratch.scores + row * p_.n;
     std::fill(scores, scores + p_.n, T{0}); // some versions scale what is there, which keeps a NaN
     Blas::instance().gemv<T>()(&transpose, &depth, &count, &one, plain(block.key), &leading,
                                plain(at(block.query, (block.first_row + row) * p_.query_m)), &query_step, &beta, scores,
@@ -278,37 +280,37 @@ template <typename T> void Attention<T>::multiply_key_rows(const Block &block, c
 }
 
 template <typename T>
-const T *Attention<T>::key_panel(const Block &block, int64_t panel, Room &room, int64_t &step) const {
+const T *Attention<T>::key_panel(const Block &block, int64_t panel, AttentionScratch &scratch, int64_t &step) const {
   int64_t first = panel * columns_, width = std::min(columns_, p_.n - first);
   const char *source = at(block.key, first * p_.key_n);
   if (reads_key_ && width == columns_) {
     step = p_.key_d;
     return plain(source);
   }
-  T *target = room.key + (holds_key_ && !reads_key_ ? panel * d_ * columns_ : 0);
-  if (room.held_key != block.key)
+  T *target = scratch.key + (holds_key_ && !reads_key_ ? panel * d_ * columns_ : 0);
+  if (scratch.held_key != block.key)
     format_.pack_panel(source, p_.key_d, p_.key_n, p_.d, width, columns_, target);
   return target;
 }
 
 /// Packs all of the block's key and value, and notes how large they are.
-template <typename T> void Attention<T>::pack_held(const Block &block, Room &room) const {
-  if (room.held_key == block.key && room.held_value == block.value)
+template <typename T> void Attention<T>::pack_held(const Block &block, AttentionScratch &scratch) const {
+  if (scratch.held_key == block.key && scratch.held_value == block.value)
     return;
   int64_t step = columns_;
   for (int64_t panel = 0; panel < panels_; ++panel)
-    key_panel(block, panel, room, step);
-  room.held_key = block.key;
-  value_panels(block, 0, n_, room);
-  room.largest_key = largest(room.key, 1, panels_ * columns_ * p_.d);
-  if (!std::isfinite(largest(room.value, 1, value_panels_ * columns_ * p_.n)))
-    room.largest_key = std::numeric_limits<T>::infinity();
+    key_panel(block, panel, scratch, step);
+  scratch.held_key = block.key;
+  value_panels(block, 0, n_, scratch);
+  scratch.largest_key = largest(scratch.key, 1, panels_ * columns_ * p_.d);
+  if (!std::isfinite(largest(scratch.value, 1, value_panels_ * columns_ * p_.n)))
+    scratch.largest_key = std::numeric_limits<T>::infinity();
 }
 
 /// Whether columns that a causal mask hides have weights of exactly 0: the scores are known to be small enough.
-template <typename T> bool Attention<T>::hides_columns(const Block &block, Room &room) const {
-  pack_held(block, room);
-  double factor = static_cast<double>(p_.d) * static_cast<double>(room.largest_key);
+template <typename T> bool Attention<T>::hides_columns(const Block &block, AttentionScratch &scratch) const {
+  pack_held(block, scratch);
+  double factor = static_cast<double>(p_.d) * static_cast<double>(scratch.largest_key);
   for (int64_t row = block.first_row; row < block.first_row + block.rows; ++row) {
     double score = static_cast<double>(largest(plain(at(block.query, row * p_.query_m)), p_.query_d, p_.d)) * factor;
     if (!(score * kRounding <= static_cast<double>(p_.magnitude))) // also where it is NaN
@@ -317,12 +319,12 @@ template <typename T> bool Attention<T>::hides_columns(const Block &block, Room 
   return true;
 }
 
-template <typename T> void Attention<T>::run_tiles(const Block &block, const Room &room) const {
+template <typename T> void Attention<T>::run_tiles(const Block &block, const AttentionScratch &scratch) const {
   if (!block.hides)
-    return run_rows(room.scores, room.narrow, block.number, block.rows, p_.n);
+    return run_rows(scratch.scores, scratch.narrow, block.number, block.rows, p_.n);
   for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
     int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
-    run_rows(room.scores + row * p_.n, narrow_row(room, row), block.number + row, rows, counted(block, tile));
+    run_rows(scratch.scores + row * p_.n, narrow_row(scratch, row), block.number + row, rows, counted(block, tile));
   }
 }
 
@@ -342,52 +344,52 @@ void Attention<T>::run_rows(T *scores, char *narrow, int64_t first, int64_t coun
 
 // ---- result -----------------------------------------------------------------------------------------------------------
 
-template <typename T> void Attention<T>::multiply_values(const Block &block, Room &room) const {
+template <typename T> void Attention<T>::multiply_values(const Block &block, AttentionScratch &scratch) const {
   int64_t wide = value_panels_ * columns_, elements = format_.elements;
   int64_t most = format_.words(counted(block, block.end_tile - 1));
-  const auto *weights = format_.is_plain ? reinterpret_cast<const char *>(room.scores) : room.narrow;
+  const auto *weights = format_.is_plain ? reinterpret_cast<const char *>(scratch.scores) : scratch.narrow;
   for (int64_t k0 = 0; k0 < std::max<int64_t>(most, 1); k0 += kChunk) {
     int64_t depth = std::min(kChunk, most - k0);
-    const T *values = value_panels(block, k0, depth, room);
+    const T *values = value_panels(block, k0, depth, scratch);
     int64_t panel_size = reads_value_ ? columns_ : (holds_value_ ? n_ : depth) * columns_;
     for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
       int64_t count = std::min(depth * elements, counted(block, tile) - k0 * elements);
       if (count <= 0 && k0 > 0)
         continue;
       int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
-      format_.pack_rows(at(weights, row * p_.n + k0 * elements), p_.n, 1, rows, count, room.weights);
-      T *out = direct_ ? plain(block.result) + (block.first_row + row) * p_.result_m : room.sums + row * wide;
+      format_.pack_rows(at(weights, row * p_.n + k0 * elements), p_.n, 1, rows, count, scratch.weights);
+      T *out = direct_ ? plain(block.result) + (block.first_row + row) * p_.result_m : scratch.sums + row * wide;
       for (int64_t panel = 0; panel < value_panels_; ++panel)
-        p_.tile(rows, room.weights, values + panel * panel_size, reads_value_ ? p_.value_n : columns_,
+        p_.tile(rows, scratch.weights, values + panel * panel_size, reads_value_ ? p_.value_n : columns_,
                 out + panel * columns_, direct_ ? p_.result_m : wide, format_.words(count), k0 != 0);
     }
   }
   if (!direct_)
-    write_sums(block, room);
+    write_sums(block, scratch);
 }
 
 /// Rows [k0, k0 + count) of the value, counted in words, in panels; all rows are packed at once where they are held.
 template <typename T>
-const T *Attention<T>::value_panels(const Block &block, int64_t k0, int64_t count, Room &room) const {
+const T *Attention<T>::value_panels(const Block &block, int64_t k0, int64_t count, AttentionScratch &scratch) const {
   if (reads_value_)
     return plain(block.value) + k0 * p_.value_n;
   int64_t first = holds_value_ ? 0 : k0 * format_.elements, depth = holds_value_ ? n_ : count;
-  if (!holds_value_ || room.held_value != block.value)
+  if (!holds_value_ || scratch.held_value != block.value)
     for (int64_t panel = 0; panel < value_panels_; ++panel) {
       int64_t column = panel * columns_, rows = std::min(depth * format_.elements, p_.n - first);
       format_.pack_panel(at(block.value, first * p_.value_n + column * p_.value_w), p_.value_n, p_.value_w, rows,
-                         std::min(columns_, p_.w - column), columns_, room.value + panel * depth * columns_);
+                         std::min(columns_, p_.w - column), columns_, scratch.value + panel * depth * columns_);
     }
   if (holds_value_)
-    room.held_value = block.value;
-  return room.value + (holds_value_ ? k0 * columns_ : 0);
+    scratch.held_value = block.value;
+  return scratch.value + (holds_value_ ? k0 * columns_ : 0);
 }
 
-template <typename T> void Attention<T>::write_sums(const Block &block, const Room &room) const {
+template <typename T> void Attention<T>::write_sums(const Block &block, const AttentionScratch &scratch) const {
   int64_t wide = value_panels_ * columns_;
   for (int64_t row = 0; row < block.rows; ++row)
     for (int64_t column = 0; column < p_.w; ++column)
-      write(block, block.first_row + row, column, room.sums[row * wide + column]);
+      write(block, block.first_row + row, column, scratch.sums[row * wide + column]);
 }
 
 template <typename T> void Attention<T>::write(const Block &block, int64_t row, int64_t column, T sum) const {
@@ -398,7 +400,7 @@ template <typename T> void Attention<T>::write(const Block &block, int64_t row, 
     plain(block.result)[place] = sum;
 }
 
-/// Row by row, in the room that the program has for one of them; threads take turns.
+/// Row by row, in the scratch that the program has for one of them; threads take turns.
 template <typename T> void Attention<T>::run_without_memory(const Block &block) const {
   static std::mutex mutex;
   std::lock_guard turn(mutex);

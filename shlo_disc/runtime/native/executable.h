@@ -108,7 +108,7 @@ public:
   /// The packed form of an array.
   std::shared_ptr<Block> pack(const PackSpec &spec, const void *source) const;
 
-  /// The packed forms of constants, and room for those of arguments.
+  /// The packed forms of constants, and memory for those of arguments.
   const PackedForms &constant_forms() const { return constant_forms_; }
 
   /// Sizes of all results for given values of all symbols, and the arenas' bytes. Throws Error(shape).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What products, and whatever else is made of their tiles, share: packed forms and each thread's room for them.
+// What products, and whatever else is made of their tiles, share: packed forms and each thread's scratch memory.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +39,9 @@ inline int64_t entry_offset(int64_t rank, const int64_t *sizes, const int64_t *s
 /// A number that no other call has.
 uint64_t next_call();
 
-/// A thread's room: a block of packed rows of A, a chunk of a panel of B, and a panel of sums; or transformed patches,
-/// their sums and a panel of transformed weights, in the same place. Kept for good; where memory ran out, threads take
-/// turns with one.
+/// A thread's scratch memory: a block of packed rows of A, a chunk of a panel of B, and a panel of sums; or transformed
+/// patches, their sums and a panel of transformed weights, in the same place. Kept for good; where memory ran out,
+/// threads take turns with one.
 class Scratch {
 public:
   /// `call` is from `next_call`: what a thread has packed for one range of a call's items is still there for the next.

@@ -20,8 +20,8 @@ constexpr int64_t kBytesToShare = 64 << 10;   // of C or of B that pay for handi
 
 template <typename T> class OuterProduct {
 public:
-  OuterProduct(const DiscDot &dot, T *room)
-      : dot_(dot), format_(format_of(dot.format)), right_(room), k_(format_.words(dot.k)), columns_(dot.tile_columns),
+  OuterProduct(const DiscDot &dot, T *memory)
+      : dot_(dot), format_(format_of(dot.format)), right_(memory), k_(format_.words(dot.k)), columns_(dot.tile_columns),
         panels_(divide_up(dot.n, columns_)), tiles_(divide_up(dot.m, dot.tile_rows)) {
     int64_t panel_bytes = k_ * columns_ * static_cast<int64_t>(sizeof(T));
     int64_t groups = divide_up(panels_, std::max<int64_t>(1, kBlockBytes / panel_bytes));
@@ -111,13 +111,13 @@ bool is_outer_product(const DiscDot &dot) {
 }
 
 bool run_outer_product(ThreadPool &pool, const DiscDot &dot) {
-  thread_local AlignedMemory room(kBlockBytes);
-  if (room.address() == nullptr)
+  thread_local AlignedMemory memory(kBlockBytes);
+  if (memory.address() == nullptr)
     return false;
   if (format_of(dot.format).word_bytes == 4)
-    OuterProduct<uint32_t>(dot, reinterpret_cast<uint32_t *>(room.address())).run(pool);
+    OuterProduct<uint32_t>(dot, reinterpret_cast<uint32_t *>(memory.address())).run(pool);
   else
-    OuterProduct<uint64_t>(dot, reinterpret_cast<uint64_t *>(room.address())).run(pool);
+    OuterProduct<uint64_t>(dot, reinterpret_cast<uint64_t *>(memory.address())).run(pool);
   run_row_epilogue(pool, dot);
   return true;
 }

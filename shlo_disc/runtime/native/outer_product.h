@@ -11,7 +11,7 @@ namespace disc {
 bool is_outer_product(const DiscDot &dot);
 
 /// C = A B by `dot.tile`: B is packed first, as much of it as stays in a core's cache, then C is written row by row,
-/// which memory takes faster than the columns of a panel. False, and nothing done, when there is no room to pack B.
+/// which memory takes faster than the columns of a panel. False, and nothing done, without memory for B.
 bool run_outer_product(ThreadPool &pool, const DiscDot &dot);
 
 } // namespace disc

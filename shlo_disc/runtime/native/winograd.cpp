@@ -38,10 +38,10 @@ alignas(64) constexpr float kNothing[kMostChannels] = {}; // a pixel outside
 /// The distance between matrices of so many elements: one element of each does not fall on the same lines of the cache.
 int64_t apart(int64_t elements) { return elements + kDepth; }
 
-/// How many patches of a convolution fit a thread's room at once.
+/// How many patches of a convolution fit a thread's scratch memory at once.
 int64_t most_patches(int64_t channels) {
-  int64_t room = kPatchBytes / (kPositions * static_cast<int64_t>(sizeof(float))) - kDepth;
-  return std::min(kMostPatches, room / padded(std::max<int64_t>(channels, 1)));
+  int64_t floats = kPatchBytes / (kPositions * static_cast<int64_t>(sizeof(float))) - kDepth;
+  return std::min(kMostPatches, floats / padded(std::max<int64_t>(channels, 1)));
 }
 
 /// Patches are cut into blocks; a block of transformed patches is multiplied with one panel of weights after another,

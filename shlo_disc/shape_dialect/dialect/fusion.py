@@ -204,7 +204,7 @@ class Attention(Fusion):
     """Calls of two products and of the row kernel between them. `rows` is that kernel's function.
 
     row_operands: for each operand of the row kernel the operand of this one, or -1 for the scores. The last result is
-    room for a row of scores.
+    scratch for a row of scores.
     """
 
     rows: FunctionName = FunctionName("")

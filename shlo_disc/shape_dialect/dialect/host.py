@@ -228,7 +228,7 @@ class ConvolutionCall:
 
 @dataclass(frozen=True)
 class AttentionCall:
-    """An attention, whose operands are those of the op. `scratch` has room for a row of scores.
+    """An attention, whose operands are those of the op. `scratch` holds a row of scores.
 
     rows: the kernel that makes weights of scores; `row_operands` are its buffers, -1 for the scores and for the weights
     behind them. `rows.given` is how many columns count, where a causal mask hides the others.

@@ -63,10 +63,10 @@ def dilated(size: Expr, dilation: Expr, facts: Facts) -> Expr:
     return extent if facts.prove(Relation.ge(size, 1)) is True else Expr.maximum(extent, 0)
 
 
-def window_count(room: Expr, stride: Expr, facts: Facts) -> Expr:
-    """How many windows a `stride` apart fit when the last one starts at most `room` after the first."""
-    count = room // stride + 1
-    return count if facts.prove(Relation.ge(room, 0)) is True else Expr.maximum(count, 0)
+def window_count(span: Expr, stride: Expr, facts: Facts) -> Expr:
+    """How many windows a `stride` apart fit when the last one starts at most `span` after the first."""
+    count = span // stride + 1
+    return count if facts.prove(Relation.ge(span, 0)) is True else Expr.maximum(count, 0)
 
 
 def read_window(attribute: ir.Attribute) -> Window:

@@ -276,7 +276,7 @@ def _columns_are_the_scores(a: Attention) -> bool:
     return columns_of(a.row_function) == 1 and runs_along_columns and read[-1:] == dims_of(a.scores.results[0])[-1:]
 
 
-@ATTENTION.requires("the runtime has room for the row axes")
+@ATTENTION.requires("the runtime takes so many row axes")
 def _row_axes_are_few(a: Attention) -> bool:
     return len(a.first.axes) - 1 <= MOST_ROW_AXES
 
@@ -286,7 +286,7 @@ def _value_has_one_axis(a: Attention) -> bool:
     return sum(axes[a.weights] is None for axes in a.second.axes) <= 1
 
 
-@ATTENTION.requires("the runtime has room for the row kernel's sizes")
+@ATTENTION.requires("the runtime takes so many sizes of the row kernel")
 def _row_sizes_are_few(a: Attention) -> bool:
     sizes: set[Expr] = set()
     for op in a.row_function.entry_block.operations:

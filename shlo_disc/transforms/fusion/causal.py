@@ -34,10 +34,10 @@ MOST_REACH = (1 << 31) - 1
 """Positions are counted in 32 bits."""
 
 _ZERO_EXPONENT = {"f32": -200.0, "f64": -1500.0}
-"""Arguments up to which an exponential is 0, with room to spare."""
+"""Arguments up to which an exponential is 0, with a margin."""
 
 _LIMITS = {"f32": (1.18e-38, 3.40e38), "f64": (2.3e-308, 1.79e308)}
-"""The smallest normal number and the largest one, with room to spare."""
+"""The smallest normal number and the largest one, with a margin."""
 
 _ROUNDING, _ROUNDS = 1e-6, frozenset({"add", "subtract", "multiply", "divide"})
 """More than an op of 32 bits rounds by, relative to its result; and the ops that round."""

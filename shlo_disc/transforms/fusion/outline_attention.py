@@ -3,7 +3,7 @@
 
 A causal mask and the like, made from positions, is made again inside; pieces of rows, as of a product that computes
 query, key and value together, are read where the rows lie; and sums that are only read to be rounded are rounded. A
-second result of the function is room for one row of scores, for the time when a thread finds no memory of its own.
+second result of the function is scratch for one row of scores, used where a thread gets no memory of its own.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
 
 
 def _room_for_a_row(found: Attention) -> tuple[Dims, ir.Type]:
-    """The type of room for a row of scores, and for one of weights where these are narrower."""
+    """The type of the scratch for a row of scores, and for one of weights where these are narrower."""
     scores = found.scores.results[0]
     (row,), element = dims_of(scores)[-1:], element_type_of(scores)
     is_same = element_type_of(found.rows.results[0]) == element

@@ -56,7 +56,7 @@ class Following:
         return columns_of(self.fusion)
 
     @property
-    def room(self) -> int:
+    def accumulators(self) -> int:
         """The result of a row kernel where the sums may lie until it is written; -1 if they need a buffer."""
         places = range(len(self.outputs))
         return next((i for i in places if may_write_where(self.fusion, self.argument, i)), -1)
@@ -126,7 +126,7 @@ class Member:
     product: MatrixProduct
     follower: ir.OpView | None = None
     needs_room: bool = False
-    """Whether no result has room for the sums."""
+    """Whether no result can hold the accumulators."""
 
     @property
     def last(self) -> ir.OpView:

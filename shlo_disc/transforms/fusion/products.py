@@ -111,7 +111,7 @@ class _Block:
         elif ROW_EPILOGUES.match(_row_kernel, found) is not None:
             if not self.decisions.take("row-epilogue", call):
                 return None
-            set_fusion(found.fusion, replace(row_kernel_of(found.fusion), accumulators=found.room))
+            set_fusion(found.fusion, replace(row_kernel_of(found.fusion), accumulators=found.accumulators))
         else:
             return None
         self.taken.add(found.user)
