@@ -7,7 +7,8 @@ The name of a stage is also its dump file, its argument to `as_text` and the com
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -29,6 +30,7 @@ from shlo_disc.shape_dialect.utils.regions import entry_block, main_function
 from shlo_disc.stages import STAGES
 from shlo_disc.target import jax_platforms
 from shlo_disc.transforms.decisions import deciding
+from shlo_disc.transforms.policy import compiling_for
 from shlo_disc.verify import verify_buffers, verify_fusions
 
 
@@ -60,11 +62,19 @@ def import_stage(
 
 def run_pipeline(c: Compilation, last: str = STAGES[-1], after: After | None = None) -> Compilation:
     """Run the stages that have not run yet, up to and including `last`, and `after` after each pass."""
-    with c.context, ir.Location.unknown(), deciding(strict=c.options.is_strict), remembering():
+    with _working(c):
         done, end = (STAGES.index(stage) for stage in (c.stage, last))
         for name in STAGES[done + 1 : end + 1]:
             run_stage(c, name, partial(run_passes, c, name, after))
     return c
+
+
+@contextmanager
+def _working(c: Compilation) -> Iterator[None]:
+    """Around all passes."""
+    choices = deciding(strict=c.options.is_strict)
+    with c.context, ir.Location.unknown(), choices, remembering(), compiling_for(c.backend.policy):
+        yield
 
 
 def run_text_pipeline(c: Compilation, text: str, after: After | None = None) -> Compilation:
@@ -74,7 +84,7 @@ def run_text_pipeline(c: Compilation, text: str, after: After | None = None) -> 
     OptionError where the pipeline names what there is not, or a stage whose turn it is not.
     """
     elements = parse_pipeline(text)
-    with c.context, ir.Location.unknown(), deciding(strict=c.options.is_strict), remembering():
+    with _working(c):
         for element in elements:
             due = next(iter(STAGES[STAGES.index(c.stage) + 1 :]), "")
             if element.name == due:

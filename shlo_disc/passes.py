@@ -36,6 +36,7 @@ from shlo_disc.transforms.fusion.outline import Outliner
 from shlo_disc.transforms.fusion.outline_attention import outline_attentions
 from shlo_disc.transforms.fusion.products import fuse_products
 from shlo_disc.transforms.memory import assign_buffers
+from shlo_disc.transforms.policy import policy
 from shlo_disc.transforms.regions import close_regions
 from shlo_disc.transforms.segments import split_segments
 from shlo_disc.transforms.simplify import patterns
@@ -252,7 +253,7 @@ def _merge_recurrences(c: Compilation) -> None:
 @_pass("fuse", "max_fusions")
 def _fuse_gemm(c: Compilation) -> None:
     """Fuse products with their epilogues, and products of one left-hand side, where the target does so."""
-    if c.backend.has_gemm_epilogues:
+    if policy().has_gemm_epilogues:
         fuse_products(made(c.module), c.decisions["fusion"])
 
 

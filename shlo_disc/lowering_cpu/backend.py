@@ -11,6 +11,7 @@ from shlo_disc.lowering_cpu.gemm_kernel import tile_of
 from shlo_disc.lowering_cpu.host import LoweredProgram, lower_host
 from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_cpu.kernels import build_kernels
+from shlo_disc.lowering_cpu.policy import CPU_POLICY
 from shlo_disc.mlir import ir
 from shlo_disc.schedule import Schedule
 from shlo_disc.shape_dialect.dialect.host import GemmTile
@@ -26,7 +27,7 @@ class CpuBackend:
     schedule: Schedule
     opt_level: int
 
-    has_gemm_epilogues = True
+    policy = CPU_POLICY
     views = ("llvm", "optimized-llvm", "asm")
 
     def tile_of(self, element: str) -> GemmTile:

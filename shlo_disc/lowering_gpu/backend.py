@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from shlo_disc import codegen
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering_gpu import build_gpu_kernels, device_module, lower_to_nvvm, nvvm_to_llvm_ir
+from shlo_disc.lowering_gpu.policy import GPU_POLICY
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import GemmTile
 from shlo_disc.shape_dialect.dialect.signature import Signature
@@ -30,7 +31,7 @@ class GpuBackend:
     architecture: str
     opt_level: int
 
-    has_gemm_epilogues = False
+    policy = GPU_POLICY
     views = ("llvm", "ptx")
 
     def tile_of(self, element: str) -> GemmTile:

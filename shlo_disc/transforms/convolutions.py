@@ -11,18 +11,10 @@ from __future__ import annotations
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
 from shlo_disc.shape_dialect.utils.convolution import convolution_of, static_padding
+from shlo_disc.transforms.policy import policy
 
 ELEMENTS = ("f32", "f64")
 """Of the input, the weights and the result."""
-
-FEWEST_WEIGHTS = 1 << 16
-"""Of a convolution whose windows are gathered. With fewer features or shallower windows, that takes too long."""
-
-COLUMNS = 32
-"""Features side by side in a product; the last of them may stand for nothing."""
-
-FEWEST_CHANNELS = 16
-"""Features of the input and of the result from which Winograd's algorithm pays, as in `winograd.cpp`."""
 
 
 def is_product(op: ir.OpView, packed: bool) -> bool:
@@ -33,9 +25,10 @@ def is_product(op: ir.OpView, packed: bool) -> bool:
         return True
     *window, features = (d.constant for d in dims_of(op.operands[1]))
     depth = product(dims_of(op.operands[1])[:-1]).constant
-    if depth is None or features is None or depth * features < FEWEST_WEIGHTS or not packed:
+    target = policy()
+    if depth is None or features is None or depth * features < target.gathered_weights or not packed:
         return False
-    return 4 * -(-features // COLUMNS) * COLUMNS <= 5 * features
+    return 4 * -(-features // target.gemm_columns) * target.gemm_columns <= 5 * features
 
 
 def takes_padding(op: ir.OpView) -> bool:
@@ -85,7 +78,7 @@ def may_transform(op: ir.OpView) -> bool:
     *window, channels, features = (d.constant for d in dims_of(op.operands[1]))
     if window != [3, 3] or set(conv.strides) != {1} or set(conv.rhs_dilation) != {1}:
         return False
-    if any(size is not None and size < FEWEST_CHANNELS for size in (channels, features)):
+    if any(size is not None and size < policy().winograd_channels for size in (channels, features)):
         return False
     is_f32 = str(element_type_of(op.operands[0])) == "f32"
     return is_f32 and ("precision_config" not in op.attributes or _is_default(op.attributes["precision_config"]))

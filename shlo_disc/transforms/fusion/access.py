@@ -10,6 +10,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.convolution import convolution_of, is_depthwise
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
+from shlo_disc.transforms.policy import policy
 
 Axis = int | None
 """A size of the reader, or None for a size of 1 (index zero)."""
@@ -47,22 +48,15 @@ def is_splat(value: ir.Value) -> bool:
     return op is not None and is_scalar_constant(op)
 
 
-FEWEST_FEATURES = 4
-"""Output features of a group below which its pixels are better spread over the lanes of a loop kernel."""
-
-FEWEST_WINDOWS = 8
-"""The same where each feature has a window of its own, and the features are spread over the lanes."""
-
-
 def is_direct_convolution(op: ir.Operation) -> bool:
     """A canonical convolution that is worth a kernel of its own."""
     if op.name != "stablehlo.convolution" or any(is_splat(v) for v in op.operands):
         return False
     groups = convolution_of(op.opview).feature_groups
     if is_depthwise(op.opview):
-        return groups >= FEWEST_WINDOWS
+        return groups >= policy().depthwise_features
     features = dims_of(op.operands[1])[-1].constant
-    return groups == 1 or features is None or features >= FEWEST_FEATURES * groups
+    return groups == 1 or features is None or features >= policy().grouped_features * groups
 
 
 def is_free(op: ir.Operation) -> bool:

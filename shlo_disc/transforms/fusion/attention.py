@@ -20,16 +20,11 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op
+from shlo_disc.transforms.policy import policy
 from shlo_disc.transforms.simplify.dot import SUM_TYPES
 from shlo_disc.transforms.views import VIEWS, root
 
 ATTENTION: Pattern[Attention] = Pattern("attention", "two products and the row kernel between them are one kernel")
-
-MOST_OPERANDS = 16
-"""Operands of a row kernel that joins."""
-
-MOST_ROW_SIZES = 56
-"""Different sizes of a row kernel that joins: its arguments have a place of 256 words in the runtime."""
 
 FLOATS = frozenset({"f32", "f64", "bf16", "f16"})
 """Element types of query, key and value; scores have that of their sums."""
@@ -172,7 +167,7 @@ def _is_worth_it(found: Attention) -> bool:
     """Neither product has a matrix that is packed ahead, and the row kernel is not too large."""
     _, key, _, value = found.operands
     is_packed = _is_weight(key, found.key_rows) or _is_weight(value, found.value_rows)
-    return not is_packed and len(found.rows.operands) <= MOST_OPERANDS
+    return not is_packed and len(found.rows.operands) <= policy().attention_operands
 
 
 def callee(call: ir.Operation) -> str:
@@ -294,4 +289,4 @@ def _row_sizes_are_few(a: Attention) -> bool:
             sizes.update(dims_of(value))
         if op.operation.name == "disc.shape":
             sizes.update(dims_of_attr(op.attributes["dims"]))
-    return len(sizes) <= MOST_ROW_SIZES
+    return len(sizes) <= policy().attention_row_sizes

@@ -13,9 +13,6 @@ from shlo_disc.shape_dialect.utils.windows import window_sizes
 from shlo_disc.transforms.code_size import code_size
 from shlo_disc.transforms.fusion.access import defining_op, is_free
 
-MAX_CODE_SIZE = 1024
-"""The longest that a kernel becomes by fusion, in instructions for one vector, with calls of the longer functions."""
-
 
 def sizes_used(op: ir.Operation) -> set[str]:
     """The symbols in the types and attributes of `op`, and in the shapes that it reads through free ops."""

@@ -17,7 +17,8 @@ from shlo_disc.transforms.code_size import code_size
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op, is_free, resolve
 from shlo_disc.transforms.fusion.body import member_reads
-from shlo_disc.transforms.fusion.cluster import MAX_CODE_SIZE, Cluster, Graph
+from shlo_disc.transforms.fusion.cluster import Cluster, Graph
+from shlo_disc.transforms.policy import policy
 
 DomainMap = dict[int, int]
 """Axis of an op -> axis of a cluster's domain."""
@@ -105,7 +106,7 @@ def _equal_sizes(found: Join) -> bool:
 @JOIN.requires("the kernel does not become too long")
 def _joined_is_short(found: Join) -> bool:
     size = found.cluster.code_size + code_size(found.op, outlined=True)
-    return size * found.cluster.walks <= MAX_CODE_SIZE
+    return size * found.cluster.walks <= policy().kernel_instructions
 
 
 JOIN_FIRST = Pattern["Join"]("join-before-others", "an op joins one cluster while the others that it reads stand apart")
@@ -197,7 +198,7 @@ def _reads_in_place(found: Merge) -> bool:
 @MERGE.requires("the kernel does not become too long")
 def _merged_is_short(found: Merge) -> bool:
     size = found.cluster.code_size + found.other.code_size
-    return size * found.graph.walks_of(found.cluster, found.other) <= MAX_CODE_SIZE
+    return size * found.graph.walks_of(found.cluster, found.other) <= policy().kernel_instructions
 
 
 @MERGE.requires("no third cluster needs the one and is needed by the other")
@@ -317,7 +318,7 @@ def _its_columns(found: RowReduce) -> bool:
 def _reduced_is_short(found: RowReduce) -> bool:
     size = found.cluster.code_size + code_size(found.op, outlined=True)
     walks = max(found.cluster.walks, found.graph.reductions_of(found.cluster, found.op) + 1)
-    return size * walks <= MAX_CODE_SIZE
+    return size * walks <= policy().kernel_instructions
 
 
 @REDUCE.requires("nothing that the reduction reads depends on the cluster by way of another one")
@@ -355,7 +356,7 @@ def _only_feeds(found: Absorb) -> bool:
 
 @ABSORB.requires("the kernel does not become too long, with all that is computed at several indices")
 def _absorbed_is_short(found: Absorb) -> bool:
-    return found.cluster.code_size + found.times * found.producer.code_size <= MAX_CODE_SIZE
+    return found.cluster.code_size + found.times * found.producer.code_size <= policy().kernel_instructions
 
 
 def _users_are_within(op: ir.Operation, allowed: set[ir.Operation]) -> bool:

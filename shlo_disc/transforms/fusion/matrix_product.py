@@ -16,8 +16,6 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.simplify.dot import SUM_TYPES
 
-ELEMENTS = ("f32", "f64")
-"""Floats whose products are of their own type."""
 _ZERO = Expr.const(0)
 
 

@@ -45,10 +45,8 @@ from shlo_disc.transforms.fusion.product_patterns import (
     Member,
     writes_rows,
 )
+from shlo_disc.transforms.policy import policy
 from shlo_disc.transforms.views import readers_of, root, view
-
-MOST_PRODUCTS = 8
-"""Products of one left-hand side that are worked on together, as in runtime/native/gemm.h."""
 
 
 def fuse_products(module: ir.Module, decisions: Decisions) -> None:
@@ -139,7 +137,7 @@ class _Block:
         """Members that can be one call, each list in program order."""
         groups: list[list[Member]] = []
         for member in members:
-            fitting = (g for g in groups if len(g) < MOST_PRODUCTS and self._fits(member, g))
+            fitting = (g for g in groups if len(g) < policy().horizontal_gemms and self._fits(member, g))
             group = next(fitting, None)
             if group is None or not self.decisions.take("horizontal-gemm", member.call):
                 group = []

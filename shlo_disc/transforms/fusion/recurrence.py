@@ -27,12 +27,7 @@ from shlo_disc.transforms.control_flow.counted_loops import Affine, affine, coun
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op
 from shlo_disc.transforms.fusion.rows import DOT, RowAnalysis
-
-MAX_WEIGHTS = 5 << 18
-"""Bytes of the matrices that states are multiplied by: each thread reads all of them in every iteration."""
-
-MAX_ROW = 1 << 15
-"""Elements of one row of all values of an iteration together."""
+from shlo_disc.transforms.policy import policy
 
 
 @dataclass
@@ -233,7 +228,7 @@ def _is_worth_it(found: Recurrence) -> bool:
     weights = sum(product(dims_of(op.operands[1])).constant or 0 for op in dots_of(found))
     width = max((bytes_of(element_type_of(op.results[0])) for op in dots_of(found)), default=0)
     row = sum(product(row_dims(v, axis)).constant or 0 for v, axis in found.row_axis.items())
-    return weights * width <= MAX_WEIGHTS and row <= MAX_ROW
+    return weights * width <= policy().recurrence_weights and row <= policy().recurrence_row
 
 
 # ---- covered stacks -------------------------------------------------------------------------------------------------

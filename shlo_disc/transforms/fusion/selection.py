@@ -11,9 +11,7 @@ from shlo_disc.shape_dialect.inference.values import known_elements
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op
-
-MOST_SELECTED = 64
-"""A longer beginning is had by a sort: selecting k of n elements takes up to k * n steps."""
+from shlo_disc.transforms.policy import policy
 
 SELECTION: Pattern[_Sorted] = Pattern("selection", "of a sort only the first elements are computed")
 
@@ -58,7 +56,7 @@ def _readers_are_beside_it(found: _Sorted) -> bool:
 
 @SELECTION.requires("it is a few elements, and not none")
 def _is_short(found: _Sorted) -> bool:
-    return all(0 < length <= MOST_SELECTED for length in found.lengths if length is not None)
+    return all(0 < length <= policy().selected for length in found.lengths if length is not None)
 
 
 def _length_of_beginning(op: ir.Operation) -> int | None:

@@ -10,17 +10,14 @@ from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.utils.regions import nested_blocks
 from shlo_disc.transforms.decisions import Decisions, Pattern
+from shlo_disc.transforms.policy import policy
 from shlo_disc.transforms.simplify.loop_product import LoopProduct
 from shlo_disc.transforms.views import transpose
 
 DOT = "stablehlo.dot_general"
 
-MOST_WEIGHTS = 1 << 18
-"""Elements of a matrix that is transposed before a loop."""
-
-
 WEIGHTS: Pattern[LoopProduct] = Pattern(
-    "turn-weights", "a matrix that a loop multiplies by is transposed before the loop"
+    "pre-transpose-weights", "a matrix that a loop multiplies by is transposed before the loop"
 )
 
 
@@ -53,9 +50,9 @@ def _pre_transpose_weights(loop: ir.OpView, dot: ir.Operation, decisions: Decisi
         return
     rhs = dot.operands[1]
     size = product(dims_of(rhs)).constant
-    if size is None or size > MOST_WEIGHTS or not decisions.take(WEIGHTS.name, dot):
+    if size is None or size > policy().transposed_weights or not decisions.take(WEIGHTS.name, dot):
         return
     with ir.InsertionPoint(loop), dot.location:
-        turned = transpose(rhs, [1, 0])
-    dot.operands[1] = turned
+        transposed = transpose(rhs, [1, 0])
+    dot.operands[1] = transposed
     dot.attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get([], [], [1], [0])

@@ -13,12 +13,12 @@ from jax import export
 
 from benchmarks import compile_time as programs
 from shlo_disc.compiler import Compilation, import_stage, run_pipeline
+from shlo_disc.lowering_cpu.policy import CPU_POLICY
 from shlo_disc.mlir import func, ir
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.fusion import is_fusion
 from shlo_disc.transforms.code_size import total_code_size
 from shlo_disc.transforms.decisions import OUTCOMES
-from shlo_disc.transforms.fusion.cluster import MAX_CODE_SIZE
 
 Function = Callable[[jax.Array], jax.Array]
 
@@ -113,4 +113,4 @@ def test_a_fusion_is_split_before_it_becomes_too_long(function: Function, shape:
     sizes = code_sizes(function, shape)
     assert OUTCOMES[condition, False] > before
     assert len(sizes) > 1
-    assert max(sizes) <= MAX_CODE_SIZE
+    assert max(sizes) <= CPU_POLICY.kernel_instructions

@@ -409,12 +409,12 @@ WEIGHTS: list[tuple[str, Function]] = [
 @pytest.mark.parametrize(("condition", "function"), WEIGHTS)
 def test_weights_that_are_not_turned(condition: str, function: Function) -> None:
     done, failed = compiled(function, "n, b, 4", "4, 4")
-    assert f"turn-weights.{condition}" in failed
-    assert taken(done, "turn-weights") == 0
+    assert f"pre-transpose-weights.{condition}" in failed
+    assert taken(done, "pre-transpose-weights") == 0
 
 
 def test_weights_that_are_turned() -> None:
-    assert taken(compiled(scan(lambda h, w: h @ w.T), "n, b, 4", "4, 4")[0], "turn-weights") == 1
+    assert taken(compiled(scan(lambda h, w: h @ w.T), "n, b, 4", "4, 4")[0], "pre-transpose-weights") == 1
 
 
 def invariant(value: Callable[..., Any]) -> Function:

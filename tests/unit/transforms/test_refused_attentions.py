@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from shlo_disc.transforms.fusion import attention
+from shlo_disc.lowering_cpu.backend import CpuBackend
+from shlo_disc.lowering_cpu.policy import CPU_POLICY
 from tests.unit.transforms.test_loop_patterns import Function, compiled, taken
 
 CAUSAL = "causal = {"
@@ -66,7 +68,7 @@ def test_what_is_no_attention(condition: str, function: Function, shapes: tuple[
 
 def test_a_row_kernel_of_too_many_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert taken(compiled(attend, *QKV)[0], "attention") == 1
-    monkeypatch.setattr(attention, "MOST_ROW_SIZES", 1)
+    monkeypatch.setattr(CpuBackend, "policy", replace(CPU_POLICY, attention_row_sizes=1))
     done, failed = compiled(attend, *QKV)
     assert "attention.row-sizes-are-few" in failed
     assert taken(done, "attention") == 0

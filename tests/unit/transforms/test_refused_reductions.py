@@ -9,10 +9,10 @@ import pytest
 from jax import lax
 
 from shlo_disc.lowering_cpu.column_kernel import has_columns
+from shlo_disc.lowering_cpu.policy import CPU_POLICY
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.transforms.decisions import OUTCOMES
-from shlo_disc.transforms.fusion.selection import MOST_SELECTED
 from tests.unit.transforms.test_loop_patterns import compiled
 
 
@@ -27,8 +27,8 @@ def sort_kind(length: int) -> tuple[bool, set[str]]:
 
 
 def test_a_short_beginning_of_a_sort() -> None:
-    assert sort_kind(MOST_SELECTED)[0]
-    is_selection, failed = sort_kind(MOST_SELECTED + 1)
+    assert sort_kind(CPU_POLICY.selected)[0]
+    is_selection, failed = sort_kind(CPU_POLICY.selected + 1)
     assert "selection.is-short" in failed
     assert not is_selection
 

@@ -119,7 +119,7 @@ def walks(b: Builder) -> Sequence[int]:
     return results
 
 
-@family("cells", "recurrence", "turn-weights", "hoist-invariant")
+@family("cells", "recurrence", "pre-transpose-weights", "hoist-invariant")
 def cells(b: Builder) -> Sequence[int]:
     """A cell with one more thing that it carries or computes, which is no row of the batch."""
     batch, time, hidden = b.dim("b"), b.dim(b.pick("s", 5)), b.any((8, 4, 1))

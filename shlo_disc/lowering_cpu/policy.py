@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What pays on CPUs."""
+
+from __future__ import annotations
+
+from shlo_disc.transforms.policy import Policy
+
+CPU_POLICY = Policy(
+    kernel_instructions=1024,
+    selected=64,
+    has_gemm_epilogues=True,
+    horizontal_gemms=8,  # as in runtime/native/gemm.h
+    gathered_weights=1 << 16,
+    gemm_columns=32,
+    winograd_channels=16,  # as in runtime/native/winograd.cpp
+    grouped_features=4,
+    depthwise_features=8,
+    attention_operands=16,
+    attention_row_sizes=56,  # a row kernel's arguments have a place of 256 words in the runtime
+    recurrence_weights=5 << 18,  # they stay in a core's second-level cache
+    recurrence_row=1 << 15,
+    transposed_weights=1 << 18,
+)

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What pays on GPUs. There are loops and row kernels; products, convolutions, recurrences and sorts have none yet."""
+
+from __future__ import annotations
+
+from shlo_disc.transforms.policy import Policy
+
+GPU_POLICY = Policy(
+    kernel_instructions=1024,
+    selected=0,
+    has_gemm_epilogues=False,
+    horizontal_gemms=1,
+    gathered_weights=1 << 62,
+    gemm_columns=1,
+    winograd_channels=1 << 62,
+    grouped_features=1 << 62,
+    depthwise_features=1 << 62,
+    attention_operands=0,
+    attention_row_sizes=0,
+    recurrence_weights=0,
+    recurrence_row=0,
+    transposed_weights=0,
+)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What passes ask of a target: from where on something pays there, and how much its kernels take.
+
+Programs compute the same whatever the numbers are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The numbers of a target.
+
+    kernel_instructions: the longest that a kernel becomes by fusion, for one vector (or thread), with calls of the
+        longer functions. selected: a longer beginning of a sorted axis is had by a sort, as selecting k of n elements
+        takes up to k * n steps.
+    has_gemm_epilogues: products are fused with what follows them. horizontal_gemms: products of one left-hand side that
+        are worked on together, at most.
+    gathered_weights: of a convolution whose windows are gathered as a product's rows, the fewest; with fewer features
+        or shallower windows that takes too long. gemm_columns: features side by side in a product, the last of which
+        may stand for nothing. winograd_channels: features of input and result from which Winograd's algorithm pays.
+    grouped_features: output features of a group from which a convolution is worth a kernel of its own; it is better
+        spread over the lanes of a loop below. depthwise_features: the same where each feature has windows of its own.
+    attention_operands, attention_row_sizes: operands, and different sizes, of a row kernel that joins an attention.
+    recurrence_weights: bytes of the matrices that states are multiplied by, which each thread reads in every iteration;
+        recurrence_row: elements of one row of all values of an iteration together; both at most.
+    transposed_weights: elements of a matrix that is transposed before a loop, at most.
+    """
+
+    kernel_instructions: int
+    selected: int
+    has_gemm_epilogues: bool
+    horizontal_gemms: int
+    gathered_weights: int
+    gemm_columns: int
+    winograd_channels: int
+    grouped_features: int
+    depthwise_features: int
+    attention_operands: int
+    attention_row_sizes: int
+    recurrence_weights: int
+    recurrence_row: int
+    transposed_weights: int
+
+
+_POLICY: ContextVar[Policy] = ContextVar("shlo_disc_policy")
+
+
+def policy() -> Policy:
+    """That of the target which is compiled for. Raises LookupError outside of `compiling_for`."""
+    return _POLICY.get()
+
+
+@contextmanager
+def compiling_for(chosen: Policy) -> Iterator[None]:
+    """Inside, passes of this thread ask this policy."""
+    token = _POLICY.set(chosen)
+    try:
+        yield
+    finally:
+        _POLICY.reset(token)
+
+
+__all__ = ["Policy", "compiling_for", "policy"]
