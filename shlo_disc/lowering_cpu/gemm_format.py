@@ -57,7 +57,7 @@ FORMATS = (
     PackedFormat("ui8", "i16x2"),
     PackedFormat("i32", "i32"),
 )
-"""In the order of runtime/native/gemm_formats.cpp; of those of one element type, the fastest first."""
+"""In the order of runtime/native/kernels/gemm_formats.cpp; of those of one element type, the fastest first."""
 
 _FEATURES = {
     "bf16x2": "avx512bf16", "i8x4": "avx512vnni", "bf16x2_amx": "amx-bf16", "i8x4_amx": "amx-int8",

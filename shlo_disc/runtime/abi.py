@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The binary interface between compiled programs and the runtime: its structures and functions, in one table.
 
-`native/abi.h` is generated from it, and the compiler lays out argument blocks by it. Every field takes whole words of
+`native/core/abi.h` is generated from it, and the compiler lays out argument blocks by it. Every field takes whole words of
 8 bytes; the order of fields is the interface.
 
-    python -m shlo_disc.runtime.abi > shlo_disc/runtime/native/abi.h
+    python -m shlo_disc.runtime.abi > shlo_disc/runtime/native/core/abi.h
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ RUNTIME_CALLS = {line.name: word for word, line in enumerate(RUNTIME) if isinsta
 
 
 def header() -> str:
-    """The text of `native/abi.h`."""
+    """The text of `native/core/abi.h`."""
     first, *others = FUNCTIONS
     runtime = "\n".join(
         [

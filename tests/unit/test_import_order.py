@@ -89,3 +89,26 @@ def test_imports_go_one_way(room: str) -> None:
         if room_of(module) not in allowed
     ]
     assert not wrong, "\n".join(wrong)
+
+
+NATIVE = ROOT / "runtime" / "native"
+
+NATIVE_ORDER = ("core", "kernels", "collectives", "program", "python", "pjrt", "module.cpp")
+"""The rooms of the native runtime: what memory and threads are, products and the like, ..., the module of them all."""
+
+
+def included(path: Path) -> Iterator[tuple[str, int]]:
+    """The rooms that a file of the native runtime includes headers of, and the lines."""
+    for line, text in enumerate(path.read_text().splitlines(), 1):
+        if text.startswith('#include "') and "/" in text:
+            yield text.split('"')[1].split("/")[0], line
+
+
+@pytest.mark.skipif(not NATIVE.is_dir(), reason="the sources of the native runtime are not installed")
+@pytest.mark.parametrize("room", NATIVE_ORDER)
+def test_native_includes_go_one_way(room: str) -> None:
+    allowed = NATIVE_ORDER[: NATIVE_ORDER.index(room) + 1]
+    paths = [path for path in sorted((NATIVE / room).rglob("*")) if path.is_file()] or [NATIVE / room]
+    wrong = [f"{path}:{line}" for path in paths for name, line in included(path) if name not in allowed]
+    assert paths and not wrong, wrong
+    assert sorted(path.name for path in NATIVE.iterdir()) == sorted(NATIVE_ORDER)

@@ -8,11 +8,11 @@ from pathlib import Path
 import shlo_disc.runtime
 from shlo_disc.runtime import abi
 
-HEADER = Path(shlo_disc.runtime.__file__).parent / "native" / "abi.h"
+HEADER = Path(shlo_disc.runtime.__file__).parent / "native" / "core" / "abi.h"
 
 
 def test_the_header_is_what_the_table_says() -> None:
-    assert HEADER.read_text() == abi.header(), "run python -m shlo_disc.runtime.abi > shlo_disc/runtime/native/abi.h"
+    assert HEADER.read_text() == abi.header(), "run python -m shlo_disc.runtime.abi > shlo_disc/runtime/native/core/abi.h"
 
 
 def test_fields_follow_one_another() -> None:

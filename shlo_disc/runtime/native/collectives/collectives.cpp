@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The collectives of compiled programs. Elements are combined in the order of a group's members, so that results are
 // the same in every run and on every member.
-#include "../dtype.h"
-#include "../library_call.h"
+#include "core/dtype.h"
+#include "kernels/library_call.h"
 #include "pieces.h"
 #include "reducers.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "mpi_library.h"
 
-#include "communicator.h"
+#include "core/communicator.h"
 
 #include <dlfcn.h>
 

@@ -2,7 +2,7 @@
 // Running the participants of one run, each on a thread of its own.
 #pragma once
 
-#include "communicator.h"
+#include "core/communicator.h"
 
 #include <functional>
 

@@ -2,7 +2,7 @@
 // Elementwise combinations of arrays.
 #pragma once
 
-#include "../dtype.h"
+#include "core/dtype.h"
 
 #include <cstdint>
 

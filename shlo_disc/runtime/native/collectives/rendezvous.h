@@ -2,7 +2,7 @@
 // Participants that are threads of this process: they meet, and read each other's memory.
 #pragma once
 
-#include "communicator.h"
+#include "core/communicator.h"
 
 #include <condition_variable>
 #include <map>

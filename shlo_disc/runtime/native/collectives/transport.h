@@ -2,7 +2,7 @@
 // Messages between the processes of a job.
 #pragma once
 
-#include "communicator.h"
+#include "core/communicator.h"
 
 #include <memory>
 

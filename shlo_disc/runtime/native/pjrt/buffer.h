@@ -2,8 +2,8 @@
 // Arrays of a framework: memory with a type, sizes and a place.
 #pragma once
 
-#include "../dtype.h"
-#include "../memory.h"
+#include "core/dtype.h"
+#include "core/memory.h"
 #include "device.h"
 #include "event.h"
 #include "layout.h"

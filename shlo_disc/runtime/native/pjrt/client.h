@@ -2,7 +2,7 @@
 // The client: what a framework holds while it uses the plugin.
 #pragma once
 
-#include "../executable.h"
+#include "program/executable.h"
 #include "device.h"
 #include "processes.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compile.h"
 
-#include "../python_executable.h"
-#include "../python_reference.h"
+#include "python/python_executable.h"
+#include "python/python_reference.h"
 #include "error.h"
 #include "python_compiler.h"
 

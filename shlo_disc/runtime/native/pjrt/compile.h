@@ -2,7 +2,7 @@
 // From a program's bytes to an executable. The compiler itself is Python's: this asks it.
 #pragma once
 
-#include "../executable.h"
+#include "program/executable.h"
 #include "program_table.h"
 
 #include <memory>

@@ -2,7 +2,7 @@
 // Errors of the C API, and functions of its table made from functions that throw.
 #pragma once
 
-#include "../error.h"
+#include "core/error.h"
 #include "pjrt_c_api.h"
 
 #include <string>

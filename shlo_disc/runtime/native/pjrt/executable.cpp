@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "executable.h"
 
-#include "../array_view.h"
+#include "core/array_view.h"
 #include "bytes.h"
 #include "kernel_program.h"
 #include "types.h"

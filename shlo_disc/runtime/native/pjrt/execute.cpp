@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Running a loaded executable: on the caller's thread, so that results are there when the call returns. Of several
 // devices, each but the first has a thread of its own for the time of the call.
-#include "../collectives/participants.h"
-#include "../collectives/spanning_run.h"
-#include "../trace.h"
+#include "collectives/participants.h"
+#include "collectives/spanning_run.h"
+#include "program/trace.h"
 #include "executable.h"
 #include "types.h"
 

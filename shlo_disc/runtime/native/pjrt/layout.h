@@ -2,7 +2,7 @@
 // Orders of elements: how the dimensions of a dense array follow each other in memory.
 #pragma once
 
-#include "../array_view.h"
+#include "core/array_view.h"
 #include "pjrt_c_api.h"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Programs compiled onto devices, and brought there from bytes.
-#include "../trace.h"
+#include "program/trace.h"
 #include "bytes.h"
 #include "executable.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "packed_forms.h"
 
-#include "../error.h"
+#include "core/error.h"
 
 #include <algorithm>
 

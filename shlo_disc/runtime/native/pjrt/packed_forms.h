@@ -2,7 +2,7 @@
 // The packed forms of an array, for the products that have it on their right.
 #pragma once
 
-#include "../executable.h"
+#include "program/executable.h"
 #include "storage.h"
 
 #include <mutex>

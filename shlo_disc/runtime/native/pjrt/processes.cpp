@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "processes.h"
 
-#include "../collectives/mpi_transport.h"
-#include "../collectives/spanning_run.h"
+#include "collectives/mpi_transport.h"
+#include "collectives/spanning_run.h"
 #include "error.h"
 
 #include <algorithm>

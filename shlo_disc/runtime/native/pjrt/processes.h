@@ -3,7 +3,7 @@
 // that the framework has.
 #pragma once
 
-#include "../collectives/transport.h"
+#include "collectives/transport.h"
 #include "pjrt_c_api.h"
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What a framework's profiler asks of a plugin: the programs and kernels that have run, as an XSpace of XLA's
 // (xplane.proto), which is written here by hand.
-#include "../trace.h"
+#include "program/trace.h"
 #include "error.h"
 #include "extensions.h"
 

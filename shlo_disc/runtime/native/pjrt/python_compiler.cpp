@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "python_compiler.h"
 
-#include "../collectives/mpi_transport.h"
-#include "../python_reference.h"
+#include "collectives/mpi_transport.h"
+#include "python/python_reference.h"
 #include "compile.h"
 
 #include <nanobind/stl/pair.h>

@@ -2,7 +2,7 @@
 // The memory of arrays, and whether anybody else can write it.
 #pragma once
 
-#include "../memory.h"
+#include "core/memory.h"
 
 #include <atomic>
 #include <memory>

@@ -2,7 +2,7 @@
 // The element types of the C API and of compiled programs.
 #pragma once
 
-#include "../dtype.h"
+#include "core/dtype.h"
 #include "error.h"
 
 namespace disc::pjrt {

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "library_call.h"
+
+#include "blas.h"
+#include "core/error.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace disc {
+
+namespace {
+
+constexpr double kWorkToShare = 30000; // operations that pay for handing an entry to another thread
+
+class BuiltinCall : public LibraryFunction {
+public:
+  explicit BuiltinCall(BuiltinFunction function) : function_(function) {}
+  void run(const Call &call) const override { function_(call); }
+
+private:
+  BuiltinFunction function_;
+};
+
+struct Entries {
+  int64_t count;
+  int64_t slots;
+  char *scratch;
+  int64_t scratch_bytes;
+  Call::EntryBody body;
+  void *context;
+
+  void run_slot(int64_t slot) const {
+    for (int64_t entry = slot; entry < count; entry += slots)
+      body(context, entry, scratch + slot * scratch_bytes);
+  }
+};
+
+thread_local std::optional<std::string> failure;
+
+} // namespace
+
+void report_failure(std::string message) {
+  if (!failure)
+    failure = std::move(message);
+}
+
+bool has_failed() { return failure.has_value(); }
+
+std::optional<std::string> take_failure() { return std::exchange(failure, std::nullopt); }
+
+int64_t CallSpec::attribute(std::string_view name, int64_t otherwise) const {
+  for (const auto &[key, value] : attributes)
+    if (key == name)
+      return value;
+  return otherwise;
+}
+
+int64_t CallTensor::elements() const {
+  int64_t count = 1;
+  for (int64_t i = 0; i < rank; ++i)
+    count *= dims[i];
+  return count;
+}
+
+int64_t Call::batch(const CallTensor &tensor, int64_t inner) {
+  int64_t count = 1;
+  for (int64_t i = 0; i < tensor.rank - inner; ++i)
+    count *= tensor.dims[i];
+  return count;
+}
+
+int64_t Call::scratch_bytes(int64_t entries) const {
+  return entries == 0 ? 0 : workspace().size(0) / std::min(entries, kMostSlots);
+}
+
+void Call::for_each_entry(int64_t entries, double work, EntryBody body, void *context) const {
+  if (entries <= 0)
+    return;
+  int64_t slots = std::min(entries, kMostSlots);
+  Entries all{entries, slots, workspace().as<char>(), scratch_bytes(entries), body, context};
+  double slot_work = work * static_cast<double>(entries) / static_cast<double>(slots);
+  auto grain = static_cast<int64_t>(std::clamp(kWorkToShare / std::max(slot_work, 1.0), 1.0, 64.0));
+  // One large entry may use the threads of BLAS itself.
+  std::optional<Blas::SingleThreaded> guard;
+  if (slots > 1)
+    guard.emplace();
+  auto run = [](void *opaque, int64_t begin, int64_t end) {
+    for (int64_t slot = begin; slot < end; ++slot)
+      static_cast<const Entries *>(opaque)->run_slot(slot);
+  };
+  pool.run(run, &all, slots, grain);
+}
+
+void BoundCall::run(ThreadPool &pool, const int64_t *words, int64_t site, Communicator *communicator) const {
+  constexpr size_t inline_tensors = 16;
+  std::array<CallTensor, inline_tensors> few;
+  std::vector<CallTensor> many;
+  size_t count = spec.operands.size() + spec.results.size();
+  if (count > inline_tensors)
+    many.resize(count);
+  CallTensor *tensors = count > inline_tensors ? many.data() : few.data();
+  for (size_t i = 0; i < count; ++i) {
+    bool is_operand = i < spec.operands.size();
+    int64_t rank = (is_operand ? spec.operands[i] : spec.results[i - spec.operands.size()]).rank;
+    tensors[i] = {reinterpret_cast<void *>(words[0]), rank, words + 1};
+    words += 1 + rank;
+  }
+  function->run({spec, pool, tensors, tensors + spec.operands.size(), site, communicator});
+}
+
+std::shared_ptr<const LibraryFunction> bind_library_function(const CallSpec &spec) {
+  if (spec.custom)
+    return bind_custom_call(spec);
+  const Builtin *builtin = fft_builtin(spec.target);
+  if (!builtin)
+    builtin = collective_builtin(spec.target);
+  if (!builtin)
+    builtin = lapack_builtin(spec.target);
+  if (!builtin)
+    bad_artifact("the program calls the library function '" + spec.target + "', which this release does not have");
+  if (spec.operands.size() != builtin->operands || spec.results.size() != builtin->results + 1)
+    bad_artifact("header: the call of '" + spec.target + "' has a wrong number of operands or results");
+  return std::make_shared<BuiltinCall>(builtin->function);
+}
+
+} // namespace disc

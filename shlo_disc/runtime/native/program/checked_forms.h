@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Packed forms of arrays whose memory somebody else may write: used where the array is still what was packed.
+#pragma once
+
+#include "executable.h"
+#include "core/fingerprint.h"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace disc {
+
+/// A packed form, and how its array was when it was packed.
+struct RememberedForm {
+  /// Throws AllocationFailure.
+  RememberedForm(const Executable &executable, const PackSpec &spec, const void *source);
+
+  const int64_t bytes; // of the array
+  const Fingerprint fingerprint;
+  const std::shared_ptr<Block> block;
+  std::atomic<bool> is_stale{false}; // the array has been found changed
+};
+
+/// A packed form in one call, and where the array's elements are.
+struct FormToCheck {
+  std::shared_ptr<RememberedForm> form; // null: nothing to check
+  const void *source = nullptr;
+};
+
+/// The runtime of one call, in which each of `forms` is compared with its array before the first product that gains by
+/// it; from a product that does not, or of an array that has changed, it is withheld.
+class CheckingRuntime {
+public:
+  CheckingRuntime(const DiscRuntime &runtime, ThreadPool &pool, std::vector<FormToCheck> forms);
+  CheckingRuntime(const CheckingRuntime &) = delete;
+  CheckingRuntime &operator=(const CheckingRuntime &) = delete;
+
+  const DiscRuntime &runtime() const { return checking_; }
+
+private:
+  struct Check {
+    FormToCheck form;
+    std::optional<bool> is_same;
+  };
+
+  static void dot(const DiscRuntime *runtime, const DiscDot *dot, int64_t step);
+  static void convolution(const DiscRuntime *runtime, const DiscConvolution *convolution, int64_t step);
+  template <auto Function, typename... Arguments> static void forward(const DiscRuntime *runtime, Arguments... arguments);
+
+  const void *usable(const DiscDot &dot);
+  Check *check_of(const void *packed);
+
+  DiscRuntime plain_;
+  DiscRuntime checking_;
+  ThreadPool &pool_;
+  std::vector<Check> checks_; // by the addresses of the forms
+};
+
+} // namespace disc

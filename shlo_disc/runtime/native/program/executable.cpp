@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "executable.h"
+
+#include "kernels/attention.h"
+#include "kernels/convolution.h"
+#include "kernels/dot.h"
+#include "core/error.h"
+#include "kernels/gemm.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace disc {
+
+namespace {
+
+struct LoopContext {
+  DiscKernel kernel;
+  const int64_t *args;
+};
+
+const RunContext &context_of(const DiscRuntime *runtime) { return *static_cast<const RunContext *>(runtime->opaque); }
+
+ThreadPool &pool_of(const DiscRuntime *runtime) { return context_of(runtime).device->pool; }
+
+void launch(const DiscRuntime *runtime, DiscKernel kernel, const int64_t *args, int64_t total, int64_t grain,
+            int64_t) {
+  LoopContext context{kernel, args};
+  auto body = [](void *opaque, int64_t begin, int64_t end) {
+    auto *loop = static_cast<LoopContext *>(opaque);
+    loop->kernel(loop->args, begin, end);
+  };
+  pool_of(runtime).run(body, &context, total, grain);
+}
+
+void dot(const DiscRuntime *runtime, const DiscDot *problem, int64_t) { run_dot(pool_of(runtime), *problem); }
+
+void convolution(const DiscRuntime *runtime, const DiscConvolution *problem, int64_t) {
+  run_convolution(pool_of(runtime), *problem);
+}
+
+void attention(const DiscRuntime *runtime, const DiscAttention *problem, int64_t) {
+  run_attention(pool_of(runtime), *problem);
+}
+
+void library_call(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t) {
+  const RunContext &context = context_of(runtime);
+  (*context.calls)[static_cast<size_t>(index)].run(context.device->pool, words, index, context.communicator);
+}
+
+constexpr uintptr_t kConstantAlignment = 64;
+
+} // namespace
+
+const std::shared_ptr<Device> &default_device() {
+  constexpr int64_t cache_limit = int64_t{1} << 30;
+  static const auto *device = new std::shared_ptr<Device>(std::make_shared<Device>(0, 0, cache_limit, false));
+  return *device;
+}
+
+ParticipantRuntime::ParticipantRuntime(const DiscRuntime &plain, Communicator &communicator)
+    : context_(context_of(&plain)), runtime_(plain) {
+  context_.communicator = &communicator;
+  runtime_.opaque = &context_;
+}
+
+Executable::Code::Code(Program given, std::string_view bytes, int64_t memo_bytes)
+    : program(std::move(given)), object(bytes) {
+  auto share = memo_bytes / static_cast<int64_t>(program.segments.size());
+  for (const SegmentSpec &segment : program.segments) {
+    auto evaluate = reinterpret_cast<DiscPlan>(object.function(segment.plan_entry));
+    planners.push_back(std::make_unique<Planner>(program, planners.size(), evaluate, share));
+    runs.push_back(reinterpret_cast<DiscRun>(object.function(segment.run_entry)));
+  }
+}
+
+Executable::Executable(std::shared_ptr<Device> device, Program program, std::string_view object,
+                       ConstantBlock constants, int64_t memo_bytes, bool perf_map)
+    : device_(std::move(device)), context_{device_.get(), &calls_, nullptr},
+      runtime_{launch, dot, &context_, library_call, convolution, attention} {
+  program.validate(constants.bytes);
+  for (const CallSpec &spec : program.calls)
+    calls_.push_back({spec, bind_library_function(spec)});
+  code_ = std::make_unique<Code>(std::move(program), object, memo_bytes);
+  hold_constants(std::move(constants));
+  if (perf_map)
+    code_->object.write_perf_map();
+}
+
+void Executable::hold_constants(ConstantBlock constants) {
+  const char *base = constants.data;
+  constant_bytes_ = constants.bytes;
+  if (reinterpret_cast<uintptr_t>(base) % kConstantAlignment != 0 || allocator()->guard_pages()) {
+    constants_copy_ = std::make_shared<Block>(allocator(), constants.bytes, BlockKind::constant);
+    std::memcpy(constants_copy_->address(), base, static_cast<size_t>(constants.bytes));
+    base = static_cast<const char *>(constants_copy_->address());
+  } else {
+    constants_owner_ = std::move(constants.owner);
+  }
+  for (const ConstantSpec &constant : program().constants)
+    constant_addresses_.push_back(const_cast<char *>(base) + constant.offset);
+  size_t first = program().arguments.size() + program().results.size();
+  for (const PackSpec &spec : program().packs)
+    constant_forms_.push_back(spec.buffer < first ? nullptr : pack(spec, constant_addresses_[spec.buffer - first]));
+  constexpr size_t sizes_read = 1; // what a program of several segments passes on, before their arenas
+  buffer_count_ = first + constant_addresses_.size() + constant_forms_.size();
+  if (size_t segments = program().segments.size(); segments > 1)
+    buffer_count_ += sizes_read + segments;
+}
+
+/// Allocates what a segment writes, and puts the addresses behind those of the arguments.
+void Executable::allocate_results(size_t segment, const Plan &plan, std::vector<Results::Leaf> &results,
+                                  std::vector<void *> &buffers) const {
+  const SegmentSpec &spec = program().segments[segment];
+  const int64_t *shape = plan.words.data() + spec.result_word;
+  for (size_t i = 0; i < spec.results.size(); ++i) {
+    size_t leaf = spec.results[i];
+    results[leaf].block = std::make_shared<Block>(allocator(), plan.result_bytes[i], BlockKind::result);
+    results[leaf].shape = shape;
+    buffers[program().arguments.size() + leaf] = results[leaf].block->address();
+    shape += program().results[leaf].shape.size();
+  }
+}
+
+Results Executable::run(std::shared_ptr<const Plan> plan, std::vector<void *> buffers, const PackedForms &packed,
+                        const DiscRuntime &runtime) const {
+  Results results;
+  results.leaves.resize(program().results.size());
+  results.plan = std::move(plan);
+  buffers.resize(program().arguments.size() + results.leaves.size());
+  allocate_results(0, *results.plan, results.leaves, buffers);
+  buffers.insert(buffers.end(), constant_addresses_.begin(), constant_addresses_.end());
+  for (const std::shared_ptr<Block> &form : packed)
+    buffers.push_back(form ? form->address() : nullptr);
+  if (program().segments.size() > 1) {
+    run_segments(results, buffers, runtime);
+  } else {
+    Block arena(allocator(), results.plan->arena_bytes, BlockKind::arena);
+    run_segment(0, buffers.data(), *results.plan, arena.address(), runtime);
+  }
+  return results;
+}
+
+/// Runs the segments of a program that reads sizes from data. A run puts what it reads into `symbols`, from which the
+/// next segment is planned; its arena lives until the end, for later segments read it.
+void Executable::run_segments(Results &results, std::vector<void *> &buffers, const DiscRuntime &runtime) const {
+  const std::vector<SegmentSpec> &segments = program().segments;
+  std::vector<int64_t> symbols(results.plan->symbols);
+  symbols.resize(segments.back().symbols);
+  buffers.push_back(symbols.data());
+  size_t first_arena = buffers.size();
+  buffers.resize(first_arena + segments.size());
+  std::vector<std::unique_ptr<Block>> arenas;
+  for (size_t k = 0; k < segments.size(); ++k) {
+    if (k != 0) {
+      results.others.push_back(code_->planners[k]->plan_for(std::span(symbols).first(segments[k].symbols)));
+      allocate_results(k, *results.others.back(), results.leaves, buffers);
+    }
+    const Plan &plan = k == 0 ? *results.plan : *results.others.back();
+    arenas.push_back(std::make_unique<Block>(allocator(), plan.arena_bytes, BlockKind::arena));
+    void *arena = buffers[first_arena + k] = arenas.back()->address();
+    run_segment(k, buffers.data(), plan, arena, runtime);
+  }
+}
+
+/// Runs one segment; what a registered function has to say about it becomes an error once it is over.
+void Executable::run_segment(size_t segment, void *const *buffers, const Plan &plan, void *arena,
+                             const DiscRuntime &runtime) const {
+  code_->runs[segment](&runtime, buffers, plan.words.data(), arena);
+  if (std::optional<std::string> failure = take_failure())
+    throw Error(ErrorKind::custom_call, *failure);
+}
+
+std::shared_ptr<Block> Executable::pack(const PackSpec &spec, const void *source) const {
+  auto form = std::make_shared<Block>(allocator(), spec.bytes(), BlockKind::constant);
+  DiscDot dot{};
+  dot.format = spec.format, dot.n = spec.n, dot.k = spec.k, dot.b_k = spec.k_stride, dot.b_n = spec.n_stride;
+  dot.b = source, dot.tile_columns = spec.columns;
+  pack_right(device_->pool, dot, form->address());
+  return form;
+}
+
+bool Executable::calls_others() const {
+  return std::ranges::any_of(program().calls, [](const CallSpec &call) { return call.custom.has_value(); });
+}
+
+CallPlan Executable::plan_for(const std::vector<int64_t> &symbols) const {
+  const std::vector<SegmentSpec> &segments = program().segments;
+  if (symbols.size() != segments.back().symbols)
+    throw Error(ErrorKind::shape, "expected a value for each dimension variable");
+  CallPlan plan;
+  plan.results.resize(program().results.size());
+  for (size_t k = 0; k < segments.size(); ++k) {
+    plan.parts.push_back(code_->planners[k]->plan_for(std::span(symbols).first(segments[k].symbols)));
+    const int64_t *shape = plan.parts[k]->words.data() + segments[k].result_word;
+    for (size_t i = 0; i < segments[k].results.size(); ++i) {
+      size_t leaf = segments[k].results[i];
+      plan.results[leaf] = {shape, plan.parts[k]->result_bytes[i]};
+      shape += program().results[leaf].shape.size();
+    }
+  }
+  return plan;
+}
+
+void Executable::prepare(const std::vector<int64_t> &symbols) const {
+  CallPlan plan = plan_for(symbols);
+  std::vector<std::unique_ptr<Block>> blocks;
+  for (const auto &part : plan.parts)
+    blocks.push_back(std::make_unique<Block>(allocator(), part->arena_bytes, BlockKind::arena));
+  for (const CallPlan::Result &result : plan.results)
+    blocks.push_back(std::make_unique<Block>(allocator(), result.bytes, BlockKind::result));
+  for (const auto &block : blocks)
+    populate(block->address(), static_cast<size_t>(block->bytes()));
+}
+
+int64_t Executable::memo_size() const {
+  int64_t total = 0;
+  for (const auto &planner : code_->planners)
+    total += planner->memo().size();
+  return total;
+}
+
+int64_t Executable::memo_bytes() const {
+  int64_t total = 0;
+  for (const auto &planner : code_->planners)
+    total += planner->memo().bytes();
+  return total;
+}
+
+} // namespace disc

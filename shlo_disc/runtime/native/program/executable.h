@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A loaded program and what it runs on. Knows no Python: addresses and sizes go in, blocks of memory come out.
+#pragma once
+
+#include "core/abi.h"
+#include "kernels/library_call.h"
+#include "core/memory.h"
+#include "object_code.h"
+#include "plan.h"
+#include "program.h"
+#include "core/thread_pool.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace disc {
+
+/// Threads and memory, shared by the executables of one client.
+struct Device : std::enable_shared_from_this<Device> {
+  Device(int threads, int64_t live_limit, int64_t cache_limit, bool guard_pages)
+      : pool(threads), allocator(std::make_shared<Allocator>(live_limit, cache_limit, guard_pages)) {}
+
+  ThreadPool pool;
+  std::shared_ptr<Allocator> allocator;
+};
+
+/// The process's own: all processors, no limit but the machine's. Lives as long as the process.
+const std::shared_ptr<Device> &default_device();
+
+/// What generated code reaches through DiscRuntime::opaque.
+struct RunContext {
+  Device *device;
+  const std::vector<BoundCall> *calls;
+  Communicator *communicator; // null when the program runs on one device
+};
+
+/// The runtime of one participant's run of a program on several devices.
+class ParticipantRuntime {
+public:
+  ParticipantRuntime(const DiscRuntime &plain, Communicator &communicator);
+  ParticipantRuntime(const ParticipantRuntime &) = delete;
+  ParticipantRuntime &operator=(const ParticipantRuntime &) = delete;
+
+  const DiscRuntime &runtime() const { return runtime_; }
+
+private:
+  RunContext context_;
+  DiscRuntime runtime_;
+};
+
+/// A program's block of constants, alive as long as `owner` is.
+struct ConstantBlock {
+  const char *data = nullptr;
+  int64_t bytes = 0;
+  std::shared_ptr<const void> owner;
+};
+
+using PackedForms = std::vector<std::shared_ptr<Block>>; // one a PackSpec; null where there is none
+
+/// Where the sizes of all results are. The parts keep them alive.
+struct CallPlan {
+  struct Result {
+    const int64_t *shape;
+    int64_t bytes;
+  };
+  std::vector<std::shared_ptr<const Plan>> parts; // one a segment
+  std::vector<Result> results;                    // one a leaf
+};
+
+/// The results of one call. The plans keep the shapes alive.
+struct Results {
+  struct Leaf {
+    std::shared_ptr<Block> block;
+    const int64_t *shape = nullptr;
+  };
+  std::vector<Leaf> leaves;
+  std::shared_ptr<const Plan> plan;                // of the first segment
+  std::vector<std::shared_ptr<const Plan>> others; // of those after it
+};
+
+/// Thread-safe. Throws Error, with kinds as in error.h.
+class Executable {
+public:
+  /// The constants are used in place when they are 64-byte aligned, else copied once.
+  Executable(std::shared_ptr<Device> device, Program program, std::string_view object, ConstantBlock constants,
+             int64_t memo_bytes, bool perf_map);
+  Executable(const Executable &) = delete;
+  Executable &operator=(const Executable &) = delete;
+
+  /// The plan of the first segment for a call with arguments of these sizes. Throws Error(shape).
+  std::shared_ptr<const Plan> plan(Dims dims) const { return code_->planners.front()->plan(dims); }
+
+  /// The same for values of the symbols that the arguments determine.
+  std::shared_ptr<const Plan> first_plan(Values symbols) const { return code_->planners.front()->plan_for(symbols); }
+
+  /// Runs the program. `buffers` has the addresses of the arguments' elements, in C order, and is used up; `plan` is the
+  /// plan for their sizes; `packed` has the packed forms at hand; `runtime` is this executable's, a clock's or a
+  /// participant's.
+  Results run(std::shared_ptr<const Plan> plan, std::vector<void *> buffers, const PackedForms &packed,
+              const DiscRuntime &runtime) const;
+
+  /// How many addresses a run puts into `buffers`: reserve as many.
+  size_t buffer_count() const { return buffer_count_; }
+
+  const DiscRuntime &runtime() const { return runtime_; }
+
+  /// The packed form of an array.
+  std::shared_ptr<Block> pack(const PackSpec &spec, const void *source) const;
+
+  /// The packed forms of constants, and memory for those of arguments.
+  const PackedForms &constant_forms() const { return constant_forms_; }
+
+  /// Sizes of all results for given values of all symbols, and the arenas' bytes. Throws Error(shape).
+  CallPlan plan_for(const std::vector<int64_t> &symbols) const;
+
+  /// Allocates what a call at these symbol values does, gives it memory, and leaves it to the allocator's cache.
+  void prepare(const std::vector<int64_t> &symbols) const;
+
+  /// Whether the program calls functions that are registered in this process.
+  bool calls_others() const;
+
+  const Program &program() const { return code_->program; }
+  const std::shared_ptr<Device> &device() const { return device_; }
+  const std::shared_ptr<Allocator> &allocator() const { return device_->allocator; }
+  int64_t constant_bytes() const { return constant_bytes_; }
+  int64_t code_bytes() const { return static_cast<int64_t>(code_->object.mapped_bytes()); }
+  int64_t memo_size() const;
+  std::vector<std::vector<int64_t>> memo_symbols() const { return code_->planners.front()->memo().symbols(); }
+  int64_t memo_bytes() const;
+  std::vector<std::string> function_names() const { return code_->object.function_names(); }
+  std::string function_at(const void *address) const { return code_->object.function_at(address); }
+
+private:
+  /// At a fixed address: the planner refers to the program.
+  struct Code {
+    Code(Program given, std::string_view object, int64_t memo_bytes);
+
+    Program program;
+    ObjectCode object;
+    std::vector<std::unique_ptr<Planner>> planners; // one a segment, as `runs`
+    std::vector<DiscRun> runs;
+  };
+
+  void hold_constants(ConstantBlock constants);
+  void allocate_results(size_t segment, const Plan &plan, std::vector<Results::Leaf> &results,
+                        std::vector<void *> &buffers) const;
+  void run_segment(size_t segment, void *const *buffers, const Plan &plan, void *arena,
+                   const DiscRuntime &runtime) const;
+  void run_segments(Results &results, std::vector<void *> &buffers, const DiscRuntime &runtime) const;
+
+  std::shared_ptr<Device> device_;
+  std::vector<BoundCall> calls_;
+  RunContext context_;
+  DiscRuntime runtime_;
+  std::unique_ptr<Code> code_;
+  std::shared_ptr<const void> constants_owner_; // or
+  std::shared_ptr<Block> constants_copy_;
+  int64_t constant_bytes_ = 0;
+  std::vector<void *> constant_addresses_;
+  PackedForms constant_forms_; // those of constants
+  size_t buffer_count_ = 0;
+};
+
+} // namespace disc

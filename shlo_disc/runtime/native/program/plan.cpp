@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "plan.h"
+
+#include "core/error.h"
+
+#include <algorithm>
+
+namespace disc {
+
+Planner::Planner(const Program &program, size_t segment, DiscPlan evaluate, int64_t memo_bytes)
+    : program_(program), segment_(program.segments[segment]), is_first_(segment == 0), evaluate_(evaluate),
+      memo_(memo_bytes) {
+  std::vector<size_t> first_dim;
+  size_t dims = 0;
+  for (const ArraySpec &argument : program.arguments) {
+    first_dim.push_back(dims);
+    dims += argument.shape.size();
+  }
+  for (const SymbolSpec &symbol : program.symbols)
+    symbol_dim_.push_back(first_dim[symbol.argument] + symbol.dim);
+}
+
+std::shared_ptr<const Plan> Planner::plan(Dims dims) const {
+  constexpr size_t inline_symbols = 16;
+  int64_t buffer[inline_symbols];
+  std::vector<int64_t> heap;
+  size_t count = program_.symbols.size();
+  if (count > inline_symbols)
+    heap.resize(count);
+  std::span<int64_t> values(count > inline_symbols ? heap.data() : buffer, count);
+  solve(dims, values);
+  std::shared_ptr<const Plan> plan = memo_.find(values);
+  if (!plan)
+    plan = evaluate(values, dims);
+  check_dims(plan->words.data() + 1, dims, values);
+  return plan;
+}
+
+std::shared_ptr<const Plan> Planner::plan_for(std::span<const int64_t> symbols) const {
+  if (auto plan = memo_.find(symbols))
+    return plan;
+  return evaluate(symbols, {});
+}
+
+void Planner::solve(Dims dims, std::span<int64_t> values) const {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const SymbolSpec &symbol = program_.symbols[i];
+    int64_t difference = 0;
+    if (__builtin_sub_overflow(dims[symbol_dim_[i]], symbol.offset, &difference))
+      fail_overflow(program_, dims, symbol);
+    values[i] = symbol.scale == 1 ? difference : difference / symbol.scale;
+  }
+  // Only after all are solved: the message names the others.
+  for (size_t i = 0; i < values.size(); ++i) {
+    const SymbolSpec &symbol = program_.symbols[i];
+    int64_t difference = dims[symbol_dim_[i]] - symbol.offset;
+    if (symbol.scale != 1 && difference % symbol.scale != 0)
+      fail_division(program_, dims, values, i, difference);
+  }
+}
+
+std::shared_ptr<const Plan> Planner::evaluate(std::span<const int64_t> values, Dims dims) const {
+  auto plan = std::make_shared<Plan>();
+  plan->symbols.assign(values.begin(), values.end());
+  plan->words.assign(segment_.plan_words, -1);
+  int64_t code = evaluate_(plan->symbols.data(), plan->words.data());
+  if (code != 0)
+    explain_refusal(values, dims, plan->words, code);
+  if (is_first_)
+    check_ranges(values, dims);
+  fill_sizes(*plan);
+  memo_.insert(plan);
+  return plan;
+}
+
+/// A wrong dimension is a better explanation than a constraint that fails because of it, so the sizes that the plan
+/// did compute are compared first, as jax.export does.
+void Planner::explain_refusal(std::span<const int64_t> values, Dims dims, std::span<const int64_t> words,
+                              int64_t code) const {
+  bool known = code > 0 && static_cast<size_t>(code) <= segment_.checks.size();
+  if (!known)
+    throw Error(ErrorKind::state, "the compiled plan returned an unknown code " + std::to_string(code));
+  const CheckSpec &check = segment_.checks[static_cast<size_t>(code) - 1];
+  if (check.kind != "min" && check.kind != "divisor" && !dims.empty()) {
+    for (size_t i = 0; i < program_.argument_dims; ++i)
+      if (words[1 + i] >= 0 && words[1 + i] != dims[i])
+        fail_inconsistent(program_, dims, values, i, words[1 + i]);
+  }
+  fail_check(program_, dims, values, check, words);
+}
+
+/// The compiled plan checks ranges with better words; this holds even when a header claims more than its plan checks.
+void Planner::check_ranges(std::span<const int64_t> values, Dims dims) const {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const SymbolSpec &symbol = program_.symbols[i];
+    if (values[i] < symbol.minimum)
+      fail_range(program_, dims, values, i, ">= " + std::to_string(symbol.minimum));
+    if (symbol.maximum && values[i] > *symbol.maximum)
+      fail_range(program_, dims, values, i, "<= " + std::to_string(*symbol.maximum));
+  }
+}
+
+void Planner::check_dims(const int64_t *expected, Dims dims, std::span<const int64_t> values) const {
+  if (std::equal(dims.begin(), dims.end(), expected))
+    return;
+  size_t wrong = static_cast<size_t>(std::mismatch(dims.begin(), dims.end(), expected).first - dims.begin());
+  fail_inconsistent(program_, dims, values, wrong, expected[wrong]);
+}
+
+/// Bytes of every result and of the arena; refuses sizes that no buffer can have.
+void Planner::fill_sizes(Plan &plan) const {
+  plan.arena_bytes = plan.words[0];
+  if (plan.arena_bytes < 0)
+    throw Error(ErrorKind::shape, "The program's temporary memory does not fit 64 bits at this shape.");
+  const int64_t *dim = plan.words.data() + segment_.result_word;
+  for (size_t leaf : segment_.results) {
+    const ArraySpec &result = program_.results[leaf];
+    int64_t bytes = info(result.dtype).size;
+    bool overflow = false;
+    bool empty = false;
+    for (size_t i = 0; i < result.shape.size(); ++i, ++dim) {
+      if (*dim < 0)
+        throw Error(ErrorKind::shape, "The size of dimension " + std::to_string(i) + " of " + result.path +
+                                          " is negative (" + std::to_string(*dim) + ") at this shape.");
+      empty |= *dim == 0;
+      overflow |= __builtin_mul_overflow(bytes, *dim, &bytes);
+    }
+    if (overflow && !empty)
+      throw Error(ErrorKind::shape, "The bytes of " + result.path + " " + result.shape_text() +
+                                        " do not fit 64 bits at this shape.");
+    plan.result_bytes.push_back(empty ? 0 : bytes);
+  }
+}
+
+} // namespace disc

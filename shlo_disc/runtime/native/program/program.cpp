@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "program.h"
+
+#include "core/error.h"
+#include "kernels/gemm.h"
+#include "kernels/gemm_formats.h"
+
+#include <tuple>
+
+namespace disc {
+
+namespace {
+
+constexpr size_t kMostPlanWords = size_t{1} << 24;
+constexpr int64_t kConstantAlignment = 64;
+
+size_t count_dims(const std::vector<ArraySpec> &arrays) {
+  size_t dims = 0;
+  for (const ArraySpec &array : arrays)
+    dims += array.shape.size();
+  return dims;
+}
+
+void validate_symbol(const SymbolSpec &symbol, const std::vector<ArraySpec> &arguments) {
+  if (symbol.argument >= arguments.size() || symbol.dim >= arguments[symbol.argument].shape.size())
+    bad_artifact("header: symbol '" + symbol.name + "' is solved from a dimension that does not exist");
+  if (symbol.scale == 0)
+    bad_artifact("header: symbol '" + symbol.name + "' has scale 0");
+}
+
+constexpr int64_t kMostPacked = int64_t{1} << 40; // elements along k or n, and the strides
+
+/// Bytes of the array that a packed form is made from.
+int64_t source_bytes(const Program &program, const PackSpec &pack) {
+  if (pack.buffer >= program.arguments.size())
+    return program.constants[pack.buffer - program.arguments.size() - program.results.size()].bytes;
+  const ArraySpec &array = program.arguments[pack.buffer];
+  __int128 bytes = array.dtype == pack.dtype ? info(array.dtype).size : 0;
+  for (const DimSpec &dim : array.shape)
+    bytes = dim.size < 0 || bytes > (__int128{1} << 60) ? 0 : bytes * dim.size;
+  return static_cast<int64_t>(bytes);
+}
+
+} // namespace
+
+int64_t PackSpec::bytes() const {
+  const gemm::Format &form = gemm::format_of(format);
+  return packed_words(1, form.words(k), n, columns) * form.word_bytes;
+}
+
+bool PackSpec::is_same_form(const PackSpec &other) const {
+  auto fields = [](const PackSpec &s) {
+    return std::tie(s.dtype, s.format, s.k, s.n, s.k_stride, s.n_stride, s.columns);
+  };
+  return fields(*this) == fields(other);
+}
+
+std::string ArraySpec::shape_text() const {
+  std::string text = "(";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + shape[i].text;
+  return text + (shape.size() == 1 ? ",)" : ")");
+}
+
+void Program::validate(int64_t constant_bytes) {
+  argument_dims = count_dims(arguments);
+  for (const SymbolSpec &symbol : symbols)
+    validate_symbol(symbol, arguments);
+  validate_segments();
+  for (const ConstantSpec &constant : constants) {
+    bool inside = constant.offset >= 0 && constant.bytes >= 0 && constant.offset <= constant_bytes &&
+                  constant.bytes <= constant_bytes - constant.offset;
+    if (!inside || constant.offset % kConstantAlignment != 0)
+      bad_artifact("header: a constant lies outside the constants block or is not aligned");
+  }
+  validate_packs();
+}
+
+/// Packed forms are made from arrays of static size, and read nothing beyond them.
+void Program::validate_packs() const {
+  size_t buffers = arguments.size() + results.size() + constants.size();
+  for (const PackSpec &pack : packs) {
+    bool is_source = pack.buffer < arguments.size() ||
+                     (pack.buffer >= arguments.size() + results.size() && pack.buffer < buffers);
+    if (!is_source)
+      bad_artifact("header: a packed form is of something else than an argument or a constant");
+    if (pack.format < 0 || pack.format >= gemm::kFormats ||
+        gemm::format_of(pack.format).element_bytes != info(pack.dtype).size)
+      bad_artifact("header: a packed form has a format that is not one of its element type");
+    for (int64_t number : {pack.k, pack.n, pack.k_stride, pack.n_stride, pack.columns})
+      if (number < 1 || number > kMostPacked)
+        bad_artifact("header: a packed form has a size or stride out of range");
+    __int128 last = static_cast<__int128>(pack.k - 1) * pack.k_stride + static_cast<__int128>(pack.n - 1) * pack.n_stride;
+    if (pack.columns > 4096 || (last + 1) * info(pack.dtype).size > source_bytes(*this, pack))
+      bad_artifact("header: a packed form reads beyond its array");
+  }
+  for (size_t buffer : packed_only)
+    if (buffer >= buffers)
+      bad_artifact("header: 'packed_only' names a buffer that does not exist");
+}
+
+/// Every result is written by one segment, and every plan has words for what it sizes.
+void Program::validate_segments() {
+  std::vector<int> writers(results.size(), 0);
+  size_t known = symbols.size();
+  for (SegmentSpec &segment : segments) {
+    bool is_first = &segment == segments.data();
+    if (is_first && segment.symbols_read != 0)
+      bad_artifact("header: the first segment reads sizes from data");
+    known += segment.symbols_read;
+    segment.symbols = known;
+    segment.result_word = 1 + (is_first ? argument_dims : 0);
+    size_t result_dims = 0;
+    for (size_t leaf : segment.results) {
+      if (leaf >= results.size() || writers[leaf]++ != 0)
+        bad_artifact("header: 'results_written' names a result that does not exist, or twice");
+      result_dims += results[leaf].shape.size();
+    }
+    if (known > kMostPlanWords || segment.plan_words < segment.result_word + result_dims ||
+        segment.plan_words > kMostPlanWords)
+      bad_artifact("header: plan_words does not fit the arguments and results");
+    for (const CheckSpec &check : segment.checks)
+      for (size_t operand : check.operands)
+        if (operand >= segment.plan_words)
+          bad_artifact("header: a check's operand lies outside the plan");
+  }
+  for (int count : writers)
+    if (count == 0)
+      bad_artifact("header: a result is written by no segment");
+}
+
+} // namespace disc

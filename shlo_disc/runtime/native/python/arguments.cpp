@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "numpy_api.h"
+
+#include "arguments.h"
+#include "buffer.h"
+#include "core/error.h"
+#include "python_scalar.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace disc {
+
+namespace {
+
+std::string sizes_text(const int64_t *shape, size_t rank) {
+  std::string text = "(";
+  for (size_t i = 0; i < rank; ++i)
+    text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + (rank == 1 ? ",)" : ")");
+}
+
+/// The element type that a format of the buffer protocol means: one character after an optional byte order. The size
+/// of an 'l' depends on the byte order's mark, so the number of bytes decides.
+std::optional<DType> dtype_of_format(const char *format, Py_ssize_t bytes) {
+  std::string_view text(format ? format : "");
+  if (!text.empty() && std::string_view("=@<").find(text[0]) != std::string_view::npos)
+    text.remove_prefix(1);
+  bool is_complex = text.size() == 2 && text[0] == 'Z';
+  if (is_complex)
+    text.remove_prefix(1);
+  if (text.size() != 1)
+    return std::nullopt;
+  auto is_one_of = [&](std::string_view characters) { return characters.find(text[0]) != std::string_view::npos; };
+  DLCode code = DLCode::floating;
+  if (is_one_of("bhilq"))
+    code = DLCode::integer;
+  else if (is_one_of("BHILQ"))
+    code = DLCode::unsigned_integer;
+  else if (is_one_of("?"))
+    code = DLCode::boolean;
+  else if (!is_one_of("efd"))
+    return std::nullopt;
+  if (is_complex)
+    code = DLCode::complex;
+  for (const DTypeInfo &entry : kDTypes)
+    if (entry.code == code && entry.bits == (code == DLCode::boolean ? 1 : bytes * 8))
+      return entry.dtype;
+  return std::nullopt;
+}
+
+} // namespace
+
+ArgumentHooks &argument_hooks() {
+  static auto *hooks = new ArgumentHooks; // lives as long as the interpreter
+  return *hooks;
+}
+
+Arguments::Arguments(const Program &program, const std::vector<PyObject *> &leaves, const Arguments *bound)
+    : Arguments(program, leaves.size() + (bound ? bound->views_.size() : 0)) {
+  if (bound) {
+    std::copy(bound->views_.begin(), bound->views_.end(), views_.begin());
+    dims_.insert(dims_.end(), bound->dims_.begin(), bound->dims_.end());
+    any_jax_ = bound->any_jax_;
+    added_ = bound->views_.size();
+  }
+  for (PyObject *leaf : leaves)
+    add(leaf);
+}
+
+Arguments::Arguments(const Program &program, size_t count) : program_(program), views_(count), scalars_(count) {
+  dims_.reserve(program.argument_dims);
+  for (size_t i = 0; i < count; ++i)
+    views_[i].dtype = program_.arguments[i].dtype;
+}
+
+Arguments::~Arguments() { release_buffers(0); }
+
+void Arguments::add(PyObject *leaf) {
+  before_last_ = {owners_.size(), py_buffers_.size(), blocks_.size()};
+  describe(added_++, leaf);
+}
+
+void Arguments::forget_last() {
+  views_[added_ - 1].data = nullptr;
+  release_last();
+}
+
+void Arguments::keep_last(const std::shared_ptr<Allocator> &allocator, std::optional<size_t> twin) {
+  size_t index = added_ - 1;
+  if (twin) {
+    views_[index] = views_[*twin];
+    return release_last();
+  }
+  std::shared_ptr<Block> copy = copy_of(index, shape_of(index), allocator, BlockKind::constant);
+  release_last();
+  views_[index] = ArrayView();
+  views_[index].data = static_cast<const char *>(copy->address());
+  views_[index].dtype = program_.arguments[index].dtype;
+  blocks_.push_back(std::move(copy));
+}
+
+void Arguments::release_last() {
+  owners_.resize(before_last_.owners);
+  release_buffers(before_last_.buffers);
+  blocks_.resize(before_last_.blocks);
+}
+
+void Arguments::release_buffers(size_t count) {
+  for (; py_buffers_.size() > count; py_buffers_.pop_back())
+    PyBuffer_Release(&py_buffers_.back());
+}
+
+void Arguments::describe(size_t index, PyObject *leaf) {
+  if (PyArray_CheckExact(leaf))
+    return describe_numpy(index, leaf);
+  if (describe_buffer(index, leaf) || describe_jax(index, leaf) || describe_scalar(index, leaf))
+    return;
+  describe_other(index, leaf);
+}
+
+void Arguments::describe_numpy(size_t index, PyObject *leaf) {
+  auto *array = reinterpret_cast<PyArrayObject *>(leaf);
+  PyArray_Descr *descr = PyArray_DESCR(array);
+  std::optional<DType> dtype = dtype_of(descr);
+  check_dtype(index, dtype, nb::handle(reinterpret_cast<PyObject *>(descr)));
+  auto rank = static_cast<size_t>(PyArray_NDIM(array));
+  add_dims(index, reinterpret_cast<const int64_t *>(PyArray_DIMS(array)), rank);
+  ArrayView &view = views_[index];
+  view.data = PyArray_BYTES(array);
+  view.contiguous = PyArray_IS_C_CONTIGUOUS(array);
+  view.byte_swapped = PyArray_ISBYTESWAPPED(array);
+  if (!view.contiguous)
+    view.strides.assign(PyArray_STRIDES(array), PyArray_STRIDES(array) + rank);
+  owners_.push_back(nb::borrow(leaf));
+}
+
+bool Arguments::describe_buffer(size_t index, PyObject *leaf) {
+  if (!nb::isinstance<Buffer>(nb::handle(leaf)))
+    return false;
+  const auto &buffer = nb::cast<const Buffer &>(nb::handle(leaf));
+  const std::shared_ptr<Block> &block = buffer.block();
+  check_dtype(index, buffer.dtype(), nb::handle());
+  add_dims(index, buffer.shape().data(), buffer.shape().size());
+  views_[index].data = static_cast<const char *>(block->address());
+  blocks_.push_back(block);
+  return true;
+}
+
+/// Holding the array's Python buffer keeps its memory from being donated or deleted while the program runs.
+bool Arguments::describe_jax(size_t index, PyObject *leaf) {
+  if (reinterpret_cast<PyObject *>(Py_TYPE(leaf)) != argument_hooks().jax_array_type.ptr())
+    return false;
+  any_jax_ = true;
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(leaf, &buffer, PyBUF_RECORDS_RO) == 0) {
+    py_buffers_.push_back(buffer);
+    if (std::optional<DType> dtype = dtype_of_format(buffer.format, buffer.itemsize)) {
+      auto rank = static_cast<size_t>(buffer.ndim);
+      const auto *shape = reinterpret_cast<const int64_t *>(buffer.shape);
+      const auto *strides = reinterpret_cast<const int64_t *>(buffer.strides);
+      check_dtype(index, dtype, nb::handle());
+      add_dims(index, shape, rank);
+      ArrayView &view = views_[index];
+      view.data = static_cast<const char *>(buffer.buf);
+      view.contiguous = is_contiguous(shape, strides, rank, info(*dtype).size);
+      if (!view.contiguous)
+        view.strides.assign(strides, strides + rank);
+      return true;
+    }
+  } else {
+    // bfloat16, arrays on several devices, and deleted ones (whose own error comes from the conversion).
+    PyErr_Clear();
+  }
+  nb::object array = argument_hooks().jax_elements(nb::handle(leaf));
+  if (!PyArray_Check(array.ptr()))
+    return false;
+  describe_numpy(index, array.ptr());
+  return true;
+}
+
+bool Arguments::describe_scalar(size_t index, PyObject *leaf) {
+  bool number = PyFloat_Check(leaf) || PyLong_Check(leaf) || PyComplex_Check(leaf);
+  if (!number || PyArray_IsScalar(leaf, Generic)) // NumPy's numbers have a type of their own
+    return false;
+  const ArraySpec &spec = program_.arguments[index];
+  if (!spec.shape.empty())
+    fail_shape(index, nullptr, 0, "Rank mismatch for " + spec.path + ": expected ");
+  bool fits = !PyBool_Check(leaf) && (!PyComplex_Check(leaf) || info(spec.dtype).code == DLCode::complex);
+  if (is_numpy_number(spec.dtype) && fits) {
+    describe_by_numpy(index, leaf);
+    return true;
+  }
+  std::string problem = store_python_scalar(leaf, spec.dtype, &scalars_[index]);
+  if (!problem.empty())
+    fail_dtype(index, problem);
+  views_[index].data = reinterpret_cast<const char *>(&scalars_[index]);
+  return true;
+}
+
+void Arguments::describe_by_numpy(size_t index, PyObject *number) {
+  PyArray_Descr *descr = descr_of(program_.arguments[index].dtype);
+  if (!descr)
+    throw nb::python_error();
+  nb::object array = nb::steal(PyArray_FromAny(number, descr, 0, 0, NPY_ARRAY_CARRAY, nullptr));
+  if (!array.is_valid())
+    throw nb::python_error();
+  describe_numpy(index, array.ptr());
+}
+
+/// NumPy scalars, subclasses of its arrays, objects with __dlpack__ or __array__, PRNG keys, and arrays of a JAX that was loaded after the last
+/// call.
+void Arguments::describe_other(size_t index, PyObject *leaf) {
+  const ArraySpec &spec = program_.arguments[index];
+  nb::object adapted = argument_hooks().adapt(nb::handle(leaf), spec.path.c_str(), spec.key.c_str());
+  owners_.push_back(adapted);
+  if (PyArray_Check(adapted.ptr()))
+    return describe_numpy(index, adapted.ptr());
+  if (describe_jax(index, adapted.ptr()))
+    return;
+  describe_dlpack(index, adapted);
+}
+
+void Arguments::check_dtype(size_t index, std::optional<DType> actual, nb::handle name) const {
+  const ArraySpec &spec = program_.arguments[index];
+  if (actual == spec.dtype)
+    return;
+  fail_dtype(index, actual ? std::string(info(*actual).numpy) : nb::str(name).c_str());
+}
+
+void Arguments::fail_dtype(size_t index, const std::string &called) const {
+  const ArraySpec &spec = program_.arguments[index];
+  throw Error(ErrorKind::type, "Dtype mismatch for " + spec.path + ": expected " +
+                                   std::string(info(spec.dtype).numpy) + " and called with " + called);
+}
+
+void Arguments::add_dims(size_t index, const int64_t *shape, size_t rank) {
+  const ArraySpec &spec = program_.arguments[index];
+  if (rank != spec.shape.size())
+    fail_shape(index, shape, rank, "Rank mismatch for " + spec.path + ": expected ");
+  for (size_t i = 0; i < rank; ++i) {
+    if (spec.shape[i].size >= 0 && spec.shape[i].size != shape[i])
+      fail_shape(index, shape, rank,
+                 "Shape mismatch for " + spec.path + ".shape[" + std::to_string(i) +
+                     "] (expected same constant): expected ");
+    dims_.push_back(shape[i]);
+  }
+}
+
+void Arguments::fail_shape(size_t index, const int64_t *shape, size_t rank, const std::string &what) const {
+  throw Error(ErrorKind::shape,
+              what + program_.arguments[index].shape_text() + " and called with " + sizes_text(shape, rank));
+}
+
+/// Where the sizes of an argument are.
+const int64_t *Arguments::shape_of(size_t index) const {
+  const int64_t *shape = dims_.data();
+  for (size_t i = 0; i < index; ++i)
+    shape += program_.arguments[i].shape.size();
+  return shape;
+}
+
+const void *Arguments::elements(size_t index, const std::shared_ptr<Allocator> &allocator) {
+  return usable(index, shape_of(index), allocator);
+}
+
+void Arguments::addresses(const std::shared_ptr<Allocator> &allocator, void **out) {
+  const int64_t *shape = dims_.data();
+  for (size_t i = 0; i < views_.size(); ++i) {
+    out[i] = usable(i, shape, allocator);
+    shape += program_.arguments[i].shape.size();
+  }
+}
+
+/// The address of an argument's elements, or of their copy; null for one that was forgotten.
+void *Arguments::usable(size_t index, const int64_t *shape, const std::shared_ptr<Allocator> &allocator) {
+  const ArrayView &view = views_[index];
+  if (view.data == nullptr || (view.usable_in_place() && !allocator->guard_pages()))
+    return const_cast<char *>(view.data);
+  blocks_.push_back(copy_of(index, shape, allocator, BlockKind::argument));
+  return blocks_.back()->address();
+}
+
+/// The elements in C order. Throws Error(shape), AllocationFailure.
+std::shared_ptr<Block> Arguments::copy_of(size_t index, const int64_t *shape,
+                                          const std::shared_ptr<Allocator> &allocator, BlockKind kind) const {
+  const ArrayView &view = views_[index];
+  size_t rank = program_.arguments[index].shape.size();
+  int64_t bytes = byte_count(shape, rank, info(view.dtype).size);
+  if (bytes < 0)
+    throw Error(ErrorKind::shape, "The bytes of " + program_.arguments[index].path + " do not fit 64 bits.");
+  auto block = std::make_shared<Block>(allocator, bytes, kind);
+  copy_contiguous(view, shape, rank, static_cast<char *>(block->address()));
+  return block;
+}
+
+} // namespace disc

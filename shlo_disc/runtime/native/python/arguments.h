@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The arguments of one call: described first, checked against the signature, and copied only when they must be.
+#pragma once
+
+#include "core/array_view.h"
+#include "core/dlpack.h"
+#include "core/memory.h"
+#include "program/program.h"
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace disc {
+
+namespace nb = nanobind;
+
+/// Python objects that describing unusual arguments needs; set once by the Python face.
+struct ArgumentHooks {
+  nb::object jax_array_type; // None until JAX is loaded
+  nb::object jax_elements;   // jax.Array -> ndarray of what its elements are now
+  nb::object adapt;          // (object, path, key) -> ndarray | jax.Array | an object with __dlpack__ | raises
+                             // ArgumentTypeError; `key` as in ArraySpec
+};
+ArgumentHooks &argument_hooks();
+
+/// Lives for one call; keeps the callers' objects and the copies alive until the results are there.
+class Arguments {
+public:
+  /// `bound`: the program's first arguments, described before; `leaves` are those that follow them.
+  Arguments(const Program &program, const std::vector<PyObject *> &leaves, const Arguments *bound = nullptr);
+
+  /// For the program's first `count` arguments, which are to be added one by one.
+  Arguments(const Program &program, size_t count);
+  ~Arguments();
+  Arguments(const Arguments &) = delete;
+  Arguments &operator=(const Arguments &) = delete;
+
+  /// Sizes of all dimensions, in order. Ranks, dtypes and static sizes have been checked.
+  std::span<const int64_t> dims() const { return dims_; }
+  bool any_jax() const { return any_jax_; }
+  const ArrayView &view(size_t index) const { return views_[index]; }
+
+  void add(PyObject *leaf);
+
+  /// Lets go of what was added last: only its sizes are remembered, and its address is null.
+  void forget_last();
+
+  /// Makes what was added last independent of its owner: a copy of its elements is kept, or what is kept for argument
+  /// `twin`, which is the same object.
+  void keep_last(const std::shared_ptr<Allocator> &allocator, std::optional<size_t> twin);
+
+  /// The elements of an argument in C order, copied where generated code cannot read them in place.
+  const void *elements(size_t index, const std::shared_ptr<Allocator> &allocator);
+
+  /// Puts the address of every argument's elements into `out`, copying what generated code cannot read in place.
+  void addresses(const std::shared_ptr<Allocator> &allocator, void **out);
+
+private:
+  /// What is held, in numbers.
+  struct Held {
+    size_t owners = 0, buffers = 0, blocks = 0;
+  };
+
+  void release_last();
+  void release_buffers(size_t count);
+  const int64_t *shape_of(size_t index) const;
+  std::shared_ptr<Block> copy_of(size_t index, const int64_t *shape, const std::shared_ptr<Allocator> &allocator,
+                                 BlockKind kind) const;
+  void *usable(size_t index, const int64_t *shape, const std::shared_ptr<Allocator> &allocator);
+  void describe(size_t index, PyObject *leaf);
+  void describe_numpy(size_t index, PyObject *array);
+  bool describe_buffer(size_t index, PyObject *leaf);
+  bool describe_jax(size_t index, PyObject *leaf);
+  bool describe_scalar(size_t index, PyObject *leaf);
+  void describe_by_numpy(size_t index, PyObject *number);
+  void describe_other(size_t index, PyObject *leaf);
+  void describe_dlpack(size_t index, nb::handle leaf);
+  void describe_tensor(size_t index, const DLTensor &tensor);
+
+  void check_dtype(size_t index, std::optional<DType> actual, nb::handle name) const;
+  void add_dims(size_t index, const int64_t *shape, size_t rank);
+  [[noreturn]] void fail_dtype(size_t index, const std::string &called) const;
+  [[noreturn]] void fail_shape(size_t index, const int64_t *shape, size_t rank, const std::string &what) const;
+
+  const Program &program_;
+  std::vector<ArrayView> views_;
+  std::vector<int64_t> dims_;
+  std::vector<uint64_t> scalars_; // elements of Python numbers
+  std::vector<nb::object> owners_;
+  std::vector<Py_buffer> py_buffers_;
+  std::vector<std::shared_ptr<Block>> blocks_; // Buffers' memory and copies
+  bool any_jax_ = false;
+  size_t added_ = 0;
+  Held before_last_;
+};
+
+} // namespace disc

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "numpy_api.h"
+
+#include "core/array_view.h"
+#include "buffer.h"
+#include "core/dlpack.h"
+#include "core/error.h"
+
+namespace disc {
+
+namespace {
+
+/// What a DLPack capsule owns: the tensor, its shape, and a share of the memory.
+template <typename Managed> struct Export {
+  Managed managed{};
+  std::vector<int64_t> shape;
+  std::shared_ptr<Block> block;
+};
+
+template <typename Managed> void destroy_unclaimed(PyObject *capsule, const char *name) {
+  // A consumer renames the capsule and calls the deleter itself.
+  if (!PyCapsule_IsValid(capsule, name))
+    return;
+  auto *managed = static_cast<Managed *>(PyCapsule_GetPointer(capsule, name));
+  managed->deleter(managed);
+}
+
+template <typename Managed>
+Managed *make_export(std::shared_ptr<Block> block, DType dtype, const std::vector<int64_t> &shape) {
+  auto *owner = new Export<Managed>{{}, shape, std::move(block)};
+  Managed &managed = owner->managed;
+  DLTensor &tensor = managed.dl_tensor;
+  tensor.data = owner->block->address();
+  tensor.device = {kDLCPU, 0};
+  tensor.ndim = static_cast<int32_t>(owner->shape.size());
+  const DTypeInfo &type = info(dtype);
+  tensor.dtype = {static_cast<uint8_t>(type.code), static_cast<uint8_t>(type.size * 8), 1};
+  tensor.shape = owner->shape.data();
+  managed.manager_ctx = owner;
+  managed.deleter = [](Managed *self) { delete static_cast<Export<Managed> *>(self->manager_ctx); };
+  return &managed;
+}
+
+nb::object steal_or_throw(PyObject *object) {
+  if (!object)
+    throw nb::python_error();
+  return nb::steal(object);
+}
+
+nb::object to_array(const Buffer &buffer, nb::handle dtype, nb::handle copy) {
+  nb::object array = numpy_array(buffer.block(), buffer.dtype(), buffer.shape().data(), buffer.shape().size());
+  // Several arrays may share the buffer, whose elements are promised not to change.
+  PyArray_CLEARFLAGS(reinterpret_cast<PyArrayObject *>(array.ptr()), NPY_ARRAY_WRITEABLE);
+  if (dtype.is_none() && copy.ptr() != Py_True)
+    return array;
+  if (dtype.is_none())
+    return array.attr("copy")();
+  nb::object same = nb::bool_(array.attr("dtype").equal(dtype));
+  if (copy.ptr() == Py_False && same.ptr() != Py_True)
+    throw nb::value_error("a conversion of the dtype needs a copy");
+  return array.attr("astype")(dtype, nb::arg("copy") = copy.ptr() == Py_True);
+}
+
+} // namespace
+
+const std::shared_ptr<Block> &Buffer::block() const {
+  if (!block_)
+    throw Error(ErrorKind::state, "the buffer has been deleted");
+  return block_;
+}
+
+int64_t Buffer::byte_size() const { return byte_count(shape_.data(), shape_.size(), info(dtype_).size); }
+
+nb::object Buffer::dlpack(bool versioned) const {
+  if (!info(dtype_).has_dlpack())
+    throw nb::buffer_error("DLPack packs elements of less than a byte, which this buffer does not");
+  if (!versioned) {
+    auto *managed = make_export<DLManagedTensor>(block(), dtype_, shape_);
+    return steal_or_throw(PyCapsule_New(managed, "dltensor", [](PyObject *capsule) {
+      destroy_unclaimed<DLManagedTensor>(capsule, "dltensor");
+    }));
+  }
+  auto *managed = make_export<DLManagedTensorVersioned>(block(), dtype_, shape_);
+  managed->version = {1, 0};
+  managed->flags = kDLReadOnly;
+  return steal_or_throw(PyCapsule_New(managed, "dltensor_versioned", [](PyObject *capsule) {
+    destroy_unclaimed<DLManagedTensorVersioned>(capsule, "dltensor_versioned");
+  }));
+}
+
+nb::object numpy_array(std::shared_ptr<Block> block, DType dtype, const int64_t *shape, size_t rank) {
+  PyArray_Descr *descr = descr_of(dtype);
+  if (!descr)
+    throw nb::python_error();
+  void *data = block->address();
+  nb::object array = steal_or_throw(PyArray_NewFromDescr(
+      &PyArray_Type, descr, static_cast<int>(rank), const_cast<npy_intp *>(reinterpret_cast<const npy_intp *>(shape)),
+      nullptr, data, NPY_ARRAY_CARRAY, nullptr));
+  auto *share = new std::shared_ptr<Block>(std::move(block));
+  PyObject *owner = PyCapsule_New(share, nullptr, [](PyObject *capsule) {
+    delete static_cast<std::shared_ptr<Block> *>(PyCapsule_GetPointer(capsule, nullptr));
+  });
+  if (!owner) {
+    delete share;
+    throw nb::python_error();
+  }
+  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject *>(array.ptr()), owner) != 0)
+    throw nb::python_error();
+  return array;
+}
+
+Buffer make_buffer(const std::shared_ptr<Allocator> &allocator, nb::handle host, nb::object memory) {
+  if (!PyArray_Check(host.ptr()) || !PyArray_IS_C_CONTIGUOUS(reinterpret_cast<PyArrayObject *>(host.ptr())))
+    throw nb::type_error("expected a C-contiguous NumPy array");
+  auto *array = reinterpret_cast<PyArrayObject *>(host.ptr());
+  std::optional<DType> dtype = dtype_of(PyArray_DESCR(array));
+  if (!dtype)
+    throw Error(ErrorKind::type, "no program takes elements of type " + nb::cast<std::string>(nb::str(nb::object(host.attr("dtype")))));
+  ArrayView view;
+  view.data = PyArray_BYTES(array);
+  view.dtype = *dtype;
+  view.byte_swapped = PyArray_ISBYTESWAPPED(array);
+  std::vector<int64_t> shape(PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array));
+  auto block = std::make_shared<Block>(allocator, PyArray_NBYTES(array), BlockKind::result);
+  copy_contiguous(view, shape.data(), shape.size(), static_cast<char *>(block->address()));
+  return {std::move(block), *dtype, std::move(shape), std::move(memory)};
+}
+
+nb::tuple shape_tuple(const int64_t *shape, size_t rank) {
+  nb::object result = steal_or_throw(PyTuple_New(static_cast<Py_ssize_t>(rank)));
+  for (size_t i = 0; i < rank; ++i) {
+    PyObject *dim = PyLong_FromLongLong(shape[i]);
+    if (!dim)
+      throw nb::python_error();
+    PyTuple_SET_ITEM(result.ptr(), static_cast<Py_ssize_t>(i), dim);
+  }
+  return nb::borrow<nb::tuple>(result);
+}
+
+void bind_buffer(nb::module_ &module) {
+  nb::class_<Buffer>(module, "Buffer", "An array in the device's memory. Its elements never change after it is made.")
+      .def_prop_ro("shape", [](const Buffer &self) { return shape_tuple(self.shape().data(), self.shape().size()); })
+      .def_prop_ro("dtype", [](const Buffer &self) {
+        return steal_or_throw(reinterpret_cast<PyObject *>(descr_of(self.dtype())));
+      })
+      .def_prop_ro("memory", &Buffer::memory, "The Memory that it lies in.")
+      .def_prop_ro("device", [](const Buffer &self) { return self.memory().attr("device"); })
+      .def(
+          "copy_to_memory",
+          [](const Buffer &self, nb::object memory) {
+            return Buffer(self.block(), self.dtype(), self.shape(), std::move(memory));
+          },
+          nb::arg("memory"),
+          "The same elements in another Memory. All are the machine's and elements never change: none is moved.")
+      .def("on_device_size_in_bytes", &Buffer::byte_size)
+      .def("delete", &Buffer::remove, "Gives the memory up; arrays made from it before keep their share.")
+      .def("is_deleted", &Buffer::is_deleted)
+      .def("is_ready", [](const Buffer &self) { return self.block() != nullptr; },
+           "Whether the elements are there: always, for a Buffer is made by a call that has ended.")
+      .def("ready_event",
+           [](const Buffer &self) {
+             (void)self.block();
+             return nb::module_::import_("shlo_disc.runtime.event").attr("ready_event")();
+           },
+           "The Event that the elements are there.")
+      .def("block_until_ready",
+           [](nb::handle self) {
+             (void)nb::cast<const Buffer &>(self).block();
+             return nb::borrow(self);
+           })
+      .def("to_host", [](const Buffer &self) { return to_array(self, nb::none(), nb::bool_(true)); },
+           "A NumPy copy that is the caller's own.")
+      .def("__array__", &to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
+      .def(
+          "__dlpack__",
+          [](const Buffer &self, nb::handle, nb::handle max_version, nb::handle, nb::handle copy) {
+            if (copy.ptr() == Py_True)
+              throw nb::buffer_error("the buffer is shared without a copy; use to_host() for one");
+            bool versioned = PyTuple_Check(max_version.ptr()) && nb::len(max_version) == 2 &&
+                             nb::cast<int>(max_version[0]) >= 1;
+            return self.dlpack(versioned);
+          },
+          nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
+          nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
+      .def("__dlpack_device__", [](const Buffer &) { return nb::make_tuple(kDLCPU, 0); })
+      .def("__len__", [](const Buffer &self) {
+        if (self.shape().empty())
+          throw nb::type_error("len() of an array without dimensions");
+        return self.shape()[0];
+      });
+}
+
+} // namespace disc

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A result on the device (PJRT's Buffer): memory, type and shape, with every way out of it.
+#pragma once
+
+#include "core/dtype.h"
+#include "core/memory.h"
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <vector>
+
+namespace disc {
+
+namespace nb = nanobind;
+
+class Buffer {
+public:
+  /// `memory`: the Python face's object for where it lies.
+  Buffer(std::shared_ptr<Block> block, DType dtype, std::vector<int64_t> shape, nb::object memory)
+      : block_(std::move(block)), dtype_(dtype), shape_(std::move(shape)), memory_(std::move(memory)) {}
+
+  DType dtype() const { return dtype_; }
+  const std::vector<int64_t> &shape() const { return shape_; }
+  const nb::object &memory() const { return memory_; }
+  bool is_deleted() const { return block_ == nullptr; }
+  void remove() { block_.reset(); }
+
+  /// The memory; throws Error(state) after delete().
+  const std::shared_ptr<Block> &block() const;
+  int64_t byte_size() const;
+
+  /// A DLPack capsule that shares the memory and keeps it alive; versioned when the consumer asked for version 1.
+  nb::object dlpack(bool versioned) const;
+
+private:
+  std::shared_ptr<Block> block_;
+  DType dtype_;
+  std::vector<int64_t> shape_;
+  nb::object memory_;
+};
+
+/// A new NumPy array over `block`, which it keeps alive.
+nb::object numpy_array(std::shared_ptr<Block> block, DType dtype, const int64_t *shape, size_t rank);
+
+/// A copy of a C-contiguous NumPy array. Throws Error(type) for element types that programs do not have.
+Buffer make_buffer(const std::shared_ptr<Allocator> &allocator, nb::handle array, nb::object memory);
+
+nb::tuple shape_tuple(const int64_t *shape, size_t rank);
+
+/// Adds the class to the module.
+void bind_buffer(nb::module_ &module);
+
+} // namespace disc

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "arguments.h"
+#include "core/error.h"
+
+namespace disc {
+
+namespace {
+
+std::optional<DType> dtype_of(DLDataType type) {
+  if (type.lanes != 1)
+    return std::nullopt;
+  for (const DTypeInfo &entry : kDTypes)
+    if (static_cast<uint8_t>(entry.code) == type.code && entry.has_dlpack() && entry.size * 8 == type.bits)
+      return entry.dtype;
+  return std::nullopt;
+}
+
+std::string type_text(DLDataType type) {
+  return "the DLPack type (code " + std::to_string(type.code) + ", " + std::to_string(type.bits) + " bits, " +
+         std::to_string(type.lanes) + " lanes)";
+}
+
+/// Takes a tensor over from its capsule: a capsule whose owner keeps the pointer until the call is over.
+template <typename Managed> nb::object claim(nb::handle capsule, const char *name, const char *used_name) {
+  auto *managed = static_cast<Managed *>(PyCapsule_GetPointer(capsule.ptr(), name));
+  if (!managed || PyCapsule_SetName(capsule.ptr(), used_name) != 0)
+    throw nb::python_error();
+  return nb::steal(PyCapsule_New(managed, nullptr, [](PyObject *owner) {
+    auto *tensor = static_cast<Managed *>(PyCapsule_GetPointer(owner, nullptr));
+    if (tensor->deleter)
+      tensor->deleter(tensor);
+  }));
+}
+
+/// Asks for version 1, which has a way to say that a tensor is read-only; older libraries do not know the question.
+nb::object capsule_of(nb::handle leaf) {
+  try {
+    return leaf.attr("__dlpack__")(nb::arg("max_version") = nb::make_tuple(1, 0));
+  } catch (const nb::python_error &error) {
+    if (!error.matches(PyExc_TypeError))
+      throw;
+  }
+  return leaf.attr("__dlpack__")();
+}
+
+} // namespace
+
+void Arguments::describe_dlpack(size_t index, nb::handle leaf) {
+  nb::tuple device = nb::cast<nb::tuple>(leaf.attr("__dlpack_device__")());
+  if (nb::cast<int>(device[0]) != kDLCPU)
+    throw Error(ErrorKind::type, program_.arguments[index].path + " is on another device than the CPU");
+  nb::object capsule = capsule_of(leaf);
+  if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
+    nb::object owner = claim<DLManagedTensorVersioned>(capsule, "dltensor_versioned", "used_dltensor_versioned");
+    owners_.push_back(owner);
+    auto *managed = static_cast<DLManagedTensorVersioned *>(PyCapsule_GetPointer(owner.ptr(), nullptr));
+    if (managed->version.major != 1)
+      throw Error(ErrorKind::type, program_.arguments[index].path + " comes in an unknown version of DLPack");
+    return describe_tensor(index, managed->dl_tensor);
+  }
+  nb::object owner = claim<DLManagedTensor>(capsule, "dltensor", "used_dltensor");
+  owners_.push_back(owner);
+  describe_tensor(index, static_cast<DLManagedTensor *>(PyCapsule_GetPointer(owner.ptr(), nullptr))->dl_tensor);
+}
+
+void Arguments::describe_tensor(size_t index, const DLTensor &tensor) {
+  if (tensor.device.device_type != kDLCPU)
+    throw Error(ErrorKind::type, program_.arguments[index].path + " is on another device than the CPU");
+  std::optional<DType> dtype = dtype_of(tensor.dtype);
+  if (!dtype)
+    fail_dtype(index, type_text(tensor.dtype));
+  check_dtype(index, dtype, nb::handle());
+  auto rank = static_cast<size_t>(tensor.ndim);
+  add_dims(index, tensor.shape, rank);
+  ArrayView &view = views_[index];
+  view.data = static_cast<const char *>(tensor.data) + tensor.byte_offset;
+  if (!tensor.strides)
+    return;
+  for (size_t i = 0; i < rank; ++i)
+    view.strides.push_back(tensor.strides[i] * info(*dtype).size);
+  view.contiguous = is_contiguous(tensor.shape, view.strides.data(), rank, info(*dtype).size);
+}
+
+} // namespace disc
