@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The binary interface between compiled programs and the runtime: its structures and functions, in one table.
 
-`native/core/abi.h` is generated from it, and the compiler lays out argument blocks by it. Every field takes whole words of
-8 bytes; the order of fields is the interface.
+`native/core/abi.h` is generated from it, and the compiler lays out argument blocks by it. Every field takes whole words
+of 8 bytes; the order of fields is the interface.
 
     python -m shlo_disc.runtime.abi > shlo_disc/runtime/native/core/abi.h
 """

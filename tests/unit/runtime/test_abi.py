@@ -12,7 +12,7 @@ HEADER = Path(shlo_disc.runtime.__file__).parent / "native" / "core" / "abi.h"
 
 
 def test_the_header_is_what_the_table_says() -> None:
-    assert HEADER.read_text() == abi.header(), "run python -m shlo_disc.runtime.abi > shlo_disc/runtime/native/core/abi.h"
+    assert HEADER.read_text() == abi.header(), "run python -m shlo_disc.runtime.abi > " + str(HEADER)
 
 
 def test_fields_follow_one_another() -> None:
