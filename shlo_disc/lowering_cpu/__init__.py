@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from shlo_disc.lowering_cpu.host import LoweredProgram, lower_host
-from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_cpu.kernels import build_kernels
+from shlo_disc.lowering_cpu.options import CpuOptions
 
 __all__ = ["CpuOptions", "LoweredProgram", "build_kernels", "lower_host"]

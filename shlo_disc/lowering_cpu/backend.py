@@ -7,10 +7,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from shlo_disc import codegen
-from shlo_disc.lowering_cpu.gemm_kernel import tile_of
 from shlo_disc.lowering_cpu.host import LoweredProgram, lower_host
-from shlo_disc.lowering_cpu.kernel import CpuOptions
 from shlo_disc.lowering_cpu.kernels import build_kernels
+from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import tile_of
+from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.lowering_cpu.policy import CPU_POLICY
 from shlo_disc.mlir import ir
 from shlo_disc.schedule import Schedule

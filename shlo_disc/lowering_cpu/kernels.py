@@ -19,20 +19,21 @@ from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers, has_r
 from shlo_disc.lowering.loop_kernel import build_loop
 from shlo_disc.lowering.rows import analyse_rows
 from shlo_disc.lowering_cpu import vector_math
-from shlo_disc.lowering_cpu.column_kernel import build_columns, has_columns
-from shlo_disc.lowering_cpu.concatenate_kernel import build_concatenation
-from shlo_disc.lowering_cpu.convolution_kernel import build_convolution
-from shlo_disc.lowering_cpu.epilogue_kernel import TILE_SIZES, build_epilogue
-from shlo_disc.lowering_cpu.kernel import CpuFrame, CpuOptions
-from shlo_disc.lowering_cpu.nonzero_kernel import build_nonzero
-from shlo_disc.lowering_cpu.recurrence_kernel import build_recurrence
-from shlo_disc.lowering_cpu.row_kernel import BOUND, build_rows
-from shlo_disc.lowering_cpu.scan_kernel import build_scan
-from shlo_disc.lowering_cpu.scatter_kernel import build_scatter, starts_from_zeros
-from shlo_disc.lowering_cpu.select_scatter_kernel import build_select_and_scatter
-from shlo_disc.lowering_cpu.sort_kernel import build_sort
-from shlo_disc.lowering_cpu.top_k_kernel import build_top_k
-from shlo_disc.lowering_cpu.update_kernel import build_update
+from shlo_disc.lowering_cpu.emitters.column_kernel import build_columns, has_columns
+from shlo_disc.lowering_cpu.emitters.concatenate_kernel import build_concatenation
+from shlo_disc.lowering_cpu.emitters.convolution_kernel import build_convolution
+from shlo_disc.lowering_cpu.emitters.epilogue_kernel import TILE_SIZES, build_epilogue
+from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
+from shlo_disc.lowering_cpu.emitters.nonzero_kernel import build_nonzero
+from shlo_disc.lowering_cpu.emitters.recurrence_kernel import build_recurrence
+from shlo_disc.lowering_cpu.emitters.row_kernel import BOUND, build_rows
+from shlo_disc.lowering_cpu.emitters.scan_kernel import build_scan
+from shlo_disc.lowering_cpu.emitters.scatter_kernel import build_scatter, starts_from_zeros
+from shlo_disc.lowering_cpu.emitters.select_scatter_kernel import build_select_and_scatter
+from shlo_disc.lowering_cpu.emitters.sort_kernel import build_sort
+from shlo_disc.lowering_cpu.emitters.top_k_kernel import build_top_k
+from shlo_disc.lowering_cpu.emitters.update_kernel import build_update
+from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.lowering_cpu.vector_math.outlined import OutlinedFunctions
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.buffers import ResultBuffer, buffers_of

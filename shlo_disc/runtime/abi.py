@@ -107,7 +107,7 @@ KERNEL = Function(
 
 TILE = Function(
     "DiscTile",
-    "One tile of a product, C (+)= A B, as `lowering_cpu/gemm_kernel.py` describes it.",
+    "One tile of a product, C (+)= A B, as `lowering_cpu/micro_kernels/gemm_kernel.py` describes it.",
     (
         ("int64_t", "rows"), ("const void *", "a"), ("const void *", "b"), ("int64_t", "b_step"), ("void *", "c"),
         ("int64_t", "c_step"), ("int64_t", "k"), ("int64_t", "accumulate"),
@@ -117,7 +117,7 @@ TILE = Function(
 TRANSFORM_PATCH = Function(
     "DiscTransformPatch",
     "6 x 6 elements of `count` channels from `offset` to 36 places, `step` elements apart: B' d B of F(4x4, 3x3), as "
-    "`lowering_cpu/winograd_kernel.py` describes it.",
+    "`lowering_cpu/micro_kernels/winograd_kernel.py` describes it.",
     (
         ("const float *const *", "pixels"), ("int64_t", "offset"), ("int64_t", "count"), ("float *", "target"),
         ("int64_t", "step"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.lowering_cpu.kernel import STREAM_BYTES
+from shlo_disc.lowering_cpu.emitters.frame import STREAM_BYTES
 
 
 @pytest.mark.parametrize("columns", [16, 24, 48, 50])

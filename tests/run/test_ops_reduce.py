@@ -13,7 +13,7 @@ from jax import lax
 from jax import numpy as jnp
 
 import shlo_disc
-from shlo_disc.lowering_cpu.row_kernel import ROW_BUFFER
+from shlo_disc.lowering_cpu.emitters.row_kernel import ROW_BUFFER
 from tests.run.op_check import (
     FLOATS,
     INTEGERS,

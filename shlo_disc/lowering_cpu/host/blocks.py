@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.lowering_cpu.gemm_format import FORMATS
-from shlo_disc.lowering_cpu.winograd_kernel import FUNCTIONS
+from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS
+from shlo_disc.lowering_cpu.micro_kernels.winograd_kernel import FUNCTIONS
 from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import AttentionCall, ConvolutionCall, Gemm, GemmProduct, GemmTile, KernelUse
 from shlo_disc.shape_dialect.dialect.problems import AttentionAxis, ConvolutionProduct

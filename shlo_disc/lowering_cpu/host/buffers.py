@@ -12,7 +12,7 @@ from typing import Any
 
 from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.errors import CompilerError
-from shlo_disc.lowering_cpu.gemm_format import FORMATS
+from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import Packed, call_of
 from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from shlo_disc.lowering_cpu.host.blocks import entry_name
-from shlo_disc.lowering_cpu.llvm_writer import LlvmWriter
+from shlo_disc.lowering_cpu.micro_kernels.llvm_writer import LlvmWriter
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS
 

@@ -10,7 +10,6 @@ from typing import Any
 from shlo_disc.lowering.host.segments import function_name
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.lowering.launches import CLEAR, COPY
-from shlo_disc.lowering_cpu.gemm_kernel import SIGNATURE, micro_kernels
 from shlo_disc.lowering_cpu.host.block_kernels import clear_text, copy_text
 from shlo_disc.lowering_cpu.host.blocks import entry_name
 from shlo_disc.lowering_cpu.host.buffers import BufferTable
@@ -19,7 +18,8 @@ from shlo_disc.lowering_cpu.host.entry import write_entry
 from shlo_disc.lowering_cpu.host.library import LibraryTable
 from shlo_disc.lowering_cpu.host.plan import Words, write_plan
 from shlo_disc.lowering_cpu.host.run import RunWriter, Scope
-from shlo_disc.lowering_cpu.winograd_kernel import DECLARATIONS, transforms
+from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import SIGNATURE, micro_kernels
+from shlo_disc.lowering_cpu.micro_kernels.winograd_kernel import DECLARATIONS, transforms
 from shlo_disc.mlir import func, ir
 from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import (

@@ -15,8 +15,8 @@ import pytest
 
 from shlo_disc.codegen import CpuTarget, assembly, lower_to_llvm, to_llvm_ir
 from shlo_disc.lowering_cpu import CpuOptions
-from shlo_disc.lowering_cpu.gemm_format import AMX
-from shlo_disc.lowering_cpu.gemm_kernel import DEPTH, GemmTile, micro_kernels, tile_of
+from shlo_disc.lowering_cpu.micro_kernels.gemm_format import AMX
+from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import DEPTH, GemmTile, micro_kernels, tile_of
 from shlo_disc.mlir import ir
 
 TARGET = CpuTarget(

@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shlo_disc.lowering_cpu.gemm_kernel import micro_kernels, tile_of
 from shlo_disc.lowering_cpu.host.blocks import gemm_block
-from shlo_disc.lowering_cpu.kernel import CpuOptions
+from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import micro_kernels, tile_of
+from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.runtime.abi import DOT
 from shlo_disc.shape_dialect.dialect.host import Gemm, GemmProduct
 from shlo_disc.shape_dialect.symbolic.expr import Expr

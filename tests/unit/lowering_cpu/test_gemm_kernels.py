@@ -9,7 +9,7 @@ import pytest
 
 from shlo_disc.codegen import CpuTarget, assembly, lower_to_llvm, to_llvm_ir
 from shlo_disc.lowering_cpu import CpuOptions
-from shlo_disc.lowering_cpu.gemm_kernel import GemmTile, micro_kernels, tile_of
+from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import GemmTile, micro_kernels, tile_of
 from shlo_disc.mlir import ir
 
 _AVX512 = ("avx2", "avx512bf16", "avx512bw", "avx512dq", "avx512f", "avx512vl", "avx512vnni", "f16c", "fma")

@@ -19,9 +19,9 @@ from scipy.linalg import cython_blas
 from shlo_disc import codegen
 from shlo_disc.compilation import cpu_named
 from shlo_disc.dtypes import BY_NUMPY
-from shlo_disc.lowering_cpu.gemm_format import FORMATS
-from shlo_disc.lowering_cpu.gemm_kernel import GemmTile, micro_kernels, tile_of
-from shlo_disc.lowering_cpu.kernel import CpuOptions
+from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS
+from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import GemmTile, micro_kernels, tile_of
+from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.mlir import ir
 from shlo_disc.runtime import Client, _native, native_module
 from shlo_disc.runtime.native_module import install_blas

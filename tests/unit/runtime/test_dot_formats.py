@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from shlo_disc.dtypes import BY_NUMPY
-from shlo_disc.lowering_cpu.gemm_format import FORMATS, format_of
-from shlo_disc.lowering_cpu.kernel import CpuOptions
+from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS, format_of
+from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.runtime import Client, _native
 from tests.unit.runtime.test_dot import HOST, WIDTHS, run, run_packed
 

@@ -21,8 +21,8 @@ from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.index_rules import nest
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.lowering_cpu.kernel import CpuFrame, store
-from shlo_disc.lowering_cpu.loops import over_lanes
+from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
+from shlo_disc.lowering_cpu.emitters.loops import over_lanes
 from shlo_disc.mlir import arith, func, ir, scf, stablehlo
 from shlo_disc.shape_dialect.dialect.fusion import updates_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product

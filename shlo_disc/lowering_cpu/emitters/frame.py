@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from shlo_disc.codegen import CpuTarget
 from shlo_disc.lowering.element_types import Element, element_of, to_memory
 from shlo_disc.lowering.elements import Elements, MathLibrary, Positions, splat_constant, uniform
 from shlo_disc.lowering.frame import Frame, OneElement
@@ -18,9 +17,9 @@ from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.kernel_module import KernelModule
 from shlo_disc.lowering.kernels import OutputBuffers, delinearize
 from shlo_disc.lowering.positions import index_constant
-from shlo_disc.lowering_cpu.loops import either, for_range, vectors
+from shlo_disc.lowering_cpu.emitters.loops import either, for_range, vectors
+from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.mlir import arith, func, ir, memref, vector
-from shlo_disc.schedule import Schedule
 from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS, Guard
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -40,34 +39,6 @@ LONG = 384
 
 _LONG = 2
 """A long row is at least so many times the lanes worked on together."""
-
-
-@dataclass(frozen=True)
-class CpuOptions:
-    """What kernels need to know of the target: `vector_bits` of a register.
-
-    unroll, long_unroll: the registers worked on together, and those in long rows. schedule: what is chosen for each
-    kernel. features: LLVM's names of what the processor has beyond its architecture's base.
-    """
-
-    vector_bits: int = 512
-    unroll: int = 2
-    long_unroll: int = 2
-    features: frozenset[str] = frozenset()
-    is_x86: bool = True
-    schedule: Schedule = field(default_factory=Schedule)
-
-    @staticmethod
-    def of(cpu: CpuTarget, schedule: Schedule | None = None) -> CpuOptions:
-        """What kernels need to know of a processor, and what is chosen for them."""
-        is_x86 = cpu.triple.startswith("x86_64")
-        features = frozenset(cpu.features)
-        return CpuOptions(cpu.vector_bits, features=features, is_x86=is_x86, schedule=schedule or Schedule())
-
-    @property
-    def registers(self) -> int:
-        """The vector registers."""
-        return 32 if self.vector_bits == 512 or not self.is_x86 else 16
 
 
 @dataclass

@@ -17,8 +17,8 @@ from shlo_disc.lowering.index_rules.windows import conjunction, window_position
 from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.lowering_cpu.kernel import CpuFrame, store
-from shlo_disc.lowering_cpu.loops import for_range, over_lanes
+from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
+from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
 from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr

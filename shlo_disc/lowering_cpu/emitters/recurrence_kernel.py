@@ -17,10 +17,10 @@ from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.index_rules.movement import scalar_starts
 from shlo_disc.lowering.kernels import op_cost
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_cpu.kernel import CpuFrame, store
-from shlo_disc.lowering_cpu.loops import for_range, over_lanes
-from shlo_disc.lowering_cpu.recurrence_schedule import Step, schedule, shape_of_rows
-from shlo_disc.lowering_cpu.row_block_dot import HEIGHT, RowBlockDot
+from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
+from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
+from shlo_disc.lowering_cpu.emitters.recurrence_schedule import Step, schedule, shape_of_rows
+from shlo_disc.lowering_cpu.emitters.row_block_dot import HEIGHT, RowBlockDot
 from shlo_disc.mlir import arith, ir, memref, scf
 from shlo_disc.shape_dialect.dialect.fusion import Recurrence as Fused
 from shlo_disc.shape_dialect.dialect.fusion import fusion_of

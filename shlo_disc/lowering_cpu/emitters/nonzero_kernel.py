@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_cpu.kernel import CpuFrame
-from shlo_disc.lowering_cpu.loops import over_lanes
+from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
+from shlo_disc.lowering_cpu.emitters.loops import over_lanes
 from shlo_disc.mlir import arith, ir, math, scf, vector
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr

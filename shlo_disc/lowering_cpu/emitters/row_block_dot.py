@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Elements
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_cpu.kernel import CpuFrame
-from shlo_disc.lowering_cpu.loops import for_range
+from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
+from shlo_disc.lowering_cpu.emitters.loops import for_range
 from shlo_disc.mlir import arith, ir, math, scf, vector
 from shlo_disc.shape_dialect.dialect.types import dims_of
 

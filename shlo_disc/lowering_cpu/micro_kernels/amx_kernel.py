@@ -9,8 +9,8 @@ multiplied first, with a configuration of their own, and their sums go through C
 
 from __future__ import annotations
 
-from shlo_disc.lowering_cpu.gemm_format import AMX, Multiplier
-from shlo_disc.lowering_cpu.llvm_writer import LlvmWriter
+from shlo_disc.lowering_cpu.micro_kernels.gemm_format import AMX, Multiplier
+from shlo_disc.lowering_cpu.micro_kernels.llvm_writer import LlvmWriter
 
 ROWS = 32
 """Rows of the largest tile of sums."""

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from shlo_disc.lowering_cpu import amx_kernel
-from shlo_disc.lowering_cpu.gemm_format import AMX, MULTIPLIERS, Multiplier, format_of
-from shlo_disc.lowering_cpu.kernel import CpuOptions
-from shlo_disc.lowering_cpu.llvm_writer import LlvmWriter
+from shlo_disc.lowering_cpu.micro_kernels import amx_kernel
+from shlo_disc.lowering_cpu.micro_kernels.gemm_format import AMX, MULTIPLIERS, Multiplier, format_of
+from shlo_disc.lowering_cpu.micro_kernels.llvm_writer import LlvmWriter
+from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.runtime.abi import TILE
 from shlo_disc.shape_dialect.dialect.host import GemmTile
 

@@ -16,7 +16,7 @@ The runtime (`winograd.cpp`) runs the products.
 
 from __future__ import annotations
 
-from shlo_disc.lowering_cpu.llvm_writer import LlvmWriter
+from shlo_disc.lowering_cpu.micro_kernels.llvm_writer import LlvmWriter
 from shlo_disc.runtime import abi
 
 PATCH = "winograd_patch_f32"

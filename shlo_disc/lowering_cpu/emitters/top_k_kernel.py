@@ -11,9 +11,9 @@ from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
 from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.lowering_cpu.kernel import CpuFrame
-from shlo_disc.lowering_cpu.loops import for_range
-from shlo_disc.lowering_cpu.sort_kernel import Rows, RowSort
+from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
+from shlo_disc.lowering_cpu.emitters.loops import for_range
+from shlo_disc.lowering_cpu.emitters.sort_kernel import Rows, RowSort
 from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr

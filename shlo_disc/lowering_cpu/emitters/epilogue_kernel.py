@@ -12,9 +12,9 @@ from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.loop_kernel import write_outputs
 from shlo_disc.lowering.positions import Position
-from shlo_disc.lowering_cpu.gemm_kernel import tile_of
-from shlo_disc.lowering_cpu.kernel import CpuFrame
-from shlo_disc.lowering_cpu.loops import for_range, over_lanes
+from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
+from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
+from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import tile_of
 from shlo_disc.mlir import arith, ir, memref
 from shlo_disc.shape_dialect.dialect.fusion import Epilogue, fusion_of
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, dims_of, product

@@ -16,8 +16,8 @@ from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.index_rules.movement import is_shape, known_element
 from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_cpu.kernel import CpuFrame, store
-from shlo_disc.lowering_cpu.loops import for_range, over_lanes
+from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
+from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
 from shlo_disc.mlir import arith, ir, memref
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr

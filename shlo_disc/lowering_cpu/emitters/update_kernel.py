@@ -11,8 +11,8 @@ from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.index_rules.movement import scalar_starts
 from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_cpu.kernel import CpuFrame, store
-from shlo_disc.lowering_cpu.loops import for_range, over_lanes
+from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
+from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shlo_disc.lowering_cpu.kernel import CpuOptions
+from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.shape_dialect.dialect.host import PackedFormat
 
 

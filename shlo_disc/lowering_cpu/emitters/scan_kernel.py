@@ -15,8 +15,8 @@ from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.long_sums import LongSums, in_blocks
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.lowering_cpu.kernel import CpuFrame, store
-from shlo_disc.lowering_cpu.loops import for_range
+from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
+from shlo_disc.lowering_cpu.emitters.loops import for_range
 from shlo_disc.mlir import arith, ir, scf, vector
 from shlo_disc.shape_dialect.dialect.fusion import Scan, fusion_of
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
