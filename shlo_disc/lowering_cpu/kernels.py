@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import cast
 
 from shlo_disc.lowering.elements import MathLibrary
-from shlo_disc.lowering.host.prepacked import is_packable
 from shlo_disc.lowering.kernel_module import KernelModule, copied
 from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers, has_rows, op_cost
 from shlo_disc.lowering.loop_kernel import build_loop
@@ -41,12 +40,12 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     Attention,
     Convolution,
     Dot,
-    Fusion,
     Gemm,
     Library,
     Scatter,
     fusion_of,
     kind_of,
+    product_of,
     updates_of,
 )
 from shlo_disc.shape_dialect.dialect.host import KERNEL, ChosenKernel, KernelUse, kernel_attribute
@@ -56,7 +55,6 @@ from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.convolution import is_canonical
 from shlo_disc.shape_dialect.utils.regions import entry_block, nested_blocks
 from shlo_disc.transforms.code_size import total_code_size
-from shlo_disc.transforms.convolutions import is_product
 from shlo_disc.transforms.segments import segment_of
 
 Builder = Callable[[CpuFrame], tuple[Expr, ExprLike]]
@@ -159,7 +157,7 @@ class _Kernels:
             self._write(call, self.functions[what.rows], given=[BOUND])
         elif isinstance(what, Gemm):
             self._choose_epilogues(fusion)
-        elif not isinstance(what, Library) and not _is_runtime_call(call, fusion, what):
+        elif not isinstance(what, Library) and product_of(fusion) is None:
             clears = _results_from_zeros(fusion)
             are_results = all(isinstance(buffer, ResultBuffer) for buffer in buffers_of(call))
             self._write(call, fusion, OutputBuffers(are_results, bool(clears)), clears=clears)
@@ -199,17 +197,6 @@ class _Kernels:
         work = self.options.schedule.of(kernel.name).serial_work
         grain = Expr.maximum(1, work // Expr.maximum(kernel.cost, 1))
         return grain.substitute(meaning) if meaning else grain
-
-
-def _is_runtime_call(call: ir.OpView, fusion: func.FuncOp, what: Fusion) -> bool:
-    """Whether a product or convolution is computed by the runtime, rather than by a kernel."""
-    if isinstance(what, Dot):
-        return what.product is not None
-    if not isinstance(what, Convolution) or what.product is None:
-        return False
-    op = next(iter(fusion.entry_block.operations))
-    product = what.product.product
-    return not is_canonical(op) or is_product(op, is_packable(product, call.operands[product.rhs]))
 
 
 def _results_from_zeros(fusion: func.FuncOp) -> tuple[int, ...]:

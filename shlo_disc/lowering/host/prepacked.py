@@ -11,6 +11,7 @@ from __future__ import annotations
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import GemmTile, Packed
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
+from shlo_disc.transforms.convolutions import is_fixed
 from shlo_disc.transforms.views import root
 
 FEWEST_ELEMENTS = 1024
@@ -19,7 +20,7 @@ FEWEST_ELEMENTS = 1024
 
 def is_packable(problem: MatrixProduct, rhs: ir.Value) -> bool:
     """Whether a product's right-hand side, a value of the planned module, can have a packed form."""
-    if problem.batch or not _is_fixed(root(rhs)):
+    if problem.batch or not is_fixed(root(rhs)):
         return False
     k, n, *strides = _sizes(problem)
     return k is not None and n is not None and None not in strides and k * n >= FEWEST_ELEMENTS
@@ -31,14 +32,6 @@ def packed_form(problem: MatrixProduct, rhs: ir.Value, tile: GemmTile) -> Packed
         return None
     k, n, k_stride, n_stride = (size or 0 for size in _sizes(problem))
     return Packed(problem.element, tile, k, n, k_stride, n_stride)
-
-
-def _is_fixed(value: ir.Value) -> bool:
-    """Whether a value is an argument of the program or a constant."""
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return owner.owner.operation.name == "func.func"
-    return owner.name == "stablehlo.constant"
 
 
 def _sizes(problem: MatrixProduct) -> list[int | None]:

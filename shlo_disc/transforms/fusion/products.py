@@ -12,24 +12,25 @@ says in which result's buffer they lie. Where none has their type, they are one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import (
     Convolution,
-    Dot,
     Epilogue,
     Gemm,
     Loop,
     RowReduce,
     accumulators_of,
     fusion_of,
+    product_of,
     row_kernel_of,
     set_fusion,
 )
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.utils.convolution import is_canonical
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 from shlo_disc.transforms.convolutions import is_fixed, is_product
 from shlo_disc.transforms.decisions import Decisions
@@ -52,8 +53,22 @@ from shlo_disc.transforms.views import readers_of, root, view
 def fuse_products(module: ir.Module, decisions: Decisions) -> None:
     """Fuse products of a fused module with what follows them, in place, as often as `decisions` allow."""
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
-    for block in list(all_blocks(entry_block(module))):
+    blocks = list(all_blocks(entry_block(module)))
+    _choose_convolutions(functions, [op for block in blocks for op in block.operations])
+    for block in blocks:
         _Block(module, block, functions, decisions).run()
+
+
+def _choose_convolutions(functions: Mapping[str, func.FuncOp], ops: Iterable[ir.OpView]) -> None:
+    """Leave the GEMM only to convolutions that are best computed as one; the others have a kernel."""
+    for call in ops:
+        name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value if isinstance(call, func.CallOp) else ""
+        what = fusion_of(functions[name]) if name else None
+        if not isinstance(what, Convolution) or what.product is None:
+            continue
+        op = next(iter(functions[name].entry_block.operations))
+        if is_canonical(op) and not is_product(op, is_fixed(root(call.operands[1]))):
+            set_fusion(functions[name], replace(what, product=None))
 
 
 class _Block:
@@ -82,13 +97,7 @@ class _Block:
     def _product(self, call: ir.OpView) -> MatrixProduct | None:
         """The product that a call computes, if it is a product or a convolution as one."""
         fusion = self._callee(call)
-        what = None if fusion is None else fusion_of(fusion)
-        if isinstance(what, Dot):
-            return what.product
-        if fusion is None or not isinstance(what, Convolution) or what.product is None:
-            return None
-        op = next(iter(fusion.entry_block.operations))
-        return what.product.product if is_product(op, is_fixed(root(call.operands[1]))) else None
+        return None if fusion is None else product_of(fusion)
 
     def _callee(self, op: ir.OpView) -> func.FuncOp | None:
         if op.operation.name != "func.call":

@@ -69,3 +69,15 @@ func.func @main(%x: tensor<?x8xf32, [@s, 8]>, %w: tensor<8x8xf32>) -> (tensor<?x
 // CHECK: call @loop_2
 // CHECK-NOT: "gemm"
 // CHECK-NOT: "epilogue"
+
+// -----
+
+// Windows of 3 x 3 over enough features are a GEMM by Winograd's algorithm; a few small windows have a kernel.
+func.func @main(%x: tensor<?x8x8x16xf32, [@b, 8, 8, 16]>, %w: tensor<3x3x16x16xf32>, %v: tensor<2x2x16x4xf32>) -> (tensor<?x6x6x16xf32, [@b, 6, 6, 16]>, tensor<?x7x7x4xf32, [@b, 7, 7, 4]>) {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<?x8x8x16xf32, [@b, 8, 8, 16]>, tensor<3x3x16x16xf32>) -> tensor<?x6x6x16xf32, [@b, 6, 6, 16]>
+  %1 = stablehlo.convolution(%x, %v) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<?x8x8x16xf32, [@b, 8, 8, 16]>, tensor<2x2x16x4xf32>) -> tensor<?x7x7x4xf32, [@b, 7, 7, 4]>
+  return %0, %1 : tensor<?x6x6x16xf32, [@b, 6, 6, 16]>, tensor<?x7x7x4xf32, [@b, 7, 7, 4]>
+}
+// CHECK-LABEL: func.func @main
+// CHECK: func.func private @convolution_0({{.*}} attributes {disc.fusion = #disc.fusion<"convolution", {product = {{.*}}may_transform
+// CHECK: func.func private @convolution_1({{.*}} attributes {disc.fusion = #disc.fusion<"convolution", {}>} {
