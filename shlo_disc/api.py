@@ -7,7 +7,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 from shlo_disc import importing
 from shlo_disc.cache import CompileCache, cache_key, open_cache
@@ -22,31 +22,6 @@ from shlo_disc.target import cuda_architecture
 if TYPE_CHECKING:
     from shlo_disc.call_types import WeakTypes
     from shlo_disc.compiler import Compilation
-    from shlo_disc.gpu_program import GpuProgram
-
-
-@overload
-def compile(
-    program: Any,
-    *,
-    target: Literal["cpu"] = ...,
-    options: Options | None = ...,
-    args: Sequence[Any] | None = ...,
-    kwargs: dict[str, Any] | None = ...,
-    constraints: Sequence[str] = ...,
-) -> Executable: ...
-
-
-@overload
-def compile(
-    program: Any,
-    *,
-    target: str,
-    options: Options | None = ...,
-    args: Sequence[Any] | None = ...,
-    kwargs: dict[str, Any] | None = ...,
-    constraints: Sequence[str] = ...,
-) -> Executable | GpuProgram: ...
 
 
 def compile(
@@ -57,14 +32,14 @@ def compile(
     args: Sequence[Any] | None = None,
     kwargs: dict[str, Any] | None = None,
     constraints: Sequence[str] = (),
-) -> Executable | GpuProgram:
+) -> Executable:
     """Compile a program once, for every shape it admits.
 
     program: a `jax.export.Exported`, or what its `serialize` wrote (bytes or a path); StableHLO as text, bytecode or
     portable artifact (str, bytes or a path); or a JAX function with `args=`/`kwargs=` whose leaves are arrays,
     `jax.ShapeDtypeStruct`s or pairs like ("b, s, 768", "float32"). `constraints` are JAX's, e.g. "s <= 512", and apply
     to a JAX function. An Exported for several platforms is compiled for that of the target.
-    target: "cpu"; or "cuda:sm_80" or "cuda:sm_90", which give a GpuProgram, to read and assemble but not to run.
+    target: "cpu"; or "cuda:sm_80" or "cuda:sm_90", which can be read and assembled but not run.
 
     Raises ProgramError when the program cannot be parsed or verified, UnsupportedError listing every construct that
     cannot be compiled, with the user's source lines, and DiscError for a target that does not exist or lacks its tools.
@@ -135,10 +110,6 @@ def _compiled(read: Program, target: str, options: Options, reading: float, cont
     attempts = Attempts(lambda: import_stage(read, target, options, context=context), run_pipeline)
     compilation = compile_on(attempts, options, read, target)
     compilation.timings["import"] += reading
-    if cuda_architecture(target):
-        from shlo_disc.gpu_program import GpuProgram
-
-        return GpuProgram(compilation)
     artifact, count = artifact_of(compilation), compilation.compile_count
     return Executable(artifact, options, read.trees(), lambda: compilation, compilation.timings, count)
 

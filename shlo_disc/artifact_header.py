@@ -10,6 +10,7 @@ from shlo_disc.call_checks import data_message, size_message
 from shlo_disc.compilation import Compilation, made
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.host.segments import function_name
+from shlo_disc.lowering.launches import launches_in
 from shlo_disc.lowering_cpu import LoweredProgram
 from shlo_disc.runtime import Artifact
 from shlo_disc.shape_dialect.dialect.host import Check
@@ -27,24 +28,44 @@ def _artifact_header(c: Compilation) -> dict[str, Any]:
     for data in lowered.constants:
         constants.append({"offset": offset, "bytes": len(data)})
         offset += -(-len(data) // 64) * 64
-    known = c.facts.symbols
     first, *later = (_segment_rows(c, number) for number in range(len(lowered.segments)))
     header = {
-        "format": 1,
-        "name": c.signature.name,
+        **_common_header(c),
         "target": {"triple": c.cpu.triple, "features": list(c.cpu.features)},
-        "symbols": [_symbol_row(s, known[s.name]) for s in c.signature.symbols],
-        "arguments": [_tensor_row(a) for a in c.signature.arguments],
-        "results": [_tensor_row(r) for r in c.signature.results],
         "constants": constants,
         "calls": lowered.calls,
         "blas": bool(lowered.calls) or lowered.uses_blas,
-        "flops": str(dim_of_attr(made(c.module).operation.attributes[FLOPS])),
         "replicas": c.options.replicas,
         **lowered.packs,
         **first,
     }
     return {**header, "segments": later} if later else header
+
+
+def _common_header(c: Compilation) -> dict[str, Any]:
+    """What is said of a program on any target."""
+    known = c.facts.symbols
+    return {
+        "format": 1,
+        "name": c.signature.name,
+        "symbols": [_symbol_row(s, known[s.name]) for s in c.signature.symbols],
+        "arguments": [_tensor_row(a) for a in c.signature.arguments],
+        "results": [_tensor_row(r) for r in c.signature.results],
+        "flops": str(dim_of_attr(made(c.module).operation.attributes[FLOPS])),
+    }
+
+
+def _device_header(c: Compilation) -> dict[str, Any]:
+    """The header for a GPU: the launches of a call, whose sizes are expressions of the symbols."""
+    launches = [
+        {
+            "kernel": use.kernel, "fusion": launch.fusion, "kind": launch.kind, "blocks": str(use.items),
+            "threads": use.threads, "sizes": [str(size) for size in use.sizes],
+        }
+        for launch in launches_in(c.snapshots["host"])
+        if (use := launch.use) is not None
+    ]  # fmt: skip
+    return {**_common_header(c), "target": {"name": c.target}, "launches": launches}
 
 
 def _segment_rows(c: Compilation, number: int) -> dict[str, Any]:
@@ -74,10 +95,13 @@ def _constraints_on(c: Compilation, name: str) -> list[str]:
 def artifact_of(c: Compilation) -> Artifact:
     """The finished program as data."""
     said = declared_signature(made(c.module))
-    header = _artifact_header(c)
+    is_for_cpus = isinstance(c.code, LoweredProgram)
+    header = _artifact_header(c) if is_for_cpus else _device_header(c)
     trees = {"in": said.in_tree, "out": said.out_tree}
     header["pytree"] = {key: json.loads(text) for key, text in trees.items() if text}
-    return Artifact(header, c.object, _constants_block(_lowered(c)))
+    if not is_for_cpus:
+        return Artifact(header, {"ptx": c.object})
+    return Artifact.of(header, c.object, _constants_block(_lowered(c)))
 
 
 def _constants_block(lowered: LoweredProgram) -> bytes:

@@ -235,10 +235,18 @@ def _artifact_lines(artifact: Artifact) -> Iterator[str]:
     header = artifact.header
     try:
         yield from _header_lines(header)
-    except (KeyError, TypeError) as error:
+        yield from _section_lines(artifact)
+    except (KeyError, TypeError, AttributeError) as error:
         raise ArtifactError(f"the artifact's header is malformed: {error!r}") from None
-    yield f"native code   {len(artifact.object)} bytes for {header['target']['triple']}"
-    yield f"constants     {len(artifact.constants)} bytes"
+
+
+def _section_lines(artifact: Artifact) -> Iterator[str]:
+    target = artifact.header["target"]
+    for name, text in (("object", "native code"), ("ptx", "PTX"), ("consts", "constants")):
+        if name in artifact.sections:
+            yield f"{text:<13} {len(artifact.sections[name])} bytes" + (
+                "" if name == "consts" else f" for {target.get('triple') or target.get('name')}"
+            )
 
 
 def _executable_lines(executable: Executable) -> Iterator[str]:
@@ -246,8 +254,7 @@ def _executable_lines(executable: Executable) -> Iterator[str]:
     yield f"kernels       {len(executable.kernels)} launches, {len(set(executable.kernels))} different"
     yield from (f"  {launch.name}: {launch.kind}" for launch in executable.kernels)
     yield f"peak memory   {executable.peak_memory_formula} bytes"
-    yield f"native code   {len(executable.artifact.object)} bytes"
-    yield f"constants     {len(executable.artifact.constants)} bytes"
+    yield from _section_lines(executable.artifact)
     yield f"timings       {sum(executable.timings.values()):.3f} s"
     yield from (f"  {stage}: {seconds:.3f} s" for stage, seconds in executable.timings.items())
 

@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shlo_disc.clients import client
 from shlo_disc.dtypes import BY_NAME
+from shlo_disc.errors import DiscError
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable, MemoryStats
 from shlo_disc.runtime.keys import key_dtype
 from shlo_disc.stages import STAGES
+from shlo_disc.target import CPU
 
 if TYPE_CHECKING:
     from shlo_disc.compilation import Compilation
     from shlo_disc.report import Explanation
+
+
+_VIEWS = {"llvm": "ll", "ptx": "ptx"}
+"""The texts below MLIR that `dump` writes, and how their files end."""
 
 
 class KernelLaunch(NamedTuple):
@@ -57,7 +63,7 @@ class Executable:
         self._compile_count = compile_count
         self._lock = threading.Lock()
         self._client = client(options.threads, options.has_guard_pages, options.replicas)
-        self._loaded = self._client.load(artifact, in_tree=trees[0], out_tree=trees[1])
+        self._on_device = self._client.load(artifact, in_tree=trees[0], out_tree=trees[1]) if artifact.object else None
         self._output = options.output
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -82,6 +88,20 @@ class Executable:
         are ever in memory. Raises ArgumentTypeError, ShapeError and AllocationError.
         """
         return self._loaded.bind(*args, output=self._output, donate=donate)
+
+    @property
+    def _loaded(self) -> LoadedExecutable:
+        if self._on_device is None:
+            raise DiscError(
+                f"{self._artifact.header['name']} is compiled for {self.target}, and running on GPUs is not supported "
+                "yet; compile with target='cpu' to run it, or read the kernels with as_text('ptx')"
+            )
+        return self._on_device
+
+    @property
+    def target(self) -> str:
+        """What it is compiled for: "cpu", or the name of a GPU's architecture, e.g. "cuda:sm_90"."""
+        return str(self._artifact.header["target"].get("name", CPU))
 
     @property
     def compile_count(self) -> int:
@@ -136,7 +156,10 @@ class Executable:
         return self._loaded
 
     def as_text(self, stage: str = "simplify") -> str:
-        """A stage's MLIR, or "llvm" (LLVM IR), "optimized-llvm", "asm". Raises OptionError on another name."""
+        """A stage's MLIR, or "llvm" (LLVM IR); "optimized-llvm" or "asm" for CPUs, "ptx" for GPUs.
+
+        Raises OptionError on another name.
+        """
         from shlo_disc.stage_text import stage_text
 
         return stage_text(self._at(stage if stage in STAGES else STAGES[-1]), stage)
@@ -150,9 +173,12 @@ class Executable:
             path = folder / f"{number}-{stage}.mlir"
             path.write_text(self.as_text(stage))
             files.append(path)
-        path = folder / f"{len(STAGES)}-codegen.ll"
-        path.write_text(self.as_text("llvm"))
-        return [*files, path]
+        for view, suffix in _VIEWS.items():
+            if view == "llvm" or view in self._artifact.sections:
+                path = folder / f"{len(STAGES)}-codegen.{suffix}"
+                path.write_text(self.as_text(view))
+                files.append(path)
+        return files
 
     def seen_shapes(self) -> list[dict[str, int]]:
         """The symbols' values in calls so far that are still remembered, most recent first: what to tune for."""

@@ -162,7 +162,8 @@ def serialize(artifact: Artifact, program: bytes, options: bytes, symbols: list[
     """The bytes of an executable; see `Serialized`."""
     encoded = [base64.b64encode(data).decode() for data in (options, *hidden)]
     ours = {"options": encoded[0], "symbols": symbols, "hidden": encoded[1:]}
-    return replace(artifact, header={**artifact.header, _HEADER_KEY: ours}, portable=program).serialize()
+    header, sections = {**artifact.header, _HEADER_KEY: ours}, {**artifact.sections, "portable": program}
+    return replace(artifact, header=header, sections=sections).serialize()
 
 
 def deserialize(data: bytes) -> Serialized:
@@ -175,7 +176,7 @@ def deserialize(data: bytes) -> Serialized:
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"the artifact is not one of the plugin: {error!r}") from None
     header = {key: value for key, value in artifact.header.items() if key != _HEADER_KEY}
-    loaded = client(threads=0).load(Artifact(header, artifact.object, artifact.constants))
+    loaded = client(threads=0).load(Artifact.of(header, artifact.object, artifact.constants))
     return Serialized(loaded, bytes(artifact.portable), options, symbols, hidden)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A compiled program as data: header, object code, constants, and the portable program it came from.
+"""A compiled program as data: a header, and sections such as object code, constants, and the program it came from.
 
 File format (all integers little-endian, 64-bit unless noted):
   magic "SHLODISC", 32-bit format version, 32-bit number of sections, file length,
@@ -25,7 +25,8 @@ ALIGNMENT = 64  # bytes; constants are used where they lie
 _PREFIX = struct.Struct("<8sIIQ")
 _ROW = struct.Struct("<8sQQ32s")
 _DIGEST_BYTES = hashlib.sha256().digest_size
-_SECTIONS = ("header", "object", "consts", "portable")
+_HEADER = "header"
+_MOST_SECTIONS = 64
 
 Bytes = bytes | bytearray | memoryview
 
@@ -34,31 +35,53 @@ Bytes = bytes | bytearray | memoryview
 class Artifact:
     """One compiled program.
 
-    `header` is JSON data as the native interface defines it, `object` an ELF relocatable object, `constants` the block
-    that the header's constants lie in, `portable` the StableHLO portable artifact ("" when it was left out).
+    `header` is JSON data as the native interface defines it. Sections are written in their order; a name has up to 8
+    characters of ASCII.
     """
 
     header: Mapping[str, Any]
-    object: Bytes
-    constants: Bytes = b""
-    portable: Bytes = b""
+    sections: Mapping[str, Bytes]
     trusted: bool = field(default=True, compare=False)
     """False for artifacts read from bytes without `trust=True`: their native code is never loaded."""
 
+    @classmethod
+    def of(cls, header: Mapping[str, Any], code: Bytes, constants: Bytes = b"", portable: Bytes = b"") -> Artifact:
+        """A program for CPUs: an ELF relocatable object, the block that the header's constants lie in, and the
+        StableHLO portable artifact, which may be left out."""
+        return cls(header, {"object": code, "consts": constants, "portable": portable})
+
+    @property
+    def object(self) -> Bytes:
+        """The object code for CPUs; empty where there is none."""
+        return self.sections.get("object", b"")
+
+    @property
+    def constants(self) -> Bytes:
+        """The block that the header's constants lie in."""
+        return self.sections.get("consts", b"")
+
+    @property
+    def portable(self) -> Bytes:
+        """The StableHLO portable artifact; empty where it was left out."""
+        return self.sections.get("portable", b"")
+
     def serialize(self) -> bytes:
-        """The artifact as bytes. Raises ArtifactError when the header is not JSON data."""
-        sections = [_encode_header(self.header), self.object, self.constants, self.portable]
-        offset = _table_bytes()
+        """The artifact as bytes. Raises ArtifactError when the header is not JSON data, or on a section's name."""
+        sections = {_HEADER: _encode_header(self.header), **self.sections}
+        wrong = [n for n in self.sections if n == _HEADER or not (n.isascii() and 0 < len(n) <= 8 and "\0" not in n)]
+        if wrong or len(sections) > _MOST_SECTIONS:
+            raise ArtifactError(f"{wrong[0]!r} is no name of a section" if wrong else "the artifact has many sections")
+        first = offset = _table_bytes(len(sections))
         rows, parts = b"", []
-        for name, contents in zip(_SECTIONS, sections, strict=True):
+        for name, contents in sections.items():
             offset = _round_up(offset)
             view = memoryview(contents).cast("B")
             rows += _ROW.pack(name.encode(), offset, view.nbytes, hashlib.sha256(view).digest())
             parts.append((offset, view))
             offset += view.nbytes
-        table = _PREFIX.pack(MAGIC, FORMAT_VERSION, len(_SECTIONS), offset) + rows
+        table = _PREFIX.pack(MAGIC, FORMAT_VERSION, len(sections), offset) + rows
         data = bytearray(offset)
-        data[: _table_bytes()] = table + hashlib.sha256(table).digest()
+        data[:first] = table + hashlib.sha256(table).digest()
         for start, view in parts:
             data[start : start + view.nbytes] = view
         return bytes(data)
@@ -72,8 +95,8 @@ class Artifact:
         """
         view = memoryview(data).cast("B")
         sections = _read_sections(view)
-        header = _decode_header(sections["header"])
-        return cls(header, sections["object"], sections["consts"], sections["portable"], trusted=trust)
+        header = _decode_header(sections.pop(_HEADER))
+        return cls(header, sections, trusted=trust)
 
     def fingerprint(self) -> str:
         """SHA-256 of the serialised artifact, in hexadecimal."""
@@ -84,8 +107,8 @@ def _round_up(offset: int) -> int:
     return (offset + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
 
 
-def _table_bytes() -> int:
-    return _PREFIX.size + _ROW.size * len(_SECTIONS) + _DIGEST_BYTES
+def _table_bytes(count: int) -> int:
+    return _PREFIX.size + _ROW.size * count + _DIGEST_BYTES
 
 
 def _encode_header(header: Mapping[str, Any]) -> bytes:
@@ -106,22 +129,25 @@ def _decode_header(contents: memoryview) -> dict[str, Any]:
 
 
 def _read_sections(view: memoryview) -> dict[str, memoryview]:
-    if view.nbytes < _table_bytes():
+    if view.nbytes < _PREFIX.size:
         raise ArtifactError("the artifact is truncated")
     magic, version, count, length = _PREFIX.unpack_from(view)
     if magic != MAGIC:
         raise ArtifactError("not a shlo_disc artifact")
     if version != FORMAT_VERSION:
         raise ArtifactError(f"artifact format {version}; this release reads format {FORMAT_VERSION}")
-    if count != len(_SECTIONS) or length != view.nbytes:
+    end = _table_bytes(count)
+    if not 0 < count <= _MOST_SECTIONS or length != view.nbytes or length < end:
         raise ArtifactError(f"the artifact is truncated or has bytes added: {view.nbytes} bytes, {length} expected")
-    table_end = _table_bytes() - _DIGEST_BYTES
-    if hashlib.sha256(view[:table_end]).digest() != view[table_end : _table_bytes()]:
+    table_end = end - _DIGEST_BYTES
+    if hashlib.sha256(view[:table_end]).digest() != view[table_end:end]:
         raise ArtifactError("the artifact's section table is damaged")
-    end = _table_bytes()
     sections: dict[str, memoryview] = {}
-    for index, name in enumerate(_SECTIONS):
+    for index in range(count):
         row = _ROW.unpack_from(view, _PREFIX.size + index * _ROW.size)
+        name = row[0].rstrip(b"\0").decode("ascii", errors="replace")
+        if name in sections or (name == _HEADER) != (index == 0):
+            raise ArtifactError(f"the artifact's section {name!r} is out of place")
         sections[name], end = _read_section(view, name, row, end)
     if end != view.nbytes:
         raise ArtifactError("the artifact has bytes after its last section")
@@ -130,9 +156,7 @@ def _read_sections(view: memoryview) -> dict[str, memoryview]:
 
 def _read_section(view: memoryview, name: str, row: tuple[Any, ...], end: int) -> tuple[memoryview, int]:
     """The contents of one section, which must follow the one that ended at `end`; and where it ends."""
-    stored_name, offset, length, digest = row
-    if stored_name.rstrip(b"\0") != name.encode():
-        raise ArtifactError(f"the artifact's section {name!r} is missing")
+    _, offset, length, digest = row
     if offset != _round_up(end) or length > view.nbytes - offset or offset > view.nbytes:
         raise ArtifactError(f"the artifact's section {name!r} lies outside the file")
     if any(view[end:offset]):

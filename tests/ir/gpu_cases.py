@@ -13,11 +13,12 @@ import numpy as np
 
 import shlo_disc
 from shlo_disc.compiler import Compilation, import_stage, run_pipeline
-from shlo_disc.gpu_program import GpuLaunch, gpu_launches
+from shlo_disc.lowering.launches import launches_in
 from shlo_disc.lowering_cpu.host.constants import dense_bytes
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.buffers import Buffer, ResultBuffer, arenas_of, buffers_of
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import entry_block
 from shlo_disc.transforms.views import root
 from tests.ir.gpu_emulator import dtype_of
@@ -110,8 +111,23 @@ def lowered(name: str) -> Compilation:
         return run_pipeline(start, "host")
 
 
+class GpuLaunch(NamedTuple):
+    """One launch: the kernel's name and the kind of its fusion, the sizes of grid and block, and its size arguments."""
+
+    name: str
+    kind: str
+    blocks: Expr
+    threads: int
+    sizes: tuple[Expr, ...]
+
+
 def launches_of(c: Compilation) -> list[GpuLaunch]:
-    return gpu_launches(c.snapshots["host"])
+    """Those of a call, in their order."""
+    return [
+        GpuLaunch(one.name, one.kind, one.use.items, one.use.threads, one.use.sizes)
+        for one in launches_in(c.snapshots["host"])
+        if one.use is not None
+    ]
 
 
 class Machine(Protocol):

@@ -23,9 +23,9 @@ import shlo_disc
 from shlo_disc.codegen import assemble, cuda_toolkit
 from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.errors import DiscError, UnsupportedError
-from shlo_disc.gpu_program import GpuProgram
 from shlo_disc.lowering_gpu import MAX_BLOCKS, build_gpu_kernels, device_module
 from shlo_disc.mlir import ir
+from shlo_disc.runtime import Artifact
 from shlo_disc.shape_dialect.dialect.context import make_context
 from tests.ir.gpu_cases import CASES, TARGETS, Run, arrays, launches_of, lowered
 from tests.ir.gpu_emulator import Emulator
@@ -284,7 +284,9 @@ def test_unknown_targets_are_refused_with_the_list(target: str) -> None:
 @needs_libdevice
 def test_the_program_can_be_read_and_not_called(tmp_path: Path) -> None:
     compiled = program("softmax", "cuda:sm_90")
-    assert isinstance(compiled, GpuProgram)
+    assert compiled.target == "cuda:sm_90" and list(compiled.artifact.sections) == ["ptx"]
+    assert Artifact.deserialize(compiled.artifact.serialize()).header == compiled.artifact.header
+    assert [row["kind"] for row in compiled.artifact.header["launches"]] == ["row_reduce"]
     with pytest.raises(DiscError, match=r"cuda:sm_90.*target='cpu'"):
         compiled(np.ones((2, 3), np.float32))
     with pytest.raises(ValueError, match="no stage 'asm'; stages are import, .*codegen, llvm, ptx"):

@@ -158,7 +158,7 @@ def test_an_entry_that_cannot_be_loaded_is_compiled_again(tmp_path: Path) -> Non
     (entry,) = tmp_path.iterdir()
     artifact = executable.artifact
     header = {**artifact.header, "target": {"triple": "riscv64-unknown-linux", "features": []}}
-    entry.write_bytes(shlo_disc.runtime.Artifact(header, artifact.object).serialize())
+    entry.write_bytes(shlo_disc.runtime.Artifact.of(header, artifact.object).serialize())
     assert build(tmp_path).compile_count == 1
     assert build(tmp_path).compile_count == 0
 

@@ -209,7 +209,7 @@ def test_artifacts_name_what_they_call() -> None:
     np.testing.assert_array_equal(executable(x), x + 1)  # a loaded program keeps the function it was loaded with
     header = {**again.header, "calls": [{**again.header["calls"][0], "target": "test.gone"}]}
     with pytest.raises(ArtifactError, match="'test.gone', which is not registered"):
-        Client().load(Artifact(header, again.object, again.constants))
+        Client().load(Artifact.of(header, again.object, again.constants))
 
 
 # ---- handlers of XLA's FFI ------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ ORDER = (
     # The pipeline.
     "compilation", "call_checks", "passes", "compiler", "artifact_header",
     # What users see.
-    "clients", "report", "stage_text", "executable", "gpu_program", "cache", "reproducer", "recovery", "call_types",
+    "clients", "report", "stage_text", "executable", "cache", "reproducer", "recovery", "call_types",
     "api", "numpy", "check", "bisect", "tune", "opt_command", "cli", "pjrt", "__init__", "__main__",
 )  # fmt: skip
 """The rooms: files and folders of the package, and those of `shape_dialect`."""

@@ -20,7 +20,7 @@ LIMIT = 1 << 20
 
 def artifact(name: str = "one", size: int = 100) -> Artifact:
     """An artifact that is told apart by its name."""
-    return Artifact({"name": name}, b"code" * 10, bytes(size))
+    return Artifact.of({"name": name}, b"code" * 10, bytes(size))
 
 
 def cache_in(path: Path, limit: int = LIMIT) -> CompileCache:

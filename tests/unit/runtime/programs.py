@@ -178,7 +178,7 @@ def add_one() -> Artifact:
         results=[array("result", ["b", 8])],
         checks=checks,
     )
-    return Artifact(fields, compile_ir(ADD_ONE_IR))
+    return Artifact.of(fields, compile_ir(ADD_ONE_IR))
 
 
 Dim = int | dict[str, int]
@@ -278,4 +278,4 @@ def identity(
         checks=[check for *_, check in checks],
         **{"name": "identity", **fields},
     )
-    return Artifact(head, compile_ir("declare ptr @memcpy(ptr, ptr, i64)\n" + plan + run))
+    return Artifact.of(head, compile_ir("declare ptr @memcpy(ptr, ptr, i64)\n" + plan + run))

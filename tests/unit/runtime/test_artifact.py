@@ -20,7 +20,7 @@ CLIENT = Client(threads=1)
 
 
 def test_round_trip() -> None:
-    original = Artifact(add_one().header, add_one().object, bytes(range(200)), b"portable")
+    original = Artifact.of(add_one().header, add_one().object, bytes(range(200)), b"portable")
     data = original.serialize()
     read = Artifact.deserialize(data)
     assert dict(read.header) == dict(original.header)
@@ -70,7 +70,7 @@ def test_every_bit_of_the_table_and_ten_thousand_others() -> None:
 def test_a_header_that_is_not_json() -> None:
     for value in ({1, 2}, float("nan"), object()):
         with pytest.raises(ArtifactError, match="JSON"):
-            Artifact({"x": value}, b"").serialize()
+            Artifact.of({"x": value}, b"").serialize()
 
 
 def test_host_features() -> None:
@@ -91,7 +91,7 @@ def load(**changes: Any) -> Any:
             del target[last]
         else:
             target[int(last) if last.isdigit() else last] = value
-    return CLIENT.load(Artifact(fields, add_one().object, bytes(128)))
+    return CLIENT.load(Artifact.of(fields, add_one().object, bytes(128)))
 
 
 BAD_HEADERS: list[dict[str, Any]] = [
@@ -204,7 +204,7 @@ def test_constants_are_aligned_whatever_the_bytes_are(offset: int) -> None:
     backing = bytearray(80 + offset)
     backing[offset + 64 :] = bytes(range(16))
     view = memoryview(backing)[offset:]
-    executable = CLIENT.load(Artifact(fields, compile_ir(CONSTANT_IR), view))
+    executable = CLIENT.load(Artifact.of(fields, compile_ir(CONSTANT_IR), view))
     assert executable().tolist() == list(range(16))
-    data = Artifact(fields, compile_ir(CONSTANT_IR), view).serialize()
+    data = Artifact.of(fields, compile_ir(CONSTANT_IR), view).serialize()
     assert CLIENT.load(data, trust=True)().tolist() == list(range(16))

@@ -83,7 +83,7 @@ def program(later: Any = None, **fields: Any) -> Artifact:
         symbols_read=[],
         segments=[{**LATER, **(later or {})}],
     )
-    return Artifact({**head, **fields}, compile_ir(TAKE_IR))
+    return Artifact.of({**head, **fields}, compile_ir(TAKE_IR))
 
 
 @pytest.fixture(scope="module")
