@@ -28,7 +28,7 @@ _VIEWS = {"llvm": "ll", "ptx": "ptx"}
 
 
 class KernelLaunch(NamedTuple):
-    """One step of the program: the kernel's name ("gemm_f32" for a matrix product) and the kind of its fusion."""
+    """One command of the program: the kernel's name ("gemm_f32" for a matrix product) and the kind of its fusion."""
 
     name: str
     kind: str

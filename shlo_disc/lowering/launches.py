@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The steps of a program for those who want to know: what each runs, and the choices left to run time."""
+"""The commands of a program for those who want to know: what each runs, and the choices left to run time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _GUARDS = codec_of(tuple[Guard, ...])
 
 @dataclass(frozen=True)
 class Launched:
-    """A step: the functions that it runs, the kind of its fusion and the fusion's name, which a copy lacks.
+    """A command: the functions that it runs, the kind of its fusion and the fusion's name, which a copy lacks.
 
     `bytes` are those that a copy reads and writes, or clearing writes. `is_direct`: the program calls the kernel by
     itself, without the runtime. `use`: the kernel of a launch.
@@ -48,7 +48,7 @@ class Launched:
 
 
 def launches_in(module: ir.Operation) -> list[Launched]:
-    """The steps of a module of the stage `host`, in their order; those of a loop or branch stand there once."""
+    """The commands of a module of the stage `host`, in their order; those of a loop or branch stand there once."""
     functions = [op for op in module.regions[0].blocks[0].operations if op.operation.name == "func.func"]
     return [found for function in functions for found in _launches(function.operation)]
 
@@ -57,9 +57,9 @@ def _launches(op: ir.Operation) -> Iterator[Launched]:
     for region in op.regions:
         for block in region.blocks:
             for inner in block.operations:
-                step = _STEPS.get(inner.operation.name)
-                if step is not None:
-                    yield step(inner.operation)
+                command = _COMMANDS.get(inner.operation.name)
+                if command is not None:
+                    yield command(inner.operation)
                 yield from _launches(inner.operation)
 
 
@@ -104,7 +104,7 @@ def _clear(op: ir.Operation) -> Launched:
     return Launched(CLEAR, "clear", bytes=call_of(op).bytes)
 
 
-_STEPS = {
+_COMMANDS = {
     "disc_host.launch": _launch,
     "disc_host.gemm": _gemm,
     "disc_host.convolution": _convolution,
@@ -115,9 +115,9 @@ _STEPS = {
 }
 
 
-def is_step(op: ir.Operation) -> bool:
+def is_command(op: ir.Operation) -> bool:
     """Whether an op is one that the runtime counts and times."""
-    return op.name in _STEPS
+    return op.name in _COMMANDS
 
 
 def _fusion(op: ir.Operation) -> str:

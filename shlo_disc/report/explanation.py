@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`Executable.explain`: each step of a program at given sizes, beside what the machine allows."""
+"""`Executable.explain`: each command of a program at given sizes, beside what the machine allows."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 
 if TYPE_CHECKING:
     from shlo_disc.compilation import Compilation
-    from shlo_disc.runtime import Artifact, StepTime
+    from shlo_disc.runtime import Artifact, CommandTime
 
 RUNS = 7
-"""Calls of which the fastest counts, for each step."""
+"""Calls of which the fastest counts, for each command."""
 
 
 @dataclass(frozen=True)
 class KernelReport:
-    """One step of a program at given sizes.
+    """One command of a program at given sizes.
 
     `variant`: what was chosen at run time; `missing`: the facts that would have made the choice when compiling.
     `bytes_read`, `bytes_written` and `flops` are those of one run, None where sizes are read from data; a multiply-add
-    is two. `runs`: how often the step ran in the call, None for one of a single work item, which the program calls by
+    is two. `runs`: how often it ran in the call, None for one of a single work item, which the program calls by
     itself and nobody times. `estimated_seconds` is the least that the machine's ceilings allow for one run, `seconds`
     what one took.
     """
@@ -69,7 +69,7 @@ class Explanation:
 
     @property
     def seconds(self) -> float:
-        """All steps together."""
+        """All commands together."""
         return sum(k.seconds or 0.0 for k in self.kernels)
 
     def to_json(self) -> dict[str, Any]:
@@ -98,8 +98,8 @@ class Explanation:
         largest = self.machine.copies[-1][1]
         rate = product_rate(self.machine.threads, "f32")
         return (
-            f"{self.program} at {sizes or 'its one shape'}: {self.seconds * 1e6:.0f} us in {len(self.kernels)} steps; "
-            f"{self.machine.threads} threads, at most {rate / 1e9:.0f} GFLOP/s (f32) and "
+            f"{self.program} at {sizes or 'its one shape'}: {self.seconds * 1e6:.0f} us in {len(self.kernels)} commands"
+            f"; {self.machine.threads} threads, at most {rate / 1e9:.0f} GFLOP/s (f32) and "
             f"{largest / 1e9:.0f} GB/s from memory"
         )
 
@@ -130,7 +130,7 @@ _RIGHT = frozenset({0, 2, 3, 4, 5, 6})
 
 
 def explain(artifact: Artifact, threads: int, compilation: Compilation, dims: Mapping[str, int]) -> Explanation:
-    """Run a program, whose compilation has its host program, at synthetic arguments, step by step.
+    """Run a program, whose compilation has its host program, at synthetic arguments, command by command.
 
     Raises ShapeError when the values are not admissible.
     """
@@ -155,7 +155,7 @@ def _report(
     launched: Launched,
     work: Work | None,
     dims: Mapping[str, int],
-    time: StepTime | None,
+    time: CommandTime | None,
     limits: Machine,
     sources: Mapping[str, str],
 ) -> KernelReport:
@@ -185,8 +185,8 @@ def _report(
     )
 
 
-def _measure(artifact: Artifact, threads: int, dims: Mapping[str, int]) -> list[StepTime]:
-    """The fastest of several runs, step by step. Right-hand sides of products are packed ahead, as serving does."""
+def _measure(artifact: Artifact, threads: int, dims: Mapping[str, int]) -> list[CommandTime]:
+    """The fastest of several runs of each command. Right-hand sides of products are packed ahead, as serving does."""
     loaded = load_flat(client(threads), artifact)
     loaded.dims_of(*argument_shapes(artifact.header, dims))  # are the values admissible?
     arguments = synthetic_arguments(artifact.header, dims)
@@ -194,7 +194,7 @@ def _measure(artifact: Artifact, threads: int, dims: Mapping[str, int]) -> list[
     count = max(packed, default=-1) + 1
     bound = loaded.bind(*arguments[:count])
     runs = [bound.profile(arguments[count:]) for _ in range(RUNS)]
-    return [min(step, key=lambda time: time.seconds) for step in zip(*runs, strict=True)]
+    return [min(command, key=lambda time: time.seconds) for command in zip(*runs, strict=True)]
 
 
 def _sources(module: ir.Module) -> dict[str, str]:

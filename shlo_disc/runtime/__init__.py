@@ -11,7 +11,7 @@ from .artifact import Artifact
 from .client import Client
 from .device import Device, Memory, TopologyDescription
 from .event import Event, Future
-from .executable import BoundExecutable, LoadedExecutable, MemoryStats, StepTime
+from .executable import BoundExecutable, CommandTime, LoadedExecutable, MemoryStats
 from .native_module import Buffer
 from .tree import TreeSpec
 
@@ -27,7 +27,7 @@ __all__ = [
     "LoadedExecutable",
     "Memory",
     "MemoryStats",
-    "StepTime",
+    "CommandTime",
     "TopologyDescription",
     "TreeSpec",
 ]

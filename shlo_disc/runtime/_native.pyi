@@ -117,11 +117,11 @@ class BoundExecutable:
         donate: bool,
     ) -> None: ...
     def execute(self, args: tuple, kwargs: dict, output: Output) -> object: ...
-    def profile(self, args: tuple, kwargs: dict) -> list[StepTime]:
-        """What each step of a call took."""
+    def profile(self, args: tuple, kwargs: dict) -> list[CommandTime]:
+        """What each command of a call took."""
 
-class StepTime:
-    """How often a step ran, for how long, and the way chosen for it."""
+class CommandTime:
+    """How often a command ran, for how long, and the way chosen for it."""
 
     @property
     def calls(self) -> int: ...
@@ -148,8 +148,8 @@ class Executable:
     ) -> None: ...
     def __call__(self, *args: object, **kwargs: object) -> object: ...
     def execute(self, args: tuple, kwargs: dict, output: Output) -> object: ...
-    def profile(self, args: tuple, kwargs: dict) -> list[StepTime]:
-        """What each step of a call took."""
+    def profile(self, args: tuple, kwargs: dict) -> list[CommandTime]:
+        """What each command of a call took."""
 
     def execute_sharded(self, calls: Sequence[tuple[tuple, dict]], memories: Sequence[object], output: Output) -> list:
         """One call on several devices at a time, and the results of each."""

@@ -235,7 +235,7 @@ STRUCTS = {struct.name: struct for struct in (DOT, CONVOLUTION, ATTENTION)}
 FUNCTIONS = (KERNEL, TILE, TRANSFORM_PATCH, TRANSFORM_WEIGHTS, GATHER_PATCH)
 
 _RUNTIME = (("const DiscRuntime *", "runtime"),)
-_STEP = (("int64_t", "step"),)
+_COMMAND = (("int64_t", "command"),)
 
 RUNTIME: Sequence[Function | Fields] = (
     Function(
@@ -243,19 +243,19 @@ RUNTIME: Sequence[Function | Fields] = (
         "Runs a kernel over [0, total), in ranges of at least `grain`.",
         (
             *_RUNTIME, ("DiscKernel", "kernel"), ("const int64_t *", "args"), ("int64_t", "total"),
-            ("int64_t", "grain"), *_STEP,
+            ("int64_t", "grain"), *_COMMAND,
         ),
     ),
-    Function("dot", "", (*_RUNTIME, ("const DiscDot *", "dot"), *_STEP)),
+    Function("dot", "", (*_RUNTIME, ("const DiscDot *", "dot"), *_COMMAND)),
     Fields("void *", "opaque"),
     Function(
         "call",
         "Runs the program's library call `index`. `words`: for each operand, then for each result, its address and its "
         "dims.",
-        (*_RUNTIME, ("int64_t", "index"), ("const int64_t *", "words"), *_STEP),
+        (*_RUNTIME, ("int64_t", "index"), ("const int64_t *", "words"), *_COMMAND),
     ),
-    Function("convolution", "", (*_RUNTIME, ("const DiscConvolution *", "convolution"), *_STEP)),
-    Function("attention", "", (*_RUNTIME, ("const DiscAttention *", "attention"), *_STEP)),
+    Function("convolution", "", (*_RUNTIME, ("const DiscConvolution *", "convolution"), *_COMMAND)),
+    Function("attention", "", (*_RUNTIME, ("const DiscAttention *", "attention"), *_COMMAND)),
 )  # fmt: skip
 """The fields of `DiscRuntime`: the functions of the runtime that a program calls, and what is the runtime's own."""
 
@@ -271,7 +271,7 @@ def header() -> str:
     runtime = "\n".join(
         [
             *_comment(
-                "What a program calls. `step` is the number of the call in the program's text, for whoever wants to "
+                "What a program calls. `command` is the number of the call in the program's text, for whoever wants to "
                 "tell them apart.",
                 "",
             ),

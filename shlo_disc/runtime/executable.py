@@ -55,8 +55,8 @@ class MemoryStats:
 
 
 @dataclass(frozen=True)
-class StepTime:
-    """How often a step of the program ran in a call, the seconds of all its runs, and the way the runtime chose."""
+class CommandTime:
+    """How often a command of the program ran in a call, the seconds of all its runs, and the way the runtime chose."""
 
     calls: int
     seconds: float
@@ -170,12 +170,12 @@ class LoadedExecutable:
         """
         return BoundExecutable(self, args, output, donate)
 
-    def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[StepTime]:
-        """Run the program, drop its results, and tell what each of its steps took.
+    def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[CommandTime]:
+        """Run the program, drop its results, and tell what each of its commands took.
 
-        Steps count as in the program's text; one that the program runs without the runtime has no calls.
+        Commands count as in the program's text; one that the program runs without the runtime has no calls.
         """
-        return _step_times(self._alive().profile(tuple(args), dict(kwargs or {})))
+        return _command_times(self._alive().profile(tuple(args), dict(kwargs or {})))
 
     @property
     def native(self) -> Any:
@@ -322,9 +322,9 @@ class BoundExecutable:
         """As `LoadedExecutable.execute`."""
         return self._native.execute(tuple(args), dict(kwargs or {}), _output_of(output))
 
-    def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[StepTime]:
+    def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[CommandTime]:
         """As `LoadedExecutable.profile`."""
-        return _step_times(self._native.profile(tuple(args), dict(kwargs or {})))
+        return _command_times(self._native.profile(tuple(args), dict(kwargs or {})))
 
 
 def _fits(shape: Sequence[int], expected: Sequence[int | str]) -> bool:
@@ -334,8 +334,8 @@ def _fits(shape: Sequence[int], expected: Sequence[int | str]) -> bool:
     return all(isinstance(size, str) or size == actual for size, actual in zip(expected, shape, strict=True))
 
 
-def _step_times(rows: Sequence[Any]) -> list[StepTime]:
-    return [StepTime(row.calls, row.nanoseconds * 1e-9, row.way) for row in rows]
+def _command_times(rows: Sequence[Any]) -> list[CommandTime]:
+    return [CommandTime(row.calls, row.nanoseconds * 1e-9, row.way) for row in rows]
 
 
 def _output_of(name: str | None) -> _native.Output:

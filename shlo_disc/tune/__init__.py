@@ -2,7 +2,7 @@
 """Schedules by measuring: which of a few ways to write each kernel is the fastest over the shapes that matter.
 
 As in DietCode (Zheng et al., 2022) the candidates do not depend on the shape, and a kernel is chosen for all shapes
-together. The program is compiled once for each candidate, applied to all kernels, and every step is timed at every
+together. The program is compiled once for each candidate, applied to all kernels, and every command is timed at every
 shape; since kernels do not influence each other, the best candidate of each is taken for itself, and the whole is
 compared with the default at the end.
 """
@@ -37,14 +37,14 @@ LEAST_GAIN = 0.03
 
 Shape = Mapping[str, int]
 Times = dict[str, list[float]]
-"""Seconds of each kernel, a number for each of its steps at each shape."""
+"""Seconds of each kernel, a number for each of its commands at each shape."""
 
 
 @dataclass(frozen=True)
 class Tuning:
     """What was found: the schedule, and the time of whole calls with it over that with the default, for each shape.
 
-    `gains`: for each kernel that is not left as it is, its time over the default's (geometric mean over steps and
+    `gains`: for each kernel that is not left as it is, its time over the default's (geometric mean over commands and
     shapes).
     """
 
@@ -101,7 +101,7 @@ def tune(
 def _measure(
     executables: Sequence[Executable], shapes: Sequence[Shape], rounds: int, say: Callable[[str], None]
 ) -> list[list[Times]]:
-    """For each executable and shape, the least seconds of each step, by kernel."""
+    """For each executable and shape, the least seconds of each command, by kernel."""
     loaded = [load_flat(client(e.options.threads), e.artifact) for e in executables]
     names = [[launch.name for launch in e.kernels] for e in executables]
     found: list[list[Times]] = [[] for _ in executables]
@@ -111,9 +111,9 @@ def _measure(
         least = [[math.inf] * len(own) for own in names]
         for _ in range(rounds):
             for program, seconds in zip(loaded, least, strict=True):
-                for number, step in enumerate(program.profile(arguments)):
-                    if step.calls:
-                        seconds[number] = min(seconds[number], step.seconds)
+                for number, command in enumerate(program.profile(arguments)):
+                    if command.calls:
+                        seconds[number] = min(seconds[number], command.seconds)
         for own, seconds, result in zip(names, least, found, strict=True):
             times: Times = {}
             for name, value in zip(own, seconds, strict=True):
@@ -144,7 +144,7 @@ def _choose(found: Sequence[Sequence[Times]]) -> tuple[dict[str, KernelSchedule]
 
 
 def _totals(shapes: Sequence[Times]) -> list[float]:
-    """Seconds of all timed steps at each shape."""
+    """Seconds of all timed commands at each shape."""
     return [sum(t for own in times.values() for t in own if math.isfinite(t)) for times in shapes]
 
 

@@ -125,12 +125,12 @@ class _Host:
         every = [*known, *(name for segment in segments for name in segment.symbols)]
         scope = Scope(self.buffers, every, self.library.index)
         texts = []
-        step = 0
+        command = 0
         for number, (function, segment) in enumerate(zip(self.functions, segments, strict=True)):
             known += segment.symbols
-            writer = RunWriter(scope, segment.words, number, step)
+            writer = RunWriter(scope, segment.words, number, command)
             writer.write(op.operation for op in function.regions[0].blocks[0].operations)
-            step = writer.step
+            command = writer.command
             run = writer.text()
             texts.append([*writer.globals(), write_plan(known, segment.checks, segment.words, number), run])
         return texts

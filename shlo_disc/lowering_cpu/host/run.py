@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.host.segments import function_name
-from shlo_disc.lowering.launches import CLEAR, COPY, is_step
+from shlo_disc.lowering.launches import CLEAR, COPY, is_command
 from shlo_disc.lowering_cpu.host.block_kernels import BLOCK_BYTES, BLOCK_GRAIN
 from shlo_disc.lowering_cpu.host.blocks import (
     Buffer,
@@ -48,13 +48,13 @@ class Scope:
 
 
 class RunWriter:
-    """Writes `disc_run` of a segment, whose first step has the number `step`.
+    """Writes `disc_run` of a segment, whose first command has the number `command`.
 
     Sizes, addresses and, inside of loops and branches, whole argument blocks are the same whenever they are needed:
     they are computed once, before the outermost loop or branch that uses them.
     """
 
-    def __init__(self, scope: Scope, words: Words, segment: int, step: int):
+    def __init__(self, scope: Scope, words: Words, segment: int, command: int):
         self.scope = scope
         self.words = words
         self.segment = segment
@@ -62,7 +62,7 @@ class RunWriter:
         self.lines = self.once
         self.count = 0
         self.labels = 0
-        self.step = step
+        self.command = command
         self.words_of = {"%block": 1}
         self.known: dict[object, str] = {}
         self.values: dict[ir.Value, str] = {}
@@ -190,7 +190,7 @@ class RunWriter:
             write = _WRITERS.get(op.name)
             if write is not None:
                 write(self, op)
-                self.step += is_step(op)
+                self.command += is_command(op)
 
     def launch(self, op: ir.Operation) -> None:
         """A kernel."""
@@ -211,7 +211,7 @@ class RunWriter:
         """Call a function of the runtime."""
         types = abi.RUNTIME_FUNCTIONS[function].llvm_parameters
         self.lines.append(
-            f"  llvm.call {self.function[function]}(%rt, {operands}, {self.constant(self.step)}) "
+            f"  llvm.call {self.function[function]}(%rt, {operands}, {self.constant(self.command)}) "
             f": !llvm.ptr, ({types}) -> ()"
         )
 

@@ -12,12 +12,12 @@ struct DiscDot;
 /// One range of a parallel loop: runs iterations [begin, end). `args` are words, read-only.
 using DiscKernel = void (*)(const int64_t *args, int64_t begin, int64_t end);
 
-/// One tile of a product, C (+)= A B, as `lowering_cpu/gemm_kernel.py` describes it.
+/// One tile of a product, C (+)= A B, as `lowering_cpu/micro_kernels/gemm_kernel.py` describes it.
 using DiscTile = void (*)(int64_t rows, const void *a, const void *b, int64_t b_step, void *c, int64_t c_step,
                           int64_t k, int64_t accumulate);
 
 /// 6 x 6 elements of `count` channels from `offset` to 36 places, `step` elements apart: B' d B of F(4x4, 3x3), as
-/// `lowering_cpu/winograd_kernel.py` describes it.
+/// `lowering_cpu/micro_kernels/winograd_kernel.py` describes it.
 using DiscTransformPatch = void (*)(const float *const *pixels, int64_t offset, int64_t count, float *target,
                                     int64_t step);
 
@@ -96,18 +96,19 @@ struct DiscAttention {
   int64_t magnitude;
 };
 
-/// What a program calls. `step` is the number of the call in the program's text, for whoever wants to tell them apart.
+/// What a program calls. `command` is the number of the call in the program's text, for whoever wants to tell them
+/// apart.
 struct DiscRuntime {
   /// Runs a kernel over [0, total), in ranges of at least `grain`.
   void (*launch)(const DiscRuntime *runtime, DiscKernel kernel, const int64_t *args, int64_t total, int64_t grain,
-                 int64_t step);
-  void (*dot)(const DiscRuntime *runtime, const DiscDot *dot, int64_t step);
+                 int64_t command);
+  void (*dot)(const DiscRuntime *runtime, const DiscDot *dot, int64_t command);
   void *opaque;
   /// Runs the program's library call `index`. `words`: for each operand, then for each result, its address and its
   /// dims.
-  void (*call)(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t step);
-  void (*convolution)(const DiscRuntime *runtime, const DiscConvolution *convolution, int64_t step);
-  void (*attention)(const DiscRuntime *runtime, const DiscAttention *attention, int64_t step);
+  void (*call)(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t command);
+  void (*convolution)(const DiscRuntime *runtime, const DiscConvolution *convolution, int64_t command);
+  void (*attention)(const DiscRuntime *runtime, const DiscAttention *attention, int64_t command);
 };
 
 /// Fills `words` for one set of symbol values; 0, or 1 + the index of the first check that failed.

@@ -3,7 +3,7 @@
 
 #include "gemm.h"
 #include "gemm_blocks.h"
-#include "core/step_clock.h"
+#include "core/command_clock.h"
 #include "winograd.h"
 
 #include <algorithm>

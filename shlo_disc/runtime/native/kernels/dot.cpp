@@ -4,7 +4,7 @@
 #include "blas.h"
 #include "gemm.h"
 #include "outer_product.h"
-#include "core/step_clock.h"
+#include "core/command_clock.h"
 
 #include <algorithm>
 #include <cstring>

@@ -66,7 +66,7 @@ const void *CheckingRuntime::usable(const DiscDot &dot) {
   return check->is_same.value_or(false) ? dot.packed : nullptr;
 }
 
-void CheckingRuntime::dot(const DiscRuntime *runtime, const DiscDot *first, int64_t step) {
+void CheckingRuntime::dot(const DiscRuntime *runtime, const DiscDot *first, int64_t command) {
   auto &self = *static_cast<CheckingRuntime *>(runtime->opaque);
   DiscDot products[kMostProducts];
   int64_t count = 0;
@@ -77,14 +77,14 @@ void CheckingRuntime::dot(const DiscRuntime *runtime, const DiscDot *first, int6
       products[count - 1].next = &products[count];
     ++count;
   }
-  self.plain_.dot(&self.plain_, products, step);
+  self.plain_.dot(&self.plain_, products, command);
 }
 
-void CheckingRuntime::convolution(const DiscRuntime *runtime, const DiscConvolution *convolution, int64_t step) {
+void CheckingRuntime::convolution(const DiscRuntime *runtime, const DiscConvolution *convolution, int64_t command) {
   auto &self = *static_cast<CheckingRuntime *>(runtime->opaque);
   DiscConvolution checked = *convolution;
   checked.product.packed = self.usable(convolution->product);
-  self.plain_.convolution(&self.plain_, &checked, step);
+  self.plain_.convolution(&self.plain_, &checked, command);
 }
 
 } // namespace disc

@@ -45,8 +45,8 @@ private:
     std::optional<bool> is_same;
   };
 
-  static void dot(const DiscRuntime *runtime, const DiscDot *dot, int64_t step);
-  static void convolution(const DiscRuntime *runtime, const DiscConvolution *convolution, int64_t step);
+  static void dot(const DiscRuntime *runtime, const DiscDot *dot, int64_t command);
+  static void convolution(const DiscRuntime *runtime, const DiscConvolution *convolution, int64_t command);
   template <auto Function, typename... Arguments> static void forward(const DiscRuntime *runtime, Arguments... arguments);
 
   const void *usable(const DiscDot &dot);

@@ -40,7 +40,7 @@ void set_current_recording(std::shared_ptr<Recording> recording) {
   is_recording = current != nullptr;
 }
 
-void StepRecorder::note(const StepRun &run) {
+void StepRecorder::note(const CommandRun &run) {
   std::string name = run.kernel     ? executable_.function_at(reinterpret_cast<const void *>(run.kernel))
                      : run.call < 0 ? run.kind
                                     : executable_.program().calls[static_cast<size_t>(run.call)].target;

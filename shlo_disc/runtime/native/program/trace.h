@@ -3,7 +3,7 @@
 #pragma once
 
 #include "executable.h"
-#include "core/step_clock.h"
+#include "core/command_clock.h"
 
 #include <memory>
 #include <mutex>
@@ -53,14 +53,14 @@ private:
   std::chrono::system_clock::time_point start_;
 };
 
-/// The runtime of a call whose steps are recorded.
+/// The runtime of a call whose commands are recorded.
 class StepRecorder final : public ObservedRuntime {
 public:
   StepRecorder(const Executable &executable, const DiscRuntime &runtime, std::shared_ptr<Recording> recording)
       : ObservedRuntime(runtime), executable_(executable), recording_(std::move(recording)) {}
 
 private:
-  void note(const StepRun &run) override;
+  void note(const CommandRun &run) override;
 
   const Executable &executable_;
   std::shared_ptr<Recording> recording_;

@@ -295,10 +295,10 @@ void bind_executable(nb::module_ &module) {
       .value("numpy", Output::numpy)
       .value("jax", Output::jax)
       .value("buffer", Output::buffer);
-  nb::class_<StepTime>(module, "StepTime", "How often a step ran, for how long, and the way chosen for it.")
-      .def_ro("calls", &StepTime::calls)
-      .def_ro("nanoseconds", &StepTime::nanoseconds)
-      .def_ro("way", &StepTime::way);
+  nb::class_<CommandTime>(module, "CommandTime", "How often a command ran, for how long, and the way chosen for it.")
+      .def_ro("calls", &CommandTime::calls)
+      .def_ro("nanoseconds", &CommandTime::nanoseconds)
+      .def_ro("way", &CommandTime::way);
   nb::class_<PythonExecutable>(module, "Executable")
       .def("__init__",
            [](PythonExecutable *self, std::shared_ptr<Device> device, const nb::dict &header, const nb::bytes &object,
@@ -318,7 +318,7 @@ void bind_executable(nb::module_ &module) {
       .def("execute", &PythonExecutable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))
       .def("execute_sharded", &PythonExecutable::call_sharded, nb::arg("calls"), nb::arg("memories"), nb::arg("output"),
            "One call on several devices at a time, and the results of each.")
-      .def("profile", &PythonExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "What each step of a call took.")
+      .def("profile", &PythonExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "What each command of a call took.")
       .def(
           "symbols_of",
           [](const PythonExecutable &self, const std::vector<int64_t> &dims) {

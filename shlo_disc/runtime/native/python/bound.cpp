@@ -93,8 +93,8 @@ nb::object BoundExecutable::call(const nb::tuple &args, const nb::dict &kwargs, 
   return call_with(args, kwargs, output, executable_->core()->runtime());
 }
 
-std::vector<StepTime> BoundExecutable::profile(const nb::tuple &args, const nb::dict &kwargs) const {
-  StepClock clock(executable_->core()->runtime());
+std::vector<CommandTime> BoundExecutable::profile(const nb::tuple &args, const nb::dict &kwargs) const {
+  CommandClock clock(executable_->core()->runtime());
   call_with(args, kwargs, Output::buffer, clock.runtime());
   return clock.times();
 }
@@ -119,7 +119,7 @@ void bind_bound_executable(nb::module_ &module) {
            nb::arg("executable"), nb::arg("args"), nb::arg("bound_tree"), nb::arg("rest_tree"),
            nb::arg("explain_bound"), nb::arg("explain_structure"), nb::arg("donate"))
       .def("execute", &BoundExecutable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))
-      .def("profile", &BoundExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "What each step of a call took.");
+      .def("profile", &BoundExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "What each command of a call took.");
 }
 
 } // namespace disc

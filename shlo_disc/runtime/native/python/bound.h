@@ -20,7 +20,7 @@ public:
   nb::object call(const nb::tuple &args, const nb::dict &kwargs, Output output) const;
 
   /// As `PythonExecutable::profile`.
-  std::vector<StepTime> profile(const nb::tuple &args, const nb::dict &kwargs) const;
+  std::vector<CommandTime> profile(const nb::tuple &args, const nb::dict &kwargs) const;
 
 private:
   void take(size_t index, PyObject *leaf, bool packed_only, std::optional<size_t> twin);

@@ -30,8 +30,8 @@ nb::object PythonExecutable::call(const nb::tuple &args, const nb::dict &kwargs,
   return call_with(args, kwargs, output, core_->runtime());
 }
 
-std::vector<StepTime> PythonExecutable::profile(const nb::tuple &args, const nb::dict &kwargs) {
-  StepClock clock(core_->runtime());
+std::vector<CommandTime> PythonExecutable::profile(const nb::tuple &args, const nb::dict &kwargs) {
+  CommandClock clock(core_->runtime());
   call_with(args, kwargs, Output::buffer, clock.runtime());
   return clock.times();
 }

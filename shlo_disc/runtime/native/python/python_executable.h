@@ -6,7 +6,7 @@
 #include "buffer.h"
 #include "program/executable.h"
 #include "repeats.h"
-#include "core/step_clock.h"
+#include "core/command_clock.h"
 #include "tree.h"
 
 #include <nanobind/nanobind.h>
@@ -38,8 +38,8 @@ public:
   nb::list call_sharded(const std::vector<std::pair<nb::tuple, nb::dict>> &calls,
                         const std::vector<nb::object> &memories, Output output);
 
-  /// A call whose results are dropped: what each step of the program took.
-  std::vector<StepTime> profile(const nb::tuple &args, const nb::dict &kwargs);
+  /// A call whose results are dropped: what each command of the program took.
+  std::vector<CommandTime> profile(const nb::tuple &args, const nb::dict &kwargs);
 
   /// The rest of a call whose arguments have been described, over the executable's runtime or a clock's.
   nb::object run(Arguments &arguments, Output output, const PackedForms &packed, const DiscRuntime &runtime);

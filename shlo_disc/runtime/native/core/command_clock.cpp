@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "step_clock.h"
+#include "command_clock.h"
 
 namespace disc {
 
 namespace {
 
-StepRun described(DiscKernel kernel, const int64_t *, int64_t, int64_t) { return {.kernel = kernel}; }
-StepRun described(const DiscDot *) { return {.kind = "product"}; }
-StepRun described(int64_t index, const int64_t *) { return {.call = index}; }
-StepRun described(const DiscConvolution *) { return {.kind = "convolution"}; }
-StepRun described(const DiscAttention *) { return {.kind = "attention"}; }
+CommandRun described(DiscKernel kernel, const int64_t *, int64_t, int64_t) { return {.kernel = kernel}; }
+CommandRun described(const DiscDot *) { return {.kind = "product"}; }
+CommandRun described(int64_t index, const int64_t *) { return {.call = index}; }
+CommandRun described(const DiscConvolution *) { return {.kind = "convolution"}; }
+CommandRun described(const DiscAttention *) { return {.kind = "attention"}; }
 
 } // namespace
 
 template <auto Function, typename... Arguments>
-void ObservedRuntime::observed(const DiscRuntime *runtime, Arguments... arguments, int64_t step) {
+void ObservedRuntime::observed(const DiscRuntime *runtime, Arguments... arguments, int64_t command) {
   auto &self = *static_cast<ObservedRuntime *>(runtime->opaque);
-  StepRun run = described(arguments...);
-  run.step = step;
+  CommandRun run = described(arguments...);
+  run.command = command;
   run.start = std::chrono::system_clock::now();
   chosen_way = nullptr;
   auto start = std::chrono::steady_clock::now();
-  (self.plain_.*Function)(&self.plain_, arguments..., step);
+  (self.plain_.*Function)(&self.plain_, arguments..., command);
   run.taken = std::chrono::steady_clock::now() - start;
   self.note(run);
 }
@@ -34,11 +34,11 @@ ObservedRuntime::ObservedRuntime(const DiscRuntime &runtime)
                                  observed<&DiscRuntime::convolution, const DiscConvolution *>,
                                  observed<&DiscRuntime::attention, const DiscAttention *>} {}
 
-void StepClock::note(const StepRun &run) {
-  auto step = static_cast<size_t>(run.step);
-  if (times_.size() <= step)
-    times_.resize(step + 1);
-  StepTime &time = times_[step];
+void CommandClock::note(const CommandRun &run) {
+  auto command = static_cast<size_t>(run.command);
+  if (times_.size() <= command)
+    times_.resize(command + 1);
+  CommandTime &time = times_[command];
   ++time.calls;
   time.nanoseconds += run.taken.count();
   time.way = chosen_way;
