@@ -48,3 +48,25 @@ def test_a_reduction_along_nothing_has_no_rows(dims: str, along: str, expected: 
         (fusion,) = (op for op in module.body.operations if isinstance(op, func.FuncOp))
         assert has_columns(fusion) == expected
     assert OUTCOMES["column-kernel.has-rows", expected] == before + 1
+
+
+@pytest.mark.parametrize(("returned", "types"), [("%0#0, %0#1", "tensor<4xf32>, tensor<4xi32>"),
+                                                 ("%0#0, %x", "tensor<4xf32>, tensor<3x4xf32>"),
+                                                 ("%0#0", "tensor<4xf32>")])  # fmt: skip
+def test_a_reduction_of_two_values_or_beside_another_one_has_no_column_kernel(returned: str, types: str) -> None:
+    text = f"""
+      func.func private @reduce_0(%x: tensor<3x4xf32>, %i: tensor<3x4xi32>, %a: tensor<f32>, %b: tensor<i32>)
+          -> ({types}) {{
+        %0:2 = stablehlo.reduce(%x init: %a), (%i init: %b) across dimensions = [0]
+            : (tensor<3x4xf32>, tensor<3x4xi32>, tensor<f32>, tensor<i32>) -> (tensor<4xf32>, tensor<4xi32>)
+          reducer(%p: tensor<f32>, %q: tensor<f32>) (%r: tensor<i32>, %s: tensor<i32>) {{
+            stablehlo.return %p, %r : tensor<f32>, tensor<i32>
+          }}
+        return {returned} : {types}
+      }}"""
+    before = OUTCOMES["column-kernel.has-one-result", False]
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        (fusion,) = (op for op in module.body.operations if isinstance(op, func.FuncOp))
+        assert not has_columns(fusion)
+    assert OUTCOMES["column-kernel.has-one-result", False] == before + 1
