@@ -10,7 +10,7 @@ module attributes {disc.flops = @"625*arg0_d0", disc.stage = "fuse"} {
     %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [2] x [0] : (tensor<?x3x4xf32, [@arg0_d0, 3, 4]>, tensor<4x8xf32>) -> tensor<?x3x8xf32, [@arg0_d0, 3, 8]>
     return %0 : tensor<?x3x8xf32, [@arg0_d0, 3, 8]>
   }
-  func.func private @recurrence_1(%arg0: tensor<3x8xf32>, %arg1: tensor<?x3x8xf32, [@arg0_d0, 3, 8]>, %arg2: tensor<8x8xf32>) -> tensor<3x8xf32> attributes {disc.fusion = #disc.fusion<"recurrence", {}>} {
+  func.func private @recurrence_1(%arg0: tensor<3x8xf32>, %arg1: tensor<?x3x8xf32, [@arg0_d0, 3, 8]>, %arg2: tensor<8x8xf32>) -> tensor<3x8xf32> attributes {disc.fusion = #disc.fusion<"recurrence", {loops = [{scalars = array<i64: 0>, states = array<i64: 1>, trip = @arg0_d0}]}>} {
     %c = stablehlo.constant dense<0> : tensor<i32>
     %0 = "disc.shape"() {dims = [@arg0_d0]} : () -> tensor<i32>
     %c_0 = stablehlo.constant dense<1> : tensor<i32>

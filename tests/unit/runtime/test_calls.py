@@ -189,7 +189,7 @@ def test_structures(client: Client) -> None:
     # Leaves are in the order of the sorted keys: a, z, k.
     assert executable({"z": 2.0, "a": [1.0]}, k=3.0) == [{"q": 1.0}, (2.0, None), 3.0]
     header = {**program.header, "pytree": {"in": in_tree.to_json(), "out": out_tree.to_json()}}
-    stored = client.load(type(program)(header, program.object))
+    stored = client.load(type(program).of(header, program.object))
     assert stored({"a": [1.0], "z": 2.0}, k=3.0) == [{"q": 1.0}, (2.0, None), 3.0]
     assert stored.output_shapes() == [{"q": ()}, ((), None), ()]
 
