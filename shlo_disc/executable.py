@@ -63,7 +63,8 @@ class Executable:
         self._compile_count = compile_count
         self._lock = threading.Lock()
         self._client = client(options.threads, options.has_guard_pages, options.replicas)
-        self._on_device = self._client.load(artifact, in_tree=trees[0], out_tree=trees[1]) if artifact.object else None
+        is_for_gpus = "ptx" in artifact.sections
+        self._on_device = None if is_for_gpus else self._client.load(artifact, in_tree=trees[0], out_tree=trees[1])
         self._output = options.output
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -193,7 +194,7 @@ class Executable:
         """
         from shlo_disc.report import explain
 
-        return explain(self.artifact, self.options.threads, self._at("host"), dims)
+        return explain(self._loaded.artifact, self.options.threads, self._at("host"), dims)
 
     # ---- what it needs --------------------------------------------------------------------------------------------
 
@@ -218,7 +219,7 @@ class Executable:
     @property
     def memory_stats(self) -> dict[str, Any]:
         """The device's counters: live and peak bytes, allocations."""
-        return self._client.devices()[0].memory_stats()
+        return self._loaded.devices()[0].memory_stats()
 
     def prepare(self, **dims: int) -> None:
         """Take the memory of a call at these symbol values now, so that no first call waits for it.

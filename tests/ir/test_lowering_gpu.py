@@ -289,6 +289,13 @@ def test_the_program_can_be_read_and_not_called(tmp_path: Path) -> None:
     assert [row["kind"] for row in compiled.artifact.header["launches"]] == ["row_reduce"]
     with pytest.raises(DiscError, match=r"cuda:sm_90.*target='cpu'"):
         compiled(np.ones((2, 3), np.float32))
+    for what in (
+        lambda: compiled.explain(b=2, s=3),
+        lambda: compiled.memory_stats,
+        lambda: compiled.peak_memory(b=2, s=3),
+    ):
+        with pytest.raises(DiscError, match="running on GPUs is not supported"):
+            what()
     with pytest.raises(ValueError, match="no stage 'asm'; stages are import, .*codegen, llvm, ptx"):
         compiled.as_text("asm")
     assert str(compiled.signature).count("f32[b, s]") == 2
