@@ -22,11 +22,10 @@ from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
 from shlo_disc.lowering_cpu.emitters.recurrence_schedule import Step, schedule, shape_of_rows
 from shlo_disc.lowering_cpu.emitters.row_block_dot import HEIGHT, RowBlockDot
 from shlo_disc.mlir import arith, ir, memref, scf
-from shlo_disc.shape_dialect.dialect.fusion import Recurrence as Fused
-from shlo_disc.shape_dialect.dialect.fusion import fusion_of
+from shlo_disc.shape_dialect.dialect.fusion import Recurrence, fusion_of
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
-from shlo_disc.transforms.fusion.recurrence import Recurrence, dots_of, recurrence_of, row_dims
+from shlo_disc.transforms.fusion.recurrence import LoopOfRows, dots_of, recurrence_of, row_dims
 
 PIECES = 8
 """Blocks of rows to make at least where there are many rows, so that threads can share them out evenly."""
@@ -51,7 +50,7 @@ def build_recurrence(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of work items and the cost of one."""
     whiles = [op for op in frame.fusion.entry_block.operations if op.operation.name == "stablehlo.while"]
     said = fusion_of(frame.fusion)
-    if not isinstance(said, Fused):
+    if not isinstance(said, Recurrence):
         raise CompilerError(f"kernels: a {said.kind} is no recurrence")
     loops = [recurrence_of(op, loop) for op, loop in zip(whiles, said.loops, strict=True)]
     total, cost = Expr.const(0), Expr.const(1)
@@ -66,7 +65,7 @@ def build_recurrence(frame: CpuFrame) -> tuple[Expr, Expr]:
     return total, cost
 
 
-def _row_cost(found: Recurrence) -> int:
+def _row_cost(found: LoopOfRows) -> int:
     """The work of one iteration on one row."""
     elements = {v: product(row_dims(v, axis)).constant or 1 for v, axis in found.row_axis.items()}
     cost = sum(op_cost(v.owner) * n for v, n in elements.items() if not isinstance(v.owner, ir.Block))
@@ -77,7 +76,7 @@ def _row_cost(found: Recurrence) -> int:
 class RecurrenceKernel:
     """One loop."""
 
-    def __init__(self, frame: CpuFrame, found: Recurrence):
+    def __init__(self, frame: CpuFrame, found: LoopOfRows):
         self.frame = frame
         self.found = found
         self.plan = schedule(found)

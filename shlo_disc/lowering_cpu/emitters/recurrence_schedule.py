@@ -16,7 +16,7 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.transforms.fusion.access import RESHAPES, defining_op
-from shlo_disc.transforms.fusion.recurrence import Recurrence, dots_of
+from shlo_disc.transforms.fusion.recurrence import LoopOfRows, dots_of
 
 _READ_ELSEWHERE = frozenset({"stablehlo.concatenate", "stablehlo.reduce"})
 """Ops that would compute what they read more than once if it were not kept."""
@@ -48,7 +48,7 @@ class IterationSchedule:
     scratch: set[ir.Value] = field(default_factory=set)
 
 
-def schedule(found: Recurrence) -> IterationSchedule:
+def schedule(found: LoopOfRows) -> IterationSchedule:
     """The steps of the body of a recurrence."""
     levels = _levels(found)
     scratch = _needed_later(found, levels)
@@ -66,7 +66,7 @@ def schedule(found: Recurrence) -> IterationSchedule:
     return IterationSchedule(steps, in_place, scratch)
 
 
-def _body_op(found: Recurrence, value: ir.Value) -> ir.Operation | None:
+def _body_op(found: LoopOfRows, value: ir.Value) -> ir.Operation | None:
     """The op of the body that defines a value."""
     op = defining_op(value)
     return op if op is not None and op.block == found.body else None
@@ -77,7 +77,7 @@ def _is_dot(value: ir.Value) -> bool:
     return op is not None and op.name == "stablehlo.dot_general"
 
 
-def _levels(found: Recurrence) -> dict[ir.Value, int]:
+def _levels(found: LoopOfRows) -> dict[ir.Value, int]:
     """How many products lie above each value of the body, itself included."""
     levels: dict[ir.Value, int] = {}
     for op in found.body.operations:
@@ -87,7 +87,7 @@ def _levels(found: Recurrence) -> dict[ir.Value, int]:
     return levels
 
 
-def _needed_later(found: Recurrence, levels: dict[ir.Value, int]) -> set[ir.Value]:
+def _needed_later(found: LoopOfRows, levels: dict[ir.Value, int]) -> set[ir.Value]:
     """The products, what they multiply, what a later level needs of an earlier one and what is read elsewhere."""
     kept: set[ir.Value] = set()
     for dot in dots_of(found):
@@ -103,13 +103,13 @@ def _needed_later(found: Recurrence, levels: dict[ir.Value, int]) -> set[ir.Valu
     return kept
 
 
-def _in_order(found: Recurrence, values: set[ir.Value]) -> list[ir.Value]:
+def _in_order(found: LoopOfRows, values: set[ir.Value]) -> list[ir.Value]:
     """Values in the order in which they are computed; those from outside of the body come first."""
     inside = [r for op in found.body.operations for r in op.results if r in values]
     return [*(v for v in values if v not in inside), *inside]
 
 
-def _computed(found: Recurrence, value: ir.Value) -> Iterator[ir.Value]:
+def _computed(found: LoopOfRows, value: ir.Value) -> Iterator[ir.Value]:
     """The elementwise results for each row that a value is read from; looks through ops that only move data."""
     op = _body_op(found, value)
     if op is None or value not in found.row_axis or _is_dot(value):
@@ -124,14 +124,14 @@ def _computed(found: Recurrence, value: ir.Value) -> Iterator[ir.Value]:
 # ---- loop nests -----------------------------------------------------------------------------------------------------
 
 
-def shape_of_rows(found: Recurrence, value: ir.Value) -> tuple[Dims, int]:
+def shape_of_rows(found: LoopOfRows, value: ir.Value) -> tuple[Dims, int]:
     """The sizes of a value without those of 1 that are not the rows', and the place of the rows among them."""
     axis = found.row_axis.get(value, 0)
     kept = [i for i, d in enumerate(dims_of(value)) if i == axis or d.constant != 1]
     return tuple(dims_of(value)[i] for i in kept), kept.index(axis)
 
 
-def _loops(found: Recurrence, values: list[ir.Value]) -> list[Step]:
+def _loops(found: LoopOfRows, values: list[ir.Value]) -> list[Step]:
     steps: dict[tuple[Dims, int], Step] = {}
     for value in values:
         dims, axis = shape_of_rows(found, value)
@@ -139,7 +139,7 @@ def _loops(found: Recurrence, values: list[ir.Value]) -> list[Step]:
     return list(steps.values())
 
 
-def _may_overwrite(found: Recurrence, steps: list[Step], scratch: set[ir.Value], state: int) -> bool:
+def _may_overwrite(found: LoopOfRows, steps: list[Step], scratch: set[ir.Value], state: int) -> bool:
     """Whether the step that computes a state's next value may write it where the present one is.
 
     No later step may read the present value, and that step reads it at the index that it writes. Values that earlier
@@ -158,7 +158,7 @@ def _may_overwrite(found: Recurrence, steps: list[Step], scratch: set[ir.Value],
 
 
 def _reads(
-    found: Recurrence, steps: list[Step], number: int, kept: set[ir.Value], argument: ir.Value, *, moved: bool
+    found: LoopOfRows, steps: list[Step], number: int, kept: set[ir.Value], argument: ir.Value, *, moved: bool
 ) -> bool:
     """Whether a step reads `argument` (with `moved`), or reads it at another index than its own.
 
@@ -180,5 +180,5 @@ def _reads(
     return False
 
 
-def _keeps_shape(found: Recurrence, op: ir.Operation) -> bool:
+def _keeps_shape(found: LoopOfRows, op: ir.Operation) -> bool:
     return shape_of_rows(found, op.operands[0]) == shape_of_rows(found, op.results[0])

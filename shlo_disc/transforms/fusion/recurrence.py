@@ -31,7 +31,7 @@ from shlo_disc.transforms.policy import policy
 
 
 @dataclass
-class Recurrence:
+class LoopOfRows:
     """A loop of independent rows.
 
     `scalars`, `states` and `stacks` are positions among the carried values. `analysis` has the rows of the values.
@@ -77,7 +77,7 @@ class Recurrence:
         return {i: op.operands[1] for i, op in self.stacks.items()}
 
 
-def find_recurrence(op: ir.Operation | ir.OpView) -> Recurrence | None:
+def find_recurrence(op: ir.Operation | ir.OpView) -> LoopOfRows | None:
     """The rows of a loop; None when it has none that are independent, or when they are not worth a kernel."""
     if op.operation.name != "stablehlo.while":
         return None
@@ -98,7 +98,7 @@ def described(op: ir.OpView) -> RecurrentLoop:
     return RecurrentLoop(tuple(found.states), tuple(found.scalars), tuple(found.stacks), windows, covered, found.trip)
 
 
-def recurrence_of(loop: ir.OpView, said: RecurrentLoop) -> Recurrence:
+def recurrence_of(loop: ir.OpView, said: RecurrentLoop) -> LoopOfRows:
     """A loop whose roles are told: nothing is matched, rows are followed through the body.
 
     Raises CompilerError where they meet.
@@ -114,18 +114,18 @@ def recurrence_of(loop: ir.OpView, said: RecurrentLoop) -> Recurrence:
         raise CompilerError("kernels: a fusion of kind recurrence holds a loop whose rows are not independent")
     for update, axis in zip(stacks.values(), said.windows, strict=True):
         analysis.axis.setdefault(update.operands[1], axis)
-    return Recurrence(loop, analysis, list(said.scalars), list(said.states), stacks, said.trip, set(said.covered))
+    return LoopOfRows(loop, analysis, list(said.scalars), list(said.states), stacks, said.trip, set(said.covered))
 
 
 # ---- what has to hold ---------------------------------------------------------------------------------------------
 
-RECURRENCE: Pattern[Recurrence] = Pattern("recurrence", "a loop over independent rows is one kernel")
+RECURRENCE: Pattern[LoopOfRows] = Pattern("recurrence", "a loop over independent rows is one kernel")
 
 
-def _candidate(loop: ir.OpView) -> Recurrence | None:
+def _candidate(loop: ir.OpView) -> LoopOfRows | None:
     """What the loop carries, and its rows, which are those of its first state; None when it has no state."""
     condition, body = nested_blocks(loop)
-    found = Recurrence(loop, RowAnalysis(body, Expr.const(0)))
+    found = LoopOfRows(loop, RowAnalysis(body, Expr.const(0)))
     for position, (argument, value) in enumerate(zip(body.arguments, found.returned, strict=True)):
         if not isinstance(argument.type, ir.RankedTensorType):
             return None
@@ -157,13 +157,13 @@ def _stack_update(argument: ir.Value, value: ir.Value, in_condition: ir.Value) -
     return op if [len(u) for u in uses] == [1, 1, 0] else None
 
 
-def _whole_axes(found: Recurrence, update: ir.Operation) -> list[int]:
+def _whole_axes(found: LoopOfRows, update: ir.Operation) -> list[int]:
     """The axes of a stack along which a window has all rows."""
     sizes = zip(dims_of(update.operands[0]), dims_of(update.operands[1]), strict=True)
     return [axis for axis, (a, b) in enumerate(sizes) if a == b == found.rows]
 
 
-def _give_windows_rows(found: Recurrence) -> None:
+def _give_windows_rows(found: LoopOfRows) -> None:
     """Where a window's values depend on no row, each thread still writes those of its own rows."""
     for update in found.stacks.values():
         for axis in _whole_axes(found, update)[:1]:
@@ -171,49 +171,49 @@ def _give_windows_rows(found: Recurrence) -> None:
 
 
 @RECURRENCE.requires("all states have the same number of rows")
-def _states_have_the_same_rows(found: Recurrence) -> bool:
+def _states_have_the_same_rows(found: LoopOfRows) -> bool:
     return all(dims_of(found.body.arguments[i])[0] == found.rows for i in found.states)
 
 
 @RECURRENCE.requires("the results of scalars are not used: no thread would be the one to write them")
-def _scalars_stay_inside(found: Recurrence) -> bool:
+def _scalars_stay_inside(found: LoopOfRows) -> bool:
     return not any(list(found.loop.results[i].uses) for i in found.scalars)
 
 
 @RECURRENCE.requires("whether there is another iteration depends on scalars only")
-def _condition_reads_scalars(found: Recurrence) -> bool:
+def _condition_reads_scalars(found: LoopOfRows) -> bool:
     return not any(list(found.condition.arguments[i].uses) for i in (*found.states, *found.stacks))
 
 
 @RECURRENCE.requires("no op lets rows meet, by a rule that is known for each")
-def _rows_do_not_meet(found: Recurrence) -> bool:
+def _rows_do_not_meet(found: LoopOfRows) -> bool:
     return found.analysis.crossing is None
 
 
 @RECURRENCE.requires("products are of rows with matrices from outside, in floats")
-def _products_are_of_rows(found: Recurrence) -> bool:
+def _products_are_of_rows(found: LoopOfRows) -> bool:
     return found.analysis.mixing is None
 
 
 @RECURRENCE.requires("the next value of a state has its rows where the present one has them")
-def _states_keep_their_rows(found: Recurrence) -> bool:
+def _states_keep_their_rows(found: LoopOfRows) -> bool:
     return all(found.row_axis.get(found.returned[i], 0) == 0 for i in found.states)
 
 
 @RECURRENCE.requires("a window of a stack has all rows, along the axis along which they lie in the stack")
-def _windows_have_all_rows(found: Recurrence) -> bool:
+def _windows_have_all_rows(found: LoopOfRows) -> bool:
     return all(found.row_axis.get(op.operands[1]) in _whole_axes(found, op) for op in found.stacks.values())
 
 
 @RECURRENCE.requires("all sizes of a row are numbers: scratch memory is for as many rows as fit")
-def _rows_have_a_fixed_size(found: Recurrence) -> bool:
+def _rows_have_a_fixed_size(found: LoopOfRows) -> bool:
     return all(product(row_dims(v, axis)).constant is not None for v, axis in found.row_axis.items())
 
 
 # ---- cost ---------------------------------------------------------------------------------------------------------
 
 
-def dots_of(found: Recurrence) -> list[ir.Operation]:
+def dots_of(found: LoopOfRows) -> list[ir.Operation]:
     """The products in the body."""
     return [op.operation for op in found.body.operations if op.operation.name == DOT]
 
@@ -223,7 +223,7 @@ def row_dims(value: ir.Value, axis: int | None) -> Dims:
     return tuple(d for i, d in enumerate(dims_of(value)) if i != axis)
 
 
-def _is_worth_it(found: Recurrence) -> bool:
+def _is_worth_it(found: LoopOfRows) -> bool:
     """Whether a row is of a moderate size, and the weights stay in a core's cache."""
     weights = sum(product(dims_of(op.operands[1])).constant or 0 for op in dots_of(found))
     width = max((bytes_of(element_type_of(op.results[0])) for op in dots_of(found)), default=0)
@@ -248,7 +248,7 @@ class _Stack:
 COVERED_STACK: Pattern[_Stack] = Pattern("covered-stack", "what a stack starts from is not written")
 
 
-def _count(found: Recurrence) -> None:
+def _count(found: LoopOfRows) -> None:
     """Fill in `trip` and `covered` for a loop that counts from 0 up to a size."""
     count = count_of(found.loop)
     if count is None:
@@ -288,5 +288,5 @@ def _each_place_is_written(stack: _Stack) -> bool:
 
 
 __all__ = [
-    "COVERED_STACK", "RECURRENCE", "Recurrence", "described", "dots_of", "find_recurrence", "recurrence_of", "row_dims",
+    "COVERED_STACK", "RECURRENCE", "LoopOfRows", "described", "dots_of", "find_recurrence", "recurrence_of", "row_dims",
 ]  # fmt: skip
