@@ -8,6 +8,7 @@ factor := name | ['-'] number | ('floordiv' | 'mod' | 'max' | 'min') '(' expr ',
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 
@@ -27,13 +28,24 @@ _MAX_POWER = 64
 _MAX_DIGITS = 100
 
 
+_REMEMBERED = 256
+"""Characters of a text up to which what it denotes is kept: each stage reads the sizes of a program again."""
+
+
 def parse_expr(text: str) -> Expr:
     """The expression that `text` denotes. Raises ProgramError with the position of the first wrong character."""
+    return _read_once(text) if len(text) <= _REMEMBERED else _read(text)
+
+
+def _read(text: str) -> Expr:
     parser = _Parser(text)
     e = parser.expr(0)
     if parser.kind != "end":
         raise parser.error("expected '+', '-', '*' or the end")
     return e
+
+
+_read_once = functools.lru_cache(maxsize=4096)(_read)
 
 
 class _Parser:
