@@ -10,7 +10,8 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.declarations import Bounds, constraint_of, name_of, symbol_of
 from shlo_disc.shape_dialect.dialect.host_rules import HOST_RULES
 from shlo_disc.shape_dialect.dialect.ops import LOCAL
-from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind, entries_of, from_entries, read_size
+from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind, from_entries, read_size
+from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.scope import Scope, is_private
 from shlo_disc.shape_dialect.dialect.signature import TensorSpec
 from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr, element_type_of, product, storage_type
@@ -19,21 +20,24 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 def _symbol(op: ir.OpView) -> None:
     """Its name is that of a symbol, its bounds are in order, and it has a residue that the divisor can leave."""
-    _check_name(op, Expr.parse(name_of(op)).is_symbol is not None, "is no name of a symbol")
+    if Expr.parse(name_of(op)).is_symbol is None:
+        raise Malformed(f"{name_of(op)!r} is no name of a symbol")
     symbol_of(op).check()
 
 
 def _dim(op: ir.OpView) -> None:
     """Its name is an expression of symbols, in normal form, and no single symbol."""
-    size = Expr.parse(name_of(op))
-    is_derived = size.constant is None and not size.is_symbol and str(size) == name_of(op)
-    _check_name(op, is_derived, f"is no derived size in normal form, which is {size}")
-    from_entries(Bounds, entries_of(op, but="name"))
+    _check_dim(tuple(op.attributes.items()))
 
 
-def _check_name(op: ir.OpView, is_right: bool, text: str) -> None:
-    if not is_right:
-        raise Malformed(f"{name_of(op)!r} {text}")
+@remembered
+def _check_dim(attributes: tuple[tuple[str, ir.Attribute], ...]) -> None:
+    entries = dict(attributes)
+    name = ir.StringAttr(entries.pop("name")).value
+    size = Expr.parse(name)
+    if size.constant is not None or size.is_symbol or str(size) != name:
+        raise Malformed(f"{name!r} is no derived size in normal form, which is {size}")
+    from_entries(Bounds, entries)
 
 
 def _constraint(op: ir.OpView) -> None:
