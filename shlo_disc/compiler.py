@@ -55,7 +55,7 @@ def import_stage(
             c.stage = _checked_stage(stage)
             _check_resumed(c)
 
-    with c.context, ir.Location.unknown():
+    with c.context, ir.Location.unknown(), remembering():
         run_stage(c, "import", work)
     return c
 

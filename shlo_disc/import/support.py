@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from shlo_disc.errors import ProgramError, Unsupported, UnsupportedError
 from shlo_disc.mlir import ir
 from shlo_disc.registry import TABLE
+from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.signature import DTYPES, Signature
 from shlo_disc.shape_dialect.dialect.types import dims_of_attr, storage_type
 from shlo_disc.shape_dialect.utils.collectives import COLLECTIVES, groups_of, reduction_of, runs_on_all
@@ -155,13 +156,16 @@ def _foreign_dtypes(values: Sequence[ir.Value], lowered: Collection[str], quanti
         if not isinstance(value.type, ir.RankedTensorType):
             dtypes.add(str(value.type))
             continue
-        element = value.type.element_type
-        if str(element) in lowered:
-            continue
-        storage = storage_type(element)
-        if not (quantized and storage != element and str(storage) in DTYPES):
-            dtypes.add(str(element))
+        element, storage = _element_and_storage(value.type)
+        if element not in lowered and not (quantized and storage != element and storage in DTYPES):
+            dtypes.add(element)
     return dtypes
+
+
+@remembered
+def _element_and_storage(tensor: ir.RankedTensorType) -> tuple[str, str]:
+    """The names of a tensor's element type, and of the integers that hold it where it is quantized."""
+    return str(tensor.element_type), str(storage_type(tensor.element_type))
 
 
 def _check_constant(op: ir.OpView) -> str | None:

@@ -349,4 +349,5 @@ def _applies(op: ir.OpView) -> bool:
 
 def is_boolean(value: ir.Value) -> bool:
     """Whether the elements of a tensor are booleans."""
-    return str(ir.RankedTensorType(value.type).element_type) == "i1"
+    element = ir.RankedTensorType(value.type).element_type
+    return isinstance(element, ir.IntegerType) and element.width == 1
