@@ -214,7 +214,9 @@ def _operator(operation: Callable[[Expr, Expr], Expr]) -> Callable[[Expr, ExprLi
     """A binary operator of Expr that also takes an int."""
 
     def method(self: Expr, other: ExprLike) -> Expr:
-        return operation(self, as_expr(other)) if isinstance(other, (Expr, int)) else NotImplemented
+        if isinstance(other, Expr):
+            return operation(self, other)
+        return operation(self, Expr.const(other)) if isinstance(other, int) else NotImplemented
 
     return method
 

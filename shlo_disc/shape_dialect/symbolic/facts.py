@@ -165,8 +165,8 @@ class Facts:
 
     def canonical(self, expr: ExprLike) -> Expr:
         """The normal form modulo the known equalities; equal results prove equal values."""
-        part = self._about(as_expr(expr).symbols())
-        return part._store.canonical(as_expr(expr))
+        e = as_expr(expr)
+        return self._about(e.symbols())._store.canonical(e)
 
     def simplify(self, expr: ExprLike) -> Expr:
         """An equal expression with the operations removed that the facts decide."""
@@ -175,7 +175,8 @@ class Facts:
         if part is not self:
             return part.simplify(e)
         if e not in self._simplified:
-            self._simplified[e] = simplify(self, e)
+            simpler = simplify(self, e)
+            self._simplified[e] = self._simplified[simpler] = simpler
         return self._simplified[e]
 
     def hints(self, expr: ExprLike) -> tuple[int, ...]:

@@ -96,11 +96,12 @@ def of_expr(e: Expr, of_atom_: Callable[[Atom], Interval]) -> Interval:
     """The interval of a polynomial from those of its atoms, term by term."""
     total: Interval = (0, 0)
     for coefficient, monomial in e.terms:
-        product: Interval = (1, 1)
+        product: Interval | None = None
         for atom, exponent in monomial:
             factor = of_atom_(atom)
-            product = multiply(product, power(factor, exponent) if exponent > 1 else factor)
-        total = add(total, scale(product, coefficient))
+            factor = power(factor, exponent) if exponent > 1 else factor
+            product = factor if product is None else multiply(product, factor)
+        total = add(total, scale((1, 1) if product is None else product, coefficient))
     return total
 
 

@@ -33,6 +33,8 @@ class Oracle(Protocol):
 def simplify(facts: Oracle, e: Expr) -> Expr:
     """An expression equal to `e` wherever the facts hold and `e` is defined, with fewer operations."""
     e = facts.canonical(e)
+    if all(isinstance(atom, Symbol) for _, monomial in e.terms for atom, _ in monomial):
+        return e  # there are no operations
     for _ in range(4):
         simpler = _multiply_back(facts, facts.canonical(e.map_atoms(lambda atom: _simplify_atom(facts, atom))))
         if simpler == e:
