@@ -6,18 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import gcd
 
-from shlo_disc.shape_dialect.symbolic.expr import (
-    ZERO,
-    Expr,
-    ExprLike,
-    FloorDiv,
-    Max,
-    Min,
-    Mod,
-    Term,
-    as_expr,
-    content,
-)
+from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr, ExprLike, FloorDiv, Max, Min, Mod, as_expr, content
+from shlo_disc.shape_dialect.symbolic.monomials import Term
 
 
 def floordiv(a: Expr, b: Expr) -> Expr:

@@ -7,10 +7,11 @@ from itertools import product
 from math import inf
 
 from shlo_disc.shape_dialect.symbolic import facts_interval as interval
-from shlo_disc.shape_dialect.symbolic.expr import Atom, Expr, Max, Min, Mod, Monomial, divide_monomials
+from shlo_disc.shape_dialect.symbolic.expr import Atom, Expr, Max, Min, Mod
 from shlo_disc.shape_dialect.symbolic.facts_linear import Nonnegative, Problem
 from shlo_disc.shape_dialect.symbolic.facts_store import Store
 from shlo_disc.shape_dialect.symbolic.facts_witness import Witnesses, value_at
+from shlo_disc.shape_dialect.symbolic.monomials import Monomial, divide_monomials
 
 _MAX_NEIGHBOURS = 24
 _MAX_SPLITS = 3

@@ -13,21 +13,11 @@ from collections.abc import Callable, Iterable
 from math import floor, gcd, inf
 
 from shlo_disc.shape_dialect.symbolic import facts_interval as interval
-from shlo_disc.shape_dialect.symbolic.expr import (
-    ZERO,
-    Atom,
-    Expr,
-    Max,
-    Min,
-    Mod,
-    Monomial,
-    Symbol,
-    content,
-    divide_monomials,
-)
+from shlo_disc.shape_dialect.symbolic.expr import ZERO, Atom, Expr, Max, Min, Mod, Symbol, content
 from shlo_disc.shape_dialect.symbolic.facts_congruence import Congruence
 from shlo_disc.shape_dialect.symbolic.facts_interval import Interval
 from shlo_disc.shape_dialect.symbolic.facts_simplex import GaveUp, Infeasible, minimise
+from shlo_disc.shape_dialect.symbolic.monomials import Monomial, divide_monomials
 
 _MAX_ROWS = 24
 _MAX_DEFINITIONS = 12

@@ -6,9 +6,10 @@ from __future__ import annotations
 from itertools import product
 
 from shlo_disc.shape_dialect.symbolic import facts_congruence as congruence
-from shlo_disc.shape_dialect.symbolic.expr import Expr, Symbol, divide_monomials
+from shlo_disc.shape_dialect.symbolic.expr import Expr, Symbol
 from shlo_disc.shape_dialect.symbolic.facts_rewrite import orient
 from shlo_disc.shape_dialect.symbolic.facts_store import Store
+from shlo_disc.shape_dialect.symbolic.monomials import divide_monomials
 
 _MAX_POINTS = 1024
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from shlo_disc.shape_dialect.symbolic.expr import Atom, Expr, Monomial, Symbol, divide_monomials
+from shlo_disc.shape_dialect.symbolic.expr import Atom, Expr, Symbol
+from shlo_disc.shape_dialect.symbolic.monomials import Monomial, divide_monomials
 
 _MAX_STEPS = 200
 

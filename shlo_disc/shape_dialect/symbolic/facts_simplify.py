@@ -5,17 +5,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from shlo_disc.shape_dialect.symbolic.expr import (
-    ZERO,
-    Atom,
-    Expr,
-    FloorDiv,
-    Max,
-    Mod,
-    Symbol,
-    Term,
-    divide_monomials,
-)
+from shlo_disc.shape_dialect.symbolic.expr import ZERO, Atom, Expr, FloorDiv, Max, Mod, Symbol
+from shlo_disc.shape_dialect.symbolic.monomials import Term, divide_monomials
 
 
 class Oracle(Protocol):

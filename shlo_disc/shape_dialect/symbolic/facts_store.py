@@ -11,22 +11,12 @@ from collections.abc import Iterator
 
 from shlo_disc.shape_dialect.symbolic import facts_congruence as congruence
 from shlo_disc.shape_dialect.symbolic import facts_interval as interval
-from shlo_disc.shape_dialect.symbolic.expr import (
-    Atom,
-    Expr,
-    FloorDiv,
-    Max,
-    Min,
-    Mod,
-    Symbol,
-    Term,
-    content,
-    divide_monomials,
-)
+from shlo_disc.shape_dialect.symbolic.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Symbol, content
 from shlo_disc.shape_dialect.symbolic.facts_congruence import ANY, Congruence
 from shlo_disc.shape_dialect.symbolic.facts_interval import Interval
 from shlo_disc.shape_dialect.symbolic.facts_linear import tighten
 from shlo_disc.shape_dialect.symbolic.facts_rewrite import Rewriter, orient
+from shlo_disc.shape_dialect.symbolic.monomials import Term, divide_monomials
 
 # A cycle such as x >= y + 1, y >= x - 3 with open ends could raise bounds for ever; a symbol moves this often per fact.
 _MAX_MOVES = 12
