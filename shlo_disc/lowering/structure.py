@@ -14,7 +14,6 @@ from shlo_disc.shape_dialect.dialect.types import (
     dims_of,
     element_type_of,
     has_encoding,
-    parse_dim,
     tensor_type,
 )
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -59,7 +58,7 @@ class SizeNames:
 
     def _named(self, attribute: ir.Attribute) -> ir.Attribute:
         if isinstance(attribute, ir.FlatSymbolRefAttr):
-            return dim_attr(self.size(parse_dim(attribute.value)))
+            return dim_attr(self.size(Expr.parse(attribute.value)))
         if isinstance(attribute, ir.ArrayAttr):
             return ir.ArrayAttr.get([self.attribute(a) for a in attribute])
         if isinstance(attribute, ir.DictAttr):

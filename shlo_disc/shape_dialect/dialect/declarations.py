@@ -10,7 +10,7 @@ from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import ConstraintOp, DimOp, SymbolOp
 from shlo_disc.shape_dialect.dialect.records import Malformed, entries_of, from_entries, to_entries
-from shlo_disc.shape_dialect.dialect.types import Dims, parse_dim
+from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 
@@ -144,7 +144,7 @@ def write_declarations(
             _write(SymbolOp(ir.StringAttr.get(name)), _declared(facts, name))
         for number, text in enumerate(derived):
             is_bounded = number < MOST_BOUNDED_DIMS
-            _write(DimOp(ir.StringAttr.get(text)), Bounds(*facts.range(parse_dim(text))) if is_bounded else Bounds())
+            _write(DimOp(ir.StringAttr.get(text)), Bounds(*facts.range(Expr.parse(text))) if is_bounded else Bounds())
         for constraint in constraints:
             wording = Wording(constraint.origin, constraint.message, tuple(constraint.operands))
             _write(ConstraintOp(ir.StringAttr.get(str(constraint.relation))), wording)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.mlir import ir, quant
@@ -14,12 +13,6 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 Dims = tuple[Expr, ...]
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
-
-
-@lru_cache(maxsize=65536)
-def parse_dim(text: str) -> Expr:
-    """The expression of a symbol name, cached."""
-    return Expr.parse(text)
 
 
 def dim_attr(dim: Expr) -> ir.Attribute:
@@ -34,7 +27,7 @@ def dim_of_attr(attribute: ir.Attribute) -> Expr:
     """The inverse of `dim_attr`. Raises ValueError, or ProgramError on a name that is no expression."""
     if isinstance(attribute, ir.IntegerAttr):
         return Expr.const(attribute.value)
-    return parse_dim(ir.FlatSymbolRefAttr(attribute).value)
+    return Expr.parse(ir.FlatSymbolRefAttr(attribute).value)
 
 
 def dims_attr(dims: Iterable[Expr]) -> ir.ArrayAttr:

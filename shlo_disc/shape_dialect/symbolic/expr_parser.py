@@ -45,7 +45,7 @@ def _read(text: str) -> Expr:
     return e
 
 
-_read_once = functools.lru_cache(maxsize=4096)(_read)
+_read_once = functools.lru_cache(maxsize=65536)(_read)
 
 
 class _Parser:
