@@ -179,7 +179,8 @@ def _changed(module: ir.Module, stage: str) -> list[ir.Operation]:
     if STAGES.index(stage) <= STAGES.index("fuse"):
         return [module.operation]
     if stage == "host":
-        return [op.operation for op in module.body.operations if op.operation != kernel_module_of(module)]
+        kernels = kernel_module_of(module)
+        return [op for op in (view.operation for view in module.body.operations) if op != kernels]
     entry = main_function(module).operation
     return [entry, kernel_module_of(module)] if stage == "kernels" else [entry]
 

@@ -84,18 +84,6 @@ _SCALARS = ("f16", "bf16", "f32", "f64")
 _FLOAT = re.compile(r"(f|bf|tf)\d")
 
 
-def _operations(module: ir.Module) -> list[ir.Operation]:
-    """Every operation of `module`, inner ones before those around them."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found[:-1]
-
-
 def check_input(module: ir.Module) -> set[ir.Type]:
     """The types of all values. Raise `CompilerError` naming the first op, or type, that the pipeline cannot take."""
     faults: dict[ir.Type, str] = {}
@@ -103,16 +91,27 @@ def check_input(module: ir.Module) -> set[ir.Type]:
     return set(faults)
 
 
-def _check(module: ir.Module, fault: Callable[[ir.Operation, str], str], faults: dict[ir.Type, str]) -> None:
-    """Ask `fault` of every op, and of the types of all values. `faults` remembers the answers for types."""
+def _check(module: ir.Module, fault: Callable[[ir.Operation, str], str], faults: dict[ir.Type, str] | None) -> None:
+    """Ask `fault` of every op, and of the types of all values where `faults` is to take the answers for them."""
     passed: set[str] = set()
-    for op in _operations(module):
+    found: list[str] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
         name = op.name
-        reason = ("" if name in passed else fault(op, name)) or _type_fault_of(op, faults)
+        reason = "" if name in passed else fault(op, name)
+        if not reason and faults is not None:
+            reason = _type_fault_of(op, faults)
         if reason:
-            raise CompilerError(f"codegen: {name} {reason} (at {op.location})")
+            found.append(f"codegen: {name} {reason} (at {op.location})")
+            return ir.WalkResult.INTERRUPT
         if name not in _BY_OP:
             passed.add(name)
+        return ir.WalkResult.ADVANCE
+
+    for op in module.body.operations:
+        op.operation.walk(visit)
+        if found:
+            raise CompilerError(found[0])
 
 
 def _type_fault_of(op: ir.Operation, faults: dict[ir.Type, str]) -> str:
@@ -187,7 +186,7 @@ def check_llvm_only(module: ir.Module) -> None:
             return "is left after lowering to the LLVM dialect"
         return _REJECTED.get(name) or _llvm_fault(op, name)
 
-    _check(module, fault, {})
+    _check(module, fault, None)
 
 
 def lower_to_llvm(module: ir.Module, pipeline: str = CPU_PIPELINE) -> ir.Module:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
-from shlo_disc.shape_dialect.dialect.types import dims_attr, dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_attr, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 VIEWS = frozenset({"stablehlo.reshape", "stablehlo.dynamic_reshape"})
@@ -21,13 +21,24 @@ def shape_tensor(dims: Sequence[Expr]) -> ir.Value:
 
 def view(value: ir.Value, dims: Sequence[Expr]) -> ir.Value:
     """`value` with the sizes `dims`, which have the same product, at the insertion point."""
-    if tuple(dims) == dims_of(value):
-        return value
+    known = _seen_as(value, tuple(dims))
+    if known is not None:
+        return known
     result = tensor_type(dims, element_type_of(value))
     if result.has_static_shape and ir.RankedTensorType(value.type).has_static_shape:
         return ir.Operation.create("stablehlo.reshape", results=[result], operands=[value]).results[0]
     operands = [value, shape_tensor(dims)]
     return ir.Operation.create("stablehlo.dynamic_reshape", results=[result], operands=operands).results[0]
+
+
+def _seen_as(value: ir.Value, dims: Dims) -> ir.Value | None:
+    """What a value is a view of, or the value itself, that has the sizes `dims`; None where nothing has."""
+    while dims_of(value) != dims:
+        owner = value.owner
+        if isinstance(owner, ir.Block) or owner.operation.name not in VIEWS:
+            return None
+        value = owner.operands[0]
+    return value
 
 
 def broadcast(value: ir.Value, dims: Sequence[Expr], positions: Sequence[int]) -> ir.Value:

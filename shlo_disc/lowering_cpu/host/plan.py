@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from shlo_disc.lowering.host.segments import function_name
 from shlo_disc.shape_dialect.dialect.host import Check
@@ -34,12 +35,25 @@ class Words:
         return len(self.fixed) + len(self.private)
 
 
+_SMALLEST = -(2**63)
+
+
+class _Division(NamedTuple):
+    """Values of a division: adjust says whether the remainder has the other sign than the divisor."""
+
+    dividend: str
+    divisor: str
+    remainder: str
+    adjust: str
+
+
 class PlanWriter:
     """Writes `disc_plan`."""
 
     def __init__(self, symbols: Sequence[str]):
         self.lines: list[str] = []
         self.values: dict[object, str] = {}
+        self.divisions: dict[tuple[Expr, Expr], _Division] = {}
         self.count = 0
         self.overflow = self._op("llvm.mlir.constant(false) : i1")
         for position, name in enumerate(symbols):
@@ -74,11 +88,13 @@ class PlanWriter:
     def _sum(self, e: Expr) -> str:
         if e.constant is not None:
             return self.constant(e.constant)
-        total: str | None = None
-        for coefficient, monomial in e.terms:
-            term = self._term(coefficient, monomial)
-            total = term if total is None else self._checked("sadd", total, term)
-        return total or self.constant(0)
+        first, *others = sorted(e.terms, key=lambda term: term[0] < 0)
+        total = self._term(*first)
+        for coefficient, monomial in others:
+            is_subtracted = coefficient == -1 and bool(monomial)
+            term = self._term(1 if is_subtracted else coefficient, monomial)
+            total = self._checked("ssub" if is_subtracted else "sadd", total, term)
+        return total
 
     def _term(self, coefficient: int, monomial: tuple[tuple[Atom, int], ...]) -> str:
         factors = [self.atom(a) for a, power in monomial for _ in range(power)]
@@ -94,12 +110,11 @@ class PlanWriter:
         if isinstance(atom, Symbol):
             return self.values[atom.name]
         if atom not in self.values:
-            operands = [self.value(o) for o in atom.operands]
             if isinstance(atom, Max | Min):
+                operands = [self.value(o) for o in atom.operands]
                 self.values[atom] = self._extremum("smax" if isinstance(atom, Max) else "smin", operands)
             elif isinstance(atom, FloorDiv | Mod):
-                quotient, remainder = self._floor_divide(*operands)
-                self.values[atom] = quotient if isinstance(atom, FloorDiv) else remainder
+                self.values[atom] = self._rounded_down(atom)
         return self.values[atom]
 
     def _extremum(self, name: str, operands: list[str]) -> str:
@@ -108,32 +123,40 @@ class PlanWriter:
             result = self._op(f'"llvm.intr.{name}"({result}, {operand}) : (i64, i64) -> i64')
         return result
 
-    def _floor_divide(self, a: str, b: str) -> tuple[str, str]:
-        """Quotient rounded down and remainder of the divisor's sign.
+    def _rounded_down(self, atom: FloorDiv | Mod) -> str:
+        """A quotient rounded down, or a remainder of the divisor's sign."""
+        dividend, divisor, rest, adjust = self._division(*atom.operands)
+        if isinstance(atom, Mod):
+            raised = self._op(f"llvm.add {rest}, {divisor} : i64")
+            return self._op(f"llvm.select {adjust}, {raised}, {rest} : i1, i64")
+        quotient = self._op(f"llvm.sdiv {dividend}, {divisor} : i64")
+        lower = self._op(f"llvm.sub {quotient}, {self.constant(1)} : i64")
+        return self._op(f"llvm.select {adjust}, {lower}, {quotient} : i1, i64")
 
-        What has no quotient counts as an overflow: division by zero, and of the smallest number by -1.
-        """
-        zero, one = self.constant(0), self.constant(1)
-        is_zero = self._op(f'llvm.icmp "eq" {b}, {zero} : i64')
-        is_smallest = self._op(f'llvm.icmp "eq" {a}, {self.constant(-(2**63))} : i64')
-        is_minus_one = self._op(f'llvm.icmp "eq" {b}, {self.constant(-1)} : i64')
-        is_large = self._op(f"llvm.and {is_smallest}, {is_minus_one} : i1")
-        has_none = self._op(f"llvm.or {is_zero}, {is_large} : i1")
-        self.overflow = self._op(f"llvm.or {self.overflow}, {has_none} : i1")
-        divisor = self._op(f"llvm.select {has_none}, {one}, {b} : i1, i64")
-        quotient = self._op(f"llvm.sdiv {a}, {divisor} : i64")
-        product = self._op(f"llvm.mul {quotient}, {divisor} : i64")
-        rest = self._op(f"llvm.sub {a}, {product} : i64")
+    def _division(self, a: Expr, b: Expr) -> _Division:
+        """What has no quotient counts as an overflow: division by zero, and of the smallest number by -1."""
+        if (a, b) not in self.divisions:
+            self.divisions[a, b] = self._divide(a, b)
+        return self.divisions[a, b]
+
+    def _divide(self, a: Expr, b: Expr) -> _Division:
+        zero = self.constant(0)
+        dividend = self.value(a)
+        divisor = given = self.value(b)
+        if b.constant is None or b.constant in (0, -1):
+            has_none = self._op(f'llvm.icmp "eq" {given}, {zero} : i64')
+            if a.constant in (None, _SMALLEST):
+                is_smallest = self._op(f'llvm.icmp "eq" {dividend}, {self.constant(_SMALLEST)} : i64')
+                is_minus_one = self._op(f'llvm.icmp "eq" {given}, {self.constant(-1)} : i64')
+                is_large = self._op(f"llvm.and {is_smallest}, {is_minus_one} : i1")
+                has_none = self._op(f"llvm.or {has_none}, {is_large} : i1")
+            self.overflow = self._op(f"llvm.or {self.overflow}, {has_none} : i1")
+            divisor = self._op(f"llvm.select {has_none}, {self.constant(1)}, {given} : i1, i64")
+        rest = self._op(f"llvm.srem {dividend}, {divisor} : i64")
         inexact = self._op(f'llvm.icmp "ne" {rest}, {zero} : i64')
         signs = self._op(f"llvm.xor {rest}, {divisor} : i64")
         differ = self._op(f'llvm.icmp "slt" {signs}, {zero} : i64')
-        adjust = self._op(f"llvm.and {inexact}, {differ} : i1")
-        lower = self._op(f"llvm.sub {quotient}, {one} : i64")
-        raised = self._op(f"llvm.add {rest}, {divisor} : i64")
-        return (
-            self._op(f"llvm.select {adjust}, {lower}, {quotient} : i1, i64"),
-            self._op(f"llvm.select {adjust}, {raised}, {rest} : i1, i64"),
-        )
+        return _Division(dividend, divisor, rest, self._op(f"llvm.and {inexact}, {differ} : i1"))
 
     _PREDICATE = {"==": "eq", "!=": "ne", ">=": "sge", ">": "sgt", "<=": "sle", "<": "slt"}
 

@@ -118,7 +118,7 @@ ATTRIBUTES: dict[str, Use] = {
     SEGMENT: Use(_RUNS, _check_segment, "plan"),
     BUFFERS: Use(_CALLS, _check_buffers, "plan"),
     LIBRARY: Use(("stablehlo.custom_call",), _check_library, "simplify"),
-    WINDOW: Use(_WINDOWED, _check_window, "simplify"),
+    WINDOW: Use(_WINDOWED, _check_window, "import"),
     LAYOUT: Use(("func.func",), _check_layout, "import"),
     KERNEL: Use(("func.call",), check_choice, "kernels"),
     kinds.FUSION: Use(("func.func",), _check_fusion, "fuse"),

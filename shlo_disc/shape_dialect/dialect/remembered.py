@@ -12,6 +12,7 @@ Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
 
 _KNOWN: ContextVar[dict[Any, dict[Any, Any]] | None] = ContextVar("shlo_disc_known", default=None)
+_UNREAD: Any = object()
 
 
 @contextmanager
@@ -31,9 +32,12 @@ def remembered(read: Callable[[Key], Result]) -> Callable[[Key], Result]:
         known = _KNOWN.get()
         if known is None:
             return read(key)
-        own = known.setdefault(read, {})
-        if key not in own:
-            own[key] = read(key)
-        return own[key]
+        own = known.get(read)
+        if own is None:
+            own = known[read] = {}
+        result = own.get(key, _UNREAD)
+        if result is _UNREAD:
+            result = own[key] = read(key)
+        return result
 
     return reader

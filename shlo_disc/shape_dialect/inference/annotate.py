@@ -9,14 +9,22 @@ equal sizes share one symbol.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 
 from shlo_disc.errors import OptionError, ProgramError, Unsupported, UnsupportedError
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.declarations import Constraint, facts_of, write_declarations
 from shlo_disc.shape_dialect.dialect.signature import argument_shapes
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.dialect.types import (
+    Dims,
+    dims_attr,
+    dims_of,
+    dims_of_attr,
+    element_type_of,
+    tensor_type,
+)
+from shlo_disc.shape_dialect.dialect.window import WINDOW, Window, read_window, window_attribute
 from shlo_disc.shape_dialect.inference.propagation import DataDependentSize, Propagation
 from shlo_disc.shape_dialect.inference.rules import rule_of
 from shlo_disc.shape_dialect.inference.skipped import skipped_where
@@ -24,7 +32,14 @@ from shlo_disc.shape_dialect.inference.values import SymbolicValues
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.locations import source_line
-from shlo_disc.shape_dialect.utils.regions import all_values, entry_block, main_function, nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.regions import (
+    all_blocks,
+    all_values,
+    entry_block,
+    main_function,
+    nested_blocks,
+    terminator_of,
+)
 
 
 def set_argument_sizes(module: ir.Module) -> None:
@@ -197,14 +212,25 @@ def _assertion(op: ir.OpView, p: Propagation) -> list[Constraint]:
 
 
 def _make_canonical(block: ir.Block, facts: Facts) -> None:
+    """Sizes that were found equal get one expression: in types, and where programs came with sizes in attributes."""
+
+    def canonical(dims: Dims) -> Dims:
+        return tuple(facts.simplify(facts.canonical(d)) for d in dims)
+
     for value in all_values(block):
         tensor = ir.RankedTensorType(value.type)
         if tensor.encoding is None:
             continue
         dims = dims_of(value)
-        canonical = [facts.simplify(facts.canonical(d)) for d in dims]
-        if any(a != b for a, b in zip(dims, canonical, strict=True)):
-            value.set_type(tensor_type(canonical, element_type_of(value)))
+        if canonical(dims) != dims:
+            value.set_type(tensor_type(canonical(dims), element_type_of(value)))
+    for op in (op for inner in all_blocks(block) for op in inner.operations):
+        if op.operation.name == "disc.shape":
+            op.attributes["dims"] = dims_attr(canonical(dims_of_attr(op.attributes["dims"])))
+        elif WINDOW in op.attributes:
+            window = read_window(op.attributes[WINDOW])
+            known = {f.name: canonical(getattr(window, f.name)) for f in fields(window)}
+            op.attributes[WINDOW] = window_attribute(Window(**known))
 
 
 def _write_function_type(module: ir.Module) -> None:

@@ -107,6 +107,9 @@ def _residue_shift(facts: Oracle, e: Expr, divisor: Expr) -> int | None:
     """0 or 1: how often the divisor must be added to `e` to get to [0, divisor); None when neither is proved."""
     if not e.terms:
         return 0
+    if e.constant is not None:
+        shift = int(e.constant < 0)
+        return shift if facts.at_least(divisor - e if shift == 0 else divisor + e, 1 - shift) else None
     for shift in (0, 1):
         shifted = e + shift * divisor
         if facts.at_least(shifted, 0) and facts.at_least(divisor - shifted, 1):

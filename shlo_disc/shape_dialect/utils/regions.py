@@ -71,7 +71,7 @@ def is_condition(block: ir.Block) -> bool:
 
 def main_function(module: ir.Module) -> ir.OpView:
     """The public entry function."""
-    functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+    functions = (op for op in module.body.operations if op.operation.name == "func.func")
     return next(f for f in functions if str(f.attributes.get("sym_visibility")) != '"private"')
 
 

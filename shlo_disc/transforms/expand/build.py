@@ -54,12 +54,14 @@ def select(condition: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:
     return create("select", [condition, yes, no], yes.type)
 
 
-def constant(number: int | float, element: ir.Type, dims: Dims = ()) -> ir.Value:
+def constant(number: int | float | complex, element: ir.Type, dims: Dims = ()) -> ir.Value:
     """One number, everywhere."""
     scalar = ir.RankedTensorType.get([], element)
     if isinstance(element, ir.ComplexType):
         array: Any = np.array(number, np.complex64 if str(element) == "complex<f32>" else np.complex128)
         value = ir.DenseElementsAttr.get(array, type=scalar)
+    elif isinstance(number, complex):
+        raise TypeError(f"{number} is no {element}")
     elif isinstance(element, ir.FloatType):
         value = ir.DenseElementsAttr.get_splat(scalar, ir.FloatAttr.get(element, float(number)))
     else:

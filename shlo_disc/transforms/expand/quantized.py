@@ -44,8 +44,9 @@ def remove_quantized_types(module: ir.Module) -> None:
         for argument in block.arguments:
             rewriting.note(argument, argument)
         for op in list(block.operations):
-            with ir.InsertionPoint(op), op.location:
-                rewriting.visit(op)
+            if rewriting.concerns(op):
+                with ir.InsertionPoint(op), op.location:
+                    rewriting.visit(op)
     rewriting.finish()
     function = entry_block(module).owner
     terminator = list(entry_block(module).operations)[-1]
@@ -79,9 +80,12 @@ class _Rewriting:
         for op in reversed(self.dead):
             op.erase()
 
+    def concerns(self, op: ir.OpView) -> bool:
+        """Whether an op reads or makes quantized values."""
+        reads = bool(self.kinds) and any(v in self.kinds for v in op.operands)
+        return reads or any(is_quantized(r) for r in op.results)
+
     def visit(self, op: ir.OpView) -> None:
-        if not any(v in self.kinds for v in op.operands) and not any(is_quantized(r) for r in op.results):
-            return
         name = op.operation.name
         if name in ("func.return", "stablehlo.return", "stablehlo.get_dimension_size"):
             for position, value in enumerate(op.operands):

@@ -42,6 +42,9 @@ _UPDATES = frozenset({"stablehlo.scatter", "stablehlo.dynamic_update_slice"})
 """The ops that change some elements."""
 
 
+_VIEWING = RESHAPES | {"disc.shape"}
+
+
 class Outliner:
     """Rewrites a block: clusters become fusions, in an order that respects their dependencies.
 
@@ -82,6 +85,13 @@ class Outliner:
         for position, op in reversed(list(enumerate(self.old[:-1]))):
             is_buffer = op.operation.name == "stablehlo.constant" and op.results[0] in self.materialized
             if not is_buffer and position not in kept:
+                op.operation.erase()
+        self._erase_unread_views()
+
+    def _erase_unread_views(self) -> None:
+        """Kernels read what lies behind a view where that has the sizes they want."""
+        for op in reversed(list(self.block.operations)):
+            if op.operation.name in _VIEWING and not any(True for _ in op.results[0].uses):
                 op.operation.erase()
 
     def _last_position(self, cluster: Cluster) -> int:
