@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 from shlo_disc.lowering.elements import Positions
@@ -50,6 +50,9 @@ class OutputBuffers:
     are_zero: bool = False
 
 
+_Known = tuple[int | None, int | None, int]
+"""What is known of a size: inclusive bounds, and a divisor."""
+
 Build = Callable[[func.FuncOp, Facts, str, OutputBuffers], Kernel]
 
 
@@ -73,16 +76,31 @@ class KernelCache:
         names = SizeNames() if _is_renamable(fusion) else None
         structure = Structure(fusion, names).key
         meaning = {} if names is None else names.meaning
-        key = (structure, outputs, tuple(map(self._known, meaning.values())))
+        known = self._known(fusion, meaning)
+        key = (structure, outputs, tuple(known.values()))
         if key not in self.kernels:
-            self.kernels[key] = self._build(fusion, names, outputs)
+            self.kernels[key] = self._build(fusion, known, names, outputs)
         return self.kernels[key], meaning
 
-    def _known(self, size: Expr) -> tuple[int | None, int | None, int]:
-        """All that a kernel may know of a size: bounds and a divisor. Fusions share a kernel where these agree.
+    def _known(self, fusion: func.FuncOp, meaning: Mapping[str, Expr]) -> dict[str, _Known]:
+        """All that a kernel may know of its sizes. Fusions share a kernel where these agree.
 
-        The bounds are powers of two, as those between change nothing and would keep kernels apart.
+        A loop compares sizes that no result has, and no more.
         """
+        if not meaning:
+            return {}
+        looped = {d for type_ in fusion.type.results for d in dims_of(type_)}
+        is_loop = kind_of(fusion) == "loop"
+        return {
+            name: self._compared(size) if is_loop and size not in looped else self._walked(size)
+            for name, size in meaning.items()
+        }
+
+    def _compared(self, size: Expr) -> _Known:
+        return (0 if self.facts.at_least(size, 0) else None), None, 1
+
+    def _walked(self, size: Expr) -> _Known:
+        """The bounds are powers of two, as those between change nothing and would keep kernels apart."""
         low, high = self.facts.range(size)
         if low is not None:
             low = 1 << min(low, _LARGE).bit_length() - 1 if low > 0 else 0 if low == 0 else None
@@ -93,14 +111,16 @@ class KernelCache:
             divisor *= 2
         return low, high, divisor
 
-    def _build(self, fusion: func.FuncOp, names: SizeNames | None, outputs: OutputBuffers) -> Kernel:
+    def _build(
+        self, fusion: func.FuncOp, known: Mapping[str, _Known], names: SizeNames | None, outputs: OutputBuffers
+    ) -> Kernel:
         name = self._unique(_describe(fusion))
-        if names is None or not names.meaning:
+        if names is None or not known:
             return self.build(fusion, self.facts, name, outputs)
         facts = Facts()
-        for size_name, size in names.meaning.items():
-            low, high, divisor = self._known(size)
-            facts.declare(size_name, min=low, max=high, divisor=divisor, hints=(self.facts.estimate(size),))
+        for size_name, (low, high, divisor) in known.items():
+            hint = self.facts.estimate(names.meaning[size_name])
+            facts.declare(size_name, min=low, max=high, divisor=divisor, hints=(hint,))
         holder, copy = renamed(fusion, names)
         kernel = self.build(copy, facts, name, outputs)
         del holder  # the copy lives as long as its module

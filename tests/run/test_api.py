@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -328,6 +328,24 @@ def test_identical_layers_share_kernels() -> None:
     assert list(Counter(k.name for k in deep.kernels).values()) == [3]
     symbols = re.compile(r"^define [^@]*@(\w+)", re.MULTILINE)
     assert sorted(symbols.findall(deeper.as_text("llvm"))) == sorted(symbols.findall(deep.as_text("llvm")))
+
+
+def test_shifts_share_a_kernel() -> None:
+    """Of the pieces that are put together a kernel takes the sizes as arguments, whatever bounds they have."""
+
+    def shifted(count: int) -> Callable[[jax.Array], jax.Array]:
+        def function(x: jax.Array) -> jax.Array:
+            for i in range(1, count + 1):
+                x = jnp.roll(jnp.tanh(x), 3 * i)
+            return x
+
+        return function
+
+    few, many = (shlo_disc.compile(shifted(count), args=(("n", "float32"),)) for count in (4, 16))
+    assert {k.name for k in many.kernels} == {k.name for k in few.kernels}
+    for n in (1, 2, 31, 32, 33, 47, 1009):
+        x = np.linspace(-1, 1, n, dtype=np.float32)
+        np.testing.assert_allclose(many(x), shifted(16)(x), rtol=2e-6, atol=1e-7)
 
 
 def test_an_artifact_runs_in_another_client() -> None:
