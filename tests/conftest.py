@@ -50,13 +50,13 @@ def ptxas_available() -> bool:
 
 
 THINNED = {
-    "tests/fuzz/": 4,
+    "tests/fuzz/": 5,
     "tests/ir/test_lowering_gpu": 6,
-    "tests/pjrt/": 4,
-    "tests/run/test_jax_harnesses": 4,
-    "tests/run/test_models": 8,
-    "tests/run/test_ops_": 10,
-    "tests/run/": 5,
+    "tests/pjrt/": 5,
+    "tests/run/test_jax_harnesses": 5,
+    "tests/run/test_models": 10,
+    "tests/run/test_ops_": 12,
+    "tests/run/": 7,
     "tests/unit/lowering_cpu/test_vector_math": 4,
     "tests/unit/runtime/test_dot": 4,
 }
