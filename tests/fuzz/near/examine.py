@@ -23,6 +23,7 @@ from tests.fuzz.near.blame import blame
 from tests.fuzz.near.case import Case, Sizes
 from tests.fuzz.near.compare import Difference, difference, looseness
 from tests.fuzz.near.fronts import FRONTS, CompileFront, Results, Say
+from tests.fuzz.near.program import at_numbers
 from tests.fuzz.near.reference import Number, Unpredictable, interpret
 
 PLAIN: dict[str, Any] = {"max_fusions": 0, "reuse": False}
@@ -174,7 +175,7 @@ class _Examination:
             self.report.unpredictable = str(error)
             return
         except Exception as error:  # a defect of the reference, unless JAX has no such program at these sizes
-            if not self._is_program(arrays):
+            if not self._is_program(arrays, sizes):
                 self.report.unpredictable = f"JAX at some sizes: {type(error).__name__}"
                 return
             raise _Found(Finding("oracle", f"at {sizes}: the reference: {type(error).__name__}: {error}")) from None
@@ -197,11 +198,13 @@ class _Examination:
         """The program's, but where a symbol is 0: JAX takes symbols for 1 and more."""
         if 0 not in sizes.values():
             return self.jaxpr
-        return jax.jit(lambda *given: self.case.program.run(*given)).trace(*arrays).jaxpr
+        with at_numbers(sizes):
+            return jax.jit(lambda *given: self.case.program.run(*given)).trace(*arrays).jaxpr
 
-    def _is_program(self, arrays: Results) -> bool:
+    def _is_program(self, arrays: Results, sizes: Sizes) -> bool:
         try:
-            jax.eval_shape(self.case.program.run, *arrays)
+            with at_numbers(sizes):
+                jax.eval_shape(lambda *given: self.case.program.run(*given), *arrays)
         except Exception:  # JAX refuses in many ways what does not fit
             return False
         return True
@@ -231,24 +234,24 @@ class _Examination:
     def _ask_xla(self, arrays: Results, sizes: Sizes, want: Sequence[Number], ours: Difference | None) -> None:
         self.say("xla")
         self.report.xla_calls += 1
-        other = self._xla_results(arrays)
+        other = self._xla_results(arrays, sizes)
         differs = None if other is None else difference(other, want, self.dtypes)
         if differs is None:
             return
         # XLA's CPU compiler has defects of its own, such as a loop whose step skips its bound: op by op it has not.
         with jax.disable_jit():
-            by_op = self._xla_results(arrays)
+            by_op = self._xla_results(arrays, sizes)
         if by_op is not None and difference(by_op, want, self.dtypes) is None:
             self.report.xla_errors += 1
             return
         agreeing = "" if ours is None else f"; ours: {ours.text}"
         raise _Found(Finding("oracle", f"at {sizes}: XLA: {differs.text}{agreeing}", sizes=sizes))
 
-    def _xla_results(self, arrays: Results) -> Results | None:
+    def _xla_results(self, arrays: Results, sizes: Sizes) -> Results | None:
         """XLA's results; None where it has none, as XLA and JAX have limits."""
         device = jax.devices("cpu")[0]
         try:
-            with jax.default_device(device):
+            with jax.default_device(device), at_numbers(sizes):
                 placed = [jax.device_put(a, device) for a in arrays]
                 return [np.asarray(a) for a in jax.jit(lambda *x: self.case.program.run(*x))(*placed)]
         except Exception:  # of many kinds

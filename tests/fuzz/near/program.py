@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -200,9 +202,23 @@ def _params_of_json(params: Params) -> dict[str, Any]:
     }
 
 
+_NUMBERS: ContextVar[Mapping[str, int] | None] = ContextVar("numbers", default=None)
+
+
+@contextmanager
+def at_numbers(sizes: Mapping[str, int]) -> Iterator[None]:
+    """Inside, programs run with numbers for symbols: a loop that counts to a symbol then has a bound."""
+    token = _NUMBERS.set(sizes)
+    try:
+        yield
+    finally:
+        _NUMBERS.reset(token)
+
+
 def dims_of(texts: Sequence[str]) -> tuple[Any, ...]:
     """Sizes as JAX has them."""
-    return tuple(_dim(t) for t in texts)
+    dims, sizes = tuple(_dim(t) for t in texts), _NUMBERS.get()
+    return dims if sizes is None else tuple(size_at(dim, sizes) for dim in dims)
 
 
 _DIMS: dict[str, Any] = {}
