@@ -12,7 +12,7 @@ import gc
 import importlib
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -167,13 +167,32 @@ def real_shapes(module: ModuleType) -> list[tuple[int, ...]]:
     return [(1 if length > 128 else next(batches), length) for length in lengths]
 
 
+def exact(module: ModuleType) -> Callable[..., Any]:
+    """XLA's version of a real model, computed in double precision and rounded at the end.
+
+    Gradients through twelve layers are up to 8e-6 off in single precision, ours and XLA's each to its own side.
+    """
+    computed = jax.jit(function(module, module.BASE))
+
+    def run(*arguments: Any) -> Any:
+        with jax.enable_x64(True):
+            return _of_precision(computed(*_of_precision(arguments, np.float32, np.float64)), np.float64, np.float32)
+
+    return run
+
+
+def _of_precision(tree: Any, old: type, new: type) -> Any:
+    """A pytree as NumPy's arrays, those of one dtype being of another."""
+    return jax.tree.map(lambda a: a.astype(new) if a.dtype == old else a, jax.tree.map(np.asarray, tree))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_real_configuration_matches_xla(name: str) -> None:
     module = model(name)
     params = jax.tree.map(jax.numpy.asarray, module.init(module.BASE))
     executable = shlo_disc.compile(module.export(module.BASE))
-    xla = jax.jit(function(module, module.BASE))
+    xla = exact(module) if name.endswith("_train") else jax.jit(function(module, module.BASE))
     for sizes in real_shapes(module):
         inputs = module.make_inputs(module.BASE, *sizes)
         assert_close(executable(params, *inputs), xla(params, *inputs))
