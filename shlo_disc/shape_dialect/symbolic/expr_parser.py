@@ -28,13 +28,17 @@ _MAX_POWER = 64
 _MAX_DIGITS = 100
 
 
-_REMEMBERED = 256
-"""Characters of a text up to which what it denotes is kept: each stage reads the sizes of a program again."""
+_SHORT = 256
+_LONG = 8192
+"""Characters of texts whose meaning is kept: each stage reads the sizes of a program again, and the sizes of convolved
+images are long. There are two memories, so that both are bounded and long texts do not drive out the short ones."""
 
 
 def parse_expr(text: str) -> Expr:
     """The expression that `text` denotes. Raises ProgramError with the position of the first wrong character."""
-    return _read_once(text) if len(text) <= _REMEMBERED else _read(text)
+    if len(text) <= _SHORT:
+        return _read_once(text)
+    return _read_long_once(text) if len(text) <= _LONG else _read(text)
 
 
 def _read(text: str) -> Expr:
@@ -46,6 +50,7 @@ def _read(text: str) -> Expr:
 
 
 _read_once = functools.lru_cache(maxsize=65536)(_read)
+_read_long_once = functools.lru_cache(maxsize=1024)(_read)
 
 
 class _Parser:

@@ -199,7 +199,9 @@ class BoundSearch:
         (low, high), (modulus, _) = self._store.domain(name)
         if low is None or high is None or interval.is_empty((low, high)):
             return None
-        return range(low, high + 1, max(1, modulus))
+        step = max(1, modulus)
+        # A length beyond 2^63 would be an OverflowError of `len`.
+        return None if (high - low) // step >= _MAX_POINTS else range(low, high + 1, step)
 
 
 def _is_expandable(e: Expr) -> bool:

@@ -443,3 +443,12 @@ def test_an_equality_with_data_replaces_the_data() -> None:
     facts.add(Relation.eq(Expr.symbol("b"), Expr.symbol("n")))
     assert facts.canonical(Expr.symbol("n")) == Expr.symbol("b")
     assert facts.canonical(Expr.symbol("b")) == Expr.symbol("b")
+
+
+def test_a_domain_beyond_64_bits_has_facts() -> None:
+    """Sizes from data have no bound of their own, so that what is computed of one may pass 2^63."""
+    facts = make({"u": {"min": 0, "max": 2**64}})
+    u = parse("u")
+    assert facts.prove(Relation.parse("floordiv(u, 2) <= u")) is not False
+    assert facts.range(u % 7)[1] == 6
+    assert facts.range(u)[1] == 2**64
