@@ -433,7 +433,9 @@ def run_element(c: Compilation, element: Element, stage: str, after: After | Non
     if element.name in PASSES:
         PASSES[element.name].run(c)
     else:
-        _stock(element.text).run(c.current.operation)
+        passes = _stock(element.text)
+        passes.enable_verifier(c.options.is_strict)  # else what the stage has made is verified, once
+        passes.run(c.current.operation)
     row = f"{stage}/{element.name}"
     c.pass_timings[row] = c.pass_timings.get(row, 0.0) + time.perf_counter() - start
     if after is not None:

@@ -38,9 +38,10 @@ TURNED_OFF: set[str] = set()
 
 
 class Condition(NamedTuple):
-    """One precondition: its name, what it says, and its test."""
+    """One precondition: its name, the name with its pattern's before it, what it says, and its test."""
 
     name: str
+    full_name: str
     text: str
     holds: Callable[..., bool]
 
@@ -61,7 +62,7 @@ class Pattern(Generic[Candidate]):
             name = holds.__name__.strip("_").replace("_", "-")
             if any(c.name == name for c in self.conditions):
                 raise ValueError(f"the pattern {self.name} has two conditions {name}")
-            self.conditions.append(Condition(name, text, holds))
+            self.conditions.append(Condition(name, f"{self.name}.{name}", text, holds))
             return holds
 
         return add
@@ -69,11 +70,10 @@ class Pattern(Generic[Candidate]):
     def holds(self, candidate: Candidate) -> bool:
         """Whether all conditions hold, asked in their order up to the first that does not."""
         for condition in self.conditions:
-            name = f"{self.name}.{condition.name}"
-            if name in TURNED_OFF:
+            if condition.full_name in TURNED_OFF:
                 continue
             holds = bool(condition.holds(candidate))
-            OUTCOMES[name, holds] += 1
+            OUTCOMES[condition.full_name, holds] += 1
             if not holds:
                 return False
         return True
@@ -102,7 +102,12 @@ class Decision:
 
     number: int
     pattern: str
-    location: str
+    place: ir.Location | None
+
+    @property
+    def location(self) -> str:
+        """The place as MLIR prints it, "" where none is known."""
+        return "" if self.place is None else str(self.place)
 
 
 @dataclass
@@ -127,7 +132,7 @@ class Decisions:
         self.asked += 1
         if number in self.skipped:
             return False
-        self.made.append(Decision(number, pattern, "" if op is None else str(op.location)))
+        self.made.append(Decision(number, pattern, None if op is None else op.location))
         return True
 
 
@@ -158,5 +163,5 @@ def conditions_seen_one_way() -> Iterable[tuple[str, bool]]:
     """The conditions that were never seen to hold, or never seen not to: (name, the outcome that is missing)."""
     for pattern in PATTERNS.values():
         for condition in pattern.conditions:
-            name = f"{pattern.name}.{condition.name}"
+            name = condition.full_name
             yield from ((name, outcome) for outcome in (True, False) if not OUTCOMES[name, outcome])

@@ -31,7 +31,8 @@ def flops_in(module: ir.Module, entry: ir.Block) -> Expr:
 
 
 def _flops_in_block(block: ir.Block, functions: Functions) -> Expr:
-    return sum((times * flops_of(op, functions) for op, times in repeated_ops(block, functions)), Expr.const(0))
+    each = (times * flops_of(op, functions) for op, times in repeated_ops(block, functions))
+    return Expr.from_terms(term for flops in each for term in flops.terms)
 
 
 def repeated_ops(block: ir.Block, functions: Functions, times: Expr = _ONCE) -> Iterator[tuple[ir.OpView, Expr]]:

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_attr, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
@@ -15,8 +14,8 @@ VIEWS = frozenset({"stablehlo.reshape", "stablehlo.dynamic_reshape"})
 
 def shape_tensor(dims: Sequence[Expr]) -> ir.Value:
     """A `disc.shape` of rank 1 at the insertion point."""
-    type_ = ir.RankedTensorType.get([len(dims)], ir.IntegerType.get_signless(64))
-    return ShapeOp(dims_attr(dims), result=type_).results[0]
+    type_ = tensor_type((Expr.const(len(dims)),), ir.IntegerType.get_signless(64))
+    return ir.Operation.create("disc.shape", results=[type_], attributes={"dims": dims_attr(dims)}).results[0]
 
 
 def view(value: ir.Value, dims: Sequence[Expr]) -> ir.Value:
@@ -41,8 +40,16 @@ def _seen_as(value: ir.Value, dims: Dims) -> ir.Value | None:
     return value
 
 
-def broadcast(value: ir.Value, dims: Sequence[Expr], positions: Sequence[int]) -> ir.Value:
-    """`value` stretched to `dims`, its sizes standing at `positions`, at the insertion point."""
+def broadcast(
+    value: ir.Value,
+    dims: Sequence[Expr],
+    positions: Sequence[int],
+    shape: Callable[[Sequence[Expr]], ir.Value] = shape_tensor,
+) -> ir.Value:
+    """`value` stretched to `dims`, its sizes standing at `positions`, at the insertion point.
+
+    shape: what makes the tensor of symbolic sizes.
+    """
     result = tensor_type(dims, element_type_of(value))
     attributes: dict[str, ir.Attribute] = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get(list(positions))}
     if result.has_static_shape:
@@ -50,7 +57,7 @@ def broadcast(value: ir.Value, dims: Sequence[Expr], positions: Sequence[int]) -
             "stablehlo.broadcast_in_dim", results=[result], operands=[value], attributes=attributes
         )
         return op.results[0]
-    operands = [value, shape_tensor(dims)]
+    operands = [value, shape(dims)]
     op = ir.Operation.create(
         "stablehlo.dynamic_broadcast_in_dim", results=[result], operands=operands, attributes=attributes
     )

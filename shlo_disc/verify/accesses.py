@@ -68,33 +68,36 @@ def _wide(value: ir.Value) -> Dims:
     return tuple(d for d in dims_of(value) if d.constant != 1)
 
 
-def _with_ones(value: ir.Value, index: Sequence[int | str | None]) -> Index:
-    """The index with "one" along axes of size 1, where there is no other."""
-    return tuple("one" if d.constant == 1 else i for d, i in zip(dims_of(value), index, strict=True))
+def _with_ones(dims: Dims, index: Sequence[int | str | None] | None) -> Index:
+    """The index with "one" along axes of size 1, where there is no other; an unknown one where it is None."""
+    if index is None:
+        return (None,) * len(dims)
+    return tuple("one" if d.constant == 1 else i for d, i in zip(dims, index, strict=True))
 
 
 def _operands(place: _Place, op: ir.Operation) -> Iterator[_Place]:
     indices = _operand_indices(place, op)
+    reduced = place.reduced or op.name == "stablehlo.reduce"
     for number, operand in enumerate(op.operands):
-        if not isinstance(operand.type, ir.RankedTensorType):
-            continue
-        index = indices[number] if number < len(indices) else None
-        unknown: Index = (None,) * len(dims_of(operand))
-        reduced = place.reduced or op.name == "stablehlo.reduce"
-        yield _Place(operand, unknown if index is None else _with_ones(operand, index), reduced)
+        type_ = operand.type
+        if isinstance(type_, ir.RankedTensorType):
+            index = indices[number] if number < len(indices) else None
+            yield _Place(operand, _with_ones(dims_of(type_), index), reduced)
 
 
 def _operand_indices(place: _Place, op: ir.Operation) -> list[Sequence[int | str | None] | None]:
     """The index at which each operand is read; None where it is unknown."""
     index = place.at
-    if op.name in ELEMENTWISE:
-        return [index if len(dims_of(v)) == len(index) else () if not dims_of(v) else None for v in op.operands]
-    if op.name in _BROADCASTS:
+    name = op.name
+    if name in ELEMENTWISE:
+        ranks = [len(dims_of(v)) for v in op.operands]
+        return [index if rank == len(index) else () if not rank else None for rank in ranks]
+    if name in _BROADCASTS:
         return [_broadcast(op, index)]
-    if op.name == "stablehlo.transpose":
+    if name == "stablehlo.transpose":
         permutation = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
         return [[index[permutation.index(axis)] for axis in range(len(index))]]
-    if op.name == "stablehlo.reduce":
+    if name == "stablehlo.reduce":
         along = set(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
         kept = iter(index)
         rank = len(dims_of(op.operands[0]))

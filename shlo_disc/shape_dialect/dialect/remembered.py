@@ -11,14 +11,34 @@ from typing import Any, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
 
-_KNOWN: ContextVar[dict[Any, dict[Any, Any]] | None] = ContextVar("shlo_disc_known", default=None)
-_UNREAD: Any = object()
+
+class _Read(dict[Any, Any]):
+    """What one function has read, by what it read it from."""
+
+    def __init__(self, read: Callable[[Any], Any]):
+        super().__init__()
+        self.read = read
+
+    def __missing__(self, key: Any) -> Any:
+        result = self[key] = self.read(key)
+        return result
+
+
+class _Known(dict[Callable[[Any], Any], _Read]):
+    """What each function has read."""
+
+    def __missing__(self, read: Callable[[Any], Any]) -> _Read:
+        result = self[read] = _Read(read)
+        return result
+
+
+_KNOWN: ContextVar[_Known | None] = ContextVar("shlo_disc_known", default=None)
 
 
 @contextmanager
 def remembering() -> Iterator[None]:
     """Inside, what `remembered` functions have read is kept. Types keep their MLIR context alive: it ends with this."""
-    token = _KNOWN.set({})
+    token = _KNOWN.set(_Known())
     try:
         yield
     finally:
@@ -30,14 +50,7 @@ def remembered(read: Callable[[Key], Result]) -> Callable[[Key], Result]:
 
     def reader(key: Key) -> Result:
         known = _KNOWN.get()
-        if known is None:
-            return read(key)
-        own = known.get(read)
-        if own is None:
-            own = known[read] = {}
-        result = own.get(key, _UNREAD)
-        if result is _UNREAD:
-            result = own[key] = read(key)
+        result: Result = read(key) if known is None else known[read][key]
         return result
 
     return reader

@@ -74,4 +74,5 @@ class Scope:
 
 def is_private(function: ir.OpView) -> bool:
     """Whether a function is not the entry."""
-    return str(function.attributes.get("sym_visibility", "")) == '"private"'
+    visibility = function.attributes.get("sym_visibility")
+    return visibility is not None and ir.StringAttr(visibility).value == "private"

@@ -32,6 +32,11 @@ def dim_of_attr(attribute: ir.Attribute) -> Expr:
 
 def dims_attr(dims: Iterable[Expr]) -> ir.ArrayAttr:
     """The encoding of a shape."""
+    return _dims_attr(tuple(dims))
+
+
+@remembered
+def _dims_attr(dims: Dims) -> ir.ArrayAttr:
     return ir.ArrayAttr.get([dim_attr(d) for d in dims])
 
 
@@ -42,6 +47,12 @@ def dims_of_attr(attribute: ir.Attribute) -> Dims:
 
 def tensor_type(dims: Sequence[Expr], element_type: ir.Type) -> ir.RankedTensorType:
     """`tensor<?x768xf32, [@b, 768]>`; no encoding when every size is static."""
+    return _tensor_type((tuple(dims), element_type))
+
+
+@remembered
+def _tensor_type(of: tuple[Dims, ir.Type]) -> ir.RankedTensorType:
+    dims, element_type = of
     sizes = [d.constant for d in dims]
     if None not in sizes:
         return ir.RankedTensorType.get([s for s in sizes if s is not None], element_type)

@@ -7,8 +7,6 @@ stage and on what is read: names against declarations, encodings against types, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from shlo_disc.errors import ProgramError
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import fusion as kinds
@@ -48,6 +46,7 @@ class Verifier:
         self.is_between = is_between
         self.scope = Scope(module)
         self.legal = self._legal()
+        self.at = module.operation
 
     def _legal(self) -> frozenset[str] | None:
         """The ops that there may be, those of the next stage as well where some of its passes have run."""
@@ -57,26 +56,36 @@ class Verifier:
         return frozenset().union(*(LEGAL[stage] for stage in ORDER[position : position + 1 + self.is_between]))
 
     def run(self) -> None:
-        """All checks."""
-        self._placed(self.module.operation, self._check_module)
+        """All checks. What one of them raises says which op it was of."""
+        try:
+            self._run()
+        except (Malformed, ProgramError) as error:
+            raise Malformed(f"{_title(self.at)}: {error}") from None
+
+    def _run(self) -> None:
+        self._check_module(self.module.operation)
         ops = [op.operation for op in self.module.body.operations]
         for kernels in (op for op in ops if op.name in _KERNEL_MODULES):
             self._kernels(kernels)
         for op in (op for op in ops if op.name not in _KERNEL_MODULES):
-            self._op(op)
+            is_known = not self.has_new_fusions and op.name == "func.func" and is_private(op.opview)
+            if not is_known:
+                self._op(op)
         functions = [function.operation for function in self.scope.functions.values()]
+        self.at = self.module.operation
         if self.scope.has_run("host"):
-            self._placed(self.module.operation, lambda _: check_program(self.scope, functions))
+            check_program(self.scope, functions)
         elif self.scope.has_run("fuse"):
-            for function in functions:
-                self._placed(function, _check_function)
+            for self.at in functions:
+                _check_function(self.at)
 
     def _kernels(self, kernels: ir.Operation) -> None:
         """Take up the names of the kernels, which have no attributes of ours but one."""
         for op in kernels.regions[0].blocks[0].operations:
             name = ir.StringAttr(op.attributes["sym_name"]).value
             if DYNAMIC_DIMS in op.attributes:
-                self._placed(op.operation, check_kernel_function)
+                self.at = op.operation
+                check_kernel_function(self.at)
                 types = list(ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value).inputs)
                 buffers = sum(isinstance(type_, ir.MemRefType) for type_ in types)
                 self.scope.kernels[name] = (buffers, len(types) - buffers - 2)
@@ -94,20 +103,16 @@ class Verifier:
     # ---- ops --------------------------------------------------------------------------------------------------------
 
     def _op(self, op: ir.Operation) -> None:
-        if not self.has_new_fusions and op.name == "func.func" and is_private(op.opview):
-            return
-        self._placed(op, self._check)
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in block.operations:
-                    self._op(inner.operation)
-
-    def _placed(self, op: ir.Operation, check: Callable[[ir.Operation], None]) -> None:
-        """Adds the op to what a check of it raises."""
-        try:
-            check(op)
-        except (Malformed, ProgramError) as error:
-            raise Malformed(f"{_title(op)}: {error}") from None
+        """Check an op and those in it, which come after all that is said of the op itself."""
+        self.at = op
+        self._check(op)
+        blocks = [block for region in op.regions for block in region.blocks]
+        for block in blocks:
+            for argument in block.arguments:
+                self.scope.check_type(argument.type)
+        for block in blocks:
+            for inner in block.operations:
+                self._op(inner.operation)
 
     def _check(self, op: ir.Operation) -> None:
         name = op.name
@@ -120,10 +125,6 @@ class Verifier:
             self._attributes(op, name)
         for result in op.results:
             self.scope.check_type(result.type)
-        for region in op.regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    self.scope.check_type(argument.type)
 
     def _attributes(self, op: ir.Operation, name: str) -> None:
         for key in op.attributes:

@@ -22,6 +22,7 @@ from shlo_disc.shape_dialect.dialect.types import (
     dims_of,
     dims_of_attr,
     element_type_of,
+    has_encoding,
     tensor_type,
 )
 from shlo_disc.shape_dialect.dialect.window import WINDOW, Window, read_window, window_attribute
@@ -117,12 +118,15 @@ def _infer(op: ir.OpView, p: Propagation) -> None:
 def _sizes_of_results(op: ir.OpView, p: Propagation) -> list[Dims]:
     found = rule_of(op)(p, op)
     ranks = (ir.RankedTensorType(result.type).rank for result in op.results)
-    where = f"{op.operation.name} at {source_line(op.location)}"
     if any(len(dims) != rank for dims, rank in zip(found, ranks, strict=False)):
-        raise ProgramError(f"{where}: a result has another rank than the op gives it")
+        raise ProgramError(f"{_place(op)}: a result has another rank than the op gives it")
     if len(found) != len(op.results):
-        raise ProgramError(f"{where}: it has {len(found)} results, not {len(op.results)}")
+        raise ProgramError(f"{_place(op)}: it has {len(found)} results, not {len(op.results)}")
     return found
+
+
+def _place(op: ir.OpView) -> str:
+    return f"{op.operation.name} at {source_line(op.location)}"
 
 
 def _has_parameters(op: ir.OpView) -> bool:
@@ -217,13 +221,14 @@ def _make_canonical(block: ir.Block, facts: Facts) -> None:
     def canonical(dims: Dims) -> Dims:
         return tuple(facts.simplify(facts.canonical(d)) for d in dims)
 
+    types: dict[ir.Type, ir.Type] = {}
     for value in all_values(block):
-        tensor = ir.RankedTensorType(value.type)
-        if tensor.encoding is None:
-            continue
-        dims = dims_of(value)
-        if canonical(dims) != dims:
-            value.set_type(tensor_type(canonical(dims), element_type_of(value)))
+        type_ = value.type
+        if type_ not in types:
+            has_sizes = has_encoding(type_)
+            types[type_] = tensor_type(canonical(dims_of(type_)), element_type_of(type_)) if has_sizes else type_
+        if types[type_] != type_:
+            value.set_type(types[type_])
     for op in (op for inner in all_blocks(block) for op in inner.operations):
         if op.operation.name == "disc.shape":
             op.attributes["dims"] = dims_attr(canonical(dims_of_attr(op.attributes["dims"])))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from shlo_disc.dense import array_of
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
@@ -112,6 +113,7 @@ def bound_elements(bind: ir.OpView | ir.Operation) -> Elements:
     return dims_of_attr(bind.attributes["symbols"])
 
 
+@remembered
 def is_shape_like(type_: ir.Type) -> bool:
     """True for static integer or boolean tensors that are small enough to be shapes."""
     if not isinstance(type_, ir.RankedTensorType) or not isinstance(type_.element_type, ir.IntegerType):

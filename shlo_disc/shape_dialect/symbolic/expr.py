@@ -210,7 +210,8 @@ class Expr:
     @staticmethod
     def const(value: int) -> Expr:
         """The constant `value`."""
-        return Expr(((int(value), ()),)) if value else ZERO
+        known = _SMALL.get(value)
+        return Expr(((int(value), ()),)) if known is None else known
 
     @staticmethod
     def symbol(name: str) -> Expr:
@@ -390,6 +391,7 @@ class Expr:
 
 ZERO = Expr(())
 ONE = Expr(((1, ()),))
+_SMALL = {0: ZERO, 1: ONE} | {value: Expr(((value, ()),)) for value in (*range(-16, 0), *range(2, 4097))}
 
 
 def as_expr(value: ExprLike) -> Expr:
@@ -451,6 +453,8 @@ def _multiply(left: Expr, right: Expr) -> Expr:
     if factor is None and left.constant is not None:
         left, factor = right, left.constant
     if factor is not None:
+        if factor == 1:
+            return left
         return Expr(tuple((c * factor, m) for c, m in left.terms)) if factor else ZERO
     total: dict[Monomial, int] = {}
     for c1, m1 in left.terms:

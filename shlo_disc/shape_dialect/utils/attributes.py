@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.remembered import remembered
 
 _FLOATS = ("f32", "f64")
 _INTEGERS = ("i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
@@ -22,7 +23,12 @@ _ARRAYS: tuple[tuple[Any, str], ...] = (
 
 def integers(attribute: ir.Attribute) -> list[int]:
     """The elements of an `array<i64: ...>` attribute."""
-    return list(ir.DenseI64ArrayAttr(attribute))
+    return list(_integers(attribute))
+
+
+@remembered
+def _integers(attribute: ir.Attribute) -> tuple[int, ...]:
+    return tuple(ir.DenseI64ArrayAttr(attribute))
 
 
 def attribute_values(attribute: ir.Attribute) -> tuple[str, list[str], bool] | None:

@@ -70,10 +70,11 @@ class AttentionProduct:
 
 @dataclass(frozen=True)
 class AttentionSite:
-    """Where an attention may be: a call, which operand of its product the weights are, and which argument of the row
-    kernel that makes them the scores are."""
+    """Where an attention may be: the call of a product, which operand of it the weights are, and which argument of the
+    row kernel that makes them the scores are."""
 
     context: ir.Operation
+    second: AttentionProduct
     weights: int
     argument: int
     functions: Functions
@@ -100,14 +101,12 @@ class Attention:
     @staticmethod
     def at(place: AttentionSite) -> Attention | None:
         """A product whose operand a row kernel makes, whose argument a product makes; None where that is not so."""
-        second = _product(place.context, place.functions)
-        if second is None:
-            return None
+        second = place.second
         rows = defining_op(root(place.context.operands[second.arguments[place.weights]]))
         if rows is None or kind(rows, place.functions) != "row_reduce" or place.argument >= len(rows.operands):
             return None
         scores = defining_op(root(rows.operands[place.argument]))
-        first = None if scores is None else _product(scores, place.functions)
+        first = None if scores is None else product_of_call(scores, place.functions)
         if scores is None or first is None or not first.axes:
             return None
         key = 0 if first.axes[-1][1] is None else 1
@@ -151,13 +150,13 @@ class Attention:
 
 def find_attention(context: ir.Operation, functions: Functions) -> Attention | None:
     """The attention that ends with the call `context`, if all that it needs is proved."""
-    product = _product(context, functions)
+    product = product_of_call(context, functions)
     if product is None:
         return None
     for weights in (0, 1):
         rows = defining_op(root(context.operands[product.arguments[weights]]))
         for argument in range(0 if rows is None else len(rows.operands)):
-            found = ATTENTION.match(Attention.at, AttentionSite(context, weights, argument, functions))
+            found = ATTENTION.match(Attention.at, AttentionSite(context, product, weights, argument, functions))
             if found is not None and _is_worth_it(found):
                 return found
     return None
@@ -180,7 +179,8 @@ def kind(call: ir.Operation, functions: Functions) -> str:
     return kind_of(functions[callee(call)]) if call.name == "func.call" else ""
 
 
-def _product(call: ir.Operation, functions: Functions) -> AttentionProduct | None:
+def product_of_call(call: ir.Operation, functions: Functions) -> AttentionProduct | None:
+    """The product that a call computes, as one of an attention; None where it computes none, or no such one."""
     return AttentionProduct.of(functions[callee(call)]) if kind(call, functions) == "dot" else None
 
 

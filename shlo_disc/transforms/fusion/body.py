@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.utils.regions import all_blocks, nested_blocks
 from shlo_disc.transforms.fusion.access import (
@@ -107,9 +108,11 @@ class CollapsedBody:
         self.cluster = cluster
         self.accesses = accesses
         self.groups = self._collapse()
+        self._sizes = [product(cluster.domain[a] for a in group) for group in self.groups]
         self._values: dict[ir.Value, tuple[ir.Value, Groups]] = {}
         self._generated: dict[tuple[ir.Value, Groups], tuple[ir.Value, Groups]] = {}
         self._broadcasts: dict[tuple[ir.Value, Groups, Groups], ir.Value] = {}
+        self._shapes: dict[Dims, ir.Value] = {}
 
     @staticmethod
     def create(cluster: Cluster) -> CollapsedBody | None:
@@ -149,7 +152,7 @@ class CollapsedBody:
 
     def dims(self, groups: Groups) -> Dims:
         """The sizes of a value over `groups`."""
-        return tuple(product(self.cluster.domain[a] for a in self.groups[g]) for g in groups)
+        return tuple(self._sizes[g] for g in groups)
 
     def groups_of(self, used: Iterable[int | None]) -> Groups:
         """The collapsed axes that contain the given domain axes."""
@@ -226,7 +229,8 @@ class CollapsedBody:
         dims = self.dims(groups)
         result = tensor_type(dims, element_type_of(op.results[0]))
         attributes: dict[str, ir.Attribute] = {"iota_dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)}
-        name, operands = ("stablehlo.iota", []) if result.has_static_shape else _dynamic_iota(dims)
+        is_static = result.has_static_shape
+        name, operands = ("stablehlo.iota", []) if is_static else ("stablehlo.dynamic_iota", [self._shape(dims)])
         iota = ir.Operation.create(name, results=[result], operands=operands, attributes=attributes)
         return iota.results[0], groups
 
@@ -243,13 +247,15 @@ class CollapsedBody:
         key = (value, groups, target)
         if key not in self._broadcasts:
             positions = [target.index(g) for g in groups]
-            self._broadcasts[key] = broadcast(value, self.dims(target), positions)
+            self._broadcasts[key] = broadcast(value, self.dims(target), positions, self._shape)
         return self._broadcasts[key]
 
-
-def _dynamic_iota(dims: Dims) -> tuple[str, list[ir.Value]]:
-    """The op name and operands of an iota over symbolic sizes."""
-    return "stablehlo.dynamic_iota", [shape_tensor(dims)]
+    def _shape(self, dims: Sequence[Expr]) -> ir.Value:
+        """The tensor of some sizes."""
+        key = tuple(dims)
+        if key not in self._shapes:
+            self._shapes[key] = shape_tensor(key)
+        return self._shapes[key]
 
 
 def _is_generated(op: ir.Operation) -> bool:

@@ -88,7 +88,7 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
                 values[result] = func.CallOp(functions[callee(rounding)], sums).results[0]
             func.ReturnOp([values[result], _zeros(row, element)])
         inner = values[found.context.results[0]].owner.operation
-        place = AttentionSite(inner, found.weights, argument, {**functions, rows.name.value: rows})
+        place = AttentionSite(inner, found.second, found.weights, argument, {**functions, rows.name.value: rows})
         set_fusion(function, described(place, rounding is not None, causal))
         with ir.InsertionPoint(last):
             new = func.CallOp(function, inputs)
