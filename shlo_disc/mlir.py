@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from torch_mlir.dialects import gpu, nvvm
 
 __all__ = [
-    "arith", "ext", "func", "gpu", "has_chlo", "ir", "llvm", "load_chlo", "math", "memref", "nvvm", "passmanager",
-    "quant", "rewrite", "scf", "stablehlo", "to_llvm_ir_text", "vector",
+    "BUILT", "arith", "ext", "func", "gpu", "has_chlo", "ir", "llvm", "load_chlo", "math", "memref", "nvvm",
+    "passmanager", "quant", "rewrite", "scf", "stablehlo", "to_llvm_ir_text", "vector",
 ]  # fmt: skip
+
+BUILT = ("arith", "func", "irdl", "llvm", "math", "memref", "quant", "scf", "vector")
+"""Dialects whose ops, types and attributes are built in Python. What is parsed, or comes of a pass, loads its own."""
 
 stablehlo.register_stablehlo_passes()
 

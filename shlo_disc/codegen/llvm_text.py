@@ -14,6 +14,7 @@ import re
 import struct
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from ..errors import CompilerError
 from ..mlir import ir, to_llvm_ir_text
@@ -82,9 +83,14 @@ def _rewrite_line(text: str) -> str:
             return match[0]
         if not kind:
             raise CompilerError(f"LLVM IR: floating-point constant {match[0]} has no type before it")
-        return _hexadecimal(literal_bits(match["literal"], kind), kind)
+        return _rewritten(match["literal"], kind)
 
     return _TOKEN.sub(replace, text)
+
+
+@lru_cache(maxsize=1024)
+def _rewritten(literal: str, kind: str) -> str:
+    return _hexadecimal(literal_bits(literal, kind), kind)
 
 
 def literal_bits(literal: str, kind: str) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.mlir import arith, ir
+from shlo_disc.shape_dialect.dialect.remembered import remembered
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Element:
         return ir.Type.parse(self.name) if self.is_float else ir.IntegerType.get_signless(self.width)
 
 
+@remembered
 def element_of(type_: ir.Type) -> Element:
     """The element of a tensor type."""
     return Element(str(ir.RankedTensorType(type_).element_type))

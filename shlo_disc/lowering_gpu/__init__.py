@@ -39,6 +39,7 @@ class _Kernels:
         self.facts = facts
         self.kernels = KernelCache(facts, self.build)
         with ir.InsertionPoint(module.body):
+            module.context.get_dialect_descriptor("gpu")  # loads it
             self.device = gpu.GPUModuleOp(KERNELS)
             self.device.regions[0].blocks.append()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 
-from shlo_disc.mlir import ir, stablehlo
+from shlo_disc.mlir import BUILT, ir, stablehlo
 from shlo_disc.shape_dialect.dialect.host_ops import DiscHost
 from shlo_disc.shape_dialect.dialect.ops import Disc
 
@@ -15,7 +15,7 @@ _loading = threading.Lock()
 def make_context() -> ir.Context:
     """A fresh context. Thread-safe, which the loading of our dialects is not by itself."""
     with _loading:
-        context = ir.Context()
+        context = ir.Context(load_on_create_dialects=BUILT)
         stablehlo.register_dialect(context)
         with context, ir.Location.unknown():
             Disc.load()

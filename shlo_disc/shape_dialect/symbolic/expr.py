@@ -211,7 +211,11 @@ class Expr:
     def const(value: int) -> Expr:
         """The constant `value`."""
         known = _SMALL.get(value)
-        return Expr(((int(value), ()),)) if known is None else known
+        if known is None:
+            known = Expr(((int(value), ()),))
+            if -_MOST_SMALL <= value <= _MOST_SMALL:
+                _SMALL[value] = known
+        return known
 
     @staticmethod
     def symbol(name: str) -> Expr:
@@ -391,7 +395,8 @@ class Expr:
 
 ZERO = Expr(())
 ONE = Expr(((1, ()),))
-_SMALL = {0: ZERO, 1: ONE} | {value: Expr(((value, ()),)) for value in (*range(-16, 0), *range(2, 4097))}
+_SMALL, _MOST_SMALL = {0: ZERO, 1: ONE}, 4096
+"""Constants that were made before; most are asked for again and again."""
 
 
 def as_expr(value: ExprLike) -> Expr:
