@@ -86,7 +86,7 @@ def test_what_a_pattern_raises_is_no_match(monkeypatch: pytest.MonkeyPatch, capl
         raise IndexError("out of range")
 
     pattern = decisions.PATTERNS["epilogue"]
-    monkeypatch.setattr(pattern, "conditions", [decisions.Condition("broken", "", fail)])
+    monkeypatch.setattr(pattern, "conditions", [decisions.Condition("broken", "epilogue.broken", "", fail)])
     with caplog.at_level(logging.WARNING, "shlo_disc"):
         executable = shlo_disc.compile(two_layers, args=SPECS, options=LENIENT)
     assert "the pattern epilogue failed and is not used here: IndexError: out of range" in caplog.text
