@@ -4,24 +4,22 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc import importing
-from shlo_disc.cache import CompileCache, cache_key, open_cache
-from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, RecompileError, ShapeError
+from shlo_disc.compiling import compile_read
+from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError, ShapeError
 from shlo_disc.executable import Executable
 from shlo_disc.options import Options
-from shlo_disc.programs import Program, TextProgram
+from shlo_disc.programs import TextProgram
 from shlo_disc.reader import Limits
-from shlo_disc.recovery import Attempts, compile_on
-from shlo_disc.target import cuda_architecture
 
 if TYPE_CHECKING:
     from shlo_disc.call_types import WeakTypes
-    from shlo_disc.compiler import Compilation
 
 
 def compile(
@@ -32,13 +30,16 @@ def compile(
     args: Sequence[Any] | None = None,
     kwargs: dict[str, Any] | None = None,
     constraints: Sequence[str] = (),
-) -> Executable:
+) -> Any:
     """Compile a program once, for every shape it admits.
 
-    program: a `jax.export.Exported`, or what its `serialize` wrote (bytes or a path); StableHLO as text, bytecode or
-    portable artifact (str, bytes or a path); or a JAX function with `args=`/`kwargs=` whose leaves are arrays,
-    `jax.ShapeDtypeStruct`s or pairs like ("b, s, 768", "float32"). `constraints` are JAX's, e.g. "s <= 512", and apply
-    to a JAX function. An Exported for several platforms is compiled for that of the target.
+    Returns an `Executable`, or for a `torch.export.ExportedProgram` a `shlo_disc.torch.ExportedExecutable`, which is
+    called with tensors as the module was.
+
+    program: a `torch.export.ExportedProgram`; a `jax.export.Exported`, or what its `serialize` wrote (bytes or a path);
+    StableHLO as text, bytecode or portable artifact (str, bytes or a path); or a JAX function with `args=`/`kwargs=`
+    whose leaves are arrays, `jax.ShapeDtypeStruct`s or pairs like ("b, s, 768", "float32"). `constraints` are JAX's,
+    e.g. "s <= 512", and apply to a JAX function. An Exported for several platforms is compiled for that of the target.
     target: "cpu"; or "cuda:sm_80" or "cuda:sm_90", which can be read and assembled but not run.
 
     Raises ProgramError when the program cannot be parsed or verified, UnsupportedError listing every construct that
@@ -47,6 +48,12 @@ def compile(
     options = Options() if options is None else options
     if not isinstance(options, Options):
         raise OptionError(f"options must be a shlo_disc.Options, not {options!r}")
+    if _is_exported_by_torch(program):
+        if args is not None or kwargs is not None or constraints:
+            raise OptionError("args=, kwargs= and constraints= apply to a JAX function; an ExportedProgram has its own")
+        from shlo_disc.torch import compile_exported
+
+        return compile_exported(program, options, target)
     start = time.perf_counter()
     read = importing.read(program, args, kwargs, constraints, Limits.of(options))
     if options.replicas > 1:
@@ -61,57 +68,10 @@ def compile(
     return executable
 
 
-def compile_read(
-    read: Program, options: Options, target: str = "cpu", *, start: float | None = None, context: Any = None
-) -> Any:
-    """`compile` for a program that has been read.
-
-    start: when its reading began, by `time.perf_counter`. context: an MLIR context of `make_context` to work in, in
-    place of a new one; what a program leaves in it stays there.
-    """
-    started = time.perf_counter() if start is None else start
-    reading = time.perf_counter() - started
-    cache = None if cuda_architecture(target) else open_cache(options)
-    key = cache_key(read, options) if cache else ""
-    executable = _cached(cache, key, read, options, started) if cache else None
-    if executable is None:
-        executable = _compiled(read, target, options, reading, context)
-        if cache:
-            cache.store(key, executable.artifact)
-    return executable
-
-
-def _cached(cache: CompileCache, key: str, read: Program, options: Options, start: float) -> Executable | None:
-    """The program from the cache; None when it is not there, or cannot be loaded any more."""
-    artifact = cache.load(key)
-    if artifact is None:
-        return None
-
-    def compilation() -> Compilation:
-        from shlo_disc.compiler import import_stage
-
-        return import_stage(read, "cpu", options)
-
-    timings: dict[str, float] = {}
-    try:
-        executable = Executable(artifact, options, read.trees(), compilation, timings, 0)
-    except ArtifactError:
-        cache.discard(key)
-        return None
-    timings["cache"] = time.perf_counter() - start
-    return executable
-
-
-def _compiled(read: Program, target: str, options: Options, reading: float, context: Any = None) -> Any:
-    """The program compiled. The seconds of `reading` it count as those of its import."""
-    from shlo_disc.artifact_header import artifact_of
-    from shlo_disc.compiler import import_stage, run_pipeline
-
-    attempts = Attempts(lambda: import_stage(read, target, options, context=context), run_pipeline)
-    compilation = compile_on(attempts, options, read, target)
-    compilation.timings["import"] += reading
-    artifact, count = artifact_of(compilation), compilation.compile_count
-    return Executable(artifact, options, read.trees(), lambda: compilation, compilation.timings, count)
+def _is_exported_by_torch(program: Any) -> bool:
+    """Whether a program is a `torch.export.ExportedProgram`; where nobody has imported PyTorch, nothing is one."""
+    export = sys.modules.get("torch.export")
+    return export is not None and isinstance(program, export.ExportedProgram)
 
 
 class Jitted:

@@ -10,8 +10,8 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shlo_disc import api
 from shlo_disc.clients import client
+from shlo_disc.compiling import compile_read
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, ProgramError, ShapeError, UnsupportedError
 from shlo_disc.importing import entry_function, parse_trusted
 from shlo_disc.options import Options
@@ -71,7 +71,7 @@ def compile_program(program: bytes) -> LoadedExecutable:
     read = TextProgram(program, trusted=True, has_tokens=True)
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
         options = Options(opt_level=0) if _is_tiny(program, context) else Options()
-        return api.compile_read(read, options, context=context).loaded
+        return compile_read(read, options, context=context).loaded
 
 
 def for_one_device(program: bytes) -> bytes:
@@ -114,7 +114,7 @@ def compile_for_devices(program: bytes, replicas: int, partitions: int) -> tuple
         program = for_one_device(program)
     read = TextProgram(program, trusted=True, has_tokens=True, participants=replicas * partitions)
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
-        return api.compile_read(read, Options(), context=context).loaded, program
+        return compile_read(read, Options(), context=context).loaded, program
 
 
 def count_flops(artifact: Artifact, symbols: list[int]) -> float | None:

@@ -26,7 +26,8 @@ ORDER = (
     "compilation", "call_checks", "passes", "compiler", "artifact_header",
     # What users see.
     "clients", "report", "stage_text", "executable", "cache", "reproducer", "recovery", "call_types",
-    "api", "numpy", "check", "bisect", "tune", "opt_command", "cli", "pjrt", "__init__", "__main__",
+    "compiling", "torch", "api", "numpy", "check", "bisect", "tune", "opt_command", "cli", "pjrt", "__init__",
+    "__main__",
 )  # fmt: skip
 """The rooms: files and folders of the package, and those of `shape_dialect`."""
 

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From a program that has been read to an executable, by way of the compile cache."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from shlo_disc.cache import CompileCache, cache_key, open_cache
+from shlo_disc.errors import ArtifactError
+from shlo_disc.executable import Executable
+from shlo_disc.options import Options
+from shlo_disc.programs import Program
+from shlo_disc.recovery import Attempts, compile_on
+from shlo_disc.target import cuda_architecture
+
+if TYPE_CHECKING:
+    from shlo_disc.compiler import Compilation
+
+
+def compile_read(
+    read: Program, options: Options, target: str = "cpu", *, start: float | None = None, context: Any = None
+) -> Any:
+    """`shlo_disc.compile` for a program that has been read.
+
+    start: when its reading began, by `time.perf_counter`. context: an MLIR context of `make_context` to work in, in
+    place of a new one; what a program leaves in it stays there.
+    """
+    started = time.perf_counter() if start is None else start
+    reading = time.perf_counter() - started
+    cache = None if cuda_architecture(target) else open_cache(options)
+    key = cache_key(read, options) if cache else ""
+    executable = _cached(cache, key, read, options, started) if cache else None
+    if executable is None:
+        executable = _compiled(read, target, options, reading, context)
+        if cache:
+            cache.store(key, executable.artifact)
+    return executable
+
+
+def _cached(cache: CompileCache, key: str, read: Program, options: Options, start: float) -> Executable | None:
+    """The program from the cache; None when it is not there, or cannot be loaded any more."""
+    artifact = cache.load(key)
+    if artifact is None:
+        return None
+
+    def compilation() -> Compilation:
+        from shlo_disc.compiler import import_stage
+
+        return import_stage(read, "cpu", options)
+
+    timings: dict[str, float] = {}
+    try:
+        executable = Executable(artifact, options, read.trees(), compilation, timings, 0)
+    except ArtifactError:
+        cache.discard(key)
+        return None
+    timings["cache"] = time.perf_counter() - start
+    return executable
+
+
+def _compiled(read: Program, target: str, options: Options, reading: float, context: Any = None) -> Any:
+    """The program compiled. The seconds of `reading` it count as those of its import."""
+    from shlo_disc.artifact_header import artifact_of
+    from shlo_disc.compiler import import_stage, run_pipeline
+
+    attempts = Attempts(lambda: import_stage(read, target, options, context=context), run_pipeline)
+    compilation = compile_on(attempts, options, read, target)
+    compilation.timings["import"] += reading
+    artifact, count = artifact_of(compilation), compilation.compile_count
+    return Executable(artifact, options, read.trees(), lambda: compilation, compilation.timings, count)

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A graph of PyTorch's ops -> StableHLO.
+
+Every node of a graph that was exported or traced says in `meta["val"]` which dtype and symbolic sizes it has, so that
+types are exact from the start and nothing is inferred here. A size is an expression over the symbols of the arguments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+from torch.fx import Node
+
+from shlo_disc.errors import Unsupported, UnsupportedError
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.dialect.types import dims_attr, dims_of, tensor_type
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+from . import table
+from .graph import Graph, Spec
+from .relations import assert_holds
+from .sizes import NoSize, size_of
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+@dataclass
+class Translated:
+    """A graph as StableHLO text. Its function takes the `captured` tensors, then the graph's placeholders.
+
+    outputs: for each value that the graph returns the number of the function's result, or the constant that it is.
+    """
+
+    text: str
+    captured: list[torch.Tensor] = field(default_factory=list)
+    outputs: list[Output] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a graph returns at one place: a result of the function, which is a size where `is_size`; else `constant`."""
+
+    result: int | None = None
+    is_size: bool = False
+    constant: Any = None
+
+
+def translate(
+    module: torch.fx.GraphModule,
+    name: str = "main",
+    ranges: Iterable[Any] = (),
+    first: Sequence[str] = (),
+) -> Translated:
+    """The graph of a module whose nodes have been traced with symbolic sizes.
+
+    ranges: pairs of a SymPy symbol and PyTorch's range of it, which each call checks. first: names of placeholders that
+    come before the others, in this order.
+    Raises UnsupportedError listing every op that has no translation, with the user's lines.
+    """
+    _check_supported(module)
+    with make_context() as context, ir.Location.unknown():
+        return _Walk(module, context, name, first).run(ranges)
+
+
+def _check_supported(module: torch.fx.GraphModule) -> None:
+    known = table.rows()
+    found = [
+        Unsupported(_shown(n), "", line_of(n), "this op has no translation", _INSTEAD)
+        for n in module.graph.nodes
+        if n.op == "call_function"
+        and _is_tensor_op(n)
+        and table.name_of(n.target) not in known
+        and table.name_of(n.target) not in _CHECKS
+    ]
+    if found:
+        raise UnsupportedError(list(dict.fromkeys(found)))
+
+
+_INSTEAD = "leave it to PyTorch, outside of what is compiled"
+_CHECKS = frozenset(
+    {"_assert_async.msg", "_assert_scalar.default", "_assert_tensor_metadata.default", "sym_constrain_range.default",
+     "sym_constrain_range_for_size.default"}
+)  # fmt: skip
+"""Ops that say what holds of sizes, dtypes and elements. What they say of elements is not looked at."""
+
+
+def _is_tensor_op(node: Node) -> bool:
+    """Whether a call is of an op on tensors, and not of Python's arithmetic on sizes or tuples."""
+    return isinstance(node.target, torch._ops.OpOverload) and table.name_of(node.target) not in ("sym_size.int",)
+
+
+def _shown(node: Node) -> str:
+    """An op's name, with that of the op that PyTorch has taken apart into it."""
+    whole = node.meta.get("original_aten")
+    return f"{node.target}, of {whole}" if whole is not None and whole is not node.target else str(node.target)
+
+
+def line_of(node: Node) -> str:
+    """`file.py:12` of the line of the user's program that a node comes from, the innermost that is no library's."""
+    frames = _FRAME.findall(node.stack_trace or "")
+    own = [f for f in frames if "/torch/" not in f[0]] or frames
+    return f"{own[-1][0]}:{own[-1][1]}" if own else "unknown"
+
+
+def _location(node: Node) -> ir.Location:
+    file, _, line = line_of(node).rpartition(":")
+    place = ir.Location.file(file, int(line), 0) if file else ir.Location.unknown()
+    return ir.Location.name(node.name, place)
+
+
+class _Walk:
+    """The translation of one module."""
+
+    def __init__(self, module: torch.fx.GraphModule, context: ir.Context, name: str, first: Sequence[str]):
+        self.module = module
+        self.name = name
+        self.first = {name: position for position, name in enumerate(first)}
+        self.graph = Graph(context)
+        self.values: dict[Node, Any] = {}
+        self.captured: dict[Node, torch.Tensor] = {}
+
+    def run(self, ranges: Iterable[Any]) -> Translated:
+        """The whole."""
+        nodes = list(self.module.graph.nodes)
+        self.captured = {n: found for n in nodes if n.op == "get_attr" and (found := self._attribute(n)) is not None}
+        given = sorted((n for n in nodes if n.op == "placeholder"), key=lambda n: self.first.get(n.name, len(nodes)))
+        placeholders = [*self.captured, *given]
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            types = [self._argument_type(n) for n in placeholders]
+            function = func.FuncOp("main", ir.FunctionType.get(types, []))
+        block = function.add_entry_block()
+        with ir.InsertionPoint(block):
+            self._take_arguments(placeholders, list(block.arguments))
+            for symbol, limits in ranges:
+                self._check_range(symbol, limits)
+            for node in nodes:
+                if node.op == "call_function":
+                    with _location(node):
+                        self._enter(node)
+                        self.values[node] = self._call(node)
+            results, outputs = self._outputs(next(n for n in nodes if n.op == "output"))
+            func.ReturnOp(results)
+        type_ = ir.FunctionType.get(types, [v.type for v in results])
+        function.attributes["function_type"] = ir.TypeAttr.get(type_)
+        module.operation.attributes["sym_name"] = ir.StringAttr.get(self.name)
+        text = module.operation.get_asm(enable_debug_info=True)
+        return Translated(text, list(self.captured.values()), outputs)
+
+    # ---- arguments --------------------------------------------------------------------------------------------------
+
+    def _attribute(self, node: Node) -> torch.Tensor | None:
+        """The tensor that an attribute of the module is; None for the graph of a branch or loop."""
+        found: Any = self.module
+        for part in str(node.target).split("."):
+            found = getattr(found, part)
+        return found if isinstance(found, torch.Tensor) else None
+
+    def _argument_type(self, node: Node) -> ir.Type:
+        self._enter(node)
+        value = self.captured[node] if node in self.captured else node.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            spec = Spec(value)
+            return tensor_type(spec.dims, self.graph.element(spec.dtype))
+        if isinstance(value, int | torch.SymInt) and not isinstance(value, bool):
+            return tensor_type((), ir.IntegerType.get_signless(64))
+        raise self.graph.refuse(f"an argument of type {type(value).__name__} has no lowering", "pass a tensor")
+
+    def _take_arguments(self, nodes: Sequence[Node], arguments: Sequence[ir.Value]) -> None:
+        """The placeholders' values. A symbol that is no size of a tensor is read from the argument that has it."""
+        tensors = [a for a in arguments if ir.RankedTensorType(a.type).rank]
+        stated = {d.is_symbol for a in tensors for d in dims_of(a)}
+        for node, argument in zip(nodes, arguments, strict=True):
+            value = node.meta.get("val")
+            if not isinstance(value, int | torch.SymInt):
+                self.values[node] = argument
+                continue
+            size = self._size(value)
+            self.values[node] = size
+            if size.is_symbol and size.is_symbol not in stated:
+                stated.add(size.is_symbol)
+                attributes: dict[str, ir.Attribute] = {"symbols": dims_attr((size,))}
+                ir.Operation.create("disc.bind", [], [argument], attributes)
+
+    def _check_range(self, symbol: Any, limits: Any) -> None:
+        """Each call checks a range that the user gave. PyTorch's own smallest size of 2 is no such range."""
+        low, high = limits.lower, limits.upper
+        if isinstance(low, sympy.Integer) and int(low) > 2:
+            assert_holds(self.graph, sympy.Ge(symbol, low), f"{symbol} is below its range, which starts at {low}")
+        if isinstance(high, sympy.Integer) and int(high) < _LARGEST:
+            assert_holds(self.graph, sympy.Le(symbol, high), f"{symbol} is above its range, which ends at {high}")
+
+    # ---- nodes ------------------------------------------------------------------------------------------------------
+
+    def _enter(self, node: Node) -> None:
+        """Make a node the one that is translated."""
+        value = node.meta.get("val")
+        parts = value if isinstance(value, tuple | list) else [value]
+        self.graph.node, self.graph.line = node, line_of(node)
+        try:
+            self.graph.outs = [Spec(v) for v in parts if isinstance(v, torch.Tensor)]
+        except NoSize as error:
+            raise self.graph.refuse(str(error)) from None
+
+    def _call(self, node: Node) -> Any:
+        value = node.meta.get("val")
+        name = table.name_of(node.target)
+        if isinstance(value, torch.SymInt):
+            return self._size(value)
+        if isinstance(value, torch.SymFloat | torch.SymBool | bool | int | float):
+            return value
+        if name in _CHECKS:
+            return self._check(node)
+        if name in table.rows():
+            return table.rows()[name].translate(self.graph, *self._arguments(node))
+        arguments = [self._value(a) for a in node.args]
+        if getattr(node.target, "__name__", "") == "getitem":
+            return arguments[0][arguments[1]]
+        raise self.graph.refuse("this function has no translation", _INSTEAD)
+
+    def _check(self, node: Node) -> None:
+        if str(node.target) != "aten._assert_scalar.default":
+            return
+        condition = node.args[0]
+        condition = condition.meta["val"] if isinstance(condition, Node) else condition
+        if isinstance(condition, torch.SymBool):
+            assert_holds(self.graph, condition.node.expr, str(node.args[1]))
+
+    def _arguments(self, node: Node) -> list[Any]:
+        """The op's arguments in the order of its schema."""
+        schema = node.target._schema.arguments
+        found = []
+        for position, argument in enumerate(schema):
+            if position < len(node.args):
+                value = node.args[position]
+            else:
+                value = node.kwargs.get(argument.name, argument.default_value)
+            found.append(self._value(value))
+        return found
+
+    def _value(self, argument: Any) -> Any:
+        """What an argument is: a value for a tensor, an expression for a size, else itself."""
+        if isinstance(argument, Node):
+            return self.values[argument]
+        if isinstance(argument, list | tuple):
+            return [self._value(a) for a in argument]
+        return self._size(argument) if isinstance(argument, torch.SymInt) else argument
+
+    def _size(self, value: Any) -> Expr:
+        try:
+            return size_of(value)
+        except NoSize as error:
+            raise self.graph.refuse(str(error)) from None
+
+    # ---- results ----------------------------------------------------------------------------------------------------
+
+    def _outputs(self, node: Node) -> tuple[list[ir.Value], list[Output]]:
+        self.graph.node = node
+        results: list[ir.Value] = []
+        outputs = []
+        for argument in node.args[0]:
+            value = self._value(argument)
+            is_size = isinstance(value, Expr)
+            if is_size or isinstance(value, ir.Value):
+                outputs.append(Output(len(results), is_size))
+                results.append(self.graph.size(value) if isinstance(value, Expr) else value)
+            else:
+                outputs.append(Output(constant=value))
+        return results, outputs
+
+
+_LARGEST = 1 << 40
+"""Ends of ranges beyond it are none."""

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Elements read and written at places that are data. Places outside are read at the nearest one and not written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.transforms.views import shape_tensor
+
+from .graph import Graph, axis_of, numbers_of, working
+from .shapes import join, piece
+from .table import translates
+
+_ONE = Expr.const(1)
+
+
+# ---- places ---------------------------------------------------------------------------------------------------------
+
+
+def _counted(t: Graph, index: ir.Value, size: Expr, may_be_negative: bool = True) -> ir.Value:
+    """Indices (i64) from the front, of such as may count from the end."""
+    value = t.convert(index, torch.int64)
+    if not may_be_negative:
+        return value
+    dims = dims_of(value)
+    below = t.compare("LT", value, t.constant(0, torch.int64, dims))
+    return t.select(below, t.pointwise("add", value, t.operand(size, torch.int64, dims)), value)
+
+
+def _places(t: Graph, indices: Sequence[ir.Value], dims: Dims) -> ir.Value:
+    """Indices of several axes, broadcast to `dims`, side by side along a new last axis."""
+    columns = [t.reshape(t.stretch(v, dims), (*dims, _ONE)) for v in indices]
+    return columns[0] if len(columns) == 1 else join(t, columns, len(dims), (*dims, Expr.const(len(columns))))
+
+
+def _numbers(name: str, axes: Sequence[int]) -> str:
+    return f"{name} = [{', '.join(map(str, axes))}]"
+
+
+def gather_at(t: Graph, x: ir.Value, axes: Sequence[int], places: ir.Value) -> ir.Value:
+    """The elements of `x` at places along `axes`; the sizes of the places come first, then those of the other axes."""
+    source, batch = dims_of(x), dims_of(places)[:-1]
+    rest = [a for a in range(len(source)) if a not in axes]
+    dims = (*batch, *(source[a] for a in rest))
+    offsets = list(range(len(batch), len(dims)))
+    text = ", ".join(
+        [_numbers("offset_dims", offsets), _numbers("collapsed_slice_dims", sorted(axes)),
+         _numbers("start_index_map", axes), f"index_vector_dim = {len(batch)}"]
+    )  # fmt: skip
+    attributes: dict[str, ir.Attribute] = {
+        "dimension_numbers": ir.Attribute.parse(f"#stablehlo.gather<{text}>"),
+        "indices_are_sorted": ir.BoolAttr.get(False),
+    }
+    sizes = [_ONE if a in axes else d for a, d in enumerate(source)]
+    if all(d.constant is not None for d in sizes):
+        attributes["slice_sizes"] = numbers_of(sizes)
+        return t.op("gather", [x, places], dims, element_type_of(x), **attributes)
+    return t.op("dynamic_gather", [x, places, shape_tensor(sizes)], dims, element_type_of(x), **attributes)
+
+
+def scatter_at(
+    t: Graph, x: ir.Value, axes: Sequence[int], places: ir.Value, updates: ir.Value, name: str | None
+) -> ir.Value:
+    """`x` with the elements at places along `axes` replaced, or changed by an op on elements."""
+    batch = len(dims_of(places)) - 1
+    windows = list(range(batch, len(dims_of(updates))))
+    text = ", ".join(
+        [_numbers("update_window_dims", windows), _numbers("inserted_window_dims", sorted(axes)),
+         _numbers("scatter_dims_to_operand_dims", axes), f"index_vector_dim = {batch}"]
+    )  # fmt: skip
+    attributes: dict[str, ir.Attribute] = {
+        "scatter_dimension_numbers": ir.Attribute.parse(f"#stablehlo.scatter<{text}>"),
+        "indices_are_sorted": ir.BoolAttr.get(False),
+        "unique_indices": ir.BoolAttr.get(False),
+    }
+    op = ir.Operation.create("stablehlo.scatter", [x.type], [x, places, updates], attributes, regions=1)
+    scalar = ir.RankedTensorType.get([], element_type_of(x))
+    t.body(op, [scalar] * 2, lambda old, new: [new if name is None else t.pointwise(name, old, new)])
+    return op.results[0]
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+@translates("index_select")
+def index_select(t: Graph, x: ir.Value, axis: int, index: ir.Value) -> ir.Value:
+    """The elements at indices of one axis."""
+    if not dims_of(x):
+        return x
+    number = axis_of(axis, len(dims_of(x)))
+    index = t.reshape(index, (t.dims[number],))
+    places = _places(t, [_counted(t, index, dims_of(x)[number], False)], dims_of(index))
+    return _front_to(t, gather_at(t, x, [number], places), 1, number)
+
+
+def _front_to(t: Graph, x: ir.Value, count: int, position: int) -> ir.Value:
+    """The first `count` axes moved behind the `position` ones that follow them."""
+    rank = len(dims_of(x))
+    order = [*range(count, count + position), *range(count), *range(count + position, rank)]
+    return t.transpose(x, order)
+
+
+@translates("embedding")
+def embedding(t: Graph, table: ir.Value, index: ir.Value, *_: Any) -> ir.Value:
+    """The rows of a table."""
+    return gather_at(t, table, [0], _places(t, [t.convert(index, torch.int64)], dims_of(index)))
+
+
+@translates("gather")
+def gather(t: Graph, x: ir.Value, axis: int, index: ir.Value, *_: Any) -> ir.Value:
+    """The elements at indices along one axis, each at its own place of the others."""
+    if not dims_of(x):
+        return t.reshape(x, t.dims)
+    places = _along(t, axis, index, len(dims_of(x)))
+    return gather_at(t, x, list(range(len(dims_of(x)))), places)
+
+
+def _along(t: Graph, axis: int, index: ir.Value, rank: int) -> ir.Value:
+    """Places of all axes: the index along one of them, and the element's own place along the others."""
+    dims, number = dims_of(index), axis_of(axis, rank)
+    own = t.convert(index, torch.int64)
+    return _places(t, [own if a == number else t.iota(dims, a, torch.int64) for a in range(rank)], dims)
+
+
+@translates("index.Tensor", "_unsafe_index.Tensor")
+def index(t: Graph, x: ir.Value, indices: Sequence[ir.Value | None]) -> ir.Value:
+    """NumPy's indexing by tensors of integers, which are broadcast with one another."""
+    axes, dims, found = _indexed(t, x, indices)
+    read = gather_at(t, x, axes, _places(t, found, dims))
+    is_together = axes == list(range(axes[0], axes[0] + len(axes)))
+    return _front_to(t, read, len(dims), axes[0]) if is_together else read
+
+
+def _indexed(t: Graph, x: ir.Value, indices: Sequence[ir.Value | None]) -> tuple[list[int], Dims, list[ir.Value]]:
+    """The axes that are indexed, what their indices are broadcast to, and these."""
+    axes = [a for a, v in enumerate(indices) if v is not None]
+    values = [v for v in indices if v is not None]
+    if any(t.dtype_of(v) in (torch.bool, torch.uint8) for v in values):
+        raise t.refuse("an index that is a mask has no translation yet", "use torch.where, or integers")
+    found = [_counted(t, v, dims_of(x)[a]) for a, v in zip(axes, values, strict=True)]
+    return axes, broadcast_dims([dims_of(v) for v in found]), found
+
+
+def broadcast_dims(shapes: Sequence[Dims]) -> Dims:
+    """The sizes that shapes are broadcast to together."""
+    rank = max(map(len, shapes))
+    found: list[Expr] = [_ONE] * rank
+    for shape in shapes:
+        for axis, size in enumerate(shape, rank - len(shape)):
+            found[axis] = size if found[axis].constant == 1 else found[axis]
+    return tuple(found)
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
+@translates("index_put", "_unsafe_index_put")
+def index_put(
+    t: Graph, x: ir.Value, indices: Sequence[ir.Value | None], values: ir.Value, accumulate: bool = False, *_: Any
+) -> ir.Value:
+    """NumPy's assignment by tensors of integers; with `accumulate`, added to what is there."""
+    if len([v for v in indices if v is not None]) == 1 and (mask := _mask_of(t, x, indices)) is not None:
+        if accumulate or dims_of(values):
+            raise t.refuse("assigning several values by a mask has no translation yet", "use torch.where")
+        return t.select(mask, t.operand(values, t.dtype), x)
+    axes, dims, found = _indexed(t, x, indices)
+    rest = tuple(d for a, d in enumerate(dims_of(x)) if a not in axes)
+    position = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    whole = (*rest[:position], *dims, *rest[position:])
+    updates = t.stretch(t.convert(values, t.dtype), whole)
+    count = len(dims)
+    order = [*range(position, position + count), *range(position), *range(position + count, len(whole))]
+    return _summed(t, x, axes, _places(t, found, dims), t.transpose(updates, order), "add" if accumulate else None)
+
+
+def _mask_of(t: Graph, x: ir.Value, indices: Sequence[ir.Value | None]) -> ir.Value | None:
+    """A mask over the first axes of `x`, broadcast over all of them."""
+    first = indices[0]
+    if first is None or t.dtype_of(first) != torch.bool:
+        return None
+    return t.broadcast(first, dims_of(x), range(len(dims_of(first))))
+
+
+def _summed(
+    t: Graph, x: ir.Value, axes: Sequence[int], places: ir.Value, updates: ir.Value, name: str | None
+) -> ir.Value:
+    """`scatter_at`, whose sums of halves are formed in single precision."""
+    kind = working(t.dtype_of(x)) if name in ("add", "multiply") else t.dtype_of(x)
+    found = scatter_at(t, t.convert(x, kind), axes, places, t.convert(updates, kind), name)
+    return t.convert(found, t.dtype)
+
+
+def _written(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: Any, name: str | None) -> ir.Value:
+    """`x` with elements of `source` at indices along one axis, each at its own place of the others."""
+    dims = dims_of(index)
+    if isinstance(source, ir.Value) and dims_of(source) and dims_of(source) != dims:
+        source = _corner(t, source, dims)
+    updates = t.operand(source, t.dtype, dims)
+    if not dims_of(x):
+        whole = [t.reshape(v, (_ONE,)) for v in (x, index, updates)]
+        return t.reshape(_written(t, whole[0], 0, whole[1], whole[2], name), ())
+    rank = len(dims_of(x))
+    return _summed(t, x, list(range(rank)), _along(t, axis, index, rank), updates, name)
+
+
+def _corner(t: Graph, x: ir.Value, dims: Dims) -> ir.Value:
+    """The first elements along each axis."""
+    for axis, size in enumerate(dims):
+        x = piece(t, x, axis, Expr.const(0), size)
+    return x
+
+
+@translates("scatter.src", "scatter.value")
+def scatter(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: Any) -> ir.Value:
+    """Elements replaced."""
+    return _written(t, x, axis, index, source, None)
+
+
+@translates("scatter_add")
+def scatter_add(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: ir.Value) -> ir.Value:
+    """Elements added to."""
+    return _written(t, x, axis, index, source, "add")
+
+
+_REDUCTIONS = {"sum": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
+
+
+@translates("scatter_reduce.two")
+def scatter_reduce(
+    t: Graph, x: ir.Value, axis: int, index: ir.Value, source: ir.Value, reduce: str, include_self: bool = True
+) -> ir.Value:
+    """Elements reduced with others."""
+    if reduce not in _REDUCTIONS or not include_self:
+        raise t.refuse("this reduction has no translation", "use sum, prod, amax or amin with include_self=True")
+    return _written(t, x, axis, index, source, _REDUCTIONS[reduce])
+
+
+@translates("masked_fill.Scalar", "masked_fill.Tensor")
+def masked_fill(t: Graph, x: ir.Value, mask: ir.Value, number: Any) -> ir.Value:
+    """A number where a mask holds."""
+    return t.select(t.stretch(mask, t.dims), t.operand(number, t.dtype), t.operand(x, t.dtype))
+
+
+@translates("diagonal", "diagonal_copy")
+def diagonal(t: Graph, x: ir.Value, offset: int = 0, first: int = 0, second: int = 1) -> ir.Value:
+    """The diagonal of two axes, as the last axis."""
+    rank = len(dims_of(x))
+    axes = [axis_of(first, rank), axis_of(second, rank)]
+    along = t.iota((t.dims[-1],), 0, torch.int64)
+    moved = t.pointwise("add", along, t.constant(abs(offset), torch.int64, dims_of(along)))
+    row, column = (along, moved) if offset >= 0 else (moved, along)
+    read = gather_at(t, x, axes, _places(t, [row, column], dims_of(along)))
+    return _front_to(t, read, 1, rank - 2)

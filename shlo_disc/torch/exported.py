@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Exported programs of PyTorch: compiled once, called as the module was."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils import _pytree
+
+from shlo_disc.compiling import compile_read
+from shlo_disc.errors import ArgumentTypeError, ProgramError
+from shlo_disc.programs import TextProgram
+from shlo_disc.torch.tensors import as_argument, as_tensor
+
+if TYPE_CHECKING:
+    from shlo_disc.executable import Executable
+    from shlo_disc.options import Options
+
+_STATE = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+
+
+def compile_exported(program: ExportedProgram, options: Options, target: str = "cpu") -> ExportedExecutable:
+    """Compile an exported program once, for every size that it admits.
+
+    Raises UnsupportedError listing every op that has no translation, with the lines of the PyTorch program, and what
+    `shlo_disc.compile` raises.
+    """
+    start = time.perf_counter()
+    plain = _taken_apart(program)
+    graphs = importlib.import_module("shlo_disc.import.aten.graphs")
+    ranges = list(plain.range_constraints.items())
+    state = [spec.arg.name for spec in _state_first(plain)]
+    translated = graphs.translate(plain.graph_module, _name_of(program), ranges, state)
+    executable = compile_read(TextProgram(translated.text), options, target, start=start)
+    return ExportedExecutable(plain, executable, translated)
+
+
+def _taken_apart(program: ExportedProgram) -> ExportedProgram:
+    """The program in ops that have a translation."""
+    decompositions = importlib.import_module("shlo_disc.import.aten.decompositions")
+    try:
+        return program.run_decompositions(decompositions.for_exporting())
+    except Exception as error:
+        raise ProgramError(f"PyTorch cannot take the exported program apart: {error}") from error
+
+
+def _name_of(program: ExportedProgram) -> str:
+    stacks = [node.meta["nn_module_stack"] for node in program.graph.nodes if "nn_module_stack" in node.meta]
+    names = [kind if isinstance(kind, str) else kind.__name__ for _, kind in stacks[0].values()] if stacks else []
+    return names[0].rpartition(".")[2] if names else "main"
+
+
+def _state_first(program: ExportedProgram) -> list[Any]:
+    """The inputs that are state: first what a call leaves as it is, then what it changes."""
+    signature = program.graph_signature
+    changed = {spec.target for spec in signature.output_specs if spec.kind == OutputKind.BUFFER_MUTATION}
+    state = [spec for spec in signature.input_specs if spec.kind in _STATE]
+    return sorted(state, key=lambda spec: spec.target in changed)
+
+
+class _Bound(NamedTuple):
+    """A program with its state fixed, and what the state was then."""
+
+    run: Any
+    versions: tuple[tuple[int, int], ...]
+
+
+class ExportedExecutable:
+    """A compiled program of PyTorch: call it as the module that was exported, with tensors of any admissible size.
+
+    Parameters and buffers are those of the exported program. They are bound, and right-hand sides of products packed,
+    at the first call, and again after one of them has changed in place (an optimizer's step, `load_state_dict`).
+    Buffers that the program changes are written back. Gradients do not flow through a call.
+    Raises ShapeError for sizes outside of the exported ranges, and ArgumentTypeError for other dtypes or structures.
+    """
+
+    def __init__(self, program: ExportedProgram, executable: Executable, translated: Any):
+        self.program = program
+        self.executable = executable
+        self._outputs = translated.outputs
+        self._lock = threading.Lock()
+        self._bound: _Bound | None = None
+        signature = program.graph_signature
+        self._inputs = list(signature.input_specs)
+        self._results = list(signature.output_specs)
+        tensors = {**program.state_dict, **program.constants}
+        changed = {spec.target for spec in self._results if spec.kind == OutputKind.BUFFER_MUTATION}
+        state = _state_first(program)
+        fixed = (_state_of(spec, tensors) for spec in state if spec.target not in changed)
+        self._fixed = [*translated.captured, *fixed]
+        self._changed = [_state_of(spec, tensors) for spec in state if spec.target in changed]
+        self._tensors = tensors
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program."""
+        leaves = [*(as_argument(t, "a buffer") for t in self._changed), *self._leaves(args, kwargs)]
+        found = self._program().execute(tuple(leaves), {}, output="buffer")
+        results = [found] if not isinstance(found, list | tuple) else list(found)
+        values = [self._value(output, results) for output in self._outputs]
+        self._write_back(values)
+        shown = [v for v, s in zip(values, self._results, strict=True) if s.kind == OutputKind.USER_OUTPUT]
+        return _pytree.tree_unflatten(shown, self.program.call_spec.out_spec)
+
+    @property
+    def compile_count(self) -> int:
+        """How often native code was generated: once, however many sizes were run."""
+        return self.executable.compile_count
+
+    # ---- arguments --------------------------------------------------------------------------------------------------
+
+    def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The tensors among the arguments, in the program's order; others have to be as they were exported."""
+        spec = self.program.call_spec.in_spec
+        names = spec.child(1).context if spec.num_children == 2 else []
+        if set(names) == set(kwargs):
+            kwargs = {name: kwargs[name] for name in names}
+        flat, found = _pytree.tree_flatten((args, kwargs))
+        if found != spec:
+            raise ArgumentTypeError(f"the arguments have the structure {found}; the program was exported for {spec}")
+        users = [s for s in self._inputs if s.kind == InputKind.USER_INPUT]
+        leaves = []
+        for value, user in zip(flat, users, strict=True):
+            constant = getattr(user.arg, "value", None)
+            if type(user.arg).__name__ != "ConstantArgument":
+                leaves.append(as_argument(value, f"the argument {user.arg.name}"))
+            elif value != constant:
+                raise ArgumentTypeError(
+                    f"the argument {user.arg.name} is {value!r}; the program was exported for {constant!r}"
+                )
+        return leaves
+
+    # ---- state ------------------------------------------------------------------------------------------------------
+
+    def _program(self) -> Any:
+        """The program with the state as it is now."""
+        versions = tuple((t._version, t.data_ptr()) for t in self._fixed)
+        bound = self._bound
+        if bound is None or bound.versions != versions:
+            with self._lock:
+                values = [as_argument(t, "a parameter") for t in self._fixed]
+                bound = _Bound(self.executable.bind(*values), versions)
+                self._bound = bound
+        return bound.run
+
+    def rebind(self) -> None:
+        """Read parameters and buffers again. Needed after changes that PyTorch does not count, through `.data`."""
+        self._bound = None
+
+    # ---- results ----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _value(output: Any, results: Sequence[Any]) -> Any:
+        if output.result is None:
+            return output.constant
+        tensor = as_tensor(results[output.result])
+        return int(tensor) if output.is_size else tensor
+
+    def _write_back(self, values: Sequence[Any]) -> None:
+        """What the program changed in place."""
+        for value, spec in zip(values, self._results, strict=True):
+            if spec.kind == OutputKind.BUFFER_MUTATION:
+                with torch.no_grad():
+                    self._tensors[spec.target].copy_(value)
+            elif spec.kind != OutputKind.USER_OUTPUT:
+                raise ProgramError(f"results of the kind {spec.kind.name} are not supported; return the tensor instead")
+
+
+def _state_of(spec: Any, tensors: dict[str, Any]) -> torch.Tensor:
+    found = tensors.get(spec.target)
+    if not isinstance(found, torch.Tensor):
+        raise ProgramError(f"the exported program has no tensor {spec.target}")
+    return found

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Every op of PyTorch that is translated, at symbolic sizes, against PyTorch itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import shlo_disc  # noqa: E402
+from tests.pytorch.judge import SIZES, arguments, close, exported  # noqa: E402
+from tests.pytorch.ops import CASES  # noqa: E402
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_op(name: str) -> None:
+    case = CASES[name]
+    executable: Any = shlo_disc.compile(exported(case))
+    assert executable.compile_count == 1
+    for number, sizes in enumerate(SIZES):
+        values = arguments(case, sizes, number)
+        with torch.no_grad():
+            close(executable(*values), case.function(*values), f"{name} at {sizes}")

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Exported modules of PyTorch: state, structures, checks of sizes, errors."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import shlo_disc  # noqa: E402
+from tests.pytorch.judge import close  # noqa: E402
+
+B = torch.export.Dim("b")
+T = torch.export.Dim("t", max=512)
+
+
+class Mixed(torch.nn.Module):
+    """Layers with parameters and with buffers that a call changes; several results in a structure."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(16, 32)
+        self.norm = torch.nn.LayerNorm(32)
+        self.batch_norm = torch.nn.BatchNorm1d(32)
+
+    def forward(self, x: Any) -> Any:
+        y = self.norm(torch.relu(self.linear(x)))
+        y = self.batch_norm(y.reshape(-1, 32))
+        return y.reshape(x.shape[0], -1), {"sums": y.square().sum(0), "count": x.shape[0]}
+
+
+def exported(module: Any) -> Any:
+    return torch.export.export(module, (torch.randn(4, 6, 16),), dynamic_shapes={"x": {0: B, 1: T}})
+
+
+def test_buffers_are_written_back_and_results_have_their_structure() -> None:
+    module = Mixed()
+    program = exported(module)
+    executable = shlo_disc.compile(program)
+    reference = copy.deepcopy(module)
+    for sizes in ((4, 6), (1, 2), (3, 5), (7, 33)):
+        x = torch.randn(*sizes, 16)
+        close(executable(x), reference(x), f"at {sizes}")
+        close(executable.program.state_dict["batch_norm.running_var"], reference.batch_norm.running_var, "statistics")
+    assert executable.program.state_dict["batch_norm.num_batches_tracked"] == 4
+    assert executable.compile_count == 1
+
+
+def test_changed_parameters_are_seen() -> None:
+    module = torch.nn.Linear(16, 4)
+    executable = shlo_disc.compile(torch.export.export(module, (torch.randn(3, 16),), dynamic_shapes=({0: B},)))
+    x = torch.randn(5, 16)
+    with torch.no_grad():
+        close(executable(x), module(x), "before")
+        module.weight.mul_(2)
+        close(executable(x), module(x), "after a change")
+        module.weight.data.add_(1)
+        executable.rebind()
+        close(executable(x), module(x), "after a change that is not counted")
+
+
+def test_sizes_outside_of_the_range_are_refused() -> None:
+    module = torch.nn.Flatten(0, 1)
+    program = torch.export.export(module, (torch.randn(4, 6, 16),), dynamic_shapes=({0: B, 1: T},))
+    executable = shlo_disc.compile(program)
+    with pytest.raises(shlo_disc.ShapeError, match="above its range, which ends at 512"):
+        executable(torch.randn(1, 513, 16))
+
+
+def test_other_arguments_are_refused() -> None:
+    executable = shlo_disc.compile(torch.export.export(torch.nn.ReLU(), (torch.randn(3, 16),)))
+    with pytest.raises(shlo_disc.ArgumentTypeError, match="structure"):
+        executable(torch.randn(3, 16), torch.randn(3, 16))
+    with pytest.raises(shlo_disc.ArgumentTypeError, match="not a tensor"):
+        executable(1.5)
+    with pytest.raises(shlo_disc.ArgumentTypeError, match="dtype|float64|f64"):
+        executable(torch.randn(3, 16, dtype=torch.float64))
+    with pytest.raises(shlo_disc.ShapeError):
+        executable(torch.randn(4, 16))
+
+
+def test_views_and_tensors_in_other_orders_are_arguments() -> None:
+    executable = shlo_disc.compile(
+        torch.export.export(torch.nn.ReLU(), (torch.randn(3, 16),), dynamic_shapes=({0: B},))
+    )
+    whole = torch.randn(16, 9)
+    close(executable(whole.t()), torch.relu(whole.t()), "transposed")
+    close(executable(whole.t()[::2]), torch.relu(whole.t()[::2]), "every second row")
+    parameter = torch.nn.Parameter(torch.randn(2, 16))
+    assert not executable(parameter).requires_grad
+
+
+def test_an_op_without_translation_is_named_with_its_line() -> None:
+    class Special(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.special.i0(x)
+
+    with pytest.raises(shlo_disc.UnsupportedError, match=r"aten\.i0\.default.* at .*test_programs\.py:\d+"):
+        shlo_disc.compile(torch.export.export(Special(), (torch.randn(3),)))
+
+
+def test_arguments_of_jax_are_refused() -> None:
+    program = torch.export.export(torch.nn.ReLU(), (torch.randn(3),))
+    with pytest.raises(shlo_disc.OptionError, match="ExportedProgram"):
+        shlo_disc.compile(program, args=(("b", "float32"),))
