@@ -20,6 +20,7 @@ from shlo_disc.shape_dialect.dialect.names import LAYOUT, PARTICIPANTS, STAGE
 from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind
 from shlo_disc.shape_dialect.dialect.signature import Signature, TensorSpec, dtype_of, read_signature, write_signature
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, has_dims
+from shlo_disc.shape_dialect.inference.values import bound_elements
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.collectives import counts_of
@@ -192,10 +193,17 @@ def _finish(
     facts = Facts()
     for name in sorted({name for spec in signature.arguments for d in spec.dims for name in d.symbols()}, key=_order):
         facts.declare(name, min=signature.least)
-    for name in hidden.values():
+    for name in (*hidden.values(), *_bound_names(entry_function(module))):
         facts.declare(name, min=0, data=True)
     declare(module, signature, facts)
     return ImportedProgram(module, signature)
+
+
+def _bound_names(function: ir.OpView) -> list[str]:
+    """The symbols that the program itself reads from data."""
+    block = function.regions[0].blocks[0]
+    binds = [op for op in block.operations if op.operation.name == "disc.bind"]
+    return list(dict.fromkeys(name for op in binds for size in bound_elements(op) for name in sorted(size.symbols())))
 
 
 def declare(module: ir.Module, signature: Signature, facts: Facts) -> None:

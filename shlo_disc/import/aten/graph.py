@@ -14,7 +14,8 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms import views
 
-from .sizes import sizes_of
+from .reals import real
+from .sizes import NoSize, sizes_of
 
 NAMES = {
     torch.bool: "i1", torch.uint8: "ui8", torch.int8: "i8", torch.int16: "i16", torch.int32: "i32", torch.int64: "i64",
@@ -118,8 +119,13 @@ class Graph:
             return self.size(number, dtype)
         if isinstance(number, ir.Value):
             return self.convert(self.reshape(number, ()), dtype)
+        if isinstance(number, torch.SymFloat):
+            try:
+                return self.convert(real(self, number.node.expr), dtype)
+            except NoSize as error:
+                raise self.refuse(str(error)) from None
         if not isinstance(number, Number):
-            raise self.refuse(f"the number {number} is computed from sizes in a way that has no lowering")
+            raise self.refuse(f"the number {number} has no lowering")
         return self.constant(number, dtype)
 
     def convert(self, value: ir.Value, dtype: torch.dtype) -> ir.Value:

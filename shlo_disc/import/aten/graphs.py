@@ -19,13 +19,14 @@ from torch.fx import Node
 from shlo_disc.errors import Unsupported, UnsupportedError
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.dialect.signature import linear_in_one_symbol
 from shlo_disc.shape_dialect.dialect.types import dims_attr, dims_of, tensor_type
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import table
 from .graph import Graph, Spec
 from .relations import assert_holds
-from .sizes import NoSize, size_of
+from .sizes import NoSize, size_of, sizes_of
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -44,11 +45,15 @@ class Translated:
 
 @dataclass(frozen=True)
 class Output:
-    """What a graph returns at one place: a result of the function, which is a size where `is_size`; else `constant`."""
+    """What a graph returns at one place: a result of the function, which is a size where `is_size`; else `constant`.
+
+    permutation: the order in which the result's axes are those of the tensor, where that is another one in memory.
+    """
 
     result: int | None = None
     is_size: bool = False
     constant: Any = None
+    permutation: tuple[int, ...] | None = None
 
 
 def translate(
@@ -56,16 +61,17 @@ def translate(
     name: str = "main",
     ranges: Iterable[Any] = (),
     first: Sequence[str] = (),
+    has_strides: bool = False,
 ) -> Translated:
     """The graph of a module whose nodes have been traced with symbolic sizes.
 
     ranges: pairs of a SymPy symbol and PyTorch's range of it, which each call checks. first: names of placeholders that
-    come before the others, in this order.
+    come before the others, in this order. has_strides: results lie in memory in the order of axes that PyTorch says.
     Raises UnsupportedError listing every op that has no translation, with the user's lines.
     """
     _check_supported(module)
     with make_context() as context, ir.Location.unknown():
-        return _Walk(module, context, name, first).run(ranges)
+        return _Walk(module, context, name, first, has_strides).run(ranges)
 
 
 def _check_supported(module: torch.fx.GraphModule) -> None:
@@ -117,9 +123,12 @@ def _location(node: Node) -> ir.Location:
 class _Walk:
     """The translation of one module."""
 
-    def __init__(self, module: torch.fx.GraphModule, context: ir.Context, name: str, first: Sequence[str]):
+    def __init__(
+        self, module: torch.fx.GraphModule, context: ir.Context, name: str, first: Sequence[str], has_strides: bool
+    ):
         self.module = module
         self.name = name
+        self.has_strides = has_strides
         self.first = {name: position for position, name in enumerate(first)}
         self.graph = Graph(context)
         self.values: dict[Node, Any] = {}
@@ -175,7 +184,8 @@ class _Walk:
     def _take_arguments(self, nodes: Sequence[Node], arguments: Sequence[ir.Value]) -> None:
         """The placeholders' values. A symbol that is no size of a tensor is read from the argument that has it."""
         tensors = [a for a in arguments if ir.RankedTensorType(a.type).rank]
-        stated = {d.is_symbol for a in tensors for d in dims_of(a)}
+        sources = (linear_in_one_symbol(d) for a in tensors for d in dims_of(a))
+        stated = {source[0] for source in sources if source is not None}
         for node, argument in zip(nodes, arguments, strict=True):
             value = node.meta.get("val")
             if not isinstance(value, int | torch.SymInt):
@@ -266,13 +276,37 @@ class _Walk:
         outputs = []
         for argument in node.args[0]:
             value = self._value(argument)
-            is_size = isinstance(value, Expr)
-            if is_size or isinstance(value, ir.Value):
-                outputs.append(Output(len(results), is_size))
-                results.append(self.graph.size(value) if isinstance(value, Expr) else value)
+            if isinstance(value, Expr):
+                outputs.append(Output(len(results), is_size=True))
+                results.append(self.graph.size(value))
+            elif isinstance(value, ir.Value):
+                order = memory_order(argument.meta["val"]) if self.has_strides else None
+                inverse = None if order is None else tuple(order.index(axis) for axis in range(len(order)))
+                outputs.append(Output(len(results), permutation=inverse))
+                results.append(value if order is None else self.graph.transpose(value, order))
             else:
                 outputs.append(Output(constant=value))
         return results, outputs
+
+
+def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:
+    """The axes of a dense tensor from the slowest to the fastest in memory; None for the order they have."""
+    strides, dims = sizes_of(value.stride()), sizes_of(value.shape)
+    rank = len(dims)
+    order = sorted(range(rank), key=lambda a: (-_hint(value.stride()[a]), a))
+    if order == list(range(rank)):
+        return None
+    reach = Expr.const(1)
+    for axis in reversed(order):
+        if dims[axis].constant != 1 and strides[axis] != reach:
+            return None
+        reach = reach * dims[axis]
+    return tuple(order)
+
+
+def _hint(size: Any) -> int:
+    """The value that a size had in the example."""
+    return size if isinstance(size, int) else int(size.node.hint or 0)
 
 
 _LARGEST = 1 << 40

@@ -196,7 +196,7 @@ def _summed(
     return t.convert(found, t.dtype)
 
 
-def _written(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: Any, name: str | None) -> ir.Value:
+def written(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: Any, name: str | None) -> ir.Value:
     """`x` with elements of `source` at indices along one axis, each at its own place of the others."""
     dims = dims_of(index)
     if isinstance(source, ir.Value) and dims_of(source) and dims_of(source) != dims:
@@ -204,7 +204,7 @@ def _written(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: Any, nam
     updates = t.operand(source, t.dtype, dims)
     if not dims_of(x):
         whole = [t.reshape(v, (_ONE,)) for v in (x, index, updates)]
-        return t.reshape(_written(t, whole[0], 0, whole[1], whole[2], name), ())
+        return t.reshape(written(t, whole[0], 0, whole[1], whole[2], name), ())
     rank = len(dims_of(x))
     return _summed(t, x, list(range(rank)), _along(t, axis, index, rank), updates, name)
 
@@ -219,13 +219,13 @@ def _corner(t: Graph, x: ir.Value, dims: Dims) -> ir.Value:
 @translates("scatter.src", "scatter.value")
 def scatter(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: Any) -> ir.Value:
     """Elements replaced."""
-    return _written(t, x, axis, index, source, None)
+    return written(t, x, axis, index, source, None)
 
 
 @translates("scatter_add")
 def scatter_add(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: ir.Value) -> ir.Value:
     """Elements added to."""
-    return _written(t, x, axis, index, source, "add")
+    return written(t, x, axis, index, source, "add")
 
 
 _REDUCTIONS = {"sum": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
@@ -238,7 +238,7 @@ def scatter_reduce(
     """Elements reduced with others."""
     if reduce not in _REDUCTIONS or not include_self:
         raise t.refuse("this reduction has no translation", "use sum, prod, amax or amin with include_self=True")
-    return _written(t, x, axis, index, source, _REDUCTIONS[reduce])
+    return written(t, x, axis, index, source, _REDUCTIONS[reduce])
 
 
 @translates("masked_fill.Scalar", "masked_fill.Tensor")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Layers of networks: softmax, normalisations, convolutions, pooling."""
+"""Layers of networks: softmax and normalisations."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
+from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
-from .graph import Graph, axis_of, pairs, working
+from .graph import Graph, axis_of, working
 from .reductions import largest, moments, spread, summed
 from .table import translates
 
@@ -199,188 +199,3 @@ def native_dropout(t: Graph, x: ir.Value, _: float, train: bool | None) -> tuple
     if train or train is None:
         raise t.refuse("dropout while training has no translation yet", "call eval(), or set p=0")
     return x, t.constant(True, torch.bool, t.dims)
-
-
-# ---- convolutions ---------------------------------------------------------------------------------------------------
-
-
-@translates("convolution")
-def convolution(
-    t: Graph,
-    x: ir.Value,
-    kernel: ir.Value,
-    bias: ir.Value | None,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
-) -> ir.Value:
-    """A convolution over the axes behind batch and features, or the transpose of one."""
-    rank = len(dims_of(kernel)) - 2
-    if len(dims_of(x)) == rank + 1:
-        x = t.reshape(x, (_ONE, *dims_of(x)))
-    stride, padding, dilation, more = (_for_each(v, rank) for v in (stride, padding, dilation, output_padding))
-    pads = [(p, p) for p in padding]
-    base = [1] * rank
-    if transposed:
-        kernel = _turned(t, kernel, groups)
-        reach = [_width(t, kernel, a, dilation[a]) for a in range(rank)]
-        pads = [(reach[a] - padding[a], reach[a] - padding[a] + more[a]) for a in range(rank)]
-        base, stride = stride, [1] * rank
-    dims = t.dims if len(t.dims) == rank + 2 else (_ONE, *t.dims)
-    found = _convolve(t, x, kernel, dims, stride, pads, base, dilation, groups)
-    if bias is not None:
-        found = t.pointwise("add", found, t.broadcast(bias, dims, [1]))
-    return t.reshape(found, t.dims)
-
-
-def _for_each(values: Sequence[int], rank: int) -> list[int]:
-    return list(values) * rank if len(values) == 1 else list(values)
-
-
-def _width(t: Graph, kernel: ir.Value, axis: int, dilation: int) -> int:
-    size = dims_of(kernel)[axis + 2].constant
-    if size is None:
-        raise t.refuse("a transposed convolution whose window is a symbol has no lowering")
-    return (size - 1) * dilation
-
-
-def _turned(t: Graph, kernel: ir.Value, groups: int) -> ir.Value:
-    """The kernel of a transposed convolution as that of an ordinary one: features exchanged, windows turned round."""
-    dims = dims_of(kernel)
-    grouped = t.reshape(kernel, (Expr.const(groups), dims[0] // groups, *dims[1:]))
-    order = [0, 2, 1, *range(3, len(dims) + 1)]
-    exchanged = t.reshape(t.transpose(grouped, order), (dims[1] * groups, dims[0] // groups, *dims[2:]))
-    numbers = ir.DenseI64ArrayAttr.get(list(range(2, len(dims))))
-    return t.op("reverse", [exchanged], dims_of(exchanged), element_type_of(kernel), dimensions=numbers)
-
-
-def _convolve(
-    t: Graph,
-    x: ir.Value,
-    kernel: ir.Value,
-    dims: Dims,
-    stride: Sequence[int],
-    pads: Sequence[tuple[int, int]],
-    base: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-) -> ir.Value:
-    rank = len(stride)
-    places = ", ".join(str(a) for a in range(rank))
-    order = f"[b, f, {places}]x[o, i, {places}]->[b, f, {places}]"
-    i64 = ir.IntegerType.get_signless(64)
-    return t.op(
-        "convolution",
-        [x, kernel],
-        dims,
-        element_type_of(x),
-        window_strides=ir.DenseI64ArrayAttr.get(list(stride)),
-        padding=pairs([n for pair in pads for n in pair]),
-        lhs_dilation=ir.DenseI64ArrayAttr.get(list(base)),
-        rhs_dilation=ir.DenseI64ArrayAttr.get(list(dilation)),
-        dimension_numbers=ir.Attribute.parse(f"#stablehlo.conv<{order}>"),
-        feature_group_count=ir.IntegerAttr.get(i64, groups),
-        batch_group_count=ir.IntegerAttr.get(i64, 1),
-    )
-
-
-# ---- pooling --------------------------------------------------------------------------------------------------------
-
-
-def windows(
-    t: Graph, x: ir.Value, dims: Dims, name: str, start: float | int, window: Sequence[int], stride: Sequence[int],
-    pads: Sequence[tuple[int, int]], dilation: Sequence[int],
-) -> ir.Value:  # fmt: skip
-    """Each window over the last axes reduced by an op on elements from a neutral start."""
-    lead = len(dims) - len(window)
-    padding = pairs([0, 0] * lead + [n for pair in pads for n in pair])
-
-    def numbers(values: Sequence[int]) -> ir.Attribute:
-        return ir.DenseI64ArrayAttr.get([*[1] * lead, *values])
-
-    scalar = t.constant(start, t.dtype_of(x))
-    attributes: dict[str, ir.Attribute] = {
-        "window_dimensions": numbers(window), "window_strides": numbers(stride), "padding": padding,
-        "base_dilations": numbers([1] * len(window)), "window_dilations": numbers(dilation),
-    }  # fmt: skip
-    types = [tensor_type(dims, element_type_of(x))]
-    op = ir.Operation.create("stablehlo.reduce_window", types, [x, scalar], attributes, regions=1)
-    t.body(op, [scalar.type] * 2, lambda a, b: [t.pointwise(name, a, b)])
-    return op.results[0]
-
-
-def _pool_pads(
-    t: Graph, x: ir.Value, window: Sequence[int], stride: Sequence[int], padding: Sequence[int],
-    dilation: Sequence[int], ceil: bool,
-) -> list[tuple[int, int]]:  # fmt: skip
-    """Padding at both ends; with `ceil`, enough behind for the last window that starts inside."""
-    if not ceil:
-        return [(p, p) for p in padding]
-    sizes, counts = (d[-len(window) :] for d in (dims_of(x), t.dims))
-    found = []
-    for size, count, w, s, p, d in zip(sizes, counts, window, stride, padding, dilation, strict=True):
-        if size.constant is None or count.constant is None:
-            raise t.refuse("pooling with ceil_mode over symbolic sizes has no lowering", "pad first, without ceil_mode")
-        found.append((p, (count.constant - 1) * s + (w - 1) * d + 1 - size.constant - p))
-    return found
-
-
-@translates("max_pool2d", "max_pool1d", "max_pool3d")
-def max_pool(
-    t: Graph, x: ir.Value, window: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
-    dilation: Sequence[int] = (1,), ceil: bool = False,
-) -> ir.Value:  # fmt: skip
-    """The largest element of each window."""
-    rank = {"max_pool1d": 1, "max_pool2d": 2, "max_pool3d": 3}[str(t.node.target).split(".")[1]]
-    window = _for_each(window, rank)
-    stride = _for_each(stride, rank) if stride else window
-    padding, dilation = _for_each(padding, rank), _for_each(dilation, rank)
-    pads = _pool_pads(t, x, window, stride, padding, dilation, ceil)
-    low = -math.inf if t.dtype.is_floating_point else int(torch.iinfo(t.dtype).min)
-    return windows(t, x, t.dims, "maximum", low, window, stride, pads, dilation)
-
-
-@translates("avg_pool2d", "avg_pool1d", "avg_pool3d")
-def avg_pool(
-    t: Graph, x: ir.Value, window: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
-    ceil: bool = False, with_padding: bool = True, divisor: int | None = None,
-) -> ir.Value:  # fmt: skip
-    """The mean of each window, by how many elements it has, those of the padding with or without."""
-    rank = {"avg_pool1d": 1, "avg_pool2d": 2, "avg_pool3d": 3}[str(t.node.target).split(".")[1]]
-    window = _for_each(window, rank)
-    stride = _for_each(stride, rank) if stride else window
-    padding = _for_each(padding, rank)
-    if ceil:
-        raise t.refuse("a mean of windows with ceil_mode has no lowering", "pad first, without ceil_mode")
-    kind = working(t.dtype)
-    pads = [(p, p) for p in padding]
-    found = windows(t, t.convert(x, kind), t.dims, "add", 0, window, stride, pads, [1] * rank)
-    count = t.constant(divisor or math.prod(window), kind, t.dims)
-    if not with_padding and not divisor and any(padding):
-        ones = t.constant(1, kind, dims_of(x))
-        count = windows(t, ones, t.dims, "add", 0, window, stride, pads, [1] * rank)
-    return t.convert(t.pointwise("divide", found, count), t.dtype)
-
-
-@translates("_adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool1d")
-def adaptive_avg_pool(t: Graph, x: ir.Value, size: Sequence[Any]) -> ir.Value:
-    """The mean of as many windows as there shall be, of one size, or of all there is."""
-    dims, rank = dims_of(x), len(size)
-    along = list(range(len(dims) - rank, len(dims)))
-    kind = working(t.dtype)
-    value = t.convert(x, kind)
-    wide: list[Expr] = list(dims[: len(dims) - rank])
-    for axis, count in zip(along, size, strict=True):
-        if count != 1 and (dims[axis].constant is None or dims[axis].constant % count):
-            raise t.refuse("adaptive pooling to windows of different sizes has no lowering", "pool to size 1")
-        wide += [Expr.const(count), dims[axis] // count]
-    axes = [len(dims) - rank + 2 * i + 1 for i in range(rank)]
-    total = summed(t, t.reshape(value, wide), axes)
-    count = t.operand(product(wide[a] for a in axes), kind, dims_of(total))
-    return t.reshape(t.convert(t.pointwise("divide", total, count), t.dtype), t.dims)
-
-
-__all__ = ["softmax_along", "windows"]

@@ -11,7 +11,10 @@ Translate = Callable[..., Any]
 """Takes the `Graph` and the op's arguments in the order of its schema, those with defaults filled in; returns a value,
 or a tuple of them for an op with several results."""
 
-FAMILIES = ("creation", "elementwise", "indexing", "neural", "ordering", "products", "reductions", "shapes")
+FAMILIES = (
+    "convolutions", "creation", "elementwise", "indexing", "neural", "ordering", "pooling", "products", "reductions",
+    "shapes",
+)  # fmt: skip
 """The files that the functions stand in."""
 
 

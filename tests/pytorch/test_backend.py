@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`torch.compile` with our backend: results and gradients beside PyTorch's in double precision, one compile each."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from shlo_disc.torch import backend  # noqa: E402
+from tests.pytorch.judge import close  # noqa: E402
+
+nn = torch.nn
+GRAPHS = sys.modules["shlo_disc.torch.backend"].GRAPHS  # the package's `backend` is the function
+
+SIZES = ((4, 6), (3, 9), (7, 2), (5, 17))
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    GRAPHS.clear()
+    yield
+    torch._dynamo.reset()
+
+
+class Convolutions(nn.Module):
+    """Two convolutions, one with `options`, statistics of a batch, windows."""
+
+    def __init__(self, stride: int, groups: int, padding: int, dilation: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 4, 1)
+        self.second = nn.Conv2d(4, 8, 3, stride, padding, dilation, groups)
+        self.norm = nn.BatchNorm2d(8)
+        self.pool = nn.MaxPool2d(2)
+        self.linear = nn.Linear(8, 5)
+
+    def forward(self, x: Any) -> Any:
+        return self.linear(self.pool(torch.relu(self.norm(self.second(self.first(x))))).mean((2, 3)))
+
+
+class Transposed(nn.Module):
+    """A transposed convolution and means of windows."""
+
+    def __init__(self, stride: int, groups: int) -> None:
+        super().__init__()
+        self.first = nn.Conv1d(3, 4, 1)
+        self.second = nn.ConvTranspose1d(4, 8, 3, stride, 1, stride - 1, groups)
+        self.pool = nn.AvgPool2d(2)
+
+    def forward(self, x: Any) -> Any:
+        return self.pool(torch.tanh(self.second(self.first(x)))[:, None])
+
+
+class Words(nn.Module):
+    """An embedding and a softmax whose result is transposed in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(50, 16)
+        self.linear = nn.Linear(16, 50)
+
+    def forward(self, x: Any) -> Any:
+        return torch.log_softmax(self.linear(self.table(x)), -1).transpose(1, 2)
+
+
+def _rows(b: int, t: int) -> Any:
+    return torch.randn(b, t, 16)
+
+
+MODULES: dict[str, tuple[Callable[[], Any], Callable[[int, int], Any]]] = {
+    "mlp": (lambda: nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 8)), _rows),
+    "encoder": (lambda: nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True), _rows),
+    "convolution": (lambda: Convolutions(2, 1, 1, 1), lambda b, t: torch.randn(b, 3, t + 10, 19)),
+    "wide steps": (lambda: Convolutions(3, 2, 1, 1), lambda b, t: torch.randn(b, 3, t + 10, 19)),
+    "groups": (lambda: Convolutions(2, 4, 2, 2), lambda b, t: torch.randn(b, 3, t + 10, 19)),
+    "transposed": (lambda: Transposed(2, 2), lambda b, t: torch.randn(b, 3, t + 3)),
+    "words": (Words, lambda b, t: torch.randint(0, 50, (b, t))),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_gradients(name: str) -> None:
+    make, arguments = MODULES[name]
+    module = make()
+    exact = copy.deepcopy(module).double()
+    compiled = torch.compile(module, backend=backend, dynamic=True)
+    for sizes in SIZES:
+        x = arguments(*sizes)
+        found, wanted = compiled(x), exact(x.double() if x.is_floating_point() else x)
+        close(found, wanted.float(), f"{name} at {sizes}")
+        assert found.stride() == wanted.stride()
+        found.square().mean().backward()
+        wanted.square().mean().backward()
+        pairs = list(zip(module.parameters(), exact.parameters(), strict=True))
+        largest = max(float(p.grad.abs().max()) for _, p in pairs)
+        for mine, other in pairs:
+            assert float((mine.grad - other.grad).abs().max()) <= 1e-5 * largest, f"{name} at {sizes}"
+            mine.grad = other.grad = None
+    assert len(GRAPHS) == 2  # one forwards, one backwards
+
+
+@pytest.mark.parametrize("name", ["mlp", "encoder", "convolution"])
+def test_inference(name: str) -> None:
+    make, arguments = MODULES[name]
+    module = make().eval()
+    compiled = torch.compile(module, backend=backend, dynamic=True)
+    for sizes in SIZES:
+        x = arguments(*sizes)
+        with torch.no_grad():
+            close(compiled(x), module(x), f"{name} at {sizes}")
+    assert len(GRAPHS) == 1
+
+
+def test_changes_in_place_and_views() -> None:
+    def function(x: Any, y: Any) -> Any:
+        x.add_(y)
+        view = x[1:]
+        view.mul_(2)
+        return view.t(), x.sum(0), x.shape[0]
+
+    compiled = torch.compile(function, backend=backend, dynamic=True)
+    for sizes in SIZES:
+        x, y = torch.randn(*sizes), torch.randn(*sizes)
+        mine, other = x.clone(), x.clone()
+        close(compiled(mine, y), function(other, y), f"at {sizes}")
+        close(mine, other, f"the argument at {sizes}")
+    assert len(GRAPHS) == 1
+
+
+def test_a_graph_break_is_respected() -> None:
+    def function(x: Any) -> Any:
+        y = torch.sin(x)
+        torch._dynamo.graph_break()
+        return torch.cos(y) * x.shape[0]
+
+    compiled = torch.compile(function, backend=backend, dynamic=True)
+    for sizes in SIZES:
+        x = torch.randn(*sizes)
+        close(compiled(x), function(x), f"at {sizes}")
+    assert len(GRAPHS) == 2
+
+
+def test_an_op_without_translation_is_refused_or_left_to_pytorch(caplog: pytest.LogCaptureFixture) -> None:
+    def function(x: Any) -> Any:
+        return torch.special.i0(x) + 1
+
+    x = torch.randn(5)
+    with pytest.raises(Exception, match=r"aten\.i0\.default"):
+        torch.compile(function, backend=backend)(x)
+    torch._dynamo.reset()
+    left = torch.compile(function, backend=backend, options={"fallback": True})
+    close(left(x), function(x), "left to PyTorch")
+    assert "a graph is left to PyTorch" in caplog.text and not GRAPHS
+
+
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(Exception, match="options= of torch.compile takes"):
+        torch.compile(torch.sin, backend=backend, options={"speed": 11})(torch.randn(3))
