@@ -20,7 +20,7 @@ from shlo_disc.shape_dialect.utils.regions import all_values, called_function, c
 from .library_calls import ADVICE, custom_call_problem, fft_problem
 from .resolve import participants
 
-STRUCTURAL = {"func.func", "func.return", "stablehlo.return", "builtin.module", "disc.bind"}
+STRUCTURAL = {"func.func", "func.return", "stablehlo.return", "builtin.module", "disc.bind", "disc.nonzero"}
 
 SUGGESTIONS = {
     "func.call": "give the function a body",

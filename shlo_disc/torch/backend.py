@@ -19,7 +19,7 @@ from shlo_disc.compiling import compile_read
 from shlo_disc.errors import OptionError, UnsupportedError
 from shlo_disc.options import Options
 from shlo_disc.programs import TextProgram
-from shlo_disc.torch.tensors import as_argument, as_tensor
+from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
 
 if TYPE_CHECKING:
     from shlo_disc.executable import Executable
@@ -77,12 +77,15 @@ class CompiledGraph:
         self.executable: Executable = compile_read(TextProgram(translated.text), options)
         self._captured = [as_argument(t, "a constant") for t in translated.captured]
         self._outputs = translated.outputs
+        self._draws = translated.draws
         with _lock:
             GRAPHS.append(self)
 
     def __call__(self, *args: Any) -> list[Any]:
         """Run the graph."""
         leaves = [*self._captured, *(as_argument(a, f"argument {i}") for i, a in enumerate(args))]
+        if self._draws:
+            leaves.append(new_key())
         found = self.executable.loaded.execute(leaves, output="buffer")
         results = [found] if not isinstance(found, list | tuple) else found
         return [_value(output, results) for output in self._outputs]

@@ -17,7 +17,7 @@ from torch.utils import _pytree
 from shlo_disc.compiling import compile_read
 from shlo_disc.errors import ArgumentTypeError, ProgramError
 from shlo_disc.programs import TextProgram
-from shlo_disc.torch.tensors import as_argument, as_tensor
+from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
 
 if TYPE_CHECKING:
     from shlo_disc.executable import Executable
@@ -85,6 +85,7 @@ class ExportedExecutable:
         self.program = program
         self.executable = executable
         self._outputs = translated.outputs
+        self._draws = translated.draws
         self._lock = threading.Lock()
         self._bound: _Bound | None = None
         signature = program.graph_signature
@@ -101,6 +102,8 @@ class ExportedExecutable:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program."""
         leaves = [*(as_argument(t, "a buffer") for t in self._changed), *self._leaves(args, kwargs)]
+        if self._draws:
+            leaves.append(new_key())
         found = self._program().execute(tuple(leaves), {}, output="buffer")
         results = [found] if not isinstance(found, list | tuple) else list(found)
         values = [self._value(output, results) for output in self._outputs]

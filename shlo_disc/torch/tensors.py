@@ -35,3 +35,8 @@ _KINDS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 def as_tensor(buffer: Any) -> torch.Tensor:
     """A result as a tensor that owns it."""
     return torch.from_dlpack(buffer)
+
+
+def new_key() -> torch.Tensor:
+    """What a call draws its random numbers by (uint64 of size 2), from PyTorch's generator."""
+    return torch.randint(-(1 << 63), (1 << 63) - 1, (2,)).view(torch.uint64)

@@ -40,7 +40,8 @@ class Spec:
 class Graph:
     """A translation under way. Ops are built at the insertion point, at the place of the op that is translated.
 
-    `outs` are the results of that op as PyTorch says they are.
+    `outs` are the results of that op as PyTorch says they are. `bound` are the symbols that were read from data, and
+    `key` is what random numbers are drawn by, an argument of the program.
     """
 
     def __init__(self, context: ir.Context):
@@ -48,6 +49,9 @@ class Graph:
         self.node: Any = None
         self.line = ""
         self.outs: list[Spec] = []
+        self.bound: set[str] = set()
+        self.key: ir.Value | None = None
+        self._draws = 0
 
     # ---- the op that is translated ----------------------------------------------------------------------------------
 
@@ -64,6 +68,13 @@ class Graph:
     def refuse(self, reason: str, instead: str = "") -> UnsupportedError:
         """What to raise for the op that is translated, with the user's line."""
         return UnsupportedError([Unsupported(str(self.node.target), "", self.line, reason, instead)])
+
+    def next_draw(self) -> tuple[ir.Value, int]:
+        """The key and the number of the next op that draws random numbers."""
+        if self.key is None:
+            raise self.refuse("random numbers are drawn without a key")
+        self._draws += 1
+        return self.key, self._draws
 
     # ---- types ------------------------------------------------------------------------------------------------------
 

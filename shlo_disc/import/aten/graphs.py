@@ -20,11 +20,13 @@ from shlo_disc.errors import Unsupported, UnsupportedError
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.signature import linear_in_one_symbol
-from shlo_disc.shape_dialect.dialect.types import dims_attr, dims_of, tensor_type
+from shlo_disc.shape_dialect.dialect.types import dims_of, tensor_type
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import table
+from .data_sizes import bind
 from .graph import Graph, Spec
+from .random_numbers import DRAWING
 from .relations import assert_holds
 from .sizes import NoSize, size_of, sizes_of
 
@@ -35,12 +37,14 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 class Translated:
     """A graph as StableHLO text. Its function takes the `captured` tensors, then the graph's placeholders.
 
+    draws: there is one argument more, the key of its random numbers (ui64[2]).
     outputs: for each value that the graph returns the number of the function's result, or the constant that it is.
     """
 
     text: str
     captured: list[torch.Tensor] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
+    draws: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,10 +147,15 @@ class _Walk:
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             types = [self._argument_type(n) for n in placeholders]
+            draws = any(table.name_of(n.target) in DRAWING for n in nodes if n.op == "call_function")
+            if draws:
+                types.append(ir.RankedTensorType.get([2], self.graph.element(torch.uint64)))
             function = func.FuncOp("main", ir.FunctionType.get(types, []))
         block = function.add_entry_block()
         with ir.InsertionPoint(block):
-            self._take_arguments(placeholders, list(block.arguments))
+            arguments = list(block.arguments)
+            self.graph.key = arguments.pop() if draws else None
+            self._take_arguments(placeholders, arguments)
             for symbol, limits in ranges:
                 self._check_range(symbol, limits)
             for node in nodes:
@@ -160,7 +169,7 @@ class _Walk:
         function.attributes["function_type"] = ir.TypeAttr.get(type_)
         module.operation.attributes["sym_name"] = ir.StringAttr.get(self.name)
         text = module.operation.get_asm(enable_debug_info=True)
-        return Translated(text, list(self.captured.values()), outputs)
+        return Translated(text, list(self.captured.values()), outputs, draws)
 
     # ---- arguments --------------------------------------------------------------------------------------------------
 
@@ -195,8 +204,7 @@ class _Walk:
             self.values[node] = size
             if size.is_symbol and size.is_symbol not in stated:
                 stated.add(size.is_symbol)
-                attributes: dict[str, ir.Attribute] = {"symbols": dims_attr((size,))}
-                ir.Operation.create("disc.bind", [], [argument], attributes)
+                bind(self.graph, argument, size)
 
     def _check_range(self, symbol: Any, limits: Any) -> None:
         """Each call checks a range that the user gave. PyTorch's own smallest size of 2 is no such range."""
@@ -221,9 +229,9 @@ class _Walk:
     def _call(self, node: Node) -> Any:
         value = node.meta.get("val")
         name = table.name_of(node.target)
-        if isinstance(value, torch.SymInt):
+        if isinstance(value, torch.SymInt) and name != "_local_scalar_dense.default":
             return self._size(value)
-        if isinstance(value, torch.SymFloat | torch.SymBool | bool | int | float):
+        if isinstance(value, torch.SymFloat | torch.SymBool | bool | int | float) and name not in table.rows():
             return value
         if name in _CHECKS:
             return self._check(node)

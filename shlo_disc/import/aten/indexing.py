@@ -13,6 +13,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.views import shape_tensor
 
+from .data_sizes import places_of
 from .graph import Graph, axis_of, numbers_of, working
 from .shapes import join, piece
 from .table import translates
@@ -130,7 +131,12 @@ def _along(t: Graph, axis: int, index: ir.Value, rank: int) -> ir.Value:
 
 @translates("index.Tensor", "_unsafe_index.Tensor")
 def index(t: Graph, x: ir.Value, indices: Sequence[ir.Value | None]) -> ir.Value:
-    """NumPy's indexing by tensors of integers, which are broadcast with one another."""
+    """NumPy's indexing by tensors of integers, which are broadcast with one another, or by one mask."""
+    first = next((a for a, v in enumerate(indices) if v is not None), 0)
+    mask = indices[first]
+    if mask is not None and t.dtype_of(mask) == torch.bool and sum(v is not None for v in indices) == 1:
+        places = places_of(t, mask, t.dims[first])
+        indices = [*[None] * first, *places]
     axes, dims, found = _indexed(t, x, indices)
     read = gather_at(t, x, axes, _places(t, found, dims))
     is_together = axes == list(range(axes[0], axes[0] + len(axes)))

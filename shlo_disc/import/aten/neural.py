@@ -7,8 +7,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -191,11 +189,3 @@ def batch_norm_for_inference(
     """By the running statistics."""
     found, average, inverse, *_ = _batch_norm(t, x, weight, bias, mean, variance, False, momentum, epsilon)
     return found, *_saved(t, average, inverse, False)
-
-
-@translates("native_dropout")
-def native_dropout(t: Graph, x: ir.Value, _: float, train: bool | None) -> tuple[ir.Value, ir.Value]:
-    """x itself, outside of training."""
-    if train or train is None:
-        raise t.refuse("dropout while training has no translation yet", "call eval(), or set p=0")
-    return x, t.constant(True, torch.bool, t.dims)

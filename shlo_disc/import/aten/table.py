@@ -12,8 +12,8 @@ Translate = Callable[..., Any]
 or a tuple of them for an op with several results."""
 
 FAMILIES = (
-    "convolutions", "creation", "elementwise", "indexing", "neural", "ordering", "pooling", "products", "reductions",
-    "shapes",
+    "convolutions", "creation", "data_sizes", "elementwise", "indexing", "neural", "ordering", "pooling", "products",
+    "random_numbers", "reductions", "shapes",
 )  # fmt: skip
 """The files that the functions stand in."""
 
