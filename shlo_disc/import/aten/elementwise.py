@@ -160,13 +160,13 @@ def bitwise_not(t: Graph, x: ir.Value) -> ir.Value:
     return t.pointwise("not", x)
 
 
-@translates("clone", "alias", "detach", "lift_fresh_copy", "contiguous")
+@translates("clone", "alias", "detach", "lift_fresh_copy", "contiguous", "prims.copy_strided.default")
 def same(t: Graph, x: ir.Value, *_: Any) -> ir.Value:
     """The tensor itself: values have no addresses."""
     return x
 
 
-@translates("_to_copy", "to.dtype", "prims.convert_element_type")
+@translates("_to_copy", "to.dtype", "prims.convert_element_type.default")
 def converted(t: Graph, x: ir.Value, *_: Any) -> ir.Value:
     """The elements in the dtype of the result."""
     return t.convert(x, t.dtype)

@@ -55,6 +55,6 @@ def rows() -> dict[str, Row]:
 
 
 def name_of(target: Any) -> str:
-    """The name that an op has in the table; "" for one that is not of ATen."""
+    """The name that an op has in the table; "" for one that is neither of ATen nor of PyTorch's primitives."""
     name = str(target)
-    return name.removeprefix("aten.") if name.startswith("aten.") else ""
+    return name.removeprefix("aten.") if name.startswith(("aten.", "prims.")) else ""
