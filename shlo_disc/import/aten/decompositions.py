@@ -48,7 +48,8 @@ def _encoder_layer(
     def attention(value: Any) -> Any:
         parts = F.linear(value, weights, biases).unflatten(-1, (3, heads, width // heads))
         query, key, content = (part.transpose(1, 2) for part in parts.unbind(2))
-        bias = None if mask is None else torch.zeros_like(mask, dtype=value.dtype).masked_fill(mask, -torch.inf)
+        hidden = None if mask is None else mask.to(torch.bool)
+        bias = None if hidden is None else torch.zeros_like(hidden, dtype=value.dtype).masked_fill(hidden, -torch.inf)
         if bias is not None and mask_type == 1:  # one row of keys for each sample
             bias = bias.reshape(bias.shape[0], 1, 1, bias.shape[1])
         found = F.scaled_dot_product_attention(query, key, content, attn_mask=bias)
