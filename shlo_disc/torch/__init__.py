@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """PyTorch's programs: what `shlo_disc.compile` makes of a `torch.export.ExportedProgram`. Needs the extra `torch`."""
 
+import importlib
+
 from shlo_disc.torch.backend import backend
 from shlo_disc.torch.exported import ExportedExecutable, compile_exported
 
-__all__ = ["ExportedExecutable", "backend", "compile_exported"]
+
+def ops_page() -> str:
+    """The page `docs/torch-ops.md`: the ops that have a translation."""
+    return str(importlib.import_module("shlo_disc.import.aten.page").page())
+
+
+__all__ = ["ExportedExecutable", "backend", "compile_exported", "ops_page"]

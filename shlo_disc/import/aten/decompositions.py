@@ -66,7 +66,7 @@ def _encoder_layer(
     return norm(x + network(x), second_scale, second_shift)
 
 
-_OWN = {torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer}
+OWN = {torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer}
 """Ops that PyTorch itself does not take apart."""
 
 
@@ -74,7 +74,7 @@ _OWN = {torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer}
 def for_exporting() -> dict[Any, Callable[..., Any]]:
     """For `ExportedProgram.run_decompositions`: of all that PyTorch can take apart, what has no translation."""
     known = table.rows()
-    every = {**decomposition_table, **dict(core_aten_decompositions().items()), **_OWN}
+    every = {**decomposition_table, **dict(core_aten_decompositions().items()), **OWN}
     return {op: rule for op, rule in every.items() if _is_taken_apart(op, known)}
 
 

@@ -41,7 +41,7 @@ class Graph:
     """A translation under way. Ops are built at the insertion point, at the place of the op that is translated.
 
     `outs` are the results of that op as PyTorch says they are. `bound` are the symbols that were read from data, and
-    `key` is what random numbers are drawn by, an argument of the program.
+    `key` is what random numbers are drawn by, an argument of the program. `loops` says how many loops the op is in.
     """
 
     def __init__(self, context: ir.Context):
@@ -51,6 +51,7 @@ class Graph:
         self.outs: list[Spec] = []
         self.bound: set[str] = set()
         self.key: ir.Value | None = None
+        self.loops = 0
         self._draws = 0
 
     # ---- the op that is translated ----------------------------------------------------------------------------------
@@ -71,8 +72,8 @@ class Graph:
 
     def next_draw(self) -> tuple[ir.Value, int]:
         """The key and the number of the next op that draws random numbers."""
-        if self.key is None:
-            raise self.refuse("random numbers are drawn without a key")
+        if self.key is None or self.loops:
+            raise self.refuse("random numbers inside of a loop have no translation", "draw them before the loop")
         self._draws += 1
         return self.key, self._draws
 

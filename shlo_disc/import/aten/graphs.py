@@ -8,12 +8,13 @@ types are exact from the start and nothing is inferred here. A size is an expres
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
 import torch
+from torch._ops import HigherOrderOperator
 from torch.fx import Node
 
 from shlo_disc.errors import Unsupported, UnsupportedError
@@ -24,6 +25,7 @@ from shlo_disc.shape_dialect.dialect.types import dims_of, tensor_type
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import table
+from .control import HIGHER
 from .data_sizes import bind
 from .graph import Graph, Spec
 from .random_numbers import DRAWING
@@ -82,7 +84,8 @@ def _check_supported(module: torch.fx.GraphModule) -> None:
     known = table.rows()
     found = [
         Unsupported(_shown(n), "", line_of(n), "this op has no translation", _INSTEAD)
-        for n in module.graph.nodes
+        for part in [module, *(m for m in module.modules() if isinstance(m, torch.fx.GraphModule) and m is not module)]
+        for n in part.graph.nodes
         if n.op == "call_function"
         and _is_tensor_op(n)
         and table.name_of(n.target) not in known
@@ -118,6 +121,13 @@ def line_of(node: Node) -> str:
     return f"{own[-1][0]}:{own[-1][1]}" if own else "unknown"
 
 
+def _attribute(module: torch.fx.GraphModule, node: Node) -> Any:
+    found: Any = module
+    for part in str(node.target).split("."):
+        found = getattr(found, part)
+    return found
+
+
 def _location(node: Node) -> ir.Location:
     file, _, line = line_of(node).rpartition(":")
     place = ir.Location.file(file, int(line), 0) if file else ir.Location.unknown()
@@ -137,17 +147,19 @@ class _Walk:
         self.graph = Graph(context)
         self.values: dict[Node, Any] = {}
         self.captured: dict[Node, torch.Tensor] = {}
+        self.graphs: dict[Node, torch.fx.GraphModule] = {}
 
     def run(self, ranges: Iterable[Any]) -> Translated:
         """The whole."""
         nodes = list(self.module.graph.nodes)
-        self.captured = {n: found for n in nodes if n.op == "get_attr" and (found := self._attribute(n)) is not None}
+        self.captured = dict(self._tensors_of(self.module))
         given = sorted((n for n in nodes if n.op == "placeholder"), key=lambda n: self.first.get(n.name, len(nodes)))
         placeholders = [*self.captured, *given]
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             types = [self._argument_type(n) for n in placeholders]
-            draws = any(table.name_of(n.target) in DRAWING for n in nodes if n.op == "call_function")
+            parts = [nodes, *(graph.graph.nodes for graph in self.graphs.values())]
+            draws = any(table.name_of(n.target) in DRAWING for part in parts for n in part if n.op == "call_function")
             if draws:
                 types.append(ir.RankedTensorType.get([2], self.graph.element(torch.uint64)))
             function = func.FuncOp("main", ir.FunctionType.get(types, []))
@@ -158,11 +170,7 @@ class _Walk:
             self._take_arguments(placeholders, arguments)
             for symbol, limits in ranges:
                 self._check_range(symbol, limits)
-            for node in nodes:
-                if node.op == "call_function":
-                    with _location(node):
-                        self._enter(node)
-                        self.values[node] = self._call(node)
+            self._walk(self.module)
             results, outputs = self._outputs(next(n for n in nodes if n.op == "output"))
             func.ReturnOp(results)
         type_ = ir.FunctionType.get(types, [v.type for v in results])
@@ -173,12 +181,15 @@ class _Walk:
 
     # ---- arguments --------------------------------------------------------------------------------------------------
 
-    def _attribute(self, node: Node) -> torch.Tensor | None:
-        """The tensor that an attribute of the module is; None for the graph of a branch or loop."""
-        found: Any = self.module
-        for part in str(node.target).split("."):
-            found = getattr(found, part)
-        return found if isinstance(found, torch.Tensor) else None
+    def _tensors_of(self, module: torch.fx.GraphModule) -> Iterator[tuple[Node, torch.Tensor]]:
+        """The tensors that are attributes of a module, and of the graphs of its branches and loops."""
+        for node in module.graph.nodes:
+            found = _attribute(module, node) if node.op == "get_attr" else None
+            if isinstance(found, torch.fx.GraphModule):
+                self.graphs[node] = found
+                yield from self._tensors_of(found)
+            elif isinstance(found, torch.Tensor):
+                yield node, found
 
     def _argument_type(self, node: Node) -> ir.Type:
         self._enter(node)
@@ -216,6 +227,25 @@ class _Walk:
 
     # ---- nodes ------------------------------------------------------------------------------------------------------
 
+    def _walk(self, module: torch.fx.GraphModule) -> None:
+        """Translate the nodes of a graph whose placeholders have values."""
+        for node in module.graph.nodes:
+            if node.op == "call_function":
+                with _location(node):
+                    self._enter(node)
+                    self.values[node] = self._call(node)
+
+    def _run(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]:
+        """Translate the graph of a branch or loop at the insertion point."""
+        outer = dict(self.values)
+        nodes = list(module.graph.nodes)
+        self.values |= zip((n for n in nodes if n.op == "placeholder"), values, strict=True)
+        self._walk(module)
+        returned = next(n for n in nodes if n.op == "output").args[0]
+        found = [self._value(a) for a in (returned if isinstance(returned, list | tuple) else [returned])]
+        self.values = outer
+        return found
+
     def _enter(self, node: Node) -> None:
         """Make a node the one that is translated."""
         value = node.meta.get("val")
@@ -237,7 +267,10 @@ class _Walk:
             return self._check(node)
         if name in table.rows():
             return table.rows()[name].translate(self.graph, *self._arguments(node))
+        higher = HIGHER.get(str(node.target)) if isinstance(node.target, HigherOrderOperator) else None
         arguments = [self._value(a) for a in node.args]
+        if higher is not None:
+            return higher(self.graph, self._run, *arguments)
         if getattr(node.target, "__name__", "") == "getitem":
             return arguments[0][arguments[1]]
         raise self.graph.refuse("this function has no translation", _INSTEAD)
@@ -265,7 +298,7 @@ class _Walk:
     def _value(self, argument: Any) -> Any:
         """What an argument is: a value for a tensor, an expression for a size, else itself."""
         if isinstance(argument, Node):
-            return self.values[argument]
+            return self.graphs[argument] if argument in self.graphs else self.values[argument]
         if isinstance(argument, list | tuple):
             return [self._value(a) for a in argument]
         return self._size(argument) if isinstance(argument, torch.SymInt) else argument

@@ -27,15 +27,15 @@ def assert_holds(t: Graph, relation: Any, message: str) -> None:
         "error_message": ir.StringAttr.get(message),
         "has_side_effect": ir.BoolAttr.get(True),
     }
-    ir.Operation.create("stablehlo.custom_call", [], [_truth(t, relation)], attributes)
+    ir.Operation.create("stablehlo.custom_call", [], [truth(t, relation)], attributes)
 
 
-def _truth(t: Graph, relation: Any) -> ir.Value:
-    """A relation as a boolean of rank 0."""
+def truth(t: Graph, relation: Any) -> ir.Value:
+    """A relation of sizes as a boolean of rank 0. Raises UnsupportedError for one of other numbers."""
     if isinstance(relation, sympy.Not):
-        return t.pointwise("not", _truth(t, relation.args[0]))
+        return t.pointwise("not", truth(t, relation.args[0]))
     if isinstance(relation, sympy.And | sympy.Or):
-        first, *others = (_truth(t, part) for part in relation.args)
+        first, *others = (truth(t, part) for part in relation.args)
         for other in others:
             first = t.pointwise("and" if isinstance(relation, sympy.And) else "or", first, other)
         return first
