@@ -16,19 +16,23 @@ from typing import Any, NamedTuple
 import torch
 
 import shlo_disc
-from examples.torch import bert, conformer, gpt2, resnet, training
-from shlo_disc.torch import backend
+from examples.torch import bert, conformer, gpt2, resnet, tagger, training
+from shlo_disc.torch import backend, export
 
 TOLERANCE = 1e-4
 
 
 class Model(NamedTuple):
-    """A module, its arguments at some sizes, which of their axes are symbols, and the sizes."""
+    """A module, its arguments at some sizes, which of their axes are symbols, and the sizes.
+
+    ways: exported (False), by torch.compile (True). Dynamo leaves recurrent modules to PyTorch.
+    """
 
     make: Callable[[], torch.nn.Module]
     arguments: Callable[..., tuple[Any, ...]]
     dims: Any
     sizes: tuple[tuple[int, ...], ...]
+    ways: tuple[bool, ...] = (False, True)
 
 
 MODELS = {
@@ -36,6 +40,7 @@ MODELS = {
     "gpt2": Model(gpt2.Gpt2, gpt2.arguments, gpt2.DIMS, gpt2.SIZES),
     "resnet": Model(resnet.ResNet, resnet.arguments, resnet.DIMS, resnet.SIZES),
     "conformer": Model(conformer.Conformer, conformer.arguments, conformer.DIMS, conformer.SIZES),
+    "tagger": Model(tagger.Tagger, tagger.arguments, tagger.DIMS, tagger.SIZES, ways=(False,)),
 }
 
 
@@ -51,7 +56,7 @@ def compiled(module: torch.nn.Module, model: Model, by_compile: bool) -> tuple[A
         graphs = sys.modules["shlo_disc.torch.backend"].GRAPHS
         start = len(graphs)
         return torch.compile(module, backend=backend, dynamic=True), lambda: len(graphs) - start
-    program = torch.export.export(module, model.arguments(*model.sizes[0]), dynamic_shapes=model.dims)
+    program = export(module, model.arguments(*model.sizes[0]), dynamic_shapes=model.dims)
     run: Any = shlo_disc.compile(program)
     return run, lambda: run.compile_count
 
@@ -81,7 +86,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join([*MODELS, *training.STEPS])}")
     names = parser.parse_args().names or [*MODELS, *training.STEPS]
     warnings.simplefilter("ignore")
-    good = [show(n, MODELS[n], by_compile) for n in names if n in MODELS for by_compile in (False, True)]
+    good = [show(n, MODELS[n], by_compile) for n in names if n in MODELS for by_compile in MODELS[n].ways]
     good += [training.show(n) for n in names if n in training.STEPS]
     return int(not all(good))
 

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Exporting recurrent modules for any length.
+
+`torch.export` fixes the length of what LSTM, GRU and RNN walk along. Inside of `as_scans` these modules are scans over
+their rows, whose length stays a symbol: the products with all rows come first, the scan has those with the state.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch._higher_order_ops import scan
+
+_lock = threading.RLock()
+
+
+def export(
+    module: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    **options: Any,
+) -> torch.export.ExportedProgram:
+    """`torch.export.export`, with recurrent modules whose length may be a symbol. Raises what that raises."""
+    with as_scans():
+        return torch.export.export(module, args, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, **options)
+
+
+@contextmanager
+def as_scans() -> Iterator[None]:
+    """Inside, `nn.LSTM`, `nn.GRU` and `nn.RNN` are computed by scans. Their subclasses with a `forward` are not."""
+    kinds = (nn.LSTM, nn.GRU, nn.RNN)
+    with _lock:
+        plain = [kind.forward for kind in kinds]
+        for kind, forward in zip(kinds, plain, strict=True):
+            kind.forward = _by_scan(forward)
+        try:
+            yield
+        finally:
+            for kind, forward in zip(kinds, plain, strict=True):
+                kind.forward = forward
+
+
+def _by_scan(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def forward(self: Any, input: Any, hx: Any = None) -> Any:
+        if isinstance(input, nn.utils.rnn.PackedSequence):
+            return plain(self, input, hx)
+        is_batched = input.dim() == 3
+        x = input if is_batched else input.unsqueeze(1)
+        x = x.transpose(0, 1) if self.batch_first and is_batched else x
+        states = _states(self, x, hx, is_batched)
+        found, last = _layers(self, x, states)
+        found = found.transpose(0, 1) if self.batch_first and is_batched else found
+        if not is_batched:
+            found, last = found.squeeze(1), [s.squeeze(1) for s in last]
+        return found, (tuple(last) if isinstance(self, nn.LSTM) else last[0])
+
+    return forward
+
+
+def _states(module: Any, x: Any, hx: Any, is_batched: bool) -> list[Any]:
+    """The states before the first row, [layers * directions, b, size] each."""
+    count = module.num_layers * (2 if module.bidirectional else 1)
+    if hx is None:
+        sizes = [module.proj_size or module.hidden_size, module.hidden_size][: 2 if isinstance(module, nn.LSTM) else 1]
+        return [x.new_zeros(count, x.shape[1], size) for size in sizes]
+    given = list(hx) if isinstance(module, nn.LSTM) else [hx]
+    return given if is_batched else [s.unsqueeze(1) for s in given]
+
+
+def _layers(module: Any, x: Any, states: Sequence[Any]) -> tuple[Any, list[Any]]:
+    directions = 2 if module.bidirectional else 1
+    last: list[list[Any]] = []
+    for layer in range(module.num_layers):
+        outputs = []
+        for direction in range(directions):
+            number = layer * directions + direction
+            weights = _weights(module, layer, direction)
+            rows = x.flip(0) if direction else x
+            found, end = _one(module, rows, [s[number] for s in states], weights)
+            outputs.append(found.flip(0) if direction else found)
+            last.append(end)
+        x = torch.cat(outputs, -1) if directions == 2 else outputs[0]
+        if module.training and module.dropout and layer + 1 < module.num_layers:
+            x = F.dropout(x, module.dropout)
+    return x, [torch.stack(parts) for parts in zip(*last, strict=True)]
+
+
+def _weights(module: Any, layer: int, direction: int) -> dict[str, Any]:
+    suffix = f"_l{layer}{'_reverse' if direction else ''}"
+    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
+    return {name: getattr(module, name + suffix, None) for name in names}
+
+
+def _one(module: Any, x: Any, start: list[Any], w: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """One layer in one direction: its results at all rows, and the states after the last one."""
+    inputs = F.linear(x, w["weight_ih"], w["bias_ih"])
+    step = _lstm if isinstance(module, nn.LSTM) else _gru if isinstance(module, nn.GRU) else _rnn(module.nonlinearity)
+
+    def combine(state: Any, row: Any) -> Any:
+        new = step(state, row, w)
+        return new, new[0].clone()
+
+    end, found = scan(combine, [s.clone() for s in start], inputs, dim=0)
+    return found, end
+
+
+def _lstm(state: Any, row: Any, w: dict[str, Any]) -> list[Any]:
+    hidden, cell = state
+    gates = row + F.linear(hidden, w["weight_hh"], w["bias_hh"])
+    enter, forget, content, leave = gates.chunk(4, -1)
+    cell = torch.sigmoid(forget) * cell + torch.sigmoid(enter) * torch.tanh(content)
+    hidden = torch.sigmoid(leave) * torch.tanh(cell)
+    return [hidden if w["weight_hr"] is None else F.linear(hidden, w["weight_hr"]), cell]
+
+
+def _gru(state: Any, row: Any, w: dict[str, Any]) -> list[Any]:
+    (hidden,) = state
+    own = F.linear(hidden, w["weight_hh"], w["bias_hh"])
+    (reset, update, new), (own_reset, own_update, own_new) = row.chunk(3, -1), own.chunk(3, -1)
+    update = torch.sigmoid(update + own_update)
+    new = torch.tanh(new + torch.sigmoid(reset + own_reset) * own_new)
+    return [(1 - update) * new + update * hidden]
+
+
+def _rnn(nonlinearity: str) -> Callable[..., list[Any]]:
+    function = torch.tanh if nonlinearity == "tanh" else torch.relu
+
+    def step(state: Any, row: Any, w: dict[str, Any]) -> list[Any]:
+        return [function(row + F.linear(state[0], w["weight_hh"], w["bias_hh"]))]
+
+    return step

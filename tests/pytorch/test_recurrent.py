@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Recurrent modules, exported for any length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import shlo_disc  # noqa: E402
+from shlo_disc.torch import export  # noqa: E402
+from tests.pytorch.judge import close  # noqa: E402
+
+nn = torch.nn
+B, T = torch.export.Dim("b"), torch.export.Dim("t")
+
+MODULES: dict[str, Any] = {
+    "lstm": lambda: nn.LSTM(6, 8, batch_first=True),
+    "deep lstm both ways": lambda: nn.LSTM(6, 8, 2, bidirectional=True, batch_first=True, dropout=0.3),
+    "lstm with a projection": lambda: nn.LSTM(6, 8, proj_size=5, batch_first=True),
+    "gru": lambda: nn.GRU(6, 8, 2, batch_first=True),
+    "gru without bias": lambda: nn.GRU(6, 8, bias=False, bidirectional=True, batch_first=True),
+    "rnn": lambda: nn.RNN(6, 8, nonlinearity="relu", batch_first=True),
+    "lstm, time first": lambda: nn.LSTM(6, 8),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_any_length(name: str) -> None:
+    torch.manual_seed(0)
+    module = MODULES[name]().eval()
+    axes = {0: B, 1: T} if module.batch_first else {0: T, 1: B}
+    run = shlo_disc.compile(export(module, (torch.randn(3, 5, 6),), dynamic_shapes=(axes,)))
+    for sizes in ((2, 7), (1, 1), (4, 33), (3, 2)):
+        x = torch.randn(*sizes, 6)
+        with torch.no_grad():
+            close(run(x), module(x), f"{name} at {sizes}")
+    assert run.compile_count == 1
+    assert "scan" not in str(nn.LSTM.forward)
+
+
+def test_given_states() -> None:
+    module = nn.LSTM(6, 8, batch_first=True).eval()
+    state = (torch.randn(1, 3, 8), torch.randn(1, 3, 8))
+    shapes = ({0: B, 1: T}, ({1: B}, {1: B}))
+    run = shlo_disc.compile(export(module, (torch.randn(3, 5, 6), state), dynamic_shapes=shapes))
+    for b, t in ((2, 7), (1, 3)):
+        values = torch.randn(b, t, 6), (torch.randn(1, b, 8), torch.randn(1, b, 8))
+        with torch.no_grad():
+            close(run(*values), module(*values), f"at {b}, {t}")
