@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from shlo_disc.executable import Executable
     from shlo_disc.options import Options
 
+_RETURNED = (OutputKind.USER_OUTPUT, OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 _STATE = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
 
@@ -91,6 +92,9 @@ class ExportedExecutable:
         signature = program.graph_signature
         self._inputs = list(signature.input_specs)
         self._results = list(signature.output_specs)
+        others = [spec.kind.name for spec in self._results if spec.kind not in _RETURNED]
+        if others:
+            raise ProgramError(f"results of the kind {others[0]} are not supported; return the tensor instead")
         tensors = {**program.state_dict, **program.constants}
         changed = {spec.target for spec in self._results if spec.kind == OutputKind.BUFFER_MUTATION}
         state = _state_first(program)
@@ -101,13 +105,15 @@ class ExportedExecutable:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program."""
-        leaves = [*(as_argument(t, "a buffer") for t in self._changed), *self._leaves(args, kwargs)]
+        given = self._given(args, kwargs)
+        leaves = [as_argument(t, "a buffer") for t in self._changed]
+        leaves += [as_argument(value, f"the argument {name}") for name, value in given.items()]
         if self._draws:
             leaves.append(new_key())
         found = self._program().execute(tuple(leaves), {}, output="buffer")
         results = [found] if not isinstance(found, list | tuple) else list(found)
         values = [self._value(output, results) for output in self._outputs]
-        self._write_back(values)
+        self._write_back(values, given)
         shown = [v for v, s in zip(values, self._results, strict=True) if s.kind == OutputKind.USER_OUTPUT]
         return _pytree.tree_unflatten(shown, self.program.call_spec.out_spec)
 
@@ -118,8 +124,8 @@ class ExportedExecutable:
 
     # ---- arguments --------------------------------------------------------------------------------------------------
 
-    def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """The tensors among the arguments, in the program's order; others have to be as they were exported."""
+    def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments that the program reads, by their names in it; others have to be as they were exported."""
         spec = self.program.call_spec.in_spec
         names = spec.child(1).context if spec.num_children == 2 else []
         if set(names) == set(kwargs):
@@ -128,16 +134,16 @@ class ExportedExecutable:
         if found != spec:
             raise ArgumentTypeError(f"the arguments have the structure {found}; the program was exported for {spec}")
         users = [s for s in self._inputs if s.kind == InputKind.USER_INPUT]
-        leaves = []
+        given = {}
         for value, user in zip(flat, users, strict=True):
             constant = getattr(user.arg, "value", None)
             if type(user.arg).__name__ != "ConstantArgument":
-                leaves.append(as_argument(value, f"the argument {user.arg.name}"))
+                given[user.arg.name] = value
             elif value != constant:
                 raise ArgumentTypeError(
                     f"the argument {user.arg.name} is {value!r}; the program was exported for {constant!r}"
                 )
-        return leaves
+        return given
 
     # ---- state ------------------------------------------------------------------------------------------------------
 
@@ -165,14 +171,14 @@ class ExportedExecutable:
         tensor = as_tensor(results[output.result])
         return int(tensor) if output.is_size else tensor
 
-    def _write_back(self, values: Sequence[Any]) -> None:
+    def _write_back(self, values: Sequence[Any], given: dict[str, Any]) -> None:
         """What the program changed in place."""
         for value, spec in zip(values, self._results, strict=True):
-            if spec.kind == OutputKind.BUFFER_MUTATION:
-                with torch.no_grad():
-                    self._tensors[spec.target].copy_(value)
-            elif spec.kind != OutputKind.USER_OUTPUT:
-                raise ProgramError(f"results of the kind {spec.kind.name} are not supported; return the tensor instead")
+            if spec.kind == OutputKind.USER_OUTPUT:
+                continue
+            changed = given if spec.kind == OutputKind.USER_INPUT_MUTATION else self._tensors
+            with torch.no_grad():
+                changed[spec.target].copy_(value)
 
 
 def _state_of(spec: Any, tensors: dict[str, Any]) -> torch.Tensor:

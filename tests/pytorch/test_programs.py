@@ -106,3 +106,17 @@ def test_arguments_of_jax_are_refused() -> None:
     program = torch.export.export(torch.nn.ReLU(), (torch.randn(3),))
     with pytest.raises(shlo_disc.OptionError, match="ExportedProgram"):
         shlo_disc.compile(program, args=(("b", "float32"),))
+
+
+def test_arguments_that_the_program_changes_are_written() -> None:
+    class Adding(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            x.add_(y)
+            return x * 2
+
+    program = torch.export.export(Adding(), (torch.randn(3, 4), torch.randn(3, 4)), dynamic_shapes=({0: B}, {0: B}))
+    executable = shlo_disc.compile(program)
+    x, y = torch.randn(5, 4), torch.randn(5, 4)
+    mine, other = x.clone(), x.clone()
+    close(executable(mine, y), Adding()(other, y), "result")
+    close(mine, other, "argument")
