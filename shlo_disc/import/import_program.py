@@ -71,7 +71,7 @@ def import_program(
         if STAGE in module.operation.attributes:
             return _resumed(module, resume)
         _mark_participants(module, program.participants)
-        return _finish(module, None, symbolic)
+        return _finish(module, None, symbolic, is_own=program.is_own)
 
 
 def _resumed(module: ir.Module, may_resume: bool) -> ImportedProgram:
@@ -179,13 +179,14 @@ def _finish(
     signature: Signature | None,
     symbolic: bool = False,
     hidden: Mapping[int, str] = _NONE,
+    is_own: bool = False,
 ) -> ImportedProgram:
     """`hidden`: the positions of arguments that are there for their size only, and the symbols of these sizes."""
     names = global_constant_names(module)
     normalise(module)
     if symbolic:
         make_symbolic(entry_function(module))
-    check_supported(module, entry_function(module))
+    check_supported(module, entry_function(module), is_own)
     open_data_sizes(entry_function(module), hidden)
     if signature is None:
         arguments = entry_function(module).regions[0].blocks[0].arguments

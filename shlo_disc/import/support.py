@@ -20,7 +20,10 @@ from shlo_disc.shape_dialect.utils.regions import all_values, called_function, c
 from .library_calls import ADVICE, custom_call_problem, fft_problem
 from .resolve import participants
 
-STRUCTURAL = {"func.func", "func.return", "stablehlo.return", "builtin.module", "disc.bind", "disc.nonzero"}
+STRUCTURAL = {"func.func", "func.return", "stablehlo.return", "builtin.module"}
+
+OWN = frozenset({"disc.bind", "disc.nonzero"})
+"""Ops that our own translations have: in a program from outside they could say sizes that are none."""
 
 SUGGESTIONS = {
     "func.call": "give the function a body",
@@ -31,15 +34,17 @@ _CONVERT = "convert to a supported dtype first"
 _NO_LOWERING = "this op has no lowering"
 
 
-def check_supported(module: ir.Module, entry: ir.OpView) -> None:
+def check_supported(module: ir.Module, entry: ir.OpView, is_own: bool = False) -> None:
     """Raise UnsupportedError listing every construct of `module` that cannot be compiled.
 
+    is_own: the program is a translation of ours.
     Raises ProgramError on an encoding that is not a list of the type's sizes, and on a type with a negative size or
     with more elements than 64 bits can count.
     """
     found = _argument_problems(entry)
     for op in _operations(module.operation):
-        found += _op_problems(op)
+        if not (is_own and op.operation.name in OWN):
+            found += _op_problems(op)
     if found:
         raise UnsupportedError(list(dict.fromkeys(found)))
     for value in all_values(entry.regions[0].blocks[0]):

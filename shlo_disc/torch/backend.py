@@ -74,7 +74,7 @@ class CompiledGraph:
     def __init__(self, graph: torch.fx.GraphModule, options: Options):
         graphs = importlib.import_module("shlo_disc.import.aten.graphs")
         translated = graphs.translate(graph, f"graph_{next(_numbers)}", has_strides=True)
-        self.executable: Executable = compile_read(TextProgram(translated.text), options)
+        self.executable: Executable = compile_read(TextProgram(translated.text, is_own=True), options)
         self._captured = [as_argument(t, "a constant") for t in translated.captured]
         self._outputs = translated.outputs
         self._draws = translated.draws

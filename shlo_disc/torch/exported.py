@@ -39,7 +39,7 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     ranges = list(plain.range_constraints.items())
     state = [spec.arg.name for spec in _state_first(plain)]
     translated = graphs.translate(plain.graph_module, _name_of(program), ranges, state)
-    executable = compile_read(TextProgram(translated.text), options, target, start=start)
+    executable = compile_read(TextProgram(translated.text, is_own=True), options, target, start=start)
     return ExportedExecutable(plain, executable, translated)
 
 

@@ -76,6 +76,8 @@ CASES |= {
         "hypot",
         "copysign",
         "true_divide",
+        "fmax",
+        "fmin",
     ]
 }
 CASES |= {

@@ -163,3 +163,13 @@ def test_an_op_without_translation_is_refused_or_left_to_pytorch(caplog: pytest.
 def test_unknown_options_are_refused() -> None:
     with pytest.raises(Exception, match="options= of torch.compile takes"):
         torch.compile(torch.sin, backend=backend, options={"speed": 11})(torch.randn(3))
+
+
+def test_integers_that_may_be_negative() -> None:
+    def function(x: Any, n: int, k: int) -> Any:
+        return x * n + n * n - k * n, x[:, : x.shape[1] - 1] * k
+
+    compiled = torch.compile(function, backend=backend, dynamic=True)
+    x = torch.randn(3, 5)
+    for n, k in ((7, 9), (-4, 3), (12, -6), (-9, -8)):
+        close(compiled(x, n, k), function(x, n, k), f"{n}, {k}")

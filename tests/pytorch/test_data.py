@@ -79,6 +79,7 @@ def test_dropout_has_the_gradient_of_what_it_kept() -> None:
         lambda x: x[x[:, 0] > 0.5].sum(1),
         lambda x: x[:, x[0] > 0],
         lambda x: (x > 0.5).nonzero(as_tuple=True),
+        lambda x: torch.masked_select(x, x[0] > 0),
     ],
 )
 def test_sizes_of_masks(function: Callable[..., Any]) -> None:

@@ -10,7 +10,7 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
-from .graph import Graph, pairs, working
+from .graph import Graph, for_each, pairs, working
 from .reductions import summed
 from .shapes import piece
 from .table import translates
@@ -35,7 +35,7 @@ def convolution(
     rank = len(dims_of(kernel)) - 2
     if len(dims_of(x)) == rank + 1:
         x = t.reshape(x, (_ONE, *dims_of(x)))
-    stride, padding, dilation, more = (_for_each(v, rank) for v in (stride, padding, dilation, output_padding))
+    stride, padding, dilation, more = (for_each(v, rank) for v in (stride, padding, dilation, output_padding))
     pads = [(p, p) for p in padding]
     base = [1] * rank
     if transposed:
@@ -48,10 +48,6 @@ def convolution(
     if bias is not None:
         found = t.pointwise("add", found, t.broadcast(bias, dims, [1]))
     return t.reshape(found, t.dims)
-
-
-def _for_each(values: Sequence[int], rank: int) -> list[int]:
-    return list(values) * rank if len(values) == 1 else list(values)
 
 
 def _width(t: Graph, kernel: ir.Value, axis: int, dilation: int) -> int:
@@ -125,7 +121,7 @@ def convolution_backward(
     rank = len(dims_of(kernel)) - 2
     if len(dims_of(x)) != rank + 2:
         raise t.refuse("the gradient of a convolution without a batch axis has no translation", "add a batch axis")
-    stride, padding, dilation = (_for_each(v, rank) for v in (stride, padding, dilation))
+    stride, padding, dilation = (for_each(v, rank) for v in (stride, padding, dilation))
     found: list[ir.Value | None] = [None, None, None]
     if wanted[0]:
         build = _convolved_back if transposed else _spread_back

@@ -373,6 +373,23 @@ add("maximum", _extremum("maximum"))
 add("minimum", _extremum("minimum"))
 
 
+def _number_of(name: str) -> Callable[..., ir.Value]:
+    """The extremum of two numbers, or the one of them that is a number."""
+    choose = _extremum(name)
+
+    def translate(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
+        found, (a, b) = choose(t, x, y), _operands(t, t.dtype, x, y)
+        if not t.dtype.is_floating_point:
+            return found
+        return t.select(t.compare("NE", a, a), b, t.select(t.compare("NE", b, b), a, found))
+
+    return translate
+
+
+add("fmax", _number_of("maximum"))
+add("fmin", _number_of("minimum"))
+
+
 def _comparison(direction: str) -> Callable[..., ir.Value]:
     def translate(t: Graph, x: Any, y: Any) -> ir.Value:
         return t.compare(direction, *_operands(t, _common(t), x, y))

@@ -41,6 +41,7 @@ class Graph:
     """A translation under way. Ops are built at the insertion point, at the place of the op that is translated.
 
     `outs` are the results of that op as PyTorch says they are. `bound` are the symbols that were read from data, and
+    `given` integers that may be negative, so that they are no sizes, by the names of their symbols.
     `key` is what random numbers are drawn by, an argument of the program. `loops` says how many loops the op is in.
     """
 
@@ -50,6 +51,7 @@ class Graph:
         self.line = ""
         self.outs: list[Spec] = []
         self.bound: set[str] = set()
+        self.given: dict[str, ir.Value] = {}
         self.key: ir.Value | None = None
         self.loops = 0
         self._draws = 0
@@ -122,8 +124,25 @@ class Graph:
         """A size as a tensor of rank 0."""
         if size.constant is not None:
             return self.constant(size.constant, dtype)
+        if size.symbols() & self.given.keys():
+            return self.convert(self._computed(size), dtype)
         attribute = views.shape_tensor((size,))
         return self.convert(self.reshape(attribute, ()), dtype)
+
+    def _computed(self, e: Expr) -> ir.Value:
+        """An expression over integers that are no sizes (i64). Raises UnsupportedError for more than a polynomial."""
+        total = self.constant(0, torch.int64)
+        for coefficient, monomial in e.terms:
+            term = self.constant(coefficient, torch.int64)
+            for atom, power in monomial:
+                name = Expr.of_atom(atom).is_symbol
+                if name is None:
+                    raise self.refuse(f"{e} is computed from an integer that may be negative", "make it a tensor")
+                value = self.given[name] if name in self.given else self.size(Expr.of_atom(atom))
+                for _ in range(power):
+                    term = self.pointwise("multiply", term, value)
+            total = self.pointwise("add", total, term)
+        return total
 
     def number(self, number: Any, dtype: torch.dtype) -> ir.Value:
         """A number, a size or a tensor of one element, as a tensor of rank 0."""
@@ -234,6 +253,11 @@ def pairs(numbers: Sequence[int]) -> ir.DenseElementsAttr:
 def numbers_of(sizes: Sequence[Expr]) -> ir.DenseI64ArrayAttr:
     """Sizes that are numbers, as StableHLO has them in attributes."""
     return ir.DenseI64ArrayAttr.get([e.constant for e in sizes if e.constant is not None])
+
+
+def for_each(values: Sequence[int], rank: int) -> list[int]:
+    """A number for each axis, of which one may stand for all."""
+    return list(values) * rank if len(values) == 1 else list(values)
 
 
 def axis_of(axis: int, rank: int) -> int:

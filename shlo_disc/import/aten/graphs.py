@@ -207,7 +207,7 @@ class _Walk:
         sources = (linear_in_one_symbol(d) for a in tensors for d in dims_of(a))
         stated = {source[0] for source in sources if source is not None}
         for node, argument in zip(nodes, arguments, strict=True):
-            value = node.meta.get("val")
+            value: Any = node.meta.get("val")
             if not isinstance(value, int | torch.SymInt):
                 self.values[node] = argument
                 continue
@@ -215,7 +215,10 @@ class _Walk:
             self.values[node] = size
             if size.is_symbol and size.is_symbol not in stated:
                 stated.add(size.is_symbol)
-                bind(self.graph, argument, size)
+                if _least(value) >= 0:
+                    bind(self.graph, argument, size)
+                else:
+                    self.graph.given[size.is_symbol] = argument
 
     def _check_range(self, symbol: Any, limits: Any) -> None:
         """Each call checks a range that the user gave. PyTorch's own smallest size of 2 is no such range."""
@@ -255,6 +258,9 @@ class _Walk:
             self.graph.outs = [Spec(v) for v in parts if isinstance(v, torch.Tensor)]
         except NoSize as error:
             raise self.graph.refuse(str(error)) from None
+        names = {name for out in self.graph.outs for d in out.dims for name in d.symbols()}
+        if names & self.graph.given.keys():
+            raise self.graph.refuse("an integer that may be negative is a size", "say torch._check(n >= 0)")
 
     def _call(self, node: Node) -> Any:
         value = node.meta.get("val")
@@ -328,6 +334,11 @@ class _Walk:
             else:
                 outputs.append(Output(constant=value))
         return results, outputs
+
+
+def _least(value: Any) -> Any:
+    """What a symbolic integer is not below, as far as PyTorch knows."""
+    return value.node.shape_env.bound_sympy(value.node.expr).lower
 
 
 def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:

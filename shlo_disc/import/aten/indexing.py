@@ -143,6 +143,14 @@ def index(t: Graph, x: ir.Value, indices: Sequence[ir.Value | None]) -> ir.Value
     return _front_to(t, read, len(dims), axes[0]) if is_together else read
 
 
+@translates("masked_select")
+def masked_select(t: Graph, x: ir.Value, mask: ir.Value) -> ir.Value:
+    """The elements where a mask holds, both broadcast, in row-major order."""
+    dims = broadcast_dims([dims_of(x), dims_of(mask)])
+    found = places_of(t, t.stretch(mask, dims), t.dims[0])
+    return gather_at(t, t.stretch(x, dims), list(range(len(dims))), _places(t, found, t.dims))
+
+
 def _indexed(t: Graph, x: ir.Value, indices: Sequence[ir.Value | None]) -> tuple[list[int], Dims, list[ir.Value]]:
     """The axes that are indexed, what their indices are broadcast to, and these."""
     axes = [a for a, v in enumerate(indices) if v is not None]

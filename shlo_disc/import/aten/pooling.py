@@ -13,17 +13,13 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
-from .graph import Graph, pairs, working
+from .graph import Graph, for_each, pairs, working
 from .indexing import written
 from .reductions import summed
 from .shapes import pad, piece
 from .table import translates
 
 _ZERO, _ONE = Expr.const(0), Expr.const(1)
-
-
-def _for_each(values: Sequence[int], rank: int) -> list[int]:
-    return list(values) * rank if len(values) == 1 else list(values)
 
 
 def windows(
@@ -84,9 +80,9 @@ def max_pool(
 ) -> ir.Value:  # fmt: skip
     """The largest element of each window."""
     rank = {"max_pool1d": 1, "max_pool2d": 2, "max_pool3d": 3}[str(t.node.target).split(".")[1]]
-    window = _for_each(window, rank)
-    stride = _for_each(stride, rank) if stride else window
-    padding, dilation = _for_each(padding, rank), _for_each(dilation, rank)
+    window = for_each(window, rank)
+    stride = for_each(stride, rank) if stride else window
+    padding, dilation = for_each(padding, rank), for_each(dilation, rank)
     pads = _pool_pads(t, x, window, stride, padding, dilation, ceil)
     low = -math.inf if t.dtype.is_floating_point else int(torch.iinfo(t.dtype).min)
     return windows(t, x, t.dims, "maximum", low, window, stride, pads, dilation)
@@ -99,9 +95,9 @@ def avg_pool(
 ) -> ir.Value:  # fmt: skip
     """The mean of each window, by how many elements it has, those of the padding with or without."""
     rank = {"avg_pool1d": 1, "avg_pool2d": 2, "avg_pool3d": 3}[str(t.node.target).split(".")[1]]
-    window = _for_each(window, rank)
-    stride = _for_each(stride, rank) if stride else window
-    padding = _for_each(padding, rank)
+    window = for_each(window, rank)
+    stride = for_each(stride, rank) if stride else window
+    padding = for_each(padding, rank)
     if ceil:
         raise t.refuse("a mean of windows with ceil_mode has no lowering", "pad first, without ceil_mode")
     kind = working(t.dtype)
@@ -146,9 +142,9 @@ def max_pool_with_indices(
     ceil: bool = False,
 ) -> tuple[ir.Value, ir.Value]:
     """The largest element of each window and where it is in its plane, the first of equal ones, or the last NaN."""
-    window = _for_each(window, 2)
-    stride = _for_each(stride, 2) if stride else window
-    padding, dilation = _for_each(padding, 2), _for_each(dilation, 2)
+    window = for_each(window, 2)
+    stride = for_each(stride, 2) if stride else window
+    padding, dilation = for_each(padding, 2), for_each(dilation, 2)
     pads = _pool_pads(t, x, window, stride, padding, dilation, ceil)
     dims, kind, lead = dims_of(x), t.dtype, len(dims_of(x)) - 2
     low = -math.inf if kind.is_floating_point else int(torch.iinfo(kind).min)
@@ -208,9 +204,9 @@ def avg_pool_backward(
     divisor: int | None,
 ) -> ir.Value:
     """The gradient of each window spread over its elements: a sum of windows of the gradient with holes."""
-    window = _for_each(window, 2)
-    stride = _for_each(stride, 2) if stride else window
-    padding = _for_each(padding, 2)
+    window = for_each(window, 2)
+    stride = for_each(stride, 2) if stride else window
+    padding = for_each(padding, 2)
     if ceil or (not with_padding and any(padding) and not divisor):
         raise t.refuse("the gradient of a mean of windows of different sizes has no translation", "pad first")
     kind, rank = working(t.dtype), len(t.dims)

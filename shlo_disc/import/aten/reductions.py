@@ -11,17 +11,9 @@ import torch
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
-from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .graph import Graph, axes_of, axis_of, working
 from .table import add, translates
-
-_ONE = Expr.const(1)
-
-
-def kept(dims: Dims, axes: Sequence[int]) -> Dims:
-    """The sizes with 1 along axes that are reduced."""
-    return tuple(_ONE if a in axes else d for a, d in enumerate(dims))
 
 
 def summed(t: Graph, x: ir.Value, axes: Sequence[int]) -> ir.Value:
