@@ -3,7 +3,7 @@
 
 import importlib
 
-from shlo_disc.torch.backend import backend
+from shlo_disc.torch.backend import backend, graph_count
 from shlo_disc.torch.exported import ExportedExecutable, compile_exported
 from shlo_disc.torch.recurrent import as_scans, export
 
@@ -13,4 +13,4 @@ def ops_page() -> str:
     return str(importlib.import_module("shlo_disc.import.aten.page").page())
 
 
-__all__ = ["ExportedExecutable", "as_scans", "backend", "compile_exported", "export", "ops_page"]
+__all__ = ["ExportedExecutable", "as_scans", "backend", "compile_exported", "export", "graph_count", "ops_page"]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
     from shlo_disc.executable import Executable
 
 LOGGER = logging.getLogger("shlo_disc")
-
-_numbers = itertools.count()
-
-Compile = Callable[[torch.fx.GraphModule, Sequence[Any]], Callable[..., Any]]
 
 
 def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) -> Callable[..., Any]:
@@ -73,13 +68,12 @@ class CompiledGraph:
 
     def __init__(self, graph: torch.fx.GraphModule, options: Options):
         graphs = importlib.import_module("shlo_disc.import.aten.graphs")
-        translated = graphs.translate(graph, f"graph_{next(_numbers)}", has_strides=True)
+        translated = graphs.translate(graph, "graph", has_strides=True)
         self.executable: Executable = compile_read(TextProgram(translated.text, is_own=True), options)
         self._captured = [as_argument(t, "a constant") for t in translated.captured]
         self._outputs = translated.outputs
         self._draws = translated.draws
-        with _lock:
-            GRAPHS.append(self)
+        _Count.add()
 
     def __call__(self, *args: Any) -> list[Any]:
         """Run the graph."""
@@ -100,7 +94,18 @@ def _value(output: Any, results: Sequence[Any]) -> Any:
     return tensor if output.permutation is None else tensor.permute(output.permutation)
 
 
-GRAPHS: list[CompiledGraph] = []
-"""What was compiled in this process, in order, for tests and reports."""
+class _Count:
+    """How many graphs this process has compiled."""
 
-_lock = threading.Lock()
+    lock = threading.Lock()
+    graphs = 0
+
+    @classmethod
+    def add(cls) -> None:
+        with cls.lock:
+            cls.graphs += 1
+
+
+def graph_count() -> int:
+    """How many graphs of Dynamo's, forwards and backwards, this process has compiled."""
+    return _Count.graphs

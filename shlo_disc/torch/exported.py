@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree
@@ -38,7 +39,8 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     graphs = importlib.import_module("shlo_disc.import.aten.graphs")
     ranges = list(plain.range_constraints.items())
     state = [spec.arg.name for spec in _state_first(plain)]
-    translated = graphs.translate(plain.graph_module, _name_of(program), ranges, state)
+    relations = _relations_of(program)
+    translated = graphs.translate(plain.graph_module, _name_of(program), ranges, state, relations=relations)
     executable = compile_read(TextProgram(translated.text, is_own=True), options, target, start=start)
     return ExportedExecutable(plain, executable, translated)
 
@@ -50,6 +52,20 @@ def _taken_apart(program: ExportedProgram) -> ExportedProgram:
         return program.run_decompositions(decompositions.for_exporting())
     except Exception as error:
         raise ProgramError(f"PyTorch cannot take the exported program apart: {error}") from error
+
+
+def _relations_of(program: ExportedProgram) -> list[Any]:
+    """What PyTorch has taken to hold of sizes while it traced the program, and what took it apart, in SymPy's terms.
+
+    Raises ProgramError where it holds only what PyTorch has written of it, as in a program that was read from a file.
+    """
+    values = (node.meta.get("val") for node in program.graph.nodes)
+    modes = (value.fake_mode for value in values if isinstance(value, FakeTensor))
+    environments = [mode.shape_env for mode in modes if mode.shape_env is not None]
+    found = [environments[0].replace(guard.expr) for guard in environments[0].guards] if environments else []
+    if len(found) < len(program._guards_code):
+        raise ProgramError(f"the exported program is right where {program._guards_code}, which cannot be read here")
+    return found
 
 
 def _name_of(program: ExportedProgram) -> str:

@@ -120,3 +120,35 @@ def test_arguments_that_the_program_changes_are_written() -> None:
     mine, other = x.clone(), x.clone()
     close(executable(mine, y), Adding()(other, y), "result")
     close(mine, other, "argument")
+
+
+def test_what_pytorch_took_for_granted_is_checked() -> None:
+    class Halves(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            if x.shape[0] % 2 == 0 and y.shape[0] == x.shape[0] // 2:
+                return x.reshape(2, -1, 3).sum(0) + y
+            return x[: y.shape[0]] - y
+
+    axes = {0: torch.export.Dim.DYNAMIC}
+    program = torch.export.export(Halves(), (torch.randn(8, 3), torch.randn(4, 3)), dynamic_shapes=(axes, axes))
+    executable = shlo_disc.compile(program)
+    for rows in (4, 6, 20):
+        values = torch.randn(rows, 3), torch.randn(rows // 2, 3)
+        close(executable(*values), Halves()(*values), f"{rows} rows")
+    for rows, others in ((7, 3), (8, 3), (8, 5)):
+        with pytest.raises(shlo_disc.ShapeError):
+            executable(torch.randn(rows, 3), torch.randn(others, 3))
+
+
+def test_limits_of_a_size_from_data() -> None:
+    class Counted(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            n = x.sum().to(torch.int64).item()
+            torch._check(n >= 0)
+            torch._check(n <= 100)
+            return torch.ones(n)
+
+    executable = shlo_disc.compile(torch.export.export(Counted(), (torch.ones(5),), dynamic_shapes=({0: B},)))
+    assert executable(torch.ones(7)).shape == (7,)
+    with pytest.raises(shlo_disc.ShapeError):
+        executable(torch.ones(101))

@@ -68,16 +68,18 @@ def translate(
     ranges: Iterable[Any] = (),
     first: Sequence[str] = (),
     has_strides: bool = False,
+    relations: Iterable[Any] = (),
 ) -> Translated:
     """The graph of a module whose nodes have been traced with symbolic sizes.
 
     ranges: pairs of a SymPy symbol and PyTorch's range of it, which each call checks. first: names of placeholders that
     come before the others, in this order. has_strides: results lie in memory in the order of axes that PyTorch says.
+    relations: of sizes, in SymPy's terms, that the graph is right for; each call checks them.
     Raises UnsupportedError listing every op that has no translation, with the user's lines.
     """
     _check_supported(module)
     with make_context() as context, ir.Location.unknown():
-        return _Walk(module, context, name, first, has_strides).run(ranges)
+        return _Walk(module, context, name, first, has_strides).run(ranges, relations)
 
 
 def _check_supported(module: torch.fx.GraphModule) -> None:
@@ -148,8 +150,9 @@ class _Walk:
         self.values: dict[Node, Any] = {}
         self.captured: dict[Node, torch.Tensor] = {}
         self.graphs: dict[Node, torch.fx.GraphModule] = {}
+        self.stated: set[str] = set()
 
-    def run(self, ranges: Iterable[Any]) -> Translated:
+    def run(self, ranges: Iterable[Any], relations: Iterable[Any]) -> Translated:
         """The whole."""
         nodes = list(self.module.graph.nodes)
         self.captured = dict(self._tensors_of(self.module))
@@ -169,7 +172,10 @@ class _Walk:
             self.graph.key = arguments.pop() if draws else None
             self._take_arguments(placeholders, arguments)
             for symbol, limits in ranges:
-                self._check_range(symbol, limits)
+                if symbol.name in self.stated:  # else it is read from data, where the program says its limits
+                    self._check_range(symbol, limits)
+            for relation in relations:
+                assert_holds(self.graph, relation, f"the program was exported for sizes with {relation}")
             self._walk(self.module)
             results, outputs = self._outputs(next(n for n in nodes if n.op == "output"))
             func.ReturnOp(results)
@@ -205,7 +211,7 @@ class _Walk:
         """The placeholders' values. A symbol that is no size of a tensor is read from the argument that has it."""
         tensors = [a for a in arguments if ir.RankedTensorType(a.type).rank]
         sources = (linear_in_one_symbol(d) for a in tensors for d in dims_of(a))
-        stated = {source[0] for source in sources if source is not None}
+        stated = self.stated = {source[0] for source in sources if source is not None}
         for node, argument in zip(nodes, arguments, strict=True):
             value: Any = node.meta.get("val")
             if not isinstance(value, int | torch.SymInt):

@@ -20,6 +20,10 @@ def assert_holds(t: Graph, relation: Any, message: str) -> None:
     """State that a relation of sizes holds, as `jax.export` does. Raises UnsupportedError for one of other numbers."""
     if relation in (True, sympy.true):
         return
+    if isinstance(relation, sympy.And):
+        for part in relation.args:
+            assert_holds(t, part, message)
+        return
     i32 = ir.IntegerType.get_signless(32)
     attributes: dict[str, ir.Attribute] = {
         "api_version": ir.IntegerAttr.get(i32, 2),

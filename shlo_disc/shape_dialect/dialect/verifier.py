@@ -76,8 +76,9 @@ class Verifier:
         if self.scope.has_run("host"):
             check_program(self.scope, functions)
         elif self.scope.has_run("fuse"):
-            for self.at in functions:
-                _check_function(self.at)
+            for function in functions:
+                self.at = function
+                _check_function(function)
 
     def _kernels(self, kernels: ir.Operation) -> None:
         """Take up the names of the kernels, which have no attributes of ours but one."""
