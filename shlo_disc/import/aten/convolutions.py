@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of
@@ -12,10 +12,19 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .graph import Graph, for_each, pairs, working
 from .reductions import summed
-from .shapes import piece
+from .shapes import corner
 from .table import translates
 
-_ZERO, _ONE = Expr.const(0), Expr.const(1)
+_ONE = Expr.const(1)
+
+
+class _Slide(NamedTuple):
+    """How a kernel goes over its operand: a number for each axis, and how many groups features are in."""
+
+    stride: list[int]
+    padding: list[int]
+    dilation: list[int]
+    groups: int
 
 
 @translates("convolution")
@@ -121,14 +130,14 @@ def convolution_backward(
     rank = len(dims_of(kernel)) - 2
     if len(dims_of(x)) != rank + 2:
         raise t.refuse("the gradient of a convolution without a batch axis has no translation", "add a batch axis")
-    stride, padding, dilation = (for_each(v, rank) for v in (stride, padding, dilation))
+    slide = _Slide(for_each(stride, rank), for_each(padding, rank), for_each(dilation, rank), groups)
     found: list[ir.Value | None] = [None, None, None]
     if wanted[0]:
         build = _convolved_back if transposed else _spread_back
-        found[0] = build(t, gradient, x, kernel, stride, padding, dilation, groups)
+        found[0] = build(t, gradient, x, kernel, slide)
     if wanted[1]:
         wide, narrow = (gradient, x) if transposed else (x, gradient)
-        found[1] = _of_kernel(t, wide, narrow, kernel, stride, padding, dilation, groups)
+        found[1] = _of_kernel(t, wide, narrow, kernel, slide)
     if wanted[2]:
         kind = t.dtype_of(gradient)
         axes = [a for a in range(rank + 2) if a != 1]
@@ -136,24 +145,14 @@ def convolution_backward(
     return tuple(found)
 
 
-def _convolved_back(
-    t: Graph,
-    gradient: ir.Value,
-    x: ir.Value,
-    kernel: ir.Value,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-) -> ir.Value:
+def _convolved_back(t: Graph, gradient: ir.Value, x: ir.Value, kernel: ir.Value, slide: _Slide) -> ir.Value:
     """Of the operand of a transposed convolution: the gradient convolved."""
+    stride, padding, dilation, groups = slide
     pads = [(p, p) for p in padding]
-    dims = (*dims_of(x)[:2], *(_windows(d, k, s, 2 * p, w) for d, k, s, p, w in zip(
-        dims_of(gradient)[2:], dims_of(kernel)[2:], stride, padding, dilation, strict=True)))  # fmt: skip
+    walks = zip(dims_of(gradient)[2:], dims_of(kernel)[2:], stride, padding, dilation, strict=True)
+    dims = (*dims_of(x)[:2], *(_windows(d, k, s, 2 * p, w) for d, k, s, p, w in walks))
     found = _convolve(t, gradient, kernel, dims, stride, pads, [1] * len(stride), dilation, groups)
-    for axis, size in enumerate(dims_of(x)):
-        found = piece(t, found, axis, _ZERO, size)
-    return found
+    return corner(t, found, dims_of(x))
 
 
 def _windows(size: Expr, window: Expr, stride: int, padding: int, dilation: int) -> Expr:
@@ -161,20 +160,12 @@ def _windows(size: Expr, window: Expr, stride: int, padding: int, dilation: int)
     return (size + padding - (window - 1) * dilation - 1) // stride + 1
 
 
-def _spread_back(
-    t: Graph,
-    gradient: ir.Value,
-    x: ir.Value,
-    kernel: ir.Value,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-) -> ir.Value:
+def _spread_back(t: Graph, gradient: ir.Value, x: ir.Value, kernel: ir.Value, slide: _Slide) -> ir.Value:
     """Of the operand of a convolution: the gradient with holes, convolved with the kernel turned round.
 
     Elements of the operand behind the last window get more zeros than they need, and the result is cut.
     """
+    stride, padding, dilation, groups = slide
     rank = len(stride)
     turned = _turned(t, kernel, groups)
     reach = [_width(t, kernel, a, dilation[a]) for a in range(rank)]
@@ -185,22 +176,12 @@ def _spread_back(
     ]
     dims = (*dims_of(x)[:2], *sizes)
     found = _convolve(t, gradient, turned, dims, [1] * rank, pads, stride, dilation, groups)
-    for axis in range(2, rank + 2):
-        found = piece(t, found, axis, _ZERO, dims_of(x)[axis])
-    return found
+    return corner(t, found, dims_of(x))
 
 
-def _of_kernel(
-    t: Graph,
-    wide: ir.Value,
-    narrow: ir.Value,
-    kernel: ir.Value,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-) -> ir.Value:
+def _of_kernel(t: Graph, wide: ir.Value, narrow: ir.Value, kernel: ir.Value, slide: _Slide) -> ir.Value:
     """Of the kernel: the side that it slides over convolved with the other one, batch and features exchanged."""
+    stride, padding, dilation, groups = slide
     pads = [(p, p) for p in padding]
     sizes = [
         _windows(d, w, step, 2 * p, s)
@@ -210,6 +191,5 @@ def _of_kernel(
     found = _convolve(
         t, wide, narrow, dims, dilation, pads, [1] * len(stride), stride, 1, ("f, b", "i, o", "b, f"), groups
     )
-    for axis, size in enumerate(dims_of(kernel)[2:], 2):
-        found = piece(t, found, axis, _ZERO, size)
+    found = corner(t, found, (*dims[:2], *dims_of(kernel)[2:]))
     return t.transpose(found, [1, 0, *range(2, len(dims))])

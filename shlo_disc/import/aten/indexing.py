@@ -15,7 +15,7 @@ from shlo_disc.transforms.views import shape_tensor
 
 from .data_sizes import places_of
 from .graph import Graph, axis_of, numbers_of, working
-from .shapes import join, piece
+from .shapes import corner, join
 from .table import translates
 
 _ONE = Expr.const(1)
@@ -40,8 +40,10 @@ def _places(t: Graph, indices: Sequence[ir.Value], dims: Dims) -> ir.Value:
     return columns[0] if len(columns) == 1 else join(t, columns, len(dims), (*dims, Expr.const(len(columns))))
 
 
-def _numbers(name: str, axes: Sequence[int]) -> str:
-    return f"{name} = [{', '.join(map(str, axes))}]"
+def _dimension_numbers(kind: str, names: Sequence[str], lists: Sequence[Sequence[int]], vector: int) -> ir.Attribute:
+    """StableHLO's attribute of a gather or scatter: lists of axes by name, and the axis that the places lie along."""
+    texts = [f"{name} = [{', '.join(map(str, axes))}]" for name, axes in zip(names, lists, strict=True)]
+    return ir.Attribute.parse(f"#stablehlo.{kind}<{', '.join([*texts, f'index_vector_dim = {vector}'])}>")
 
 
 def gather_at(t: Graph, x: ir.Value, axes: Sequence[int], places: ir.Value) -> ir.Value:
@@ -50,12 +52,9 @@ def gather_at(t: Graph, x: ir.Value, axes: Sequence[int], places: ir.Value) -> i
     rest = [a for a in range(len(source)) if a not in axes]
     dims = (*batch, *(source[a] for a in rest))
     offsets = list(range(len(batch), len(dims)))
-    text = ", ".join(
-        [_numbers("offset_dims", offsets), _numbers("collapsed_slice_dims", sorted(axes)),
-         _numbers("start_index_map", axes), f"index_vector_dim = {len(batch)}"]
-    )  # fmt: skip
+    names = ("offset_dims", "collapsed_slice_dims", "start_index_map")
     attributes: dict[str, ir.Attribute] = {
-        "dimension_numbers": ir.Attribute.parse(f"#stablehlo.gather<{text}>"),
+        "dimension_numbers": _dimension_numbers("gather", names, (offsets, sorted(axes), axes), len(batch)),
         "indices_are_sorted": ir.BoolAttr.get(False),
     }
     sizes = [_ONE if a in axes else d for a, d in enumerate(source)]
@@ -71,12 +70,9 @@ def scatter_at(
     """`x` with the elements at places along `axes` replaced, or changed by an op on elements."""
     batch = len(dims_of(places)) - 1
     windows = list(range(batch, len(dims_of(updates))))
-    text = ", ".join(
-        [_numbers("update_window_dims", windows), _numbers("inserted_window_dims", sorted(axes)),
-         _numbers("scatter_dims_to_operand_dims", axes), f"index_vector_dim = {batch}"]
-    )  # fmt: skip
+    names = ("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims")
     attributes: dict[str, ir.Attribute] = {
-        "scatter_dimension_numbers": ir.Attribute.parse(f"#stablehlo.scatter<{text}>"),
+        "scatter_dimension_numbers": _dimension_numbers("scatter", names, (windows, sorted(axes), axes), batch),
         "indices_are_sorted": ir.BoolAttr.get(False),
         "unique_indices": ir.BoolAttr.get(False),
     }
@@ -214,20 +210,13 @@ def written(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: Any, name
     """`x` with elements of `source` at indices along one axis, each at its own place of the others."""
     dims = dims_of(index)
     if isinstance(source, ir.Value) and dims_of(source) and dims_of(source) != dims:
-        source = _corner(t, source, dims)
+        source = corner(t, source, dims)
     updates = t.operand(source, t.dtype, dims)
     if not dims_of(x):
         whole = [t.reshape(v, (_ONE,)) for v in (x, index, updates)]
         return t.reshape(written(t, whole[0], 0, whole[1], whole[2], name), ())
     rank = len(dims_of(x))
     return _summed(t, x, list(range(rank)), _along(t, axis, index, rank), updates, name)
-
-
-def _corner(t: Graph, x: ir.Value, dims: Dims) -> ir.Value:
-    """The first elements along each axis."""
-    for axis, size in enumerate(dims):
-        x = piece(t, x, axis, Expr.const(0), size)
-    return x
 
 
 @translates("scatter.src", "scatter.value")

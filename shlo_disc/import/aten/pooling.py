@@ -16,7 +16,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from .graph import Graph, for_each, pairs, working
 from .indexing import written
 from .reductions import summed
-from .shapes import pad, piece
+from .shapes import corner, pad, piece
 from .table import translates
 
 _ZERO, _ONE = Expr.const(0), Expr.const(1)
@@ -219,6 +219,4 @@ def avg_pool_backward(
     ]
     dims = (*t.dims[: rank - 2], *sizes)
     found = windows(t, each, dims, "add", 0, window, [1, 1], pads, [1, 1], stride)
-    for axis in (rank - 2, rank - 1):
-        found = piece(t, found, axis, _ZERO, t.dims[axis])
-    return t.convert(found, t.dtype)
+    return t.convert(corner(t, found, t.dims), t.dtype)

@@ -88,6 +88,13 @@ def piece(t: Graph, x: ir.Value, axis: int, start: Expr, size: Expr, step: int =
     return t.op("real_dynamic_slice", operands, dims, element_type_of(x))
 
 
+def corner(t: Graph, x: ir.Value, dims: Sequence[Expr]) -> ir.Value:
+    """The first elements along each axis."""
+    for axis, size in enumerate(dims):
+        x = piece(t, x, axis, _ZERO, size)
+    return x
+
+
 def place(index: Any, size: Expr) -> Expr:
     """An index counted from the front, of one that may be negative."""
     e = as_expr(index)
