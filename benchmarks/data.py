@@ -8,6 +8,7 @@ contestant that knows no JAX gives its results in the same order.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -77,6 +78,17 @@ def sample(tree: Tree, most: int = 1 << 16) -> Tree:
         return np.array(array.shape, np.int64), np.ascontiguousarray(array.reshape(-1)[::step])
 
     return build([(path, of(np.asarray(leaf))) for path, leaf in paths(tree)])
+
+
+def size(dim: str, symbols: dict[str, int]) -> int:
+    """The value of a dim such as "512", "s" or "4*t + 1"."""
+    value = 0
+    for term in re.sub(r"\s*-\s*", " + -1*", dim).split(" + "):
+        product = 1
+        for factor in term.split("*"):
+            product *= symbols[factor] if factor in symbols else int(factor)
+        value += product
+    return value
 
 
 @dataclass

@@ -163,7 +163,7 @@ def export_onnx(folder: Folder, names: Sequence[str], log: Log) -> Result:
 
 
 def cold(folder: Folder, name: str, exported: Result) -> tuple[Process | None, Result]:
-    """A fresh process and its first calls: seconds of each step, and the peak of its memory after all of them."""
+    """A fresh process and its first calls: seconds of each step, and its memory and compiles after all of them."""
     entry = CONTESTANTS[name]
     absent = entry.missing()
     if absent:
@@ -178,6 +178,7 @@ def cold(folder: Folder, name: str, exported: Result) -> tuple[Process | None, R
     prepared = process.ask("prepare")
     first: list[float] = [process.ask("first", index=index).get("seconds", 0.0) for index in shapes]
     peak = process.ask("peak")
+    compiles = process.ask("compiles")
     if process.refused:
         process.end()
         return None, {"refused": process.refused}
@@ -190,6 +191,7 @@ def cold(folder: Folder, name: str, exported: Result) -> tuple[Process | None, R
         "cold_seconds": sum(steps.values()) + sum(first),
         "peak_bytes": peak["peak"],
         "held_bytes": peak["held"],
+        "compiles": compiles["compiles"],
         "warm_seconds": [],
         "spread": [],
         "kernels": {},

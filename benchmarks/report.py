@@ -33,6 +33,7 @@ def tables(result: Result) -> list[Table]:
         _warm(result),
         _cold(result),
         _new_shape(result),
+        _compiles(result),
         _memory(result),
         _held(result),
         _kernels(result),
@@ -98,6 +99,15 @@ def _cold(result: Result) -> Table:
 def _new_shape(result: Result) -> Table:
     note = "A shape's first call less a repeated one: the median over all shapes but the first."
     return _grid(result, "New shape", note, lambda w, name: figures.new_shape_seconds(_row(w, name)), duration)
+
+
+def _compiles(result: Result) -> Table:
+    note = (
+        "Programs compiled up to the end of the stream, where that is known. Those of torch.compile are graphs; with "
+        "gradients, inductor's are one each and ours two, forwards and backwards."
+    )
+    table = _grid(result, "Compiles", note, lambda w, n: _row(w, n).get("compiles") or math.nan, lambda v: f"{v:.0f}")
+    return Table(table.title, table.note, table.head, table.rows)
 
 
 def _memory(result: Result) -> Table:

@@ -26,7 +26,7 @@ LONG = 2e-2
 
 
 class Worker:
-    """The commands are methods: prepare, first, time, peak and kernels."""
+    """The commands are methods: prepare, first, time, peak, compiles and kernels."""
 
     def __init__(self, folder: Folder, name: str):
         self._folder = folder
@@ -67,6 +67,10 @@ class Worker:
         status = Path("/proc/self/status").read_text().splitlines()
         values = {line.split()[0]: line.split()[1] for line in status if line.startswith(("VmHWM:", "VmRSS:"))}
         return {"peak": int(values["VmHWM:"]) * 1024, "held": int(values["VmRSS:"]) * 1024}
+
+    def compiles(self) -> Answer:
+        """How many programs were compiled up to now."""
+        return {"compiles": self._contestant.compiles()}
 
     def kernels(self, index: int) -> Answer:
         """The kernels of a call at a shape."""
@@ -115,6 +119,7 @@ def main(arguments: list[str]) -> int:
 
 def describe(error: BaseException) -> str:
     """The error's type, and of its message the first line that speaks of an error, or else the first with words."""
+    error = getattr(error, "inner_exception", error)  # what a backend of torch.compile raised
     lines = [line.strip() for line in str(error).splitlines() if any(char.isalpha() for char in line)]
     errors = [line[line.index("error: ") :] for line in lines if "error: " in line]
     name = type(error).__name__

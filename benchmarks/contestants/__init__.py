@@ -59,6 +59,10 @@ class Contestant(ABC):
         """The kernels of a call at a shape; empty where that is not known."""
         return {}
 
+    def compiles(self) -> int:
+        """How many programs were compiled up to now; 0 for none, and where that is not known."""
+        return 0
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -111,6 +115,13 @@ CONTESTANTS: dict[str, Entry] = {
     "ours_cached": Entry("shlo_disc, cached", "ours", "Cached", ("shlo_disc",), ours=True, cold=True),
     "ours_cached_bound": Entry(
         "shlo_disc, cached, bound", "ours", "CachedBound", ("shlo_disc",), freezes=True, ours=True, cold=True
+    ),
+    "ours_exported": Entry(
+        "shlo_disc, ExportedProgram", "ours_torch", "Exported", ("shlo_disc", "torch"), freezes=True, ours=True
+    ),
+    "ours_backend": Entry("shlo_disc, torch.compile", "ours_torch", "Backend", ("shlo_disc", "torch"), ours=True),
+    "ours_backend_frozen": Entry(
+        "shlo_disc, torch.compile frozen", "ours_torch", "Frozen", ("shlo_disc", "torch"), freezes=True, ours=True
     ),
     "jit": Entry("jax.jit", "jax_jit", "Jit", ("jax",)),
     "jit_buckets": Entry("jax.jit, powers of two", "jax_jit", "Buckets", ("jax",)),

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.contestants import Kernels, Refused
 from benchmarks.contestants.jax_arrays import JaxContestant
-from benchmarks.data import leaves, like, load
+from benchmarks.data import leaves, like, load, size
 
 NOT_KERNELS = {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "after-all", "iota"}
 """HLO instructions of an entry computation that launch nothing."""
@@ -57,12 +57,12 @@ class Buckets(Jit):
         """NumPy inputs, as they come from a client; the sizes to pad them to; the sizes of the results."""
         symbols = self.folder.symbols(index)
         rounded = dict(symbols)
-        for (name, size), limit in zip(symbols.items(), self.folder.limits, strict=True):
+        for (name, value), limit in zip(symbols.items(), self.folder.limits, strict=True):
             if name in self.folder.padded:
-                rounded[name] = max(size, min(_power(size), limit))
+                rounded[name] = max(value, min(_power(value), limit))
         inputs = load(self.folder.inputs(index))
-        kept = [tuple(_size(dim, symbols) for dim in dims) for dims in self.folder.results]
-        padded = [tuple(_size(dim, rounded) for dim in dims) for dims in self.folder.specs]
+        kept = [tuple(size(dim, symbols) for dim in dims) for dims in self.folder.results]
+        padded = [tuple(size(dim, rounded) for dim in dims) for dims in self.folder.specs]
         return inputs, padded, kept
 
     def call(self, inputs: Any) -> Any:
@@ -87,14 +87,3 @@ def _pad(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 def _power(size: int) -> int:
     return 1 << max(0, size - 1).bit_length()
-
-
-def _size(dim: str, symbols: dict[str, int]) -> int:
-    """The value of a dim such as "512", "s" or "4*t + 1"."""
-    value = 0
-    for term in re.sub(r"\s*-\s*", " + -1*", dim).split(" + "):
-        product = 1
-        for factor in term.split("*"):
-            product *= symbols[factor] if factor in symbols else int(factor)
-        value += product
-    return value

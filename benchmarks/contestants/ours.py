@@ -55,6 +55,10 @@ class Passed(JaxContestant):
         """Every launch, by the kind of its fusion."""
         return dict(Counter(kernel.kind for kernel in self.executable.kernels))
 
+    def compiles(self) -> int:
+        """Those of the executable."""
+        return self.executable.compile_count
+
 
 class Bound(Passed):
     """One executable for all shapes as a server has it: weights are constants of it, all else NumPy arrays."""
@@ -134,3 +138,7 @@ class Static(Passed):
             self.executables[index] = shlo_disc.compile(self.work.export(dims=dims), options=self.options())
         self.executable = self.executables[index]
         return super().place(index)
+
+    def compiles(self) -> int:
+        """Those of the executables."""
+        return sum(executable.compile_count for executable in self.executables.values())

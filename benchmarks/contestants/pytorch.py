@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch._inductor.config
 import torch._inductor.metrics
+from torch._dynamo.utils import counters
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.contestants import THREADS, Contestant, Kernels, Refused
@@ -85,6 +86,10 @@ class Compiled(Eager):
     def kernels(self, index: int) -> Kernels:
         """What inductor generated and calls, over all the variants that the shapes led to."""
         return {"generated, all variants": torch._inductor.metrics.generated_kernel_count}
+
+    def compiles(self) -> int:
+        """Dynamo's graphs; one with gradients is one graph."""
+        return counters["stats"]["unique_graphs"]
 
 
 class Frozen(Compiled):

@@ -15,7 +15,10 @@ from torch import nn
 
 
 def find(name: str) -> Any:
-    """The file of the model called `name`: its `Model`, and `prepare_script` where ONNX needs the older exporter."""
+    """The file of the model called `name`: its `Model`, and what some need before an export.
+
+    `prepare_script` is there where ONNX needs the older exporter, `prepare_export` where torch.export needs other code.
+    """
     return importlib.import_module(f"benchmarks.torch_models.{name}")
 
 

@@ -20,7 +20,7 @@ class Model(nn.Module):
     def __init__(self, weights: Any, config: Any):
         super().__init__()
         self.stages = weights.stages
-        self.lstms = nn.ModuleList([_lstm(both, config.hidden) for both in weights.lstms])
+        self.lstm = _lstm(weights.lstms, config.hidden)
         self.head = weights.head
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -30,9 +30,7 @@ class Model(nn.Module):
             for layer in stage:
                 x = functional.relu(layer.norm(conv(layer.conv, x, stride=1, padding=1)))
             x = functional.max_pool2d(x, window)
-        line = x.permute(3, 0, 2, 1).flatten(2)
-        for lstm in self.lstms:
-            line = lstm(line)[0]
+        line = self.lstm(x.permute(3, 0, 2, 1).flatten(2))[0]
         return functional.log_softmax(self.head(line), dim=-1).transpose(0, 1)
 
 
@@ -40,14 +38,17 @@ def prepare_script() -> None:
     """The exporter that reads scripts writes PyTorch's LSTM as ONNX's own."""
 
 
-def _lstm(both: Any, hidden: int) -> nn.LSTM:
-    """Both directions in one layer. The example's gates are input, forget, output, cell; here the cell is third."""
+def _lstm(layers: Any, hidden: int) -> nn.LSTM:
+    """All layers in both directions. The example's gates are input, forget, output, cell; here the cell is third."""
     order = torch.cat([torch.arange(gate * hidden, (gate + 1) * hidden) for gate in (0, 1, 3, 2)])
-    layer = nn.LSTM(both.right.input.in_features, hidden, bidirectional=True)
+    lstm = nn.LSTM(layers[0].right.input.in_features, hidden, num_layers=len(layers), bidirectional=True)
+    ways = [
+        (f"l{n}{end}", way) for n, both in enumerate(layers) for end, way in (("", both.right), ("_reverse", both.left))
+    ]
     with torch.no_grad():
-        for suffix, way in (("", both.right), ("_reverse", both.left)):
-            getattr(layer, f"weight_ih_l0{suffix}").copy_(way.input.weight[order])
-            getattr(layer, f"bias_ih_l0{suffix}").copy_(way.input.bias[order])
-            getattr(layer, f"weight_hh_l0{suffix}").copy_(way.state.weight[order])
-            getattr(layer, f"bias_hh_l0{suffix}").zero_()
-    return layer
+        for suffix, way in ways:
+            getattr(lstm, f"weight_ih_{suffix}").copy_(way.input.weight[order])
+            getattr(lstm, f"bias_ih_{suffix}").copy_(way.input.bias[order])
+            getattr(lstm, f"weight_hh_{suffix}").copy_(way.state.weight[order])
+            getattr(lstm, f"bias_hh_{suffix}").zero_()
+    return lstm

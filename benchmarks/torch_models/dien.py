@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._higher_order_ops import scan
 from torch.nn import functional
 
 from benchmarks.torch_models.layers import mlp
@@ -52,17 +53,38 @@ def evolve(inputs: torch.Tensor, weights: torch.Tensor, state_weight: torch.Tens
     """The last state [b, d] of the GRU whose update gate is scaled; inputs [t, b, 3*d], weights [t, b, 1]."""
     state = torch.zeros_like(inputs[0, :, : state_weight.shape[1]])
     for step in range(inputs.shape[0]):
-        from_input = inputs[step].chunk(3, dim=-1)
-        from_state = functional.linear(state, state_weight).chunk(3, dim=-1)
-        update = torch.sigmoid(from_input[0] + from_state[0]) * weights[step]
-        reset = torch.sigmoid(from_input[1] + from_state[1])
-        state = (1.0 - update) * state + update * torch.tanh(from_input[2] + reset * from_state[2])
+        state = _step(state, inputs[step], weights[step], state_weight)
     return state
+
+
+def _step(state: torch.Tensor, row: torch.Tensor, weight: torch.Tensor, state_weight: torch.Tensor) -> torch.Tensor:
+    from_input = row.chunk(3, dim=-1)
+    from_state = functional.linear(state, state_weight).chunk(3, dim=-1)
+    update = torch.sigmoid(from_input[0] + from_state[0]) * weight
+    reset = torch.sigmoid(from_input[1] + from_state[1])
+    return (1.0 - update) * state + update * torch.tanh(from_input[2] + reset * from_state[2])
+
+
+def evolve_by_scan(inputs: torch.Tensor, weights: torch.Tensor, state_weight: torch.Tensor) -> torch.Tensor:
+    """`evolve` as a scan, which `torch.export` takes for any length."""
+
+    def step(state: torch.Tensor, row: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        state = _step(state, *row, state_weight)
+        return state, state.clone()
+
+    start = torch.zeros_like(inputs[0, :, : state_weight.shape[1]])
+    last: torch.Tensor = scan(step, start, (inputs, weights), dim=0)[0]
+    return last
 
 
 def prepare_script() -> None:
     """Makes the loop a script: the exporter that reads scripts writes it as a loop."""
     globals()["evolve"] = torch.jit.script(evolve)
+
+
+def prepare_export() -> None:
+    """Makes the loop a scan: torch.export fixes the number of a loop's steps."""
+    globals()["evolve"] = evolve_by_scan
 
 
 def _gru(weights: Any) -> nn.GRU:

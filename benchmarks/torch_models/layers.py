@@ -19,8 +19,8 @@ def attention(
 ) -> torch.Tensor:
     """Attention over `heads` equal slices of the last axis; query [b, q, d], key and value [b, k, d]."""
     batch, queries, width = query.shape
-    split = [x.view(batch, x.shape[1], heads, width // heads).transpose(1, 2) for x in (query, key, value)]
-    attended = functional.scaled_dot_product_attention(*split, attn_mask=mask, is_causal=causal)
+    q, k, v = (x.view(batch, x.shape[1], heads, width // heads).transpose(1, 2) for x in (query, key, value))
+    attended = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
     return attended.transpose(1, 2).reshape(batch, queries, width)
 
 

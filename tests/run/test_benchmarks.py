@@ -34,6 +34,44 @@ def test_a_small_run_from_the_command_line(tmp_path: Path) -> None:
     assert "<td" in file.with_suffix(".html").read_text()
 
 
+def test_ours_on_pytorch_modules_from_the_command_line(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    file = tmp_path / "out.json"
+    who = ["jit", "ours_exported", "ours_backend"]
+    works = ["increment", "softmax_gradient"]
+    command = [sys.executable, "-m", "benchmarks", *works, "--small", "--output", str(file), "--contestants", *who]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    plain, gradient = (json.loads(file.read_text())["works"][work]["contestants"] for work in works)
+    assert all(plain[name]["errors"] == [0.0] and plain[name]["compiles"] == 1 for name in who[1:])
+    assert gradient["ours_exported"] == {"refused": "no gradients flow through an exported program"}
+    assert max(gradient["ours_backend"]["errors"]) < 1e-5
+    assert "### Compiles" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["dien", "seq2seq"])
+def test_an_exported_model_gives_the_numbers_of_eager(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    from benchmarks import torch_models
+    from benchmarks.contestants.ours_torch import Exported
+
+    source = torch_models.find(name)
+    if hasattr(source, "evolve"):
+        monkeypatch.setattr(source, "evolve", source.evolve)  # which `prepare_export` replaces
+    exported = Exported(find(name, small=True).write(tmp_path))
+    exported.load()
+    inputs = [exported.place(index) for index in range(len(exported.folder.shapes))]
+    wanted = [exported.arrays(exported.model(*given)) for given in inputs]
+    assert set(exported.prepare()) == {"export", "compile"}
+    for given, want in zip(inputs, wanted, strict=True):
+        got = exported.arrays(exported.call(given))
+        assert jax.tree.structure(got) == jax.tree.structure(want)
+        assert relative_error(got, want) < 1e-4
+    assert exported.compiles() == 1
+
+
 @pytest.mark.parametrize("name", list(all_works()))
 def test_a_pytorch_model_gives_the_numbers_of_jax(name: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")

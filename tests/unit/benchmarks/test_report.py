@@ -90,6 +90,11 @@ def test_a_contestant_without_a_value_has_no_column() -> None:
     assert "powers of two" not in text.partition("### Kernels")[2].partition("### Price")[0]
 
 
+def test_compiles_are_counted_where_they_are_known() -> None:
+    found = result(ours=contestant(1.0, 2.0) | {"compiles": 1}, jit=contestant(1.0, 1.0))
+    assert "| shlo_disc |\n|--|--|\n| a work | 1 |" in markdown(found).partition("### Compiles")[2]
+
+
 def test_a_run_of_peers_that_are_not_there_has_tables() -> None:
     missing = {"refused": "torch is not installed"}
     found = result(ours=contestant(1.0, 2.0), jit=missing, torch_eager=missing)
