@@ -37,6 +37,8 @@ _LAZY = {"Executable": "shlo_disc.executable", "compile": "shlo_disc.api", "jit"
 
 
 def __getattr__(name: str) -> Any:
+    if name == "torch":  # what PyTorch's users write after `import shlo_disc`
+        return importlib.import_module("shlo_disc.torch")
     if name not in _LAZY:
         raise AttributeError(f"module 'shlo_disc' has no attribute {name!r}")
     return getattr(importlib.import_module(_LAZY[name]), name)

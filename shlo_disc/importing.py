@@ -87,3 +87,18 @@ def traced_flatnonzero(mask: Any) -> Any:
 def without_locations(exported: Any) -> bytes:
     """`import/jax_program.py`: an Exported's module, without its source locations."""
     return cast(bytes, _module("jax_program").without_locations(exported))
+
+
+def translate_graph(module: Any, name: str, **options: Any) -> Any:
+    """`import/aten/graphs.py`: a graph of PyTorch's as StableHLO, a `Translated`. Raises UnsupportedError."""
+    return _module("aten.graphs").translate(module, name, **options)
+
+
+def torch_decompositions() -> dict[Any, Any]:
+    """`import/aten/decompositions.py`: what PyTorch takes apart, by op."""
+    return cast("dict[Any, Any]", _module("aten.decompositions").for_exporting())
+
+
+def torch_ops_page() -> str:
+    """`import/aten/page.py`: the page of the ops that have a translation."""
+    return cast(str, _module("aten.page").page())

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -12,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
+from torch._guards import TracingContext
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from shlo_disc import importing
 from shlo_disc.compiling import compile_read
 from shlo_disc.errors import OptionError, UnsupportedError
 from shlo_disc.options import Options
 from shlo_disc.programs import TextProgram
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
+from shlo_disc.torch.weights import Weights
 
 if TYPE_CHECKING:
     from shlo_disc.executable import Executable
@@ -30,57 +32,88 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
     """`torch.compile(..., backend="shlo_disc", dynamic=True)`.
 
     chosen: `options=` of torch.compile. "fallback": leave a graph with an op that has no translation to PyTorch, and
-    say so in the log; else such a graph is an UnsupportedError, which Dynamo shows. Other names are fields of
-    `shlo_disc.Options`. Dynamo compiles sizes of 0 and 1 apart, as for all backends.
+    say so in the log; else such a graph is an UnsupportedError, which Dynamo shows. "freezing": in inference, the
+    parameters and buffers are bound, with the right-hand sides of products packed, until PyTorch counts a change of
+    one. Other names are fields of `shlo_disc.Options`. Dynamo compiles sizes of 0 and 1 apart, as for all backends.
     """
-    fallback, options = _read(dict(chosen.get("options") or {}))
-    decompositions = importlib.import_module("shlo_disc.import.aten.decompositions").for_exporting()
+    own, options = _read(dict(chosen.get("options") or {}))
 
-    def compile_graph(graph: torch.fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+    def compile_graph(
+        graph: torch.fx.GraphModule, _: Sequence[Any], weights: frozenset[int] = frozenset()
+    ) -> Callable[..., Any]:
         try:
-            return make_boxed_func(CompiledGraph(graph, options))
+            return make_boxed_func(CompiledGraph(graph, options, weights))
         except UnsupportedError as error:
-            if not fallback:
+            if not own["fallback"]:
                 raise
             LOGGER.warning("a graph is left to PyTorch: %s", error)
             return make_boxed_func(graph.forward)
 
+    def compile_inference(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        return compile_graph(graph, inputs, _weights() if own["freezing"] else frozenset())
+
     with sdpa_kernel(SDPBackend.MATH):
         compiled: Callable[..., Any] = aot_autograd(
-            fw_compiler=compile_graph, bw_compiler=compile_graph, decompositions=decompositions
+            fw_compiler=compile_graph,
+            bw_compiler=compile_graph,
+            inference_compiler=compile_inference,
+            decompositions=importing.torch_decompositions(),
         )(module, inputs)
     return compiled
 
 
-def _read(chosen: Mapping[str, Any]) -> tuple[bool, Options]:
+def _weights() -> frozenset[int]:
+    """The positions of the parameters and buffers, among the inputs of the graph that AOTAutograd has made, that the
+    graph does not change."""
+    context = TracingContext.try_get()
+    if context is None or context.fw_metadata is None:
+        return frozenset()
+    metadata = context.fw_metadata
+    return frozenset(metadata.static_input_indices) - frozenset(metadata.mutated_inp_runtime_indices)
+
+
+_OWN = {"fallback": False, "freezing": False}
+"""The options that are not the compiler's."""
+
+
+def _read(chosen: Mapping[str, Any]) -> tuple[dict[str, bool], Options]:
     """What `options=` of torch.compile says. Raises OptionError."""
-    others = {name: value for name, value in chosen.items() if name != "fallback"}
+    others = {name: value for name, value in chosen.items() if name not in _OWN}
     try:
-        return bool(chosen.get("fallback", False)), Options(**others)
+        return {name: bool(chosen.get(name, default)) for name, default in _OWN.items()}, Options(**others)
     except TypeError as error:
         raise OptionError(
-            f"options= of torch.compile takes fallback and the fields of shlo_disc.Options: {error}"
+            f"options= of torch.compile takes fallback, freezing and the fields of shlo_disc.Options: {error}"
         ) from None
 
 
 class CompiledGraph:
-    """One graph of AOTAutograd's, compiled: called with its placeholders' values, returns what the graph returns."""
+    """One graph of AOTAutograd's, compiled: called with its placeholders' values, returns what the graph returns.
 
-    def __init__(self, graph: torch.fx.GraphModule, options: Options):
-        graphs = importlib.import_module("shlo_disc.import.aten.graphs")
-        translated = graphs.translate(graph, "graph", has_strides=True)
+    weights: the positions of the placeholders that the program is bound to.
+    """
+
+    def __init__(self, graph: torch.fx.GraphModule, options: Options, weights: frozenset[int] = frozenset()):
+        names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+        first = [name for place, name in enumerate(names) if place in weights]
+        translated = importing.translate_graph(graph, "graph", first=first, has_strides=True)
         self.executable: Executable = compile_read(TextProgram(translated.text, is_own=True), options)
-        self._captured = [as_argument(t, "a constant") for t in translated.captured]
+        self._fixed = [place for place in range(len(names)) if place in weights]
+        self._others = [place for place in range(len(names)) if place not in weights]
+        self._captured = translated.captured
+        self._weights = Weights(self.executable)
         self._outputs = translated.outputs
         self._draws = translated.draws
         _Count.add()
 
     def __call__(self, *args: Any) -> list[Any]:
         """Run the graph."""
-        leaves = [*self._captured, *(as_argument(a, f"argument {i}") for i, a in enumerate(args))]
+        leaves = [as_argument(args[place], f"argument {place}") for place in self._others]
         if self._draws:
             leaves.append(new_key())
-        found = self.executable.loaded.execute(leaves, output="buffer")
+        bound = [*self._captured, *(args[place] for place in self._fixed)]
+        program = self._weights.program(bound) if bound else self.executable.loaded
+        found = program.execute(leaves, output="buffer")
         results = [found] if not isinstance(found, list | tuple) else found
         return [_value(output, results) for output in self._outputs]
 

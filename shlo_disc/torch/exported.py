@@ -3,22 +3,22 @@
 
 from __future__ import annotations
 
-import importlib
-import threading
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
-from torch.utils import _pytree
 
+from shlo_disc import importing
 from shlo_disc.compiling import compile_read
-from shlo_disc.errors import ArgumentTypeError, ProgramError
+from shlo_disc.errors import ProgramError
 from shlo_disc.programs import TextProgram
+from shlo_disc.torch.arguments import Structure
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
+from shlo_disc.torch.weights import Weights
 
 if TYPE_CHECKING:
     from shlo_disc.executable import Executable
@@ -36,20 +36,20 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     """
     start = time.perf_counter()
     plain = _taken_apart(program)
-    graphs = importlib.import_module("shlo_disc.import.aten.graphs")
     ranges = list(plain.range_constraints.items())
     state = [spec.arg.name for spec in _state_first(plain)]
     relations = _relations_of(program)
-    translated = graphs.translate(plain.graph_module, _name_of(program), ranges, state, relations=relations)
+    translated = importing.translate_graph(
+        plain.graph_module, _name_of(program), ranges=ranges, first=state, relations=relations
+    )
     executable = compile_read(TextProgram(translated.text, is_own=True), options, target, start=start)
     return ExportedExecutable(plain, executable, translated)
 
 
 def _taken_apart(program: ExportedProgram) -> ExportedProgram:
     """The program in ops that have a translation."""
-    decompositions = importlib.import_module("shlo_disc.import.aten.decompositions")
     try:
-        return program.run_decompositions(decompositions.for_exporting())
+        return program.run_decompositions(importing.torch_decompositions())
     except Exception as error:
         raise ProgramError(f"PyTorch cannot take the exported program apart: {error}") from error
 
@@ -82,13 +82,6 @@ def _state_first(program: ExportedProgram) -> list[Any]:
     return sorted(state, key=lambda spec: spec.target in changed)
 
 
-class _Bound(NamedTuple):
-    """A program with its state fixed, and what the state was then."""
-
-    run: Any
-    versions: tuple[tuple[int, int], ...]
-
-
 class ExportedExecutable:
     """A compiled program of PyTorch: call it as the module that was exported, with tensors of any admissible size.
 
@@ -103,10 +96,8 @@ class ExportedExecutable:
         self.executable = executable
         self._outputs = translated.outputs
         self._draws = translated.draws
-        self._lock = threading.Lock()
-        self._bound: _Bound | None = None
+        self._weights = Weights(executable)
         signature = program.graph_signature
-        self._inputs = list(signature.input_specs)
         self._results = list(signature.output_specs)
         others = [spec.kind.name for spec in self._results if spec.kind not in _RETURNED]
         if others:
@@ -118,65 +109,34 @@ class ExportedExecutable:
         self._fixed = [*translated.captured, *fixed]
         self._changed = [_state_of(spec, tensors) for spec in state if spec.target in changed]
         self._tensors = tensors
+        self._structure = Structure(program)
+        self._shown = [i for i, spec in enumerate(self._results) if spec.kind == OutputKind.USER_OUTPUT]
+        self._writes = len(self._shown) < len(self._results)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program."""
-        given = self._given(args, kwargs)
+        given = self._structure.given(args, kwargs)
         leaves = [as_argument(t, "a buffer") for t in self._changed]
         leaves += [as_argument(value, f"the argument {name}") for name, value in given.items()]
         if self._draws:
             leaves.append(new_key())
-        found = self._program().execute(tuple(leaves), {}, output="buffer")
+        found = self._weights.program(self._fixed).execute(tuple(leaves), {}, output="buffer")
         results = [found] if not isinstance(found, list | tuple) else list(found)
         values = [self._value(output, results) for output in self._outputs]
-        self._write_back(values, given)
-        shown = [v for v, s in zip(values, self._results, strict=True) if s.kind == OutputKind.USER_OUTPUT]
-        return _pytree.tree_unflatten(shown, self.program.call_spec.out_spec)
+        if self._writes:
+            self._write_back(values, given)
+        return self._structure.results.unflatten([values[place] for place in self._shown])
 
     @property
     def compile_count(self) -> int:
         """How often native code was generated: once, however many sizes were run."""
         return self.executable.compile_count
 
-    # ---- arguments --------------------------------------------------------------------------------------------------
-
-    def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments that the program reads, by their names in it; others have to be as they were exported."""
-        spec = self.program.call_spec.in_spec
-        names = spec.child(1).context if spec.num_children == 2 else []
-        if set(names) == set(kwargs):
-            kwargs = {name: kwargs[name] for name in names}
-        flat, found = _pytree.tree_flatten((args, kwargs))
-        if found != spec:
-            raise ArgumentTypeError(f"the arguments have the structure {found}; the program was exported for {spec}")
-        users = [s for s in self._inputs if s.kind == InputKind.USER_INPUT]
-        given = {}
-        for value, user in zip(flat, users, strict=True):
-            constant = getattr(user.arg, "value", None)
-            if type(user.arg).__name__ != "ConstantArgument":
-                given[user.arg.name] = value
-            elif value != constant:
-                raise ArgumentTypeError(
-                    f"the argument {user.arg.name} is {value!r}; the program was exported for {constant!r}"
-                )
-        return given
-
     # ---- state ------------------------------------------------------------------------------------------------------
-
-    def _program(self) -> Any:
-        """The program with the state as it is now."""
-        versions = tuple((t._version, t.data_ptr()) for t in self._fixed)
-        bound = self._bound
-        if bound is None or bound.versions != versions:
-            with self._lock:
-                values = [as_argument(t, "a parameter") for t in self._fixed]
-                bound = _Bound(self.executable.bind(*values), versions)
-                self._bound = bound
-        return bound.run
 
     def rebind(self) -> None:
         """Read parameters and buffers again. Needed after changes that PyTorch does not count, through `.data`."""
-        self._bound = None
+        self._weights.forget()
 
     # ---- results ----------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch._dynamo.config
 import torch.nn.functional as F
 from torch import nn
 from torch._higher_order_ops import scan
@@ -35,14 +36,18 @@ def export(
 
 @contextmanager
 def as_scans() -> Iterator[None]:
-    """Inside, `nn.LSTM`, `nn.GRU` and `nn.RNN` are computed by scans. Their subclasses with a `forward` are not."""
+    """Inside, `nn.LSTM`, `nn.GRU` and `nn.RNN` are computed by scans. Their subclasses with a `forward` are not.
+
+    What is exported inside, or called for the first time under `torch.compile`, has these scans in its graphs.
+    """
     kinds = (nn.LSTM, nn.GRU, nn.RNN)
     with _lock:
         plain = [kind.forward for kind in kinds]
         for kind, forward in zip(kinds, plain, strict=True):
             kind.forward = _by_scan(forward)
         try:
-            yield
+            with torch._dynamo.config.patch(allow_rnn=True):  # else Dynamo leaves them out of its graphs
+                yield
         finally:
             for kind, forward in zip(kinds, plain, strict=True):
                 kind.forward = forward

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
+import torch.utils.dlpack
 
 from shlo_disc.errors import ArgumentTypeError
 
@@ -13,20 +15,48 @@ from shlo_disc.errors import ArgumentTypeError
 def as_argument(value: Any, what: str) -> Any:
     """A tensor, or an integer for a size, as an argument. Raises ArgumentTypeError for what no program takes.
 
-    A tensor is read where it lies when its elements are in row-major order, else copied into that order.
+    A tensor is read where it lies when its elements are in row-major order, else copied into that order. It is handed
+    over as a NumPy array, which takes a tenth of the time that its own `__dlpack__` takes, where NumPy has its dtype.
     """
-    if isinstance(value, int) and not isinstance(value, bool):
-        return torch.tensor(value)
-    if not isinstance(value, torch.Tensor):
-        raise ArgumentTypeError(f"{what} is {type(value).__name__}, not a tensor")
-    if value.device.type != "cpu":
+    if type(value) not in _KINDS or value.layout != torch.strided:
+        return _other(value, what)
+    if not value.is_cpu:
         raise ArgumentTypeError(f"{what} is on the device {value.device}; move it with .cpu()")
-    if value.layout != torch.strided or type(value) not in _KINDS:
-        raise ArgumentTypeError(f"{what} is a {type(value).__name__} of layout {value.layout}, not a dense tensor")
-    plain = value.detach()
+    plain = value.detach() if value.requires_grad else value
     if plain.is_neg() or plain.is_conj():
         plain = plain.resolve_neg().resolve_conj()
-    return plain.contiguous()
+    plain = plain.contiguous()
+    return _Lent(plain) if plain.dtype in _NOT_NUMPY else plain.numpy()
+
+
+_NOT_NUMPY = frozenset(
+    {torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz}
+)
+
+
+class _Lent:
+    """A tensor by DLPack."""
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: torch.Tensor):
+        self._tensor = tensor
+
+    def __dlpack__(self, **_: Any) -> Any:
+        """The tensor's memory."""
+        return torch.utils.dlpack.to_dlpack(self._tensor)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The CPU."""
+        return 1, 0
+
+
+def _other(value: Any, what: str) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return np.array(value, np.int64)
+    if not isinstance(value, torch.Tensor):
+        raise ArgumentTypeError(f"{what} is {type(value).__name__}, not a tensor")
+    raise ArgumentTypeError(f"{what} is a {type(value).__name__} of layout {value.layout}, not a dense tensor")
 
 
 _KINDS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
@@ -37,6 +67,6 @@ def as_tensor(buffer: Any) -> torch.Tensor:
     return torch.from_dlpack(buffer)
 
 
-def new_key() -> torch.Tensor:
+def new_key() -> np.ndarray:
     """What a call draws its random numbers by (uint64 of size 2), from PyTorch's generator."""
-    return torch.randint(-(1 << 63), (1 << 63) - 1, (2,)).view(torch.uint64)
+    return torch.randint(-(1 << 63), (1 << 63) - 1, (2,)).numpy().view(np.uint64)

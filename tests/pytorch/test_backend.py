@@ -174,3 +174,43 @@ def test_integers_that_may_be_negative() -> None:
     x = torch.randn(3, 5)
     for n, k in ((7, 9), (-4, 3), (12, -6), (-9, -8)):
         close(compiled(x, n, k), function(x, n, k), f"{n}, {k}")
+
+
+def test_frozen_weights_are_bound_until_they_change() -> None:
+    torch._dynamo.reset()
+    model = torch.nn.Sequential(torch.nn.Linear(7, 9), torch.nn.BatchNorm1d(9), torch.nn.Linear(9, 5)).eval()
+    run = torch.compile(model, backend=backend, dynamic=True, options={"freezing": True})
+    with torch.no_grad():
+        for rows in (3, 8):
+            x = torch.randn(rows, 7)
+            close(run(x), model(x), f"at {rows}")
+            model[0].weight.mul_(2)
+            close(run(x), model(x), "after a change in place")
+            model[2].weight.data = torch.randn(5, 9)
+            close(run(x), model(x), "after another memory")
+            model.load_state_dict({name: value * 0.5 for name, value in model.state_dict().items()})
+            close(run(x), model(x), "after load_state_dict")
+
+
+def test_freezing_leaves_training_as_it_is() -> None:
+    torch._dynamo.reset()
+    model = torch.nn.Linear(7, 5)
+    run = torch.compile(model, backend=backend, dynamic=True, options={"freezing": True})
+    for rows in (3, 8):
+        x = torch.randn(rows, 7)
+        found, wanted = (torch.autograd.grad(f(x).square().sum(), list(model.parameters())) for f in (run, model))
+        close(found, wanted, f"at {rows}")
+        with torch.no_grad():
+            model.weight.add_(1)
+
+
+def test_a_padding_that_is_a_size() -> None:
+    torch._dynamo.reset()
+
+    def padded(x: Any, w: Any, p: int) -> Any:
+        return torch.nn.functional.conv2d(x, w, padding=p)
+
+    run = torch.compile(padded, backend=backend, dynamic=True)
+    x, w = torch.randn(2, 3, 8, 10), torch.randn(4, 3, 3, 3)
+    for p in (2, 3, 5):
+        close(run(x, w, p), padded(x, w, p), f"with {p}")

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import shlo_disc  # noqa: E402
-from shlo_disc.torch import export  # noqa: E402
+from shlo_disc.torch import as_scans, backend, export, graph_count  # noqa: E402
 from tests.pytorch.judge import close  # noqa: E402
 
 nn = torch.nn
@@ -50,3 +50,23 @@ def test_given_states() -> None:
         values = torch.randn(b, t, 6), (torch.randn(1, b, 8), torch.randn(1, b, 8))
         with torch.no_grad():
             close(run(*values), module(*values), f"at {b}, {t}")
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru", "rnn"])
+def test_gradients_at_any_length(name: str) -> None:
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    module = MODULES[name]()
+    weights = list(module.parameters())
+
+    def loss(x: Any) -> Any:
+        return module(x)[0].square().mean()
+
+    run, before, found = torch.compile(loss, backend=backend, dynamic=True, fullgraph=True), graph_count(), {}
+    with as_scans():
+        for sizes in ((2, 7), (3, 9), (5, 33)):
+            x = torch.randn(*sizes, 6, requires_grad=True)
+            found[x] = torch.autograd.grad(run(x), [x, *weights])
+    assert graph_count() - before == 2  # forwards and backwards
+    for x, gradients in found.items():
+        close(gradients, torch.autograd.grad(loss(x), [x, *weights]), f"{name} at {list(x.shape)}")

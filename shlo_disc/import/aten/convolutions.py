@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of
-from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr
 
 from .graph import Graph, for_each, pairs, working
 from .reductions import summed
-from .shapes import corner
+from .shapes import corner, pad
 from .table import translates
 
 _ONE = Expr.const(1)
@@ -45,6 +45,8 @@ def convolution(
     if len(dims_of(x)) == rank + 1:
         x = t.reshape(x, (_ONE, *dims_of(x)))
     stride, padding, dilation, more = (for_each(v, rank) for v in (stride, padding, dilation, output_padding))
+    _check_numbers(t, stride, dilation, more, padding if transposed else ())
+    x, padding = _padded(t, x, padding)
     pads = [(p, p) for p in padding]
     base = [1] * rank
     if transposed:
@@ -57,6 +59,20 @@ def convolution(
     if bias is not None:
         found = t.pointwise("add", found, t.broadcast(bias, dims, [1]))
     return t.reshape(found, t.dims)
+
+
+def _check_numbers(t: Graph, *values: Sequence[Any]) -> None:
+    if any(isinstance(v, Expr) and v.constant is None for value in values for v in value):
+        raise t.refuse("a convolution whose stride or dilation is a size has no lowering", "use numbers")
+
+
+def _padded(t: Graph, x: ir.Value, padding: Sequence[Any]) -> tuple[ir.Value, list[int]]:
+    """An operand with zeros around it where the padding is a size, and the padding that is left, in numbers."""
+    if all(isinstance(p, int) for p in padding):
+        return x, list(padding)
+    around = [Expr.const(0), Expr.const(0), *map(as_expr, padding)]
+    dims = tuple(d + 2 * p for d, p in zip(dims_of(x), around, strict=True))
+    return pad(t, x, t.constant(0, t.dtype_of(x)), around, around, dims), [0] * len(padding)
 
 
 def _width(t: Graph, kernel: ir.Value, axis: int, dilation: int) -> int:
@@ -130,6 +146,7 @@ def convolution_backward(
     rank = len(dims_of(kernel)) - 2
     if len(dims_of(x)) != rank + 2:
         raise t.refuse("the gradient of a convolution without a batch axis has no translation", "add a batch axis")
+    _check_numbers(t, stride, padding, dilation)
     slide = _Slide(for_each(stride, rank), for_each(padding, rank), for_each(dilation, rank), groups)
     found: list[ir.Value | None] = [None, None, None]
     if wanted[0]:

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs whose first arguments are weights: bound, with products' right-hand sides packed, until a weight changes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from shlo_disc.torch.tensors import as_argument
+
+if TYPE_CHECKING:
+    from shlo_disc.executable import Executable
+
+
+class _Bound(NamedTuple):
+    """A program with its weights fixed, and which these were.
+
+    memory: keeps the memory of the weights from being freed, so that no other tensor can come to lie there.
+    """
+
+    run: Any
+    versions: tuple[tuple[int, int], ...]
+    memory: list[Any]
+
+
+class Weights:
+    """The binding of a program to tensors. It is made anew when one of them is another one, or has changed in place.
+
+    PyTorch counts changes in place (an optimizer's step, `load_state_dict`), but not those through `.data`.
+    """
+
+    def __init__(self, executable: Executable):
+        self._executable = executable
+        self._lock = threading.Lock()
+        self._bound: _Bound | None = None
+
+    def program(self, tensors: Sequence[torch.Tensor]) -> Any:
+        """The program, bound to the tensors as they are."""
+        versions = tuple((t._version, t.data_ptr()) for t in tensors)
+        bound = self._bound
+        if bound is None or bound.versions != versions:
+            with self._lock:
+                values = [as_argument(t, "a parameter") for t in tensors]
+                self._bound = bound = _Bound(self._executable.bind(*values), versions, values)
+        return bound.run
+
+    def forget(self) -> None:
+        """Read the tensors again at the next call."""
+        self._bound = None
