@@ -15,7 +15,7 @@ SIZES = tuple(
 """Values of the symbols b, t and u, those of a case that are too small for it taken as its least."""
 
 TOLERANCES = {torch.float32: (2e-5, 1e-5), torch.float64: (1e-12, 1e-12), torch.bfloat16: (2e-2, 1e-2),
-              torch.float16: (2e-3, 1e-3)}  # fmt: skip
+              torch.float16: (2e-3, 1e-3), torch.complex64: (2e-5, 1e-5), torch.complex128: (1e-12, 1e-12)}  # fmt: skip
 """Relative and absolute; other kinds have to be equal."""
 
 
@@ -38,9 +38,15 @@ def arguments(case: Any, sizes: dict[str, int], seed: int) -> list[torch.Tensor]
     kinds = [*case.kinds, *[torch.float32] * len(case.shapes)][: len(case.shapes)]
     found = []
     for shape, kind in zip(case.shapes, kinds, strict=True):
-        value = torch.rand(_shape(shape, sizes, case.least), generator=random) * (case.high - case.low) + case.low
+        value = _numbers(case, _shape(shape, sizes, case.least), random)
+        if kind.is_complex:
+            value = torch.complex(value, _numbers(case, _shape(shape, sizes, case.least), random))
         found.append(value > 0 if kind == torch.bool else value.to(kind))
     return found
+
+
+def _numbers(case: Any, shape: list[int], random: torch.Generator) -> torch.Tensor:
+    return torch.rand(shape, generator=random) * (case.high - case.low) + case.low
 
 
 def exported(case: Any) -> torch.export.ExportedProgram:

@@ -21,7 +21,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 import shlo_disc
 from tests.pytorch.judge import close
 
-KINDS = {"f32": torch.float32, "i64": torch.int64, "bool": torch.bool, "bf16": torch.bfloat16}
+KINDS = {"f32": torch.float32, "i64": torch.int64, "bool": torch.bool, "bf16": torch.bfloat16, "c64": torch.complex64}
 
 SECONDS = 60
 

@@ -10,13 +10,18 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import shlo_disc  # noqa: E402
+from tests.pytorch.complex_ops import COMPLEX  # noqa: E402
+from tests.pytorch.core_ops import CORE  # noqa: E402
 from tests.pytorch.judge import SIZES, arguments, close, exported  # noqa: E402
 from tests.pytorch.ops import CASES  # noqa: E402
 
+ALL = CASES | CORE | COMPLEX
+assert len(ALL) == len(CASES) + len(CORE) + len(COMPLEX)
 
-@pytest.mark.parametrize("name", CASES)
+
+@pytest.mark.parametrize("name", ALL)
 def test_an_op(name: str) -> None:
-    case = CASES[name]
+    case = ALL[name]
     executable: Any = shlo_disc.compile(exported(case))
     assert executable.compile_count == 1
     for number, sizes in enumerate(SIZES):

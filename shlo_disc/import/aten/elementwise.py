@@ -160,7 +160,17 @@ def bitwise_not(t: Graph, x: ir.Value) -> ir.Value:
     return t.pointwise("not", x)
 
 
-@translates("clone", "alias", "detach", "lift_fresh_copy", "contiguous", "prims.copy_strided.default")
+@translates(
+    "clone",
+    "alias",
+    "detach",
+    "lift_fresh",
+    "lift_fresh_copy",
+    "detach_copy",
+    "alias_copy",
+    "contiguous",
+    "prims.copy_strided.default",
+)
 def same(t: Graph, x: ir.Value, *_: Any) -> ir.Value:
     """The tensor itself: values have no addresses."""
     return x

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from shlo_disc.errors import Unsupported, UnsupportedError
@@ -21,12 +22,13 @@ NAMES = {
     torch.bool: "i1", torch.uint8: "ui8", torch.int8: "i8", torch.int16: "i16", torch.int32: "i32", torch.int64: "i64",
     torch.uint16: "ui16", torch.uint32: "ui32", torch.uint64: "ui64",
     torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64",
+    torch.complex64: "complex<f32>", torch.complex128: "complex<f64>",
 }  # fmt: skip
 """MLIR's names of PyTorch's dtypes."""
 
 HALVES = (torch.float16, torch.bfloat16)
 
-Number = bool | int | float
+Number = bool | int | float | complex
 
 
 class Spec:
@@ -116,7 +118,7 @@ class Graph:
         """A number in every element of a tensor of some sizes. Integers wrap around."""
         element = self.element(dtype)
         type_ = ir.RankedTensorType.get([], element)
-        value = ir.DenseElementsAttr.get_splat(type_, _attribute(element, number))
+        value = _dense(type_, number)
         scalar = ir.Operation.create("stablehlo.constant", [type_], [], {"value": value}).results[0]
         return self.broadcast(scalar, dims, ())
 
@@ -160,12 +162,15 @@ class Graph:
         return self.constant(number, dtype)
 
     def convert(self, value: ir.Value, dtype: torch.dtype) -> ir.Value:
-        """The elements in another dtype, as `Tensor.to` has them."""
+        """The elements in another dtype, as `Tensor.to` has them: of complex numbers as real ones the real part."""
         source = self.dtype_of(value)
         if source == dtype:
             return value
         if dtype == torch.bool:
             return self.compare("NE", value, self.constant(0, source, dims_of(value)))
+        if source.is_complex and not dtype.is_complex:
+            part = self.op("real", [value], dims_of(value), self.element(source.to_real()))
+            return self.convert(part, dtype)
         return self.op("convert", [value], dims_of(value), self.element(dtype))
 
     def broadcast(self, value: ir.Value, dims: Sequence[Expr], axes: Sequence[int]) -> ir.Value:
@@ -233,7 +238,17 @@ class Graph:
 _DTYPES = {name: dtype for dtype, name in NAMES.items()}
 
 
-def _attribute(element: ir.Type, number: Number) -> ir.Attribute:
+def _dense(type_: ir.RankedTensorType, number: Number) -> ir.DenseElementsAttr:
+    """A number as a tensor of rank 0."""
+    element = type_.element_type
+    if not isinstance(element, ir.ComplexType):
+        return ir.DenseElementsAttr.get_splat(type_, _attribute(element, number))
+    kind = np.complex128 if isinstance(element.element_type, ir.F64Type) else np.complex64
+    array: Any = np.array(number, kind)
+    return ir.DenseElementsAttr.get(array, type=type_)
+
+
+def _attribute(element: ir.Type, number: Any) -> ir.Attribute:
     if not isinstance(element, ir.IntegerType):
         return ir.FloatAttr.get(element, float(number))
     if element.width == 1:

@@ -16,13 +16,15 @@ import sympy
 import torch
 from torch._ops import HigherOrderOperator
 from torch.fx import Node
+from torch.utils import _pytree
 
 from shlo_disc.errors import Unsupported, UnsupportedError
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.signature import linear_in_one_symbol
-from shlo_disc.shape_dialect.dialect.types import dims_of, tensor_type
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.transforms.views import shape_tensor
 
 from . import table
 from .control import HIGHER
@@ -85,18 +87,19 @@ def translate(
 def _check_supported(module: torch.fx.GraphModule) -> None:
     known = table.rows()
     found = [
-        Unsupported(_shown(n), "", line_of(n), "this op has no translation", _INSTEAD)
+        Unsupported(_shown(n), "", line_of(n), _UNKNOWN if table.name_of(n.target) not in known else _COMPLEX, _INSTEAD)
         for part in [module, *(m for m in module.modules() if isinstance(m, torch.fx.GraphModule) and m is not module)]
         for n in part.graph.nodes
         if n.op == "call_function"
         and _is_tensor_op(n)
-        and table.name_of(n.target) not in known
+        and table.translation(table.name_of(n.target), is_complex(n)) is None
         and table.name_of(n.target) not in _CHECKS
     ]
     if found:
         raise UnsupportedError(list(dict.fromkeys(found)))
 
 
+_UNKNOWN, _COMPLEX = "this op has no translation", "this op has no translation of complex numbers"
 _INSTEAD = "leave it to PyTorch, outside of what is compiled"
 _CHECKS = frozenset(
     {"_assert_async.msg", "_assert_scalar.default", "_assert_tensor_metadata.default", "sym_constrain_range.default",
@@ -107,7 +110,20 @@ _CHECKS = frozenset(
 
 def _is_tensor_op(node: Node) -> bool:
     """Whether a call is of an op on tensors, and not of Python's arithmetic on sizes or tuples."""
-    return isinstance(node.target, torch._ops.OpOverload) and table.name_of(node.target) not in ("sym_size.int",)
+    return isinstance(node.target, torch._ops.OpOverload) and table.name_of(node.target) not in _READ_OFF
+
+
+_READ_OFF = frozenset({"sym_size.int", "sym_stride.int", "sym_numel.default", "sym_storage_offset.default"})
+"""Ops whose results are sizes, which stand in the graph."""
+
+
+def is_complex(node: Node) -> bool:
+    """Whether a tensor that an op takes or returns, or a number that it takes, is complex."""
+    values = _pytree.tree_leaves([node.meta.get("val"), [n.meta.get("val") for n in node.all_input_nodes]])
+    numbers = _pytree.tree_leaves([node.args, node.kwargs])
+    return any(isinstance(v, torch.Tensor) and v.is_complex() for v in values) or any(
+        isinstance(n, complex) for n in numbers
+    )
 
 
 def _shown(node: Node) -> str:
@@ -160,6 +176,7 @@ class _Walk:
         placeholders = [*self.captured, *given]
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
+            self.stated = self._stated(placeholders)
             types = [self._argument_type(n) for n in placeholders]
             parts = [nodes, *(graph.graph.nodes for graph in self.graphs.values())]
             draws = any(table.name_of(n.target) in DRAWING for part in parts for n in part if n.op == "call_function")
@@ -172,7 +189,7 @@ class _Walk:
             self.graph.key = arguments.pop() if draws else None
             self._take_arguments(placeholders, arguments)
             for symbol, limits in ranges:
-                if symbol.name in self.stated:  # else it is read from data, where the program says its limits
+                if isinstance(symbol, sympy.Symbol) and symbol.name in self.stated:  # else it is read from data
                     self._check_range(symbol, limits)
             for relation in relations:
                 assert_holds(self.graph, relation, f"the program was exported for sizes with {relation}")
@@ -197,21 +214,32 @@ class _Walk:
             elif isinstance(found, torch.Tensor):
                 yield node, found
 
+    def _example(self, node: Node) -> Any:
+        return self.captured[node] if node in self.captured else node.meta.get("val")
+
+    def _stated(self, nodes: Sequence[Node]) -> set[str]:
+        """The symbols that sizes of arguments say."""
+        dims: list[Expr] = []
+        for node in nodes:
+            self._enter(node)
+            value = self._example(node)
+            dims += Spec(value).dims if isinstance(value, torch.Tensor) else ()
+        return {source[0] for source in map(linear_in_one_symbol, dims) if source is not None}
+
     def _argument_type(self, node: Node) -> ir.Type:
         self._enter(node)
-        value = self.captured[node] if node in self.captured else node.meta.get("val")
+        value = self._example(node)
         if isinstance(value, torch.Tensor):
             spec = Spec(value)
-            return tensor_type(spec.dims, self.graph.element(spec.dtype))
+            dims = [d if d.symbols() <= self.stated else _unsolved(node, axis) for axis, d in enumerate(spec.dims)]
+            return tensor_type(dims, self.graph.element(spec.dtype))
         if isinstance(value, int | torch.SymInt) and not isinstance(value, bool):
             return tensor_type((), ir.IntegerType.get_signless(64))
         raise self.graph.refuse(f"an argument of type {type(value).__name__} has no lowering", "pass a tensor")
 
     def _take_arguments(self, nodes: Sequence[Node], arguments: Sequence[ir.Value]) -> None:
         """The placeholders' values. A symbol that is no size of a tensor is read from the argument that has it."""
-        tensors = [a for a in arguments if ir.RankedTensorType(a.type).rank]
-        sources = (linear_in_one_symbol(d) for a in tensors for d in dims_of(a))
-        stated = self.stated = {source[0] for source in sources if source is not None}
+        stated = self.stated
         for node, argument in zip(nodes, arguments, strict=True):
             value: Any = node.meta.get("val")
             if not isinstance(value, int | torch.SymInt):
@@ -225,6 +253,10 @@ class _Walk:
                     bind(self.graph, argument, size)
                 else:
                     self.graph.given[size.is_symbol] = argument
+        for node, argument in zip(nodes, arguments, strict=True):
+            value = self._example(node)
+            if isinstance(value, torch.Tensor):
+                self.values[node] = _of_sizes(self.graph, argument, Spec(value).dims)
 
     def _check_range(self, symbol: Any, limits: Any) -> None:
         """Each call checks a range that the user gave. PyTorch's own smallest size of 2 is no such range."""
@@ -277,8 +309,9 @@ class _Walk:
             return value
         if name in _CHECKS:
             return self._check(node)
-        if name in table.rows():
-            return table.rows()[name].translate(self.graph, *self._arguments(node))
+        translate = table.translation(name, is_complex(node))
+        if translate is not None:
+            return translate(self.graph, *self._arguments(node))
         higher = HIGHER.get(str(node.target)) if isinstance(node.target, HigherOrderOperator) else None
         arguments = [self._value(a) for a in node.args]
         if higher is not None:
@@ -340,6 +373,19 @@ class _Walk:
             else:
                 outputs.append(Output(constant=value))
         return results, outputs
+
+
+def _unsolved(node: Node, axis: int) -> Expr:
+    """A symbol for a size of an argument from which its own symbols do not follow, such as s // 2 + 1."""
+    return Expr.symbol(f"{node.name}_size_{axis}")
+
+
+def _of_sizes(t: Graph, x: ir.Value, dims: Dims) -> ir.Value:
+    """An argument in the sizes that PyTorch says it has."""
+    if dims_of(x) == dims:
+        return x
+    bounds = ([Expr.const(0)] * len(dims), dims, [Expr.const(1)] * len(dims))
+    return t.op("real_dynamic_slice", [x, *map(shape_tensor, bounds)], dims, element_type_of(x))
 
 
 def _least(value: Any) -> Any:

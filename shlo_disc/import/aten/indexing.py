@@ -9,13 +9,15 @@ from typing import Any
 import torch
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.views import shape_tensor
 
 from .data_sizes import places_of
 from .graph import Graph, axis_of, numbers_of, working
+from .ordering import running
 from .shapes import corner, join
+from .sizes import size_of
 from .table import translates
 
 _ONE = Expr.const(1)
@@ -176,9 +178,9 @@ def index_put(
 ) -> ir.Value:
     """NumPy's assignment by tensors of integers; with `accumulate`, added to what is there."""
     if len([v for v in indices if v is not None]) == 1 and (mask := _mask_of(t, x, indices)) is not None:
-        if accumulate or dims_of(values):
-            raise t.refuse("assigning several values by a mask has no translation yet", "use torch.where")
-        return t.select(mask, t.operand(values, t.dtype), x)
+        if accumulate:
+            raise t.refuse("adding by a mask has no translation", "use torch.where")
+        return _by_mask(t, x, next(v for v in indices if v is not None), mask, t.convert(values, t.dtype))
     axes, dims, found = _indexed(t, x, indices)
     rest = tuple(d for a, d in enumerate(dims_of(x)) if a not in axes)
     position = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
@@ -187,6 +189,46 @@ def index_put(
     count = len(dims)
     order = [*range(position, position + count), *range(position), *range(position + count, len(whole))]
     return _summed(t, x, axes, _places(t, found, dims), t.transpose(updates, order), "add" if accumulate else None)
+
+
+def _by_mask(t: Graph, x: ir.Value, own: ir.Value, mask: ir.Value, values: ir.Value) -> ir.Value:
+    """`x` with the rows at which the mask `own` holds replaced, by one row for all or by one for each."""
+    dims = dims_of(values)
+    depth = len(dims_of(x)) - len(dims_of(own))
+    if len(dims) <= depth or dims[0].constant == 1:
+        return t.select(mask, t.stretch(t.reshape(values, dims[max(0, len(dims) - depth) :]), dims_of(x)), x)
+    rows = t.stretch(values, (dims[0], *dims_of(x)[len(dims_of(x)) - depth :]))
+    return filled(t, x, own, rows)
+
+
+def filled(t: Graph, x: ir.Value, mask: ir.Value, values: ir.Value) -> ir.Value:
+    """`x` with the rows at which a mask holds replaced by those of `values`, in order.
+
+    mask: of the first axes of `x`; what follows them is a row. Where there are too few values the last one is repeated.
+    """
+    dims, rank, count = dims_of(x), len(dims_of(mask)), dims_of(values)[0]
+    row = t.constant(0, t.dtype_of(x), (_ONE, *dims[rank:]))
+    readable = join(
+        t, [values, row], 0, (count + 1, *dims[rank:])
+    )  # there may be no values, where the mask never holds
+    last = t.operand(Expr.maximum(count - 1, 0), torch.int64, dims_of(mask))
+    places = t.pointwise("minimum", _numbers(t, mask), last)
+    read = gather_at(t, readable, [0], t.reshape(places, (*dims_of(mask), _ONE)))
+    return t.select(t.broadcast(mask, dims, range(rank)), read, x)
+
+
+def _numbers(t: Graph, mask: ir.Value) -> ir.Value:
+    """How many elements before an element are true, in row-major order (i64)."""
+    flat = t.convert(t.reshape(mask, (product(dims_of(mask)),)), torch.int64)
+    counts = running(t, flat, 0, "add", 0)
+    return t.reshape(t.pointwise("subtract", counts, flat), dims_of(mask))
+
+
+@translates("masked_scatter")
+def masked_scatter(t: Graph, x: ir.Value, mask: ir.Value, source: ir.Value) -> ir.Value:
+    """A tensor whose elements where a mask holds are those of another one, in order."""
+    values = t.reshape(source, (product(dims_of(source)),))
+    return filled(t, t.stretch(x, t.dims), t.stretch(mask, t.dims), values)
 
 
 def _mask_of(t: Graph, x: ir.Value, indices: Sequence[ir.Value | None]) -> ir.Value | None:
@@ -260,3 +302,20 @@ def diagonal(t: Graph, x: ir.Value, offset: int = 0, first: int = 0, second: int
     row, column = (along, moved) if offset >= 0 else (moved, along)
     read = gather_at(t, x, axes, _places(t, [row, column], dims_of(along)))
     return _front_to(t, read, 1, rank - 2)
+
+
+# ---- strides --------------------------------------------------------------------------------------------------------
+
+
+@translates("as_strided")
+def as_strided(t: Graph, x: ir.Value, dims: Sequence[Any], strides: Sequence[Any], offset: Any = None) -> ir.Value:
+    """The elements at offset + the sum of index * stride of a tensor that is all of its memory, in row-major order."""
+    value: Any = t.node.args[0].meta["val"]
+    count = product(dims_of(x))
+    if not value.is_contiguous() or size_of(value.untyped_storage().nbytes()) != count * value.dtype.itemsize:
+        raise t.refuse("as_strided of a tensor that is not all of its memory has no translation", "clone it first")
+    place = t.operand(offset or 0, torch.int64)
+    for axis, stride in enumerate(strides):
+        along = t.iota(t.dims, axis, torch.int64)
+        place = t.pointwise("add", place, t.pointwise("multiply", along, t.operand(stride, torch.int64)))
+    return gather_at(t, t.reshape(x, (count,)), [0], t.reshape(place, (*t.dims, _ONE)))

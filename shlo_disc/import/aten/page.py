@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 
 from . import table
 from .decompositions import OWN
@@ -31,4 +32,11 @@ def page() -> str:
         entries.append(
             f"| {names} | `{family}` | {(found[0][1].translate.__doc__ or 'As its name says.').split(chr(10))[0]} |"
         )
-    return "\n".join([*lines, *sorted(entries, key=lambda e: (e.split("|")[2], e))]) + "\n"
+    return "\n".join([*lines, *sorted(entries, key=lambda e: (e.split("|")[2], e)), *_complex()]) + "\n"
+
+
+def _complex() -> list[str]:
+    """The ops that take complex numbers."""
+    names = sorted(table.complex_names())
+    text = f"{len(names)} of the overloads take complex numbers: " + ", ".join(f"`{name}`" for name in names) + "."
+    return ["", "## Complex numbers", "", *textwrap.wrap(text, 120, break_on_hyphens=False)]

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
-from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.dialect.window import WINDOW, Window, window_attribute
+from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr
 
 from .graph import Graph, for_each, pairs, working
 from .indexing import written
@@ -30,27 +31,34 @@ def windows(
     start: float | int,
     window: Sequence[int],
     stride: Sequence[int],
-    pads: Sequence[tuple[int, int]],
+    pads: Sequence[tuple[Expr, Expr]],
     dilation: Sequence[int],
     holes: Sequence[int] = (),
 ) -> ir.Value:
     """Each window over the last axes reduced by an op on elements from a neutral start.
 
-    holes: how far apart the elements of `x` stand, 1 by default.
+    pads: how many neutral elements lie before and behind each axis. holes: how far apart the elements of `x` stand, 1
+    by default.
     """
     lead = len(dims) - len(window)
 
-    def numbers(values: Sequence[int]) -> ir.Attribute:
-        return ir.DenseI64ArrayAttr.get([*[1] * lead, *values])
+    def numbers(values: Sequence[int]) -> list[int]:
+        return [*[1] * lead, *values]
 
-    scalar = t.constant(start, t.dtype_of(x))
+    size, strides, spacing, reach = map(numbers, (window, stride, holes or [1] * len(window), dilation))
+    low, high = ([*[_ZERO] * lead, *(p[side] for p in pads)] for side in (0, 1))
+    is_static = all(e.constant is not None for e in (*low, *high))
     attributes: dict[str, ir.Attribute] = {
-        "window_dimensions": numbers(window),
-        "window_strides": numbers(stride),
-        "padding": pairs([0, 0] * lead + [n for pair in pads for n in pair]),
-        "base_dilations": numbers(holes or [1] * len(window)),
-        "window_dilations": numbers(dilation),
+        "window_dimensions": ir.DenseI64ArrayAttr.get(size),
+        "window_strides": ir.DenseI64ArrayAttr.get(strides),
+        "padding": pairs([e.constant or 0 for pair in zip(low, high, strict=True) for e in pair]),
+        "base_dilations": ir.DenseI64ArrayAttr.get(spacing),
+        "window_dilations": ir.DenseI64ArrayAttr.get(reach),
     }
+    if not is_static:
+        parts = (*(tuple(map(Expr.const, part)) for part in (size, strides, spacing, reach)), tuple(low), tuple(high))
+        attributes[WINDOW] = window_attribute(Window(*parts))
+    scalar = t.constant(start, t.dtype_of(x))
     types = [tensor_type(dims, element_type_of(x))]
     op = ir.Operation.create("stablehlo.reduce_window", types, [x, scalar], attributes, regions=1)
     t.body(op, [scalar.type] * 2, lambda a, b: [t.pointwise(name, a, b)])
@@ -58,19 +66,17 @@ def windows(
 
 
 def _pool_pads(
-    t: Graph, x: ir.Value, window: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+    x: ir.Value, dims: Dims, window: Sequence[int], stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int], ceil: bool,
-) -> list[tuple[int, int]]:  # fmt: skip
+) -> list[tuple[Expr, Expr]]:  # fmt: skip
     """Padding at both ends; with `ceil`, enough behind for the last window that starts inside."""
     if not ceil:
-        return [(p, p) for p in padding]
-    sizes, counts = (d[-len(window) :] for d in (dims_of(x), t.dims))
-    found = []
-    for size, count, w, s, p, d in zip(sizes, counts, window, stride, padding, dilation, strict=True):
-        if size.constant is None or count.constant is None:
-            raise t.refuse("pooling with ceil_mode over symbolic sizes has no lowering", "pad first, without ceil_mode")
-        found.append((p, (count.constant - 1) * s + (w - 1) * d + 1 - size.constant - p))
-    return found
+        return [(Expr.const(p), Expr.const(p)) for p in padding]
+    sizes, counts = (d[-len(window) :] for d in (dims_of(x), dims))
+    return [
+        (Expr.const(p), (count - 1) * s + (w - 1) * d + 1 - size - p)
+        for size, count, w, s, p, d in zip(sizes, counts, window, stride, padding, dilation, strict=True)
+    ]
 
 
 @translates("max_pool2d", "max_pool1d", "max_pool3d")
@@ -83,7 +89,7 @@ def max_pool(
     window = for_each(window, rank)
     stride = for_each(stride, rank) if stride else window
     padding, dilation = for_each(padding, rank), for_each(dilation, rank)
-    pads = _pool_pads(t, x, window, stride, padding, dilation, ceil)
+    pads = _pool_pads(x, t.dims, window, stride, padding, dilation, ceil)
     low = -math.inf if t.dtype.is_floating_point else int(torch.iinfo(t.dtype).min)
     return windows(t, x, t.dims, "maximum", low, window, stride, pads, dilation)
 
@@ -98,34 +104,95 @@ def avg_pool(
     window = for_each(window, rank)
     stride = for_each(stride, rank) if stride else window
     padding = for_each(padding, rank)
-    if ceil:
-        raise t.refuse("a mean of windows with ceil_mode has no lowering", "pad first, without ceil_mode")
+    pads = _pool_pads(x, t.dims, window, stride, padding, [1] * rank, ceil)
     kind = working(t.dtype)
-    pads = [(p, p) for p in padding]
     found = windows(t, t.convert(x, kind), t.dims, "add", 0, window, stride, pads, [1] * rank)
-    count = t.constant(divisor or math.prod(window), kind, t.dims)
-    if not with_padding and not divisor and any(padding):
-        ones = t.constant(1, kind, dims_of(x))
-        count = windows(t, ones, t.dims, "add", 0, window, stride, pads, [1] * rank)
+    count = _divisors(t, x, t.dims, window, stride, pads, padding if with_padding else [0] * rank, divisor)
     return t.convert(t.pointwise("divide", found, count), t.dtype)
 
 
-@translates("_adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool1d")
+def _divisors(
+    t: Graph,
+    x: ir.Value,
+    dims: Dims,
+    window: Sequence[int],
+    stride: Sequence[int],
+    pads: Sequence[tuple[Expr, Expr]],
+    counted: Sequence[int],
+    divisor: int | None,
+) -> ir.Value:
+    """How many elements each window has, `counted` of the padding at both ends of each axis among them; or `divisor`.
+
+    dims: the sizes of the windows' result.
+    """
+    kind, rank, lead = working(t.dtype), len(window), len(dims) - len(window)
+    rest = [(low - p, high - p) for (low, high), p in zip(pads, counted, strict=True)]
+    if divisor or all(e.constant == 0 for pair in rest for e in pair):
+        return t.constant(divisor or math.prod(window), kind, dims)
+    along = [d + 2 * p for d, p in zip(dims_of(x)[lead:], counted, strict=True)]
+    ones = t.constant(1, kind, (*[_ONE] * lead, *along))
+    found = windows(t, ones, (*[_ONE] * lead, *dims[lead:]), "add", 0, window, stride, rest, [1] * rank)
+    return t.broadcast(t.reshape(found, dims[lead:]), dims, range(lead, len(dims)))
+
+
+@translates(
+    "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"
+)
 def adaptive_avg_pool(t: Graph, x: ir.Value, size: Sequence[Any]) -> ir.Value:
-    """The mean of as many windows as there shall be, of one size, or of all there is."""
-    dims, rank = dims_of(x), len(size)
-    along = list(range(len(dims) - rank, len(dims)))
-    kind = working(t.dtype)
-    value = t.convert(x, kind)
-    wide: list[Expr] = list(dims[: len(dims) - rank])
-    for axis, count in zip(along, size, strict=True):
-        if count != 1 and (dims[axis].constant is None or dims[axis].constant % count):
-            raise t.refuse("adaptive pooling to windows of different sizes has no lowering", "pool to size 1")
-        wide += [Expr.const(count), dims[axis] // count]
-    axes = [len(dims) - rank + 2 * i + 1 for i in range(rank)]
-    total = summed(t, t.reshape(value, wide), axes)
-    count = t.operand(product(wide[a] for a in axes), kind, dims_of(total))
-    return t.reshape(t.convert(t.pointwise("divide", total, count), t.dtype), t.dims)
+    """The means of as many windows as there shall be, from floor(i * n / count) to ceil((i + 1) * n / count)."""
+    value = t.convert(x, working(t.dtype))
+    rank = len(dims_of(x))
+    for axis, count in enumerate(map(as_expr, size), rank - len(size)):
+        value = _means(t, value, axis, count)
+    return t.convert(value, t.dtype)
+
+
+def _means(t: Graph, x: ir.Value, axis: int, count: Expr) -> ir.Value:
+    """The means of `count` windows along an axis."""
+    dims, kind = dims_of(x), t.dtype_of(x)
+    length, rest = dims[axis] // count, dims[axis] % count
+    if rest.constant == 0:
+        wide = (*dims[:axis], count, length, *dims[axis + 1 :])
+        total = summed(t, t.reshape(x, wide), [axis + 1])
+        return t.pointwise("divide", total, t.operand(length, kind, dims_of(total)))
+    wide = (*dims[:axis], count, *dims[axis:])
+    inside, counts = _adaptive_windows(t, dims[axis], count, kind)
+    own = t.broadcast(x, wide, [a for a in range(len(wide)) if a != axis])
+    zeros = t.constant(0, kind, wide)
+    total = summed(t, t.select(t.broadcast(inside, wide, [axis, axis + 1]), own, zeros), [axis + 1])
+    return t.pointwise("divide", total, t.broadcast(counts, dims_of(total), [axis]))
+
+
+def _adaptive_windows(t: Graph, size: Expr, count: Expr, kind: torch.dtype) -> tuple[ir.Value, ir.Value]:
+    """Which of `size` elements each of `count` windows has, [count, size], and how many these are, [count]."""
+    dims = (count, size)
+    window, place = (t.iota(dims, axis, torch.int64) for axis in (0, 1))
+    n, many = (t.operand(e, torch.int64, dims) for e in (size, count))
+    one = t.constant(1, torch.int64, dims)
+    start = t.pointwise("divide", t.pointwise("multiply", window, n), many)
+    beyond = t.pointwise("multiply", t.pointwise("add", window, one), n)
+    end = t.pointwise("divide", t.pointwise("add", beyond, t.pointwise("subtract", many, one)), many)
+    inside = t.pointwise("and", t.compare("GE", place, start), t.compare("LT", place, end))
+    return inside, summed(t, t.convert(inside, kind), [1])
+
+
+@translates("_adaptive_avg_pool2d_backward")
+def adaptive_avg_pool_backward(t: Graph, gradient: ir.Value, x: ir.Value) -> ir.Value:
+    """The gradient of each window over how many elements it has, added to all of them."""
+    value, rank = t.convert(gradient, working(t.dtype)), len(t.dims)
+    for axis in (rank - 2, rank - 1):
+        value = _means_backward(t, value, axis, dims_of(x)[axis])
+    return t.convert(value, t.dtype)
+
+
+def _means_backward(t: Graph, gradient: ir.Value, axis: int, size: Expr) -> ir.Value:
+    dims, kind = dims_of(gradient), t.dtype_of(gradient)
+    inside, counts = _adaptive_windows(t, size, dims[axis], kind)
+    each = t.pointwise("divide", gradient, t.broadcast(counts, dims, [axis]))
+    wide = (*dims[: axis + 1], size, *dims[axis + 1 :])
+    own = t.broadcast(each, wide, [a for a in range(len(wide)) if a != axis + 1])
+    chosen = t.select(t.broadcast(inside, wide, [axis, axis + 1]), own, t.constant(0, kind, wide))
+    return summed(t, chosen, [axis])
 
 
 # ---- where the largest elements are ---------------------------------------------------------------------------------
@@ -145,10 +212,10 @@ def max_pool_with_indices(
     window = for_each(window, 2)
     stride = for_each(stride, 2) if stride else window
     padding, dilation = for_each(padding, 2), for_each(dilation, 2)
-    pads = _pool_pads(t, x, window, stride, padding, dilation, ceil)
+    pads = _pool_pads(x, t.dims, window, stride, padding, dilation, ceil)
     dims, kind, lead = dims_of(x), t.dtype, len(dims_of(x)) - 2
     low = -math.inf if kind.is_floating_point else int(torch.iinfo(kind).min)
-    before, behind = ([_ZERO] * lead + [Expr.const(p[side]) for p in pads] for side in (0, 1))
+    before, behind = ([_ZERO] * lead + [p[side] for p in pads] for side in (0, 1))
     wide = tuple(d + a + b for d, a, b in zip(dims, before, behind, strict=True))
     padded = pad(t, x, t.constant(low, kind), before, behind, wide)
     offsets = [(a * dilation[0], b * dilation[1]) for a in range(window[0]) for b in range(window[1])]
@@ -207,16 +274,16 @@ def avg_pool_backward(
     window = for_each(window, 2)
     stride = for_each(stride, 2) if stride else window
     padding = for_each(padding, 2)
-    if ceil or (not with_padding and any(padding) and not divisor):
-        raise t.refuse("the gradient of a mean of windows of different sizes has no translation", "pad first")
-    kind, rank = working(t.dtype), len(t.dims)
-    count = t.constant(divisor or math.prod(window), kind, dims_of(gradient))
+    kind, rank, source = working(t.dtype), len(t.dims), dims_of(gradient)
+    forwards = _pool_pads(x, source, window, stride, padding, [1, 1], ceil)
+    count = _divisors(t, x, source, window, stride, forwards, padding if with_padding else [0, 0], divisor)
     each = t.pointwise("divide", t.convert(gradient, kind), count)
     pads = [(w - 1 - p, w - 1 - p + s - 1) for w, p, s in zip(window, padding, stride, strict=True)]
     sizes = [
         (d - 1) * s + 1 + low + high - w + 1
-        for d, s, (low, high), w in zip(dims_of(gradient)[-2:], stride, pads, window, strict=True)
+        for d, s, (low, high), w in zip(source[-2:], stride, pads, window, strict=True)
     ]
     dims = (*t.dims[: rank - 2], *sizes)
-    found = windows(t, each, dims, "add", 0, window, [1, 1], pads, [1, 1], stride)
+    around = [(Expr.const(low), Expr.const(high)) for low, high in pads]
+    found = windows(t, each, dims, "add", 0, window, [1, 1], around, [1, 1], stride)
     return t.convert(corner(t, found, t.dims), t.dtype)

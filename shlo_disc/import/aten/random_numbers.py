@@ -18,6 +18,7 @@ from shlo_disc.shape_dialect.dialect.types import dims_of, tensor_type
 from shlo_disc.transforms.views import shape_tensor
 
 from .graph import Graph, working
+from .ordering import ordered
 from .table import Translate, translates
 
 DRAWING: set[str] = set()
@@ -142,3 +143,11 @@ def native_dropout(t: Graph, x: ir.Value, probability: float, train: bool | None
     kept = _below(t, 1 - probability)
     scaled = t.pointwise("multiply", t.convert(x, kind), t.constant(1 / (1 - probability), kind, dims_of(x)))
     return t.convert(t.select(kept, scaled, t.constant(0, kind, t.dims)), t.dtype), kept
+
+
+@draws("randperm")
+def randperm(t: Graph, *_: Any) -> ir.Value:
+    """The numbers from 0 on in a random order: sorted by 64 random bits."""
+    high, low = (t.convert(bits(t), torch.uint64) for _ in range(2))
+    key = t.pointwise("or", t.pointwise("shift_left", high, t.constant(32, torch.uint64, t.dims)), low)
+    return t.convert(ordered(t, key, 0, False)[1], t.dtype)

@@ -24,6 +24,11 @@ def assert_holds(t: Graph, relation: Any, message: str) -> None:
         for part in relation.args:
             assert_holds(t, part, message)
         return
+    state(t, truth(t, relation), message)
+
+
+def state(t: Graph, condition: ir.Value, message: str) -> None:
+    """State that a boolean of rank 0, computed from sizes, is true."""
     i32 = ir.IntegerType.get_signless(32)
     attributes: dict[str, ir.Attribute] = {
         "api_version": ir.IntegerAttr.get(i32, 2),
@@ -31,7 +36,7 @@ def assert_holds(t: Graph, relation: Any, message: str) -> None:
         "error_message": ir.StringAttr.get(message),
         "has_side_effect": ir.BoolAttr.get(True),
     }
-    ir.Operation.create("stablehlo.custom_call", [], [truth(t, relation)], attributes)
+    ir.Operation.create("stablehlo.custom_call", [], [condition], attributes)
 
 
 def truth(t: Graph, relation: Any) -> ir.Value:

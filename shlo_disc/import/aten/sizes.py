@@ -44,10 +44,27 @@ def _read(e: Any) -> Expr:
         return Expr.symbol(e.name)
     if isinstance(e, sympy.Pow) and isinstance(e.args[1], sympy.Integer) and int(e.args[1]) >= 0:
         return _read(e.args[0]) ** int(e.args[1]) if int(e.args[1]) else Expr.const(1)
+    if isinstance(e, functions.TruncToInt | functions.FloorToInt) and (found := _scaled(e.args[0])) is not None:
+        return found
     for kind, build in _KINDS:
         if isinstance(e, kind):
             return build(*map(_read, e.args))
     raise NoSize(f"{e} is no expression over sizes")
+
+
+def _scaled(e: Any) -> Expr | None:
+    """floor(factor * size) of a positive factor that is a fraction of a small power of two, such as 1.5, else None.
+
+    The product is exact in double precision then, as PyTorch computes it.
+    """
+    factor, rest = e.as_coeff_Mul()
+    if not isinstance(rest, functions.ToFloat) or not isinstance(factor, sympy.Float) or not factor > 0:
+        return None
+    above, below = float(factor).as_integer_ratio()
+    return _read(rest.args[0]) * above // below if max(above, below) <= _SMALL else None
+
+
+_SMALL = 1 << 12
 
 
 def _modular_indexing(base: Expr, divisor: Expr, modulus: Expr) -> Expr:

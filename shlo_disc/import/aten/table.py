@@ -12,8 +12,8 @@ Translate = Callable[..., Any]
 or a tuple of them for an op with several results."""
 
 FAMILIES = (
-    "convolutions", "creation", "data_sizes", "elementwise", "indexing", "neural", "ordering", "pooling", "products",
-    "random_numbers", "reductions", "shapes",
+    "bags", "complex_numbers", "convolutions", "creation", "data_sizes", "distances", "elementwise", "fourier",
+    "indexing", "neural", "ordering", "pooling", "products", "random_numbers", "reductions", "shapes",
 )  # fmt: skip
 """The files that the functions stand in."""
 
@@ -26,14 +26,21 @@ class Row(NamedTuple):
 
 
 _ROWS: dict[str, Row] = {}
+_OF_COMPLEX: dict[str, Translate | None] = {}
+"""What translates an op of complex numbers; None where what translates it of reals does."""
 
 
-def translates(*names: str) -> Callable[[Translate], Translate]:
-    """Makes a function the translation of overloads, e.g. "add.Tensor"; "relu" stands for "relu.default"."""
+def translates(*names: str, takes_complex: bool = False) -> Callable[[Translate], Translate]:
+    """Makes a function the translation of overloads, e.g. "add.Tensor"; "relu" stands for "relu.default".
+
+    takes_complex: of complex numbers too.
+    """
 
     def register(function: Translate) -> Translate:
         for name in names:
             add(name, function)
+        if takes_complex:
+            take_complex(*names)
         return function
 
     return register
@@ -41,10 +48,31 @@ def translates(*names: str) -> Callable[[Translate], Translate]:
 
 def add(name: str, function: Translate) -> None:
     """Enter a function under one overload's name. Raises ValueError for a second one."""
-    full = name if "." in name else f"{name}.default"
+    full = full_name(name)
     if full in _ROWS:
         raise ValueError(f"aten.{full} has two translations")
     _ROWS[full] = Row(function, function.__module__.rpartition(".")[2])
+
+
+def translates_complex(*names: str) -> Callable[[Translate], Translate]:
+    """Makes a function the translation of overloads of which a tensor is complex."""
+
+    def register(function: Translate) -> Translate:
+        for name in names:
+            _OF_COMPLEX[full_name(name)] = function
+        return function
+
+    return register
+
+
+def take_complex(*names: str) -> None:
+    """Say of overloads that what translates them of reals is right for complex numbers too."""
+    _OF_COMPLEX.update(dict.fromkeys(map(full_name, names)))
+
+
+def full_name(name: str) -> str:
+    """An overload's name; "relu" stands for "relu.default"."""
+    return name if "." in name else f"{name}.default"
 
 
 def rows() -> dict[str, Row]:
@@ -52,6 +80,19 @@ def rows() -> dict[str, Row]:
     for family in FAMILIES:
         importlib.import_module(f"{__package__}.{family}")
     return _ROWS
+
+
+def complex_names() -> frozenset[str]:
+    """All overloads that take complex numbers."""
+    return frozenset(_OF_COMPLEX) & rows().keys()
+
+
+def translation(name: str, is_complex: bool) -> Translate | None:
+    """What translates an overload, one of whose tensors is complex or none; None where there is nothing."""
+    row = rows().get(name)
+    if row is None or not is_complex:
+        return None if row is None else row.translate
+    return (_OF_COMPLEX[name] or row.translate) if name in _OF_COMPLEX else None
 
 
 def name_of(target: Any) -> str:
