@@ -131,7 +131,8 @@ def _batch_norm(
     value, dims = t.convert(x, kind), dims_of(x)
     axes = [a for a in range(len(dims)) if a != 1]
     new_mean, new_variance = mean, variance
-    if training or mean is None:
+    of_batch = training or mean is None
+    if of_batch:
         spread_out, average = moments(t, value, axes)
         if mean is not None:
             count = t.operand(product(dims[a] for a in axes), kind, (dims[1],))
@@ -141,10 +142,23 @@ def _batch_norm(
     else:
         average, spread_out = t.convert(mean, kind), t.convert(variance, kind)
     inverse = _inverse(t, spread_out, epsilon)
-    distance = t.pointwise("subtract", value, t.broadcast(average, dims, [1]))
-    found = t.pointwise("multiply", distance, t.broadcast(inverse, dims, [1]))
-    found = t.convert(_scaled(t, found, weight, bias, [1]), t.dtype_of(x))
-    return found, average, inverse, new_mean, new_variance
+    if of_batch:
+        distance = t.pointwise("subtract", value, t.broadcast(average, dims, [1]))
+        found = t.pointwise("multiply", distance, t.broadcast(inverse, dims, [1]))
+        found = _scaled(t, found, weight, bias, [1])
+    else:
+        found = _by_channel(t, value, average, inverse, weight, bias)
+    return t.convert(found, t.dtype_of(x)), average, inverse, new_mean, new_variance
+
+
+def _by_channel(t: Graph, x: ir.Value, mean: ir.Value, inverse: ir.Value, weight: Any, bias: Any) -> ir.Value:
+    """x times one number a channel and plus another one, which PyTorch too computes first."""
+    kind, dims = t.dtype_of(x), dims_of(x)
+    factor = inverse if weight is None else t.pointwise("multiply", inverse, t.convert(weight, kind))
+    lost = t.pointwise("multiply", mean, factor)
+    first = t.constant(0, kind, dims_of(mean)) if bias is None else t.convert(bias, kind)
+    scaled = t.pointwise("multiply", x, t.broadcast(factor, dims, [1]))
+    return t.pointwise("add", scaled, t.broadcast(t.pointwise("subtract", first, lost), dims, [1]))
 
 
 def _moved(t: Graph, old: ir.Value, new: ir.Value, momentum: Any) -> ir.Value:
