@@ -14,7 +14,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from shlo_disc import importing
 from shlo_disc.compiling import compile_read
-from shlo_disc.errors import ProgramError
+from shlo_disc.errors import ArgumentTypeError, ProgramError
 from shlo_disc.programs import TextProgram
 from shlo_disc.torch.arguments import Structure
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
@@ -87,7 +87,8 @@ class ExportedExecutable:
 
     Parameters and buffers are those of the exported program. They are bound, and right-hand sides of products packed,
     at the first call, and again after one of them has changed in place (an optimizer's step, `load_state_dict`).
-    Buffers that the program changes are written back. Gradients do not flow through a call.
+    Buffers that the program changes are written back. Gradients do not flow through a call: arguments that require one
+    are refused where PyTorch records gradients.
     Raises ShapeError for sizes outside of the exported ranges, and ArgumentTypeError for other dtypes or structures.
     """
 
@@ -117,7 +118,7 @@ class ExportedExecutable:
         """Run the program."""
         given = self._structure.given(args, kwargs)
         leaves = [as_argument(t, "a buffer") for t in self._changed]
-        leaves += [as_argument(value, f"the argument {name}") for name, value in given.items()]
+        leaves += [_without_gradient(value, f"the argument {name}") for name, value in given.items()]
         if self._draws:
             leaves.append(new_key())
         found = self._weights.program(self._fixed).execute(tuple(leaves), {}, output="buffer")
@@ -155,6 +156,16 @@ class ExportedExecutable:
             changed = given if spec.kind == OutputKind.USER_INPUT_MUTATION else self._tensors
             with torch.no_grad():
                 changed[spec.target].copy_(value)
+
+
+def _without_gradient(value: Any, what: str) -> Any:
+    """An argument. Raises ArgumentTypeError for a tensor that a gradient is wanted of, which would be lost."""
+    if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
+        raise ArgumentTypeError(
+            f"{what} requires a gradient, and none flows through an exported program: call it under torch.no_grad(), "
+            'or use torch.compile(module, backend="shlo_disc")'
+        )
+    return as_argument(value, what)
 
 
 def _state_of(spec: Any, tensors: dict[str, Any]) -> torch.Tensor:

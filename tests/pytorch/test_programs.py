@@ -90,7 +90,8 @@ def test_views_and_tensors_in_other_orders_are_arguments() -> None:
     close(executable(whole.t()), torch.relu(whole.t()), "transposed")
     close(executable(whole.t()[::2]), torch.relu(whole.t()[::2]), "every second row")
     parameter = torch.nn.Parameter(torch.randn(2, 16))
-    assert not executable(parameter).requires_grad
+    with torch.no_grad():
+        assert not executable(parameter).requires_grad
 
 
 def test_an_op_without_translation_is_named_with_its_line() -> None:
@@ -152,3 +153,19 @@ def test_limits_of_a_size_from_data() -> None:
     assert executable(torch.ones(7)).shape == (7,)
     with pytest.raises(shlo_disc.ShapeError):
         executable(torch.ones(101))
+
+
+def test_arguments_that_require_gradients_are_refused() -> None:
+    run = shlo_disc.compile(torch.export.export(Scaled(), (torch.randn(3, 4),)))
+    x = torch.randn(3, 4, requires_grad=True)
+    with pytest.raises(shlo_disc.ArgumentTypeError, match="x requires a gradient, and none flows"):
+        run(x)
+    with torch.no_grad():
+        close(run(x), Scaled()(x), "without gradients")
+
+
+class Scaled(torch.nn.Module):
+    """Twice the argument."""
+
+    def forward(self, x: Any) -> Any:
+        return x * 2
