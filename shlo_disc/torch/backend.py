@@ -96,12 +96,12 @@ class CompiledGraph:
     def __init__(self, graph: torch.fx.GraphModule, options: Options, weights: frozenset[int] = frozenset()):
         names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
         first = [name for place, name in enumerate(names) if place in weights]
-        translated = importing.translate_graph(graph, "graph", first=first, has_strides=True)
+        translated = importing.translate_graph(graph, "graph", first=first, bound=len(first), has_strides=True)
         self.executable: Executable = compile_read(TextProgram(translated.text, is_own=True), options)
         self._fixed = [place for place in range(len(names)) if place in weights]
         self._others = [place for place in range(len(names)) if place not in weights]
         self._captured = translated.captured
-        self._weights = Weights(self.executable)
+        self._weights = Weights(self.executable, translated.orders)
         self._outputs = translated.outputs
         self._draws = translated.draws
         _Count.add()

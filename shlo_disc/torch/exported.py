@@ -37,10 +37,11 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     start = time.perf_counter()
     plain = _taken_apart(program)
     ranges = list(plain.range_constraints.items())
-    state = [spec.arg.name for spec in _state_first(plain)]
+    fixed, changed = _state(plain)
+    state = [spec.arg.name for spec in (*fixed, *changed)]
     relations = _relations_of(program)
     translated = importing.translate_graph(
-        plain.graph_module, _name_of(program), ranges=ranges, first=state, relations=relations
+        plain.graph_module, _name_of(program), ranges=ranges, first=state, bound=len(fixed), relations=relations
     )
     executable = compile_read(TextProgram(translated.text, is_own=True), options, target, start=start)
     return ExportedExecutable(plain, executable, translated)
@@ -74,12 +75,12 @@ def _name_of(program: ExportedProgram) -> str:
     return names[0].rpartition(".")[2] if names else "main"
 
 
-def _state_first(program: ExportedProgram) -> list[Any]:
-    """The inputs that are state: first what a call leaves as it is, then what it changes."""
+def _state(program: ExportedProgram) -> tuple[list[Any], list[Any]]:
+    """The inputs that are state: what a call leaves as it is, and what it changes."""
     signature = program.graph_signature
     changed = {spec.target for spec in signature.output_specs if spec.kind == OutputKind.BUFFER_MUTATION}
     state = [spec for spec in signature.input_specs if spec.kind in _STATE]
-    return sorted(state, key=lambda spec: spec.target in changed)
+    return [s for s in state if s.target not in changed], [s for s in state if s.target in changed]
 
 
 class ExportedExecutable:
@@ -97,18 +98,16 @@ class ExportedExecutable:
         self.executable = executable
         self._outputs = translated.outputs
         self._draws = translated.draws
-        self._weights = Weights(executable)
+        self._weights = Weights(executable, translated.orders)
         signature = program.graph_signature
         self._results = list(signature.output_specs)
         others = [spec.kind.name for spec in self._results if spec.kind not in _RETURNED]
         if others:
             raise ProgramError(f"results of the kind {others[0]} are not supported; return the tensor instead")
         tensors = {**program.state_dict, **program.constants}
-        changed = {spec.target for spec in self._results if spec.kind == OutputKind.BUFFER_MUTATION}
-        state = _state_first(program)
-        fixed = (_state_of(spec, tensors) for spec in state if spec.target not in changed)
-        self._fixed = [*translated.captured, *fixed]
-        self._changed = [_state_of(spec, tensors) for spec in state if spec.target in changed]
+        fixed, changed = _state(program)
+        self._fixed = [*translated.captured, *(_tensor_of(spec, tensors) for spec in fixed)]
+        self._changed = [_tensor_of(spec, tensors) for spec in changed]
         self._tensors = tensors
         self._structure = Structure(program)
         self._shown = [i for i, spec in enumerate(self._results) if spec.kind == OutputKind.USER_OUTPUT]
@@ -168,7 +167,7 @@ def _without_gradient(value: Any, what: str) -> Any:
     return as_argument(value, what)
 
 
-def _state_of(spec: Any, tensors: dict[str, Any]) -> torch.Tensor:
+def _tensor_of(spec: Any, tensors: dict[str, Any]) -> torch.Tensor:
     found = tensors.get(spec.target)
     if not isinstance(found, torch.Tensor):
         raise ProgramError(f"the exported program has no tensor {spec.target}")

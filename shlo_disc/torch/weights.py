@@ -18,22 +18,25 @@ if TYPE_CHECKING:
 class _Bound(NamedTuple):
     """A program with its weights fixed, and which these were.
 
-    memory: keeps the memory of the weights from being freed, so that no other tensor can come to lie there.
+    tensors: keep the memory of the weights from being freed, so that no others can come to lie there.
     """
 
     run: Any
     versions: tuple[tuple[int, int], ...]
-    memory: list[Any]
+    tensors: list[torch.Tensor]
 
 
 class Weights:
     """The binding of a program to tensors. It is made anew when one of them is another one, or has changed in place.
 
     PyTorch counts changes in place (an optimizer's step, `load_state_dict`), but not those through `.data`.
+
+    orders: for each tensor the order of axes in which the program takes it, None for its own.
     """
 
-    def __init__(self, executable: Executable):
+    def __init__(self, executable: Executable, orders: Sequence[tuple[int, ...] | None]):
         self._executable = executable
+        self._orders = orders
         self._lock = threading.Lock()
         self._bound: _Bound | None = None
 
@@ -43,8 +46,10 @@ class Weights:
         bound = self._bound
         if bound is None or bound.versions != versions:
             with self._lock:
-                values = [as_argument(t, "a parameter") for t in tensors]
-                self._bound = bound = _Bound(self._executable.bind(*values), versions, values)
+                own = [t.detach() for t in tensors]
+                turned = (t if o is None else t.permute(o) for t, o in zip(own, self._orders, strict=True))
+                run = self._executable.bind(*(as_argument(t, "a parameter") for t in turned))
+                self._bound = bound = _Bound(run, versions, own)
         return bound.run
 
     def forget(self) -> None:

@@ -169,3 +169,35 @@ class Scaled(torch.nn.Module):
 
     def forward(self, x: Any) -> Any:
         return x * 2
+
+
+class Convolutions(torch.nn.Module):
+    """Kernels that convolutions alone read, of groups and transposed too, and one that is read by something else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wide = torch.nn.Conv2d(3, 8, 3, padding=1)
+        self.grouped = torch.nn.Conv2d(8, 8, (1, 3), groups=4)
+        self.back = torch.nn.ConvTranspose2d(8, 6, 2)
+        self.line = torch.nn.Conv1d(6, 5, 3)
+        self.read = torch.nn.Conv2d(5, 5, 1, bias=False)
+
+    def forward(self, x: Any) -> Any:
+        x = self.back(self.grouped(self.wide(x)))
+        x = self.line(x.flatten(2))[..., None]
+        return self.read(x) * self.read.weight.sum()
+
+
+def test_kernels_are_kept_in_the_order_of_their_convolutions() -> None:
+    module = Convolutions().eval()
+    shapes = ({0: B, 2: torch.export.Dim("h", min=2), 3: torch.export.Dim("w", min=4)},)
+    run = shlo_disc.compile(torch.export.export(module, (torch.randn(2, 3, 9, 11),), dynamic_shapes=shapes))
+    shapes_of = [[str(d) for d in spec.dims] for spec in run.executable.signature.arguments]
+    assert ["3", "3", "3", "8"] in shapes_of and ["5", "5", "1", "1"] in shapes_of
+    for sizes in ((2, 3, 9, 11), (1, 3, 4, 4), (3, 3, 17, 8)):
+        x = torch.randn(sizes)
+        with torch.no_grad():
+            close(run(x), module(x), f"at {sizes}")
+            module.wide.weight.mul_(0.5)
+            module.grouped.weight.add_(0.1)
+            close(run(x), module(x), f"at {sizes}, after a change")

@@ -33,6 +33,7 @@ from .graph import Graph, Spec
 from .random_numbers import DRAWING
 from .relations import assert_holds
 from .sizes import NoSize, size_of, sizes_of
+from .stored import stored_order
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -42,6 +43,7 @@ class Translated:
     """A graph as StableHLO text. Its function takes the `captured` tensors, then the graph's placeholders.
 
     draws: there is one argument more, the key of its random numbers (ui64[2]).
+    orders: of the captured tensors and those that are bound, the order of axes that each is taken in; None for its own.
     outputs: for each value that the graph returns the number of the function's result, or the constant that it is.
     """
 
@@ -49,6 +51,7 @@ class Translated:
     captured: list[torch.Tensor] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
     draws: bool = False
+    orders: list[tuple[int, ...] | None] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -69,19 +72,21 @@ def translate(
     name: str = "main",
     ranges: Iterable[Any] = (),
     first: Sequence[str] = (),
+    bound: int = 0,
     has_strides: bool = False,
     relations: Iterable[Any] = (),
 ) -> Translated:
     """The graph of a module whose nodes have been traced with symbolic sizes.
 
     ranges: pairs of a SymPy symbol and PyTorch's range of it, which each call checks. first: names of placeholders that
-    come before the others, in this order. has_strides: results lie in memory in the order of axes that PyTorch says.
-    relations: of sizes, in SymPy's terms, that the graph is right for; each call checks them.
+    come before the others, in this order. bound: how many of these are the same in many calls, as the captured tensors
+    are; each is taken in the order of axes that `orders` says. has_strides: results lie in memory in the order of axes
+    that PyTorch says. relations: of sizes, in SymPy's terms, that the graph is right for; each call checks them.
     Raises UnsupportedError listing every op that has no translation, with the user's lines.
     """
     _check_supported(module)
     with make_context() as context, ir.Location.unknown():
-        return _Walk(module, context, name, first, has_strides).run(ranges, relations)
+        return _Walk(module, context, name, first, has_strides).run(ranges, relations, bound)
 
 
 def _check_supported(module: torch.fx.GraphModule) -> None:
@@ -167,13 +172,16 @@ class _Walk:
         self.captured: dict[Node, torch.Tensor] = {}
         self.graphs: dict[Node, torch.fx.GraphModule] = {}
         self.stated: set[str] = set()
+        self.orders: dict[Node, tuple[int, ...] | None] = {}
 
-    def run(self, ranges: Iterable[Any], relations: Iterable[Any]) -> Translated:
+    def run(self, ranges: Iterable[Any], relations: Iterable[Any], bound: int) -> Translated:
         """The whole."""
         nodes = list(self.module.graph.nodes)
         self.captured = dict(self._tensors_of(self.module))
         given = sorted((n for n in nodes if n.op == "placeholder"), key=lambda n: self.first.get(n.name, len(nodes)))
         placeholders = [*self.captured, *given]
+        for node in placeholders[: len(self.captured) + bound]:
+            self.orders[node] = stored_order(node)
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             self.stated = self._stated(placeholders)
@@ -200,7 +208,7 @@ class _Walk:
         function.attributes["function_type"] = ir.TypeAttr.get(type_)
         module.operation.attributes["sym_name"] = ir.StringAttr.get(self.name)
         text = module.operation.get_asm(enable_debug_info=True)
-        return Translated(text, list(self.captured.values()), outputs, draws)
+        return Translated(text, list(self.captured.values()), outputs, draws, list(self.orders.values()))
 
     # ---- arguments --------------------------------------------------------------------------------------------------
 
@@ -232,6 +240,7 @@ class _Walk:
         if isinstance(value, torch.Tensor):
             spec = Spec(value)
             dims = [d if d.symbols() <= self.stated else _unsolved(node, axis) for axis, d in enumerate(spec.dims)]
+            dims = [dims[axis] for axis in self.orders.get(node) or range(len(dims))]
             return tensor_type(dims, self.graph.element(spec.dtype))
         if isinstance(value, int | torch.SymInt) and not isinstance(value, bool):
             return tensor_type((), ir.IntegerType.get_signless(64))
@@ -256,7 +265,9 @@ class _Walk:
         for node, argument in zip(nodes, arguments, strict=True):
             value = self._example(node)
             if isinstance(value, torch.Tensor):
-                self.values[node] = _of_sizes(self.graph, argument, Spec(value).dims)
+                order = self.orders.get(node) or range(value.dim())
+                own = self.graph.transpose(argument, [list(order).index(axis) for axis in range(value.dim())])
+                self.values[node] = _of_sizes(self.graph, own, Spec(value).dims)
 
     def _check_range(self, symbol: Any, limits: Any) -> None:
         """Each call checks a range that the user gave. PyTorch's own smallest size of 2 is no such range."""
