@@ -17,22 +17,18 @@ import torch
 
 import shlo_disc
 from examples.torch import bert, conformer, gpt2, resnet, tagger, training
-from shlo_disc.torch import backend, export, graph_count
+from shlo_disc.torch import as_scans, backend, graph_count
 
 TOLERANCE = 1e-4
 
 
 class Model(NamedTuple):
-    """A module, its arguments at some sizes, which of their axes are symbols, and the sizes.
-
-    ways: exported (False), by torch.compile (True). Dynamo leaves recurrent modules to PyTorch.
-    """
+    """A module, its arguments at some sizes, which of their axes are symbols, and the sizes."""
 
     make: Callable[[], torch.nn.Module]
     arguments: Callable[..., tuple[Any, ...]]
     dims: Any
     sizes: tuple[tuple[int, ...], ...]
-    ways: tuple[bool, ...] = (False, True)
 
 
 MODELS = {
@@ -40,7 +36,7 @@ MODELS = {
     "gpt2": Model(gpt2.Gpt2, gpt2.arguments, gpt2.DIMS, gpt2.SIZES),
     "resnet": Model(resnet.ResNet, resnet.arguments, resnet.DIMS, resnet.SIZES),
     "conformer": Model(conformer.Conformer, conformer.arguments, conformer.DIMS, conformer.SIZES),
-    "tagger": Model(tagger.Tagger, tagger.arguments, tagger.DIMS, tagger.SIZES, ways=(False,)),
+    "tagger": Model(tagger.Tagger, tagger.arguments, tagger.DIMS, tagger.SIZES),
 }
 
 
@@ -55,7 +51,7 @@ def compiled(module: torch.nn.Module, model: Model, by_compile: bool) -> tuple[A
     if by_compile:
         start = graph_count()
         return torch.compile(module, backend=backend, dynamic=True), lambda: graph_count() - start
-    program = export(module, model.arguments(*model.sizes[0]), dynamic_shapes=model.dims)
+    program = torch.export.export(module, model.arguments(*model.sizes[0]), dynamic_shapes=model.dims)
     run: Any = shlo_disc.compile(program)
     return run, lambda: run.compile_count
 
@@ -66,12 +62,13 @@ def show(name: str, model: Model, by_compile: bool) -> bool:
     torch.manual_seed(0)
     module = model.make().eval()
     start = time.perf_counter()
-    worst = 0.0
     sizes = [s for s in model.sizes if not by_compile or 1 not in s]
+    values = [model.arguments(*s) for s in sizes]
     with torch.no_grad():
-        run, count = compiled(module, model, by_compile)
-        for values in (model.arguments(*s) for s in sizes):
-            worst = max(worst, difference(run(*values), module(*values)))
+        with as_scans():  # recurrent modules of any length
+            run, count = compiled(module, model, by_compile)
+            found = [run(*v) for v in values]
+        worst = max(difference(f, module(*v)) for f, v in zip(found, values, strict=True))
     way = "torch.compile" if by_compile else "exported"
     seconds = time.perf_counter() - start
     text = f"{len(sizes)} sizes, {count()} compile, {worst:.1e} apart, {seconds:.1f} s"
@@ -85,7 +82,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join([*MODELS, *training.STEPS])}")
     names = parser.parse_args().names or [*MODELS, *training.STEPS]
     warnings.simplefilter("ignore")
-    good = [show(n, MODELS[n], by_compile) for n in names if n in MODELS for by_compile in MODELS[n].ways]
+    good = [show(n, MODELS[n], by_compile) for n in names if n in MODELS for by_compile in (False, True)]
     good += [training.show(n) for n in names if n in training.STEPS]
     return int(not all(good))
 
