@@ -80,15 +80,17 @@ class Executable:
         """
         return self._loaded.execute_sharded(shards, output=self._output)
 
-    def bind(self, *args: Any, donate: bool = False) -> BoundExecutable:
+    def bind(self, *args: Any, donate: bool = False, copy: bool = True) -> BoundExecutable:
         """The program with its first arguments fixed, as serving does with weights; call it with the others.
 
         Right-hand sides of products among them are packed once for all shapes, and where nothing else reads them only
         the packed form is kept; everything else is copied. The arrays given may be changed or dropped afterwards; with
         `donate`, the jax.Arrays and Buffers among them are deleted, one by one, so that no two copies of all weights
-        are ever in memory. Raises ArgumentTypeError, ShapeError and AllocationError.
+        are ever in memory. Without `copy`, arrays are kept alive and read where they lie, those that are strided or
+        unaligned aside; they must not change while the binding is in use, since packed forms would not follow. Raises
+        ValueError when arrays are to be deleted and not copied, ArgumentTypeError, ShapeError and AllocationError.
         """
-        return self._loaded.bind(*args, output=self._output, donate=donate)
+        return self._loaded.bind(*args, output=self._output, donate=donate, copy=copy)
 
     @property
     def _loaded(self) -> LoadedExecutable:

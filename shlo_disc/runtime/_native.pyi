@@ -115,6 +115,7 @@ class BoundExecutable:
         explain_bound: object,
         explain_structure: object,
         donate: bool,
+        copy: bool,
     ) -> None: ...
     def execute(self, args: tuple, kwargs: dict, output: Output) -> object: ...
     def profile(self, args: tuple, kwargs: dict) -> list[CommandTime]:

@@ -160,15 +160,17 @@ class LoadedExecutable:
         memories = [device.default_memory() for device in places]
         return self._alive().execute_sharded(calls, memories, _output_of(output))
 
-    def bind(self, *args: Any, output: str | None = None, donate: bool = False) -> BoundExecutable:
+    def bind(self, *args: Any, output: str | None = None, donate: bool = False, copy: bool = True) -> BoundExecutable:
         """The program with its first arguments fixed, as serving does with weights. `output`: as in `execute`.
 
         Right-hand sides of products among them are packed once for all shapes, everything else is copied. The arrays
         may be changed or dropped afterwards. With `donate`, each jax.Array or Buffer is deleted as soon as what is
-        needed of it is made, so that weights are never in memory twice. Raises ArgumentTypeError and ShapeError before
-        anything is deleted, AllocationError.
+        needed of it is made, so that weights are never in memory twice. Without `copy`, arrays are kept alive and read
+        where they lie, those that are strided or unaligned aside; they must not change while the binding is in use,
+        since packed forms would not follow. Raises ValueError when arrays are to be deleted and not copied,
+        ArgumentTypeError and ShapeError before anything is deleted, AllocationError.
         """
-        return BoundExecutable(self, args, output, donate)
+        return BoundExecutable(self, args, output, donate, copy)
 
     def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[CommandTime]:
         """Run the program, drop its results, and tell what each of its commands took.
@@ -291,8 +293,15 @@ class BoundExecutable:
     """A program whose first arguments are fixed: call it with the others. Thread-safe, as the program itself."""
 
     def __init__(
-        self, executable: LoadedExecutable, args: tuple[Any, ...], output: str | None = None, donate: bool = False
+        self,
+        executable: LoadedExecutable,
+        args: tuple[Any, ...],
+        output: str | None = None,
+        donate: bool = False,
+        copy: bool = True,
     ):
+        if donate and not copy:
+            raise ValueError("bind(donate=True) deletes the arrays and so has to copy them; leave copy=True")
         self._output = _output_of(output)
         positional, keyword = executable.in_tree.children
         count = len(args)
@@ -310,6 +319,7 @@ class BoundExecutable:
             explain_bound=_explainer(executable.name, call_tree(bound)),
             explain_structure=_explainer(executable.name, rest),
             donate=donate,
+            copy=copy,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -27,7 +27,9 @@ class _Bound(NamedTuple):
 
 
 class Weights:
-    """The binding of a program to tensors. It is made anew when one of them is another one, or has changed in place.
+    """The binding of a program to tensors, which it shares and does not copy; packed forms are its own.
+
+    It is made anew when one of them is another one, or has changed in place.
 
     PyTorch counts changes in place (an optimizer's step, `load_state_dict`), but not those through `.data`.
 
@@ -48,7 +50,7 @@ class Weights:
             with self._lock:
                 own = [t.detach() for t in tensors]
                 turned = (t if o is None else t.permute(o) for t, o in zip(own, self._orders, strict=True))
-                run = self._executable.bind(*(as_argument(t, "a parameter") for t in turned))
+                run = self._executable.bind(*(as_argument(t, "a parameter") for t in turned), copy=False)
                 self._bound = bound = _Bound(run, versions, own)
         return bound.run
 

@@ -139,6 +139,45 @@ def test_donated_arrays_are_deleted(executable: shlo_disc.Executable) -> None:
     assert_right(kept(rows_of(3), np.float32(0.5)), params, rows_of(3))
 
 
+def test_shared_arrays_are_read_where_they_lie(executable: shlo_disc.Executable) -> None:
+    """What no product reads is not copied, strided arrays aside, and follows the array; packed forms do not."""
+    params = params_of(14)
+    before = executable.memory_stats["constant_bytes"]
+    bound = executable.bind(params, copy=False)
+    packed, tied = 4 * (64 * 128 + 128 * 64 + 128 * 64), 4 * (128 * 64)
+    assert executable.memory_stats["constant_bytes"] - before == packed
+    assert_right(bound(rows_of(5), np.float32(0.5)), params, rows_of(5))
+    params["bias"][...] = params_of(15)["bias"]
+    assert_right(bound(rows_of(5), np.float32(0.5)), params, rows_of(5))
+
+    strided = {**params, "tied": np.asfortranarray(params["tied"])}
+    assert not strided["tied"].flags.c_contiguous
+    held = executable.memory_stats["constant_bytes"]
+    assert_right(executable.bind(strided, copy=False)(rows_of(5), np.float32(0.5)), params, rows_of(5))
+    copied = executable.bind(strided, copy=False)
+    assert executable.memory_stats["constant_bytes"] - held == packed + tied
+    assert_right(copied(rows_of(5), np.float32(0.5)), params, rows_of(5))
+    with pytest.raises(ValueError, match="leave copy=True"):
+        executable.bind(params, donate=True, copy=False)
+
+
+@pytest.mark.parametrize("place", [np.array, jnp.array, Client().buffer_from_host])
+def test_shared_arrays_outlive_their_owner(executable: shlo_disc.Executable, place: Any) -> None:
+    params = params_of(16)
+    bound = executable.bind(jax.tree.map(place, params), copy=False)
+    spoiled = [np.full(array.shape, np.nan, np.float32) for array in params.values() for _ in range(8)]
+    assert_right(bound(rows_of(5), np.float32(0.5)), params, rows_of(5))
+    del spoiled
+
+
+def test_results_do_not_lie_in_shared_arrays() -> None:
+    program = shlo_disc.compile(lambda w, x: (w, x + w[0]), args=(("n", "float32"), ("b", "float32")))
+    weight = np.arange(5, dtype=np.float32)
+    bound = program.bind(weight, copy=False)
+    bound(np.ones(3, np.float32))[0][...] = 7
+    np.testing.assert_array_equal(weight, np.arange(5))
+
+
 def test_an_array_given_twice_is_kept_and_deleted_once() -> None:
     def f(params: Any, x: Any) -> Any:
         return x @ params[0] + (x @ params[1]) @ params[2] + jnp.sum(params[2]) + params[1][0]

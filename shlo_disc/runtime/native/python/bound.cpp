@@ -50,7 +50,7 @@ private:
 
 BoundExecutable::BoundExecutable(std::shared_ptr<PythonExecutable> executable, const nb::tuple &args, const Tree &bound_tree,
                                  std::shared_ptr<Tree> rest_tree, const nb::object &explain_bound,
-                                 nb::object explain_structure, bool donate)
+                                 nb::object explain_structure, bool donate, bool copy)
     : executable_(std::move(executable)), rest_tree_(std::move(rest_tree)),
       explain_structure_(std::move(explain_structure)), forms_(executable_->core()->constant_forms()) {
   std::vector<PyObject *> leaves;
@@ -72,17 +72,17 @@ BoundExecutable::BoundExecutable(std::shared_ptr<PythonExecutable> executable, c
     for (size_t k = 0; k < i; ++k)
       if (leaves[k] == leaves[i] && program.arguments[k].dtype == program.arguments[i].dtype && !packed_only[k])
         twin = k;
-    take(i, leaves[i], packed_only[i], twin);
+    take(i, leaves[i], packed_only[i], twin, copy);
     bool comes_again = std::find(leaves.begin() + i + 1, leaves.end(), leaves[i]) != leaves.end();
     if (donate && !comes_again)
       donations.take(leaves[i]);
   }
 }
 
-/// Packs an argument for the products that read it, and keeps its elements where anything else does.
-void BoundExecutable::take(size_t index, PyObject *leaf, bool packed_only, std::optional<size_t> twin) {
+/// Packs an argument for the products that read it, and keeps its elements, or their owner, where anything else does.
+void BoundExecutable::take(size_t index, PyObject *leaf, bool packed_only, std::optional<size_t> twin, bool copy) {
   bound_->add(leaf);
-  if (!packed_only)
+  if (!packed_only && (copy || !bound_->view(index).usable_in_place()))
     bound_->keep_last(executable_->core()->allocator(), twin);
   executable_->pack_argument(index, *bound_, forms_);
   if (packed_only)
@@ -115,9 +115,9 @@ nb::object BoundExecutable::call_with(const nb::tuple &args, const nb::dict &kwa
 void bind_bound_executable(nb::module_ &module) {
   nb::class_<BoundExecutable>(module, "BoundExecutable", "An executable whose first arguments are fixed.")
       .def(nb::init<std::shared_ptr<PythonExecutable>, const nb::tuple &, const Tree &, std::shared_ptr<Tree>,
-                    const nb::object &, nb::object, bool>(),
+                    const nb::object &, nb::object, bool, bool>(),
            nb::arg("executable"), nb::arg("args"), nb::arg("bound_tree"), nb::arg("rest_tree"),
-           nb::arg("explain_bound"), nb::arg("explain_structure"), nb::arg("donate"))
+           nb::arg("explain_bound"), nb::arg("explain_structure"), nb::arg("donate"), nb::arg("copy"))
       .def("execute", &BoundExecutable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))
       .def("profile", &BoundExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "What each command of a call took.");
 }

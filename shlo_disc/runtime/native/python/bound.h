@@ -12,10 +12,11 @@ namespace disc {
 class BoundExecutable {
 public:
   /// `args` are the program's first arguments. `bound_tree` is the structure of (args, {}), `rest_tree` that of a
-  /// call's (args, kwargs). Throws Error(type), Error(shape), AllocationFailure.
+  /// call's (args, kwargs). Without `copy`, elements are read where they lie. Throws Error(type), Error(shape),
+  /// AllocationFailure.
   BoundExecutable(std::shared_ptr<PythonExecutable> executable, const nb::tuple &args, const Tree &bound_tree,
                   std::shared_ptr<Tree> rest_tree, const nb::object &explain_bound, nb::object explain_structure,
-                  bool donate);
+                  bool donate, bool copy);
 
   nb::object call(const nb::tuple &args, const nb::dict &kwargs, Output output) const;
 
@@ -23,7 +24,7 @@ public:
   std::vector<CommandTime> profile(const nb::tuple &args, const nb::dict &kwargs) const;
 
 private:
-  void take(size_t index, PyObject *leaf, bool packed_only, std::optional<size_t> twin);
+  void take(size_t index, PyObject *leaf, bool packed_only, std::optional<size_t> twin, bool copy);
   nb::object call_with(const nb::tuple &args, const nb::dict &kwargs, Output output, const DiscRuntime &runtime) const;
 
   std::shared_ptr<PythonExecutable> executable_;
