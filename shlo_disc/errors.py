@@ -42,6 +42,10 @@ class CustomCallError(DiscError, RuntimeError):
     """A function that was registered for a custom call reported an error. The program has run; its results are lost."""
 
 
+class DeviceError(DiscError, RuntimeError):
+    """A GPU or its driver is missing, or work on it failed. The message has the driver's words."""
+
+
 class CompilerError(DiscError, RuntimeError):
     """A stage produced IR that breaks its own rules. This is a defect of shlo_disc, not of the program."""
 

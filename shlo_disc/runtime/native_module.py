@@ -19,6 +19,8 @@ from .adapt import adapt_argument
 from .jax_arrays import jax_elements
 
 Buffer = _native.Buffer
+Gpu = _native.Gpu
+GpuModule = _native.GpuModule
 available_memory = _native.available_memory
 ProgramTable = _native.ProgramTable
 evaluate_steps = _native.evaluate_steps

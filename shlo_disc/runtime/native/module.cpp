@@ -6,6 +6,7 @@
 #include "kernels/blas.h"
 #include "python/bound.h"
 #include "python/buffer.h"
+#include "python/gpu.h"
 #include "kernels/dot.h"
 #include "core/error.h"
 #include "program/executable.h"
@@ -40,6 +41,8 @@ const char *class_name(ErrorKind kind) {
     return "ArgumentTypeError";
   case ErrorKind::custom_call:
     return "CustomCallError";
+  case ErrorKind::device:
+    return "DeviceError";
   default:
     return nullptr;
   }
@@ -178,6 +181,7 @@ NB_MODULE(_native, module) {
   bind_bound_executable(module);
   bind_code(module);
   bind_programs(module);
+  bind_gpu(module);
   module.def("available_memory", &available_memory, "Bytes that the system and the control groups have left.");
   module.def("install_blas", &install_blas);
   module.def("install_lapack", &install_lapack);

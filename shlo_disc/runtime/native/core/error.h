@@ -8,7 +8,7 @@
 
 namespace disc {
 
-enum class ErrorKind { artifact, shape, type, allocation, state, custom_call };
+enum class ErrorKind { artifact, shape, type, allocation, state, custom_call, device };
 
 class Error : public std::runtime_error {
 public:

@@ -39,6 +39,7 @@ PJRT_Error_Code code_of(ErrorKind kind) {
   case ErrorKind::state:
     return PJRT_Error_Code_FAILED_PRECONDITION;
   case ErrorKind::custom_call:
+  case ErrorKind::device:
     return PJRT_Error_Code_INTERNAL;
   }
   return PJRT_Error_Code_INTERNAL;

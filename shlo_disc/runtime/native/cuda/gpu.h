@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// One GPU: its memory, its stream of work, and what has become of that.
+#pragma once
+
+#include "driver.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace disc::cuda {
+
+/// What is known of a GPU. Memory in bytes.
+struct GpuFacts {
+  std::string name;
+  int major = 0, minor = 0; // of the compute capability
+  int multiprocessors = 0;
+  int64_t memory = 0;
+  int64_t shared_memory = 0; // the most that a block can ask for
+  int64_t registers = 0;     // of a multiprocessor, each of 32 bits
+  int64_t cache = 0;         // of the second level
+};
+
+class Gpu;
+
+/// A point in a GPU's stream of work. It keeps the GPU.
+class Event {
+public:
+  explicit Event(std::shared_ptr<const Gpu> gpu);
+  ~Event();
+  Event(const Event &) = delete;
+  Event &operator=(const Event &) = delete;
+
+  /// Takes the end of all work given so far.
+  void record();
+
+  /// Whether the work up to it is done. Throws Error(device) when that failed.
+  bool is_done() const;
+
+  /// Waits for it. Throws Error(device) when the work up to it failed.
+  void wait() const;
+
+private:
+  std::shared_ptr<const Gpu> gpu_;
+  EventHandle handle_ = nullptr;
+};
+
+/// A kernel of a module, and what errors say of it.
+struct Kernel {
+  FunctionHandle function = nullptr;
+  std::string name;  // in the code
+  std::string where; // the line of the user's program that it computes, or empty
+};
+
+/// How a kernel is started: sizes of the grid and of each block, and bytes of shared memory beyond what it declares.
+struct LaunchSizes {
+  std::array<unsigned, 3> grid{1, 1, 1};
+  std::array<unsigned, 3> block{1, 1, 1};
+  unsigned shared_bytes = 0;
+};
+
+/// A GPU through its primary context, which is also that of JAX and PyTorch in this process. Work is done in one stream,
+/// in the order in which it was given, whichever thread gave it; only what is said to wait waits. Thread-safe.
+///
+/// After an error of the kind that ends a context, every call throws it again. In a child process after fork(), every
+/// call throws.
+class Gpu : public std::enable_shared_from_this<Gpu> {
+public:
+  static int count();
+
+  /// The process's own of a number; it lives until the process ends. Throws Error(device) where there is none.
+  static const std::shared_ptr<Gpu> &get(int ordinal);
+
+  ~Gpu();
+  Gpu(const Gpu &) = delete;
+  Gpu &operator=(const Gpu &) = delete;
+
+  int ordinal() const { return ordinal_; }
+  const GpuFacts &facts() const { return facts_; }
+  int64_t free_memory() const;
+
+  /// Memory, or 0 where there is not enough.
+  Address allocate(size_t bytes) const;
+  void release(Address address) const noexcept;
+
+  /// Copies from the host; the source may be changed as soon as it returns.
+  void write(Address to, const void *from, size_t bytes) const;
+
+  /// Copies to the host, and waits for that.
+  void read(void *to, Address from, size_t bytes) const;
+
+  void copy(Address to, Address from, size_t bytes) const;
+  void fill(Address to, uint8_t byte, size_t bytes) const;
+
+  /// Starts a kernel whose parameters are words of 8 bytes.
+  void launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const int64_t> words) const;
+
+  std::shared_ptr<Event> record() const;
+
+  /// Waits for all work given so far. Throws Error(device) when any of it failed.
+  void wait() const;
+
+private:
+  friend class Event;
+  friend class Module;
+  class Entered;
+  class Staging;
+
+  explicit Gpu(int ordinal);
+  void check(Code code, const std::string &what) const;
+  void remember(std::string name) const;
+  std::string since_last_wait() const;
+
+  const Driver &driver_;
+  int ordinal_;
+  int device_ = 0;
+  GpuFacts facts_;
+  ContextHandle context_ = nullptr;
+  StreamHandle stream_ = nullptr;
+  std::unique_ptr<Staging> staging_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::string> started_; // the last kernels since work was last seen to be done, as a ring
+  mutable size_t starts_ = 0;                // all of those
+  mutable std::string lost_;                 // the error that ended the context
+};
+
+/// Code for a GPU: PTX, or a cubin.
+class Module {
+public:
+  /// Throws Error(device) with the messages of the driver's compiler when it does not load.
+  Module(std::shared_ptr<const Gpu> gpu, const std::string &image);
+  ~Module();
+  Module(const Module &) = delete;
+  Module &operator=(const Module &) = delete;
+
+  /// Throws Error(device) where there is no kernel of that name.
+  Kernel kernel(const std::string &name, std::string where = "") const;
+
+private:
+  std::shared_ptr<const Gpu> gpu_;
+  ModuleHandle handle_ = nullptr;
+};
+
+} // namespace disc::cuda

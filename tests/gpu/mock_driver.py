@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""NVIDIA's driver without a GPU: a libcuda.so.1 of the functions that the runtime uses.
+
+Addresses of device memory are none of the host's, so that a runtime that follows one ends with a signal. Work is done
+as late as the driver may do it: when something waits for it, in order. So memory that is given back or written too
+early shows in the numbers. What no caller may do (an address outside of what was allocated, a function without a
+context, an asynchronous copy from memory that is not pinned) is kept in `mistakes`.
+
+The library is one of C with a function for each name, which calls back into Python. A process has one, which must not
+have loaded NVIDIA's own, and as the runtime keeps what it has asked of a GPU, tests that spoil one take another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONTEXT, BAD_IMAGE = 0, 1, 2, 201, 218
+NOT_FOUND, NOT_READY, ILLEGAL_ADDRESS, UNKNOWN = 500, 600, 700, 999
+NAMES = {
+    INVALID_VALUE: "CUDA_ERROR_INVALID_VALUE", OUT_OF_MEMORY: "CUDA_ERROR_OUT_OF_MEMORY",
+    INVALID_CONTEXT: "CUDA_ERROR_INVALID_CONTEXT", BAD_IMAGE: "CUDA_ERROR_INVALID_PTX",
+    NOT_FOUND: "CUDA_ERROR_NOT_FOUND", ILLEGAL_ADDRESS: "CUDA_ERROR_ILLEGAL_ADDRESS",
+}  # fmt: skip
+
+FIRST_ADDRESS = 0x7F00_0000_0000_0000
+"""No address of a process on x86-64 looks like this."""
+
+ATTRIBUTES = {16: 132, 38: 50 << 20, 75: 9, 76: 0, 82: 65536, 97: 227 << 10}
+POISON = 0xA5
+
+_ARGUMENTS = 11
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_int64] * _ARGUMENTS)
+
+Kernel = Callable[["MockDriver", tuple[int, ...], tuple[int, ...], Sequence[int]], None]
+"""Called with the driver, the sizes of the grid and of a block, and the parameters as words."""
+
+
+class Refused(Exception):
+    """A function of the driver that gives an error."""
+
+    def __init__(self, code: int):
+        super().__init__(NAMES.get(code, str(code)))
+        self.code = code
+
+
+@dataclass
+class Stream:
+    """Work that has been given, and how much of it is done."""
+
+    given: list[Callable[[], None]] = field(default_factory=list)
+    done: int = 0
+
+
+@dataclass
+class Image:
+    """The kernels of a module, each with its number of parameters."""
+
+    kernels: dict[str, tuple[int, Kernel]]
+
+
+def _words(address: int, count: int, type_: Any = ctypes.c_uint64) -> Any:
+    return (type_ * count).from_address(address)
+
+
+def _bytes_at(address: int, count: int) -> np.ndarray:
+    return np.frombuffer(_words(address, count, ctypes.c_ubyte), np.uint8)
+
+
+class MockDriver:
+    """The driver. `memory`: bytes that all GPUs have together."""
+
+    def __init__(self, memory: int = 1 << 30, devices: int = 64):
+        self.memory, self.devices = memory, devices
+        self.images: dict[bytes, Image] = {}
+        """By the bytes that are loaded."""
+        self.fails: dict[str, int] = {}
+        """What the next call of a function is to give."""
+        self.mistakes: list[str] = []
+        self.launches: list[str] = []
+        self._lock = threading.RLock()
+        self._texts: dict[str, Any] = {}
+        self._thread = threading.local()
+        self._numbers = itertools.count(1)
+        self._blocks: dict[int, np.ndarray] = {}
+        self._pinned: dict[int, Any] = {}
+        self._next = FIRST_ADDRESS
+        self._handles: dict[int, Any] = {}
+        self._ended: set[int] = set()
+
+    # ---- what tests ask ---------------------------------------------------------------------------------------------
+
+    @property
+    def live_bytes(self) -> int:
+        """Of device memory."""
+        return sum(block.nbytes for block in self._blocks.values())
+
+    @property
+    def live_handles(self) -> list[str]:
+        """What has been created and not destroyed."""
+        return sorted(type(handle).__name__ for handle in self._handles.values())
+
+    def view(self, address: int, count: int) -> np.ndarray:
+        """The bytes at an address of the GPU."""
+        for start, block in self._blocks.items():
+            if start <= address and address + count <= start + block.nbytes:
+                return block[address - start : address - start + count]
+        self.mistakes.append(f"{count} bytes at {address:#x} are not allocated")
+        raise Refused(ILLEGAL_ADDRESS)
+
+    # ---- calls ------------------------------------------------------------------------------------------------------
+
+    def call(self, name: str, arguments: Sequence[int]) -> int:
+        """What the library's function `name` gives."""
+        with self._lock:
+            if name in self.fails:
+                return self.fails.pop(name)
+            function = getattr(self, name)
+            contexts = getattr(self._thread, "contexts", None)
+            if name not in _WITHOUT_CONTEXT:
+                if not contexts:
+                    self.mistakes.append(f"{name} without a context")
+                    return INVALID_CONTEXT
+                if contexts[-1] in self._ended:
+                    return ILLEGAL_ADDRESS
+            try:
+                function(*arguments[: function.__code__.co_argcount - 1])
+            except Refused as error:
+                if error.code == ILLEGAL_ADDRESS and contexts:
+                    self._ended.add(contexts[-1])
+                return error.code
+            except Exception as error:
+                self.mistakes.append(f"{name}: {error!r}")
+                return UNKNOWN
+            return SUCCESS
+
+    def _new(self, out: int, thing: Any) -> None:
+        number = next(self._numbers)
+        self._handles[number] = thing
+        _words(out, 1)[0] = number
+
+    def _stream(self, number: int) -> Stream:
+        return self._handles[number]
+
+    def _run(self, stream: Stream, until: int) -> None:
+        while stream.done < until:
+            work = stream.given[stream.done]
+            stream.done += 1
+            work()
+
+    def _text(self, out: int, text: str) -> None:
+        kept = self._texts.setdefault(text, ctypes.create_string_buffer(text.encode()))
+        _words(out, 1)[0] = ctypes.addressof(kept)
+
+    # ---- errors and devices -----------------------------------------------------------------------------------------
+
+    def cuInit(self, flags: int) -> None: ...
+
+    def cuDriverGetVersion(self, out: int) -> None:
+        _words(out, 1, ctypes.c_int)[0] = 13000
+
+    def cuGetErrorName(self, code: int, out: int) -> None:
+        self._text(out, NAMES.get(_int(code), "CUDA_ERROR_UNKNOWN"))
+
+    def cuGetErrorString(self, code: int, out: int) -> None:
+        self._text(out, NAMES.get(_int(code), "unknown").removeprefix("CUDA_ERROR_").replace("_", " ").lower())
+
+    def cuDeviceGetCount(self, out: int) -> None:
+        _words(out, 1, ctypes.c_int)[0] = self.devices
+
+    def cuDeviceGet(self, out: int, ordinal: int) -> None:
+        _words(out, 1, ctypes.c_int)[0] = _int(ordinal)
+
+    def cuDeviceGetName(self, out: int, length: int, device: int) -> None:
+        ctypes.memmove(out, b"Mock GPU\0", 9)
+
+    def cuDeviceTotalMem_v2(self, out: int, device: int) -> None:
+        _words(out, 1)[0] = self.memory
+
+    def cuDeviceGetAttribute(self, out: int, attribute: int, device: int) -> None:
+        _words(out, 1, ctypes.c_int)[0] = ATTRIBUTES[_int(attribute)]
+
+    def cuDevicePrimaryCtxRetain(self, out: int, device: int) -> None:
+        _words(out, 1)[0] = 0x100 + _int(device)
+
+    def cuDevicePrimaryCtxRelease_v2(self, device: int) -> None: ...
+
+    def cuCtxPushCurrent_v2(self, context: int) -> None:
+        if not hasattr(self._thread, "contexts"):
+            self._thread.contexts = []
+        self._thread.contexts.append(context)
+
+    def cuCtxPopCurrent_v2(self, out: int) -> None:
+        _words(out, 1)[0] = self._thread.contexts.pop()
+
+    # ---- memory -----------------------------------------------------------------------------------------------------
+
+    def cuMemGetInfo_v2(self, free: int, total: int) -> None:
+        _words(free, 1)[0], _words(total, 1)[0] = self.memory - self.live_bytes, self.memory
+
+    def cuMemAlloc_v2(self, out: int, count: int) -> None:
+        if count <= 0:
+            raise Refused(INVALID_VALUE)
+        if self.live_bytes + count > self.memory:
+            raise Refused(OUT_OF_MEMORY)
+        self._blocks[self._next] = np.full(count, POISON, np.uint8)
+        _words(out, 1)[0] = self._next
+        self._next += -(-count // 512) * 512 + 512
+
+    def cuMemFree_v2(self, address: int) -> None:
+        for stream in [h for h in self._handles.values() if isinstance(h, Stream)]:
+            self._run(stream, len(stream.given))
+        if self._blocks.pop(address, None) is None:
+            self.mistakes.append(f"{address:#x} is not allocated, or was freed before")
+            raise Refused(INVALID_VALUE)
+
+    def cuMemHostAlloc(self, out: int, count: int, flags: int) -> None:
+        memory = (ctypes.c_ubyte * count)()
+        self._pinned[ctypes.addressof(memory)] = memory
+        _words(out, 1)[0] = ctypes.addressof(memory)
+
+    def cuMemFreeHost(self, address: int) -> None:
+        del self._pinned[address]
+
+    def _host(self, address: int, count: int) -> np.ndarray:
+        """Pinned memory."""
+        if not any(s <= address and address + count <= s + len(m) for s, m in self._pinned.items()):
+            self.mistakes.append(f"an asynchronous copy of {count} bytes with memory that is not pinned")
+        return _bytes_at(address, count)
+
+    def cuMemcpyHtoDAsync_v2(self, to: int, source: int, count: int, stream: int) -> None:
+        host = self._host(source, count)
+        self._give(stream, lambda: self._copy(to, host))
+
+    def cuMemcpyDtoHAsync_v2(self, to: int, source: int, count: int, stream: int) -> None:
+        host = self._host(to, count)
+        self._give(stream, lambda: np.copyto(host, self.view(source, count)))
+
+    def cuMemcpyDtoDAsync_v2(self, to: int, source: int, count: int, stream: int) -> None:
+        self._give(stream, lambda: self._copy(to, self.view(source, count)))
+
+    def _copy(self, to: int, source: np.ndarray) -> None:
+        self.view(to, source.nbytes)[...] = source
+
+    def cuMemsetD8Async(self, to: int, byte: int, count: int, stream: int) -> None:
+        self._give(stream, lambda: self.view(to, count).fill(byte & 0xFF))
+
+    # ---- streams and events -----------------------------------------------------------------------------------------
+
+    def _give(self, stream: int, work: Callable[[], None]) -> None:
+        self._stream(stream).given.append(work)
+
+    def cuStreamCreate(self, out: int, flags: int) -> None:
+        self._new(out, Stream())
+
+    def cuStreamDestroy_v2(self, stream: int) -> None:
+        del self._handles[stream]
+
+    def cuStreamSynchronize(self, stream: int) -> None:
+        found = self._stream(stream)
+        self._run(found, len(found.given))
+
+    def cuStreamWaitEvent(self, stream: int, event: int, flags: int) -> None:
+        point = list(self._handles[event])
+        self._give(stream, lambda: self._reach(point))
+
+    def _reach(self, point: list[Any]) -> None:
+        if point:
+            self._run(*point)
+
+    def cuEventCreate(self, out: int, flags: int) -> None:
+        self._new(out, [])
+
+    def cuEventDestroy_v2(self, event: int) -> None:
+        del self._handles[event]
+
+    def cuEventRecord(self, event: int, stream: int) -> None:
+        found = self._stream(stream)
+        self._handles[event][:] = [found, len(found.given)]
+
+    def cuEventQuery(self, event: int) -> None:
+        """Each question brings the stream one piece of work further."""
+        if point := self._handles[event]:
+            stream, until = point
+            if stream.done < until:
+                self._run(stream, stream.done + 1)
+                raise Refused(NOT_READY)
+
+    def cuEventSynchronize(self, event: int) -> None:
+        self._reach(self._handles[event])
+
+    # ---- code -------------------------------------------------------------------------------------------------------
+
+    def cuModuleLoadDataEx(self, out: int, image: int, count: int, options: int, values: int) -> None:
+        data = ctypes.string_at(image)
+        if data not in self.images:
+            given = dict(zip(_words(options, count, ctypes.c_int), _words(values, count), strict=True))
+            message = b"line 1: syntax error"
+            ctypes.memmove(given[5], message, len(message))
+            raise Refused(BAD_IMAGE)
+        self._new(out, self.images[data])
+
+    def cuModuleUnload(self, module: int) -> None:
+        del self._handles[module]
+
+    def cuModuleGetFunction(self, out: int, module: int, name: int) -> None:
+        text = ctypes.string_at(name).decode()
+        if text not in self._handles[module].kernels:
+            raise Refused(NOT_FOUND)
+        # A function is its module's, and is not destroyed: its handle is the address of a name that is kept.
+        self._text(out, f"{module} {text}")
+
+    def cuFuncGetAttribute(self, out: int, attribute: int, function: int) -> None:
+        _words(out, 1, ctypes.c_int)[0] = 32
+
+    def cuLaunchKernel(
+        self, function: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int,
+        parameters: int, extra: int,
+    ) -> None:  # fmt: skip
+        number, name = ctypes.string_at(function).decode().split()
+        count, kernel = self._handles[int(number)].kernels[name]
+        words = [_words(address, 1, ctypes.c_int64)[0] for address in _words(parameters, count)]
+        grid, block = tuple(map(_int, (gx, gy, gz))), tuple(map(_int, (bx, by, bz)))
+        if min(*grid, *block) < 1 or np.prod(block) > 1024 or grid[1] > 65535 or grid[2] > 65535:
+            raise Refused(INVALID_VALUE)
+
+        def work() -> None:
+            self.launches.append(name)
+            kernel(self, grid, block, words)
+
+        self._give(stream, work)
+
+
+def _int(word: int) -> int:
+    """The int that is the low half of a register."""
+    return ctypes.c_int(word & 0xFFFFFFFF).value
+
+
+_WITHOUT_CONTEXT = frozenset(
+    name for name in vars(MockDriver)
+    if name.startswith(("cuInit", "cuDriver", "cuGet", "cuDevice", "cuCtx"))
+)  # fmt: skip
+FUNCTIONS = [name for name in vars(MockDriver) if name.startswith("cu")]
+
+
+def _source() -> str:
+    registers = ", ".join(f"long a{i}" for i in range(_ARGUMENTS))
+    given = ", ".join(f"a{i}" for i in range(_ARGUMENTS))
+    lines = ["typedef int (*function)(" + ", ".join(["long"] * _ARGUMENTS) + ");"]
+    for name in FUNCTIONS:
+        lines += [
+            f"function {name}_target;",
+            f"int {name}({registers}) {{ return {name}_target ? {name}_target({given}) : {UNKNOWN}; }}",
+        ]
+    return "\n".join(lines)
+
+
+@functools.cache
+def _library() -> tuple[ctypes.CDLL, list[Any]]:
+    """The library, loaded under the name that the runtime asks for, and what its functions call."""
+    folder = tempfile.mkdtemp(prefix="shlo_disc-libcuda-")
+    source, library = Path(folder, "libcuda.c"), Path(folder, "libcuda.so.1")
+    source.write_text(_source())
+    command = ["cc", "-shared", "-fPIC", "-O1", "-Wl,-soname,libcuda.so.1", "-o", str(library), str(source)]
+    subprocess.run(command, check=True)
+    loaded = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    targets = [_CALLBACK(functools.partial(_dispatch, name)) for name in FUNCTIONS]
+    for name, target in zip(FUNCTIONS, targets, strict=True):
+        ctypes.c_void_p.in_dll(loaded, f"{name}_target").value = ctypes.cast(target, ctypes.c_void_p).value
+    return loaded, targets
+
+
+def _dispatch(name: str, *arguments: int) -> int:
+    return mock_driver().call(name, arguments)
+
+
+@functools.cache
+def mock_driver() -> MockDriver:
+    """The driver of this process from now on."""
+    driver = MockDriver()
+    _library()
+    return driver
