@@ -8,21 +8,20 @@ from typing import Any
 
 from shlo_disc.call_checks import data_message, size_message
 from shlo_disc.compilation import Compilation, made
-from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.host.segments import function_name
-from shlo_disc.lowering.launches import launches_in
-from shlo_disc.lowering_cpu import LoweredProgram
+from shlo_disc.lowering.host_llvm.program import LoweredProgram
 from shlo_disc.runtime import Artifact
 from shlo_disc.shape_dialect.dialect.host import Check
 from shlo_disc.shape_dialect.dialect.names import FLOPS
 from shlo_disc.shape_dialect.dialect.signature import declared_signature
 from shlo_disc.shape_dialect.dialect.types import dim_of_attr
 from shlo_disc.shape_dialect.symbolic.facts import Declaration, Relation
+from shlo_disc.target import CPU
 
 
 def _artifact_header(c: Compilation) -> dict[str, Any]:
     """The artifact's header: what the runtime needs to check and run calls, the pytrees aside."""
-    lowered = _lowered(c)
+    lowered, known = made(c.code), c.facts.symbols
     offset = 0
     constants = []
     for data in lowered.constants:
@@ -30,47 +29,30 @@ def _artifact_header(c: Compilation) -> dict[str, Any]:
         offset += -(-len(data) // 64) * 64
     first, *later = (_segment_rows(c, number) for number in range(len(lowered.segments)))
     header = {
-        **_common_header(c),
-        "target": {"triple": c.cpu.triple, "features": list(c.cpu.features)},
+        "format": 1,
+        "name": c.signature.name,
+        "target": _target_row(c),
+        "symbols": [_symbol_row(s, known[s.name]) for s in c.signature.symbols],
+        "arguments": [_tensor_row(a) for a in c.signature.arguments],
+        "results": [_tensor_row(r) for r in c.signature.results],
         "constants": constants,
-        "calls": lowered.calls,
-        "blas": bool(lowered.calls) or lowered.uses_blas,
+        "flops": str(dim_of_attr(made(c.module).operation.attributes[FLOPS])),
         "replicas": c.options.replicas,
-        **lowered.packs,
+        **lowered.header,
         **first,
     }
     return {**header, "segments": later} if later else header
 
 
-def _common_header(c: Compilation) -> dict[str, Any]:
-    """What is said of a program on any target."""
-    known = c.facts.symbols
-    return {
-        "format": 1,
-        "name": c.signature.name,
-        "symbols": [_symbol_row(s, known[s.name]) for s in c.signature.symbols],
-        "arguments": [_tensor_row(a) for a in c.signature.arguments],
-        "results": [_tensor_row(r) for r in c.signature.results],
-        "flops": str(dim_of_attr(made(c.module).operation.attributes[FLOPS])),
-    }
-
-
-def _device_header(c: Compilation) -> dict[str, Any]:
-    """The header for a GPU: the launches of a call, whose sizes are expressions of the symbols."""
-    launches = [
-        {
-            "kernel": use.kernel, "fusion": launch.fusion, "kind": launch.kind, "blocks": str(use.items),
-            "threads": use.threads, "sizes": [str(size) for size in use.sizes],
-        }
-        for launch in launches_in(c.snapshots["host"])
-        if (use := launch.use) is not None
-    ]  # fmt: skip
-    return {**_common_header(c), "target": {"name": c.target}, "launches": launches}
+def _target_row(c: Compilation) -> dict[str, Any]:
+    """The processor that host functions, and kernels for CPUs, are for; the name of a target that is a device."""
+    row: dict[str, Any] = {"triple": c.cpu.triple, "features": list(c.cpu.features)}
+    return row if c.target == CPU else {**row, "name": c.target}
 
 
 def _segment_rows(c: Compilation, number: int) -> dict[str, Any]:
     """What the header says of a segment: of the first one at its top level, of the others in "segments"."""
-    segment = _lowered(c).segments[number]
+    segment = made(c.code).segments[number]
     overflow = "A size that this call needs does not fit in 64 bits, or divides by zero."
     message, operands = data_message(c, overflow) if number else size_message(c, overflow)
     checks = [*segment.checks, Check("overflow", Relation.eq(0, 0), message, operands)]
@@ -82,7 +64,7 @@ def _segment_rows(c: Compilation, number: int) -> dict[str, Any]:
         "plan_words": segment.words.count,
         "entry": {"plan": function_name("disc_plan", number), "run": function_name("disc_run", number)},
     }
-    if len(_lowered(c).segments) == 1:
+    if len(made(c.code).segments) == 1:
         return rows
     read = [{"name": name, "constraints": _constraints_on(c, name)} for name in segment.symbols]
     return {**rows, "results_written": segment.results, "symbols_read": read}
@@ -95,13 +77,10 @@ def _constraints_on(c: Compilation, name: str) -> list[str]:
 def artifact_of(c: Compilation) -> Artifact:
     """The finished program as data."""
     said = declared_signature(made(c.module))
-    is_for_cpus = isinstance(c.code, LoweredProgram)
-    header = _artifact_header(c) if is_for_cpus else _device_header(c)
     trees = {"in": said.in_tree, "out": said.out_tree}
-    header["pytree"] = {key: json.loads(text) for key, text in trees.items() if text}
-    if not is_for_cpus:
-        return Artifact(header, {"ptx": c.object})
-    return Artifact.of(header, c.object, _constants_block(_lowered(c)))
+    pytree = {key: json.loads(text) for key, text in trees.items() if text}
+    sections = {**c.sections, "consts": _constants_block(made(c.code)), "portable": b""}
+    return Artifact({**_artifact_header(c), "pytree": pytree}, sections)
 
 
 def _constants_block(lowered: LoweredProgram) -> bytes:
@@ -119,9 +98,3 @@ def _tensor_row(spec: Any) -> dict[str, Any]:
     row = {"path": spec.path, "dtype": spec.dtype, "shape": shape, "donated": spec.donated}
     stated = {"memory": spec.memory, "layout": list(spec.layout), "key": spec.key}
     return row | {key: value for key, value in stated.items() if value}
-
-
-def _lowered(c: Compilation) -> LoweredProgram:
-    if not isinstance(c.code, LoweredProgram):
-        raise CompilerError("the program has not been lowered for a CPU")
-    return c.code

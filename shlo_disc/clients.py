@@ -17,6 +17,12 @@ def client(threads: int, guard_pages: bool = False, device_count: int = 1) -> Cl
 
 
 @functools.cache
+def gpu_client(ordinal: int = 0) -> Client:
+    """The process's client for a GPU. Raises DeviceError where there is none."""
+    return Client.of_gpu(ordinal)
+
+
+@functools.cache
 def _client(threads: int, guard_pages: bool, device_count: int) -> Client:
     if device_count > 1:
         return Client(device_count=device_count, native_device=_client(threads, guard_pages, 1).native_device)

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from shlo_disc import codegen
 from shlo_disc.errors import CompilerError
-from shlo_disc.lowering.backend import Backend, Code
+from shlo_disc.lowering.backend import Backend
+from shlo_disc.lowering.host_llvm.program import LoweredProgram
 from shlo_disc.lowering_cpu.backend import CpuBackend
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
@@ -25,9 +26,9 @@ _Made = TypeVar("_Made")
 class Compilation:
     """What passes work on. `snapshots` holds a copy of the module after each stage that ran.
 
-    module: that of the last stage before `codegen`, whose own is in `code`. object: an ELF object, or PTX.
-    stage: the last one that has run; that whose module was printed, where that is the program. timings: seconds of each
-    stage, `pass_timings` those of each pass, by "stage/pass".
+    module: that of the last stage before `codegen`, whose own are in `code`. llvm_ir, sections: of each section of code
+    that the artifact has, `object` for CPUs. stage: the last one that has run; that whose module was printed, where
+    that is the program. timings: seconds of each stage, `pass_timings` those of each pass, by "stage/pass".
     """
 
     options: Options
@@ -37,10 +38,10 @@ class Compilation:
     module: ir.Module | None = None
     facts: Facts = field(default_factory=Facts)
     constraints: list[Constraint] = field(default_factory=list)
-    code: Code | None = None
+    code: LoweredProgram | None = None
     cpu: codegen.CpuTarget = field(default_factory=codegen.CpuTarget.host)
-    llvm_ir: str = ""
-    object: bytes = b""
+    llvm_ir: dict[str, str] = field(default_factory=dict)
+    sections: dict[str, bytes] = field(default_factory=dict)
     snapshots: dict[str, ir.Operation] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
     pass_timings: dict[str, float] = field(default_factory=dict)
@@ -61,12 +62,12 @@ class Compilation:
             return CpuBackend(self.cpu, self.options.schedule, 1 if chosen is None else chosen)
         from shlo_disc.lowering_gpu.backend import GpuBackend
 
-        return GpuBackend(architecture, 3 if chosen is None else chosen)
+        return GpuBackend(architecture, 3 if chosen is None else chosen, self.cpu)
 
     @property
     def current(self) -> ir.Module:
-        """The module of the last stage."""
-        return self.code.module if self.code is not None else made(self.module)
+        """The module of the last stage, that which people look at where there are several."""
+        return next(iter(self.code.modules.values())) if self.code is not None else made(self.module)
 
     def change_options(self, **changes: Any) -> None:
         """Use other options from now on. Raises OptionError."""

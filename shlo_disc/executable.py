@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shlo_disc.clients import client
+from shlo_disc.clients import client, gpu_client
 from shlo_disc.dtypes import BY_NAME
-from shlo_disc.errors import DiscError
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable, MemoryStats
 from shlo_disc.runtime.keys import key_dtype
@@ -57,14 +56,13 @@ class Executable:
         """
         self._artifact = artifact
         self._options = options
-        self._out_tree = trees[1]
         self._start = functools.cache(start)
         self._timings = timings
         self._compile_count = compile_count
         self._lock = threading.Lock()
         self._client = client(options.threads, options.has_guard_pages, options.replicas)
-        is_for_gpus = "ptx" in artifact.sections
-        self._on_device = None if is_for_gpus else self._client.load(artifact, in_tree=trees[0], out_tree=trees[1])
+        self._trees = trees
+        self._on_device = self._load() if self.target == CPU else None
         self._output = options.output
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -92,13 +90,16 @@ class Executable:
         """
         return self._loaded.bind(*args, output=self._output, donate=donate, copy=copy)
 
+    def _load(self) -> LoadedExecutable:
+        on = self._client if self.target == CPU else gpu_client()
+        return on.load(self._artifact, in_tree=self._trees[0], out_tree=self._trees[1])
+
     @property
     def _loaded(self) -> LoadedExecutable:
+        """The program on its device. One for a GPU comes there when it is first called: others may compile it."""
         if self._on_device is None:
-            raise DiscError(
-                f"{self._artifact.header['name']} is compiled for {self.target}, and running on GPUs is not supported "
-                "yet; compile with target='cpu' to run it, or read the kernels with as_text('ptx')"
-            )
+            with self._lock:
+                self._on_device = self._on_device or self._load()
         return self._on_device
 
     @property
@@ -214,8 +215,8 @@ class Executable:
             else jax.ShapeDtypeStruct(shape, jax.numpy.dtype(BY_NAME[result["dtype"]].numpy))
             for shape, result in zip(shapes, self._artifact.header["results"], strict=True)
         ]
-        if self._out_tree is not None:
-            return jax.tree.unflatten(self._out_tree, leaves)
+        if self._trees[1] is not None:
+            return jax.tree.unflatten(self._trees[1], leaves)
         return leaves[0] if len(leaves) == 1 else tuple(leaves)
 
     @property

@@ -299,32 +299,34 @@ def _build_host(c: Compilation) -> None:
 
 @_pass("codegen")
 def _lower_host(c: Compilation) -> None:
-    """Lower the host program to the LLVM dialect, and add micro-kernels; for GPUs, take the kernels alone."""
+    """Lower the host program to the LLVM dialect, and add micro-kernels; a GPU's kernels stay apart."""
     c.code = c.backend.lower_host(made(c.module), c.signature)
 
 
 @_pass("codegen")
 def _legalize_for_target(c: Compilation) -> None:
     """Take apart what LLVM gets wrong: masked loads of more than a register, without registers of masks."""
-    c.backend.legalize(made(c.code).module)
+    for section, module in made(c.code).modules.items():
+        c.backend.legalize(section, module)
 
 
 @_pass("codegen")
 def _lower_to_llvm(c: Compilation) -> None:
     """Lower structured kernels to the LLVM dialect, or to that and NVVM."""
-    c.backend.lower_to_llvm(made(c.code).module)
+    for section, module in made(c.code).modules.items():
+        c.backend.lower_to_llvm(section, module)
 
 
 @_pass("codegen")
 def _translate_to_llvm_ir(c: Compilation) -> None:
     """Translate the LLVM dialect to LLVM IR."""
-    c.llvm_ir = c.backend.translate(made(c.code).module)
+    c.llvm_ir = {section: c.backend.translate(section, module) for section, module in made(c.code).modules.items()}
 
 
 @_pass("codegen", "opt_level")
 def _emit_object(c: Compilation) -> None:
-    """Optimise, and select instructions: an object, or PTX."""
-    c.object = c.backend.emit(c.llvm_ir, made(c.code).exported)
+    """Optimise, and select instructions: an object, and PTX for GPUs."""
+    c.sections = {section: c.backend.emit(section, text, made(c.code)) for section, text in c.llvm_ir.items()}
     c.compile_count += 1
 
 

@@ -21,7 +21,7 @@ def stage_text(c: Compilation, stage: str) -> str:
     views = c.backend.views
     if stage not in views:
         raise OptionError(f"no stage {stage!r}; stages are {', '.join([*STAGES, *views])}")
-    return c.backend.view(stage, c.llvm_ir, made(c.code).exported)
+    return c.backend.view(stage, c.llvm_ir, made(c.code))
 
 
 def peak_memory_formula(c: Compilation) -> str:

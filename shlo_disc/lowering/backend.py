@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Protocol
 
+from shlo_disc.lowering.host_llvm.program import LoweredProgram
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import GemmTile
 from shlo_disc.shape_dialect.dialect.signature import Signature
@@ -13,20 +14,11 @@ from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.transforms.policy import Policy
 
 
-class Code(Protocol):
-    """What `lower_host` makes: a module that becomes code, and whatever else the target's artifact is made of."""
-
-    @property
-    def module(self) -> ir.Module:
-        """The module."""
-
-    @property
-    def exported(self) -> Collection[str]:
-        """The functions of it that are called from outside."""
-
-
 class Backend(Protocol):
-    """A target, asked by the passes in this order. What it cannot do raises UnsupportedError or CompilerError."""
+    """A target, asked by the passes in this order. What it cannot do raises UnsupportedError or CompilerError.
+
+    A program becomes one section of code of the artifact or several, each of a module of its own.
+    """
 
     @property
     def policy(self) -> Policy:
@@ -42,23 +34,23 @@ class Backend(Protocol):
     def build_kernels(self, module: ir.Module, facts: Facts) -> ir.Module:
         """A copy of a planned module, with a kernel for each fusion."""
 
-    def lower_host(self, module: ir.Module, signature: Signature) -> Code:
+    def lower_host(self, module: ir.Module, signature: Signature) -> LoweredProgram:
         """The host program of a module, and its kernels, as ops that code is made of."""
 
-    def legalize(self, module: ir.Module) -> None:
+    def legalize(self, section: str, module: ir.Module) -> None:
         """Rewrite, in place, what the target's code generator gets wrong."""
 
-    def lower_to_llvm(self, module: ir.Module) -> None:
+    def lower_to_llvm(self, section: str, module: ir.Module) -> None:
         """Lower to the LLVM dialect, and those of the target, in place."""
 
-    def translate(self, module: ir.Module) -> str:
+    def translate(self, section: str, module: ir.Module) -> str:
         """LLVM IR."""
 
-    def emit(self, llvm_ir: str, exported: Collection[str]) -> bytes:
-        """Object code, in which the `exported` functions can be found."""
+    def emit(self, section: str, llvm_ir: str, program: LoweredProgram) -> bytes:
+        """The section's code, in which the program's `exported` functions can be found."""
 
-    def view(self, name: str, llvm_ir: str, exported: Collection[str]) -> str:
-        """One of `views`."""
+    def view(self, name: str, llvm_ir: Mapping[str, str], program: LoweredProgram) -> str:
+        """One of `views`, of the LLVM IR of each section."""
 
 
-__all__ = ["Backend", "Code"]
+__all__ = ["Backend"]

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from shlo_disc.lowering_cpu.host import LoweredProgram, lower_host
+from shlo_disc.lowering_cpu.host import lower_host
 from shlo_disc.lowering_cpu.kernels import build_kernels
 from shlo_disc.lowering_cpu.options import CpuOptions
 
-__all__ = ["CpuOptions", "LoweredProgram", "build_kernels", "lower_host"]
+__all__ = ["CpuOptions", "build_kernels", "lower_host"]

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shlo_disc import codegen
-from shlo_disc.lowering_cpu.host import LoweredProgram, lower_host
+from shlo_disc.lowering.host_llvm.program import LoweredProgram
+from shlo_disc.lowering_cpu.host import lower_host
 from shlo_disc.lowering_cpu.kernels import build_kernels
 from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import tile_of
 from shlo_disc.lowering_cpu.options import CpuOptions
@@ -42,25 +43,25 @@ class CpuBackend:
         """Kernels, micro-kernels and the host program in one module."""
         return lower_host(module, signature, self.cpu.vector_bits)
 
-    def legalize(self, module: ir.Module) -> None:
+    def legalize(self, section: str, module: ir.Module) -> None:
         """Take apart, in place, what LLVM gets wrong."""
         codegen.split_masked_loads(module, self.cpu)
 
-    def lower_to_llvm(self, module: ir.Module) -> None:
+    def lower_to_llvm(self, section: str, module: ir.Module) -> None:
         """Lower a module to the LLVM dialect, in place."""
         codegen.lower_to_llvm(module)
 
-    def translate(self, module: ir.Module) -> str:
+    def translate(self, section: str, module: ir.Module) -> str:
         """LLVM IR."""
         return codegen.to_llvm_ir(module)
 
-    def emit(self, llvm_ir: str, exported: Collection[str]) -> bytes:
-        """An ELF object that has these functions."""
-        return codegen.compile_to_object(llvm_ir, self.cpu, self.opt_level, exported)
+    def emit(self, section: str, llvm_ir: str, program: LoweredProgram) -> bytes:
+        """An ELF object."""
+        return codegen.compile_to_object(llvm_ir, self.cpu, self.opt_level, program.exported)
 
-    def view(self, name: str, llvm_ir: str, exported: Collection[str]) -> str:
-        """One of `views`, of a program's LLVM IR."""
+    def view(self, name: str, llvm_ir: Mapping[str, str], program: LoweredProgram) -> str:
+        """One of `views`."""
         if name == "llvm":
-            return llvm_ir
+            return llvm_ir["object"]
         view = codegen.optimized_llvm_ir if name == "optimized-llvm" else codegen.assembly
-        return view(llvm_ir, self.cpu, self.opt_level, exported)
+        return view(llvm_ir["object"], self.cpu, self.opt_level, program.exported)

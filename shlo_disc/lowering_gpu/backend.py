@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shlo_disc import codegen
 from shlo_disc.errors import CompilerError
-from shlo_disc.lowering_gpu import build_gpu_kernels, device_module, lower_to_nvvm, nvvm_to_llvm_ir
+from shlo_disc.lowering.host_llvm.program import LoweredProgram
+from shlo_disc.lowering_gpu import build_gpu_kernels, lower_to_nvvm, nvvm_to_llvm_ir
+from shlo_disc.lowering_gpu.host import lower_host
 from shlo_disc.lowering_gpu.policy import GPU_POLICY
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import GemmTile
@@ -17,22 +19,15 @@ from shlo_disc.shape_dialect.symbolic.facts import Facts
 
 
 @dataclass(frozen=True)
-class DeviceCode:
-    """The kernels of a program, all of which are launched from outside."""
-
-    module: ir.Module
-    exported: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class GpuBackend:
-    """An architecture such as "sm_90", and LLVM's optimisation level."""
+    """An architecture such as "sm_90", LLVM's optimisation level for kernels, and the processor beside it."""
 
     architecture: str
     opt_level: int
+    cpu: codegen.CpuTarget
 
     policy = GPU_POLICY
-    views = ("llvm", "ptx")
+    views = ("llvm", "ptx", "host-llvm")
 
     def tile_of(self, element: str) -> GemmTile:
         """Raises CompilerError: products are refused before anybody asks."""
@@ -42,25 +37,29 @@ class GpuBackend:
         """A copy of a planned module, with its kernels. Raises UnsupportedError listing ops that have none."""
         return build_gpu_kernels(module, facts)
 
-    def lower_host(self, module: ir.Module, signature: Signature) -> DeviceCode:
-        """The kernels alone: nothing runs them yet."""
-        return DeviceCode(device_module(module))
+    def lower_host(self, module: ir.Module, signature: Signature) -> LoweredProgram:
+        """The kernels, and the host program that gives them to the GPU."""
+        return lower_host(module, signature)
 
-    def legalize(self, module: ir.Module) -> None:
+    def legalize(self, section: str, module: ir.Module) -> None:
         """Nothing that LLVM gets wrong is known."""
 
-    def lower_to_llvm(self, module: ir.Module) -> None:
-        """Lower a module to the LLVM and NVVM dialects, in place."""
-        lower_to_nvvm(module)
+    def lower_to_llvm(self, section: str, module: ir.Module) -> None:
+        """Lower a module to the LLVM dialect, and kernels to that and NVVM, in place."""
+        (lower_to_nvvm if section == "ptx" else codegen.lower_to_llvm)(module)
 
-    def translate(self, module: ir.Module) -> str:
+    def translate(self, section: str, module: ir.Module) -> str:
         """LLVM IR."""
-        return nvvm_to_llvm_ir(module)
+        return (nvvm_to_llvm_ir if section == "ptx" else codegen.to_llvm_ir)(module)
 
-    def emit(self, llvm_ir: str, exported: Collection[str]) -> bytes:
-        """PTX."""
-        return codegen.compile_to_ptx(llvm_ir, self.architecture, self.opt_level).encode()
+    def emit(self, section: str, llvm_ir: str, program: LoweredProgram) -> bytes:
+        """PTX, or an ELF object."""
+        if section == "ptx":
+            return codegen.compile_to_ptx(llvm_ir, self.architecture, self.opt_level).encode()
+        return codegen.compile_to_object(llvm_ir, self.cpu, 1, program.exported)
 
-    def view(self, name: str, llvm_ir: str, exported: Collection[str]) -> str:
+    def view(self, name: str, llvm_ir: Mapping[str, str], program: LoweredProgram) -> str:
         """One of `views`."""
-        return llvm_ir if name == "llvm" else self.emit(llvm_ir, exported).decode()
+        if name == "ptx":
+            return self.emit("ptx", llvm_ir["ptx"], program).decode()
+        return llvm_ir["object" if name == "host-llvm" else "ptx"]

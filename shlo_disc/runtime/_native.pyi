@@ -69,11 +69,10 @@ class Buffer:
     def __len__(self) -> int: ...
 
 class Device:
-    """Threads and memory shared by the executables of one client."""
+    """
+    Where programs run, and its memory, shared by the executables of one client.
+    """
 
-    def __init__(self, threads: int, memory_limit: int, cache_limit: int, guard_pages: bool) -> None: ...
-    @property
-    def threads(self) -> int: ...
     def memory_stats(self) -> dict: ...
     def reset_peak(self) -> None: ...
     def trim(self) -> int: ...
@@ -81,6 +80,13 @@ class Device:
         """Test hook: the k-th next allocation fails once; 0 switches it off."""
 
     def buffer_from_host(self, array: object, memory: object) -> Buffer: ...
+
+class Processors(Device):
+    """The processors of this machine, as threads."""
+
+    def __init__(self, threads: int, memory_limit: int, cache_limit: int, guard_pages: bool) -> None: ...
+    @property
+    def threads(self) -> int: ...
 
 class Topology:
     memory_kinds: ClassVar[list[str]]
@@ -94,7 +100,7 @@ class Topology:
     @property
     def fingerprint(self) -> int: ...
 
-def default_device() -> Device: ...
+def default_device() -> Processors: ...
 
 class Output(enum.Enum):
     automatic = 0
@@ -137,6 +143,7 @@ class Executable:
         device: Device,
         header: dict,
         object: bytes,
+        device_code: bytes,
         constants: object,
         in_tree: Tree,
         out_tree: Tree,
@@ -232,6 +239,13 @@ class Gpu:
 
     def copy(self, to: int, address: int, bytes: int) -> None: ...
     def fill(self, to: int, byte: int, bytes: int) -> None: ...
+
+class GpuDevice(Device):
+    """A GPU as a device of programs."""
+
+    def __init__(self, ordinal: int, memory_limit: int, cache_limit: int) -> None: ...
+    @property
+    def gpu(self) -> Gpu: ...
 
 class GpuModule:
     """Code for a GPU: PTX, or a cubin."""

@@ -256,8 +256,35 @@ RUNTIME: Sequence[Function | Fields] = (
     ),
     Function("convolution", "", (*_RUNTIME, ("const DiscConvolution *", "convolution"), *_COMMAND)),
     Function("attention", "", (*_RUNTIME, ("const DiscAttention *", "attention"), *_COMMAND)),
+    Function(
+        "enqueue",
+        "Gives a kernel of the program's to its device: so many blocks of as many threads as the artifact says. `args` "
+        "are its parameters.",
+        (
+            *_RUNTIME, ("int64_t", "kernel"), ("const int64_t *", "args"), ("int64_t", "words"), ("int64_t", "blocks"),
+            *_COMMAND,
+        ),
+    ),
+    Function(
+        "copy",
+        "Copies bytes on the device.",
+        (*_RUNTIME, ("void *", "to"), ("const void *", "from"), ("int64_t", "bytes"), *_COMMAND),
+    ),
+    Function(
+        "clear",
+        "Writes zeros on the device.",
+        (*_RUNTIME, ("void *", "to"), ("int64_t", "bytes"), *_COMMAND),
+    ),
+    Function(
+        "read",
+        "Waits for the work before, and brings up to 8 bytes from the device.",
+        (*_RUNTIME, ("const void *", "from"), ("int64_t", "bytes"), ("void *", "to"), *_COMMAND),
+    ),
 )  # fmt: skip
-"""The fields of `DiscRuntime`: the functions of the runtime that a program calls, and what is the runtime's own."""
+"""The fields of `DiscRuntime`: the functions of the runtime that a program calls, and what is the runtime's own.
+
+Programs for CPUs call the first ones, those for devices that are apart from the processor the last four.
+"""
 
 RUNTIME_FUNCTIONS = {line.name: line for line in RUNTIME if isinstance(line, Function)}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""PJRT's Client for this machine's processors."""
+"""PJRT's Client for this machine's processors, or one of its GPUs."""
 
 from __future__ import annotations
 
@@ -35,8 +35,6 @@ class Client:
     and memory of its own, in place of all of the latter.
     """
 
-    platform = "cpu"
-
     def __init__(
         self,
         *,
@@ -50,13 +48,27 @@ class Client:
         if min(threads, memory_limit, cache_limit) < 0:
             raise ValueError("threads, memory_limit and cache_limit must not be negative")
         self._topology = TopologyDescription(device_count)
-        self.native_device = native_device or _native.Device(threads, memory_limit, cache_limit, guard_pages)
+        self.native_device = native_device or _native.Processors(threads, memory_limit, cache_limit, guard_pages)
         self._devices = [Device(self.native_device, id) for id in range(device_count)]
+
+    @property
+    def platform(self) -> str:
+        """ "cpu" or "cuda"."""
+        return self._devices[0].platform
 
     @classmethod
     def of_process(cls, device_count: int = 1) -> Client:
         """A client whose threads and memory are the process's: those of the PJRT plugin, too."""
         return cls(device_count=device_count, native_device=_native.default_device())
+
+    @classmethod
+    def of_gpu(cls, ordinal: int = 0, *, memory_limit: int = 0, cache_limit: int = DEFAULT_CACHE_BYTES) -> Client:
+        """A client for an NVIDIA GPU of this machine, by its number. Its memory and its stream of work are its own.
+
+        Calls give their work to the GPU and come back; results that are Buffers are there later. Raises DeviceError
+        where there is no such GPU, or no driver.
+        """
+        return cls(native_device=_native.GpuDevice(ordinal, memory_limit, cache_limit))
 
     def devices(self) -> list[Device]:
         """All devices, by number."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""PJRT's Device, Memory and TopologyDescription for this machine's processors.
+"""PJRT's Device, Memory and TopologyDescription for this machine's processors, and its GPUs.
 
-All devices of a process share its memory, one pool of threads and one allocator, and differ by number.
+Devices that are processors share the process's memory, one pool of threads and one allocator, and differ by number. A
+GPU is one device, with memory of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from . import _native
 class Memory:
     """A memory of one device, by its kind: "device" (the default), "pinned_host" or "unpinned_host".
 
-    All kinds are the machine's memory; programs say in which one their results are to be.
+    All kinds that processors have are the machine's memory; programs say in which one their results are to be.
     """
 
     def __init__(self, device: Device, id: int, kind: str):
@@ -31,30 +32,49 @@ class Memory:
 
 
 class Device:
-    """The machine's processors, as one of the devices of a client."""
+    """The machine's processors, or a GPU, as one of the devices of a client."""
 
-    platform = "cpu"
-    device_kind = "cpu"
     process_index = 0
 
     def __init__(self, native: Any, id: int = 0):
         self._native = native
+        self._gpu: Any = native.gpu if isinstance(native, _native.GpuDevice) else None
         self.id = id
-        kinds = _native.Topology.memory_kinds
+        kinds = _native.Topology.memory_kinds if self._gpu is None else ["device"]
         self._memories = [Memory(self, id * len(kinds) + i, kind) for i, kind in enumerate(kinds)]
 
     def __repr__(self) -> str:
+        if self._gpu is not None:
+            return f"Device(platform='cuda', id={self.id}, kind={self.device_kind!r})"
         return f"Device(platform='cpu', id={self.id}, threads={self._native.threads})"
 
     @property
+    def platform(self) -> str:
+        """ "cpu" or "cuda"."""
+        return "cpu" if self._gpu is None else "cuda"
+
+    @property
+    def device_kind(self) -> str:
+        """ "cpu", or the GPU's name."""
+        return "cpu" if self._gpu is None else self._gpu.facts["name"]
+
+    @property
+    def compute_capability(self) -> tuple[int, int]:
+        """A GPU's. Raises AttributeError for processors."""
+        if self._gpu is None:
+            raise AttributeError("processors have no compute capability")
+        major, minor = self._gpu.facts["compute_capability"]
+        return major, minor
+
+    @property
     def local_hardware_id(self) -> int:
-        """The device's number among those of this process."""
-        return self.id
+        """The device's number among those of this process, and a GPU's in the machine."""
+        return self.id if self._gpu is None else self._gpu.ordinal
 
     @property
     def threads(self) -> int:
-        """Threads that one call may use, the caller's included."""
-        return self._native.threads
+        """Threads that one call may use, the caller's included; 1 where a GPU computes."""
+        return self._native.threads if self._gpu is None else 1
 
     def memories(self) -> list[Memory]:
         """The device's memories, the default one first."""

@@ -5,8 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import threading
+import time
 from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
+
+from shlo_disc.errors import DeviceError
 
 Result = TypeVar("Result")
 
@@ -44,6 +48,52 @@ class Future(Event, Generic[Result]):
 
     def __await__(self) -> Generator[Any, None, Result]:
         return asyncio.wrap_future(self._future).__await__()
+
+
+class DeviceEvent(Event):
+    """That the elements of a Buffer on a device are there."""
+
+    _INTERVAL = 50e-6
+    """Seconds between questions, where there is a limit to the waiting."""
+
+    def __init__(self, buffer: Any):
+        self._buffer = buffer
+
+    def is_ready(self) -> bool:
+        """Whether they are, or the work before them has failed."""
+        try:
+            return bool(self._buffer.is_ready())
+        except DeviceError:
+            return True
+
+    def error(self) -> BaseException | None:
+        """What the work before them has failed with, None if it did not; waits."""
+        try:
+            self._buffer.block_until_ready()
+        except DeviceError as error:
+            return error
+        return None
+
+    def block_until_ready(self, timeout: float | None = None) -> None:
+        """Wait. Raises DeviceError, and TimeoutError after `timeout` seconds."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while end is not None and not self.is_ready():
+            if time.monotonic() > end:
+                raise TimeoutError(f"the elements are not there after {timeout} seconds")
+            time.sleep(self._INTERVAL)
+        self._buffer.block_until_ready()
+
+    def on_ready(self, callback: Callable[[BaseException | None], None]) -> None:
+        """Call `callback` with the failure or None: at once, or later in a thread of its own."""
+        if self.is_ready():
+            callback(self.error())
+        else:
+            threading.Thread(target=lambda: callback(self.error()), name="shlo_disc-event", daemon=True).start()
+
+
+def device_event(buffer: Any) -> DeviceEvent:
+    """The Event that the elements of a Buffer on a device are there."""
+    return DeviceEvent(buffer)
 
 
 def ready_event() -> Event:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,7 @@ class LoadedExecutable:
     ):
         _check_artifact(artifact)
         header = artifact.header
+        _check_device(header["target"].get("name"), client)
         self.num_replicas: int = _replicas(header, len(client.devices()))
         self._client = client
         self._artifact = artifact
@@ -105,6 +107,7 @@ class LoadedExecutable:
             device=client.native_device,
             header=dict(header),
             object=bytes(artifact.object),
+            device_code=bytes(artifact.sections.get("ptx", b"")),
             constants=artifact.constants,
             in_tree=trees[0].native(),
             out_tree=trees[1].native(),
@@ -422,6 +425,21 @@ def _check_target(target: Any) -> None:
     missing = cpu_features.missing_features(features)
     if missing:
         raise ArtifactError(f"made for a processor with {', '.join(missing)}, which this one lacks")
+
+
+def _check_device(name: Any, client: Client) -> None:
+    """Refuses code for another kind of device, or a later GPU. `name`: of the target, None for CPUs."""
+    (device, *_) = client.devices()
+    if (name is None) != (device.platform == "cpu"):
+        raise ArtifactError(f"made for {name or 'the CPU'}; this client's device is {device}")
+    if name is None:
+        return
+    major, minor = device.compute_capability
+    match = re.fullmatch(r"cuda:sm_(\d+)(\d)", name) if isinstance(name, str) else None
+    if match is None:
+        raise ArtifactError(f"header: {name!r} is no device")
+    if tuple(map(int, match.groups())) > (major, minor):
+        raise ArtifactError(f"made for {name}; {device.device_kind} is an sm_{major}{minor}")
 
 
 def _trees(header: Mapping[str, Any], in_tree: Any, out_tree: Any) -> tuple[TreeSpec, TreeSpec]:

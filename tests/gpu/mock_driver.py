@@ -60,6 +60,8 @@ class Stream:
 
     given: list[Callable[[], None]] = field(default_factory=list)
     done: int = 0
+    is_busy: bool = False
+    """Work is being done: what Python collects meanwhile may ask to wait for it, and is not waited for."""
 
 
 @dataclass
@@ -80,7 +82,7 @@ def _bytes_at(address: int, count: int) -> np.ndarray:
 class MockDriver:
     """The driver. `memory`: bytes that all GPUs have together."""
 
-    def __init__(self, memory: int = 1 << 30, devices: int = 64):
+    def __init__(self, memory: int = 1 << 30, devices: int = 256):
         self.memory, self.devices = memory, devices
         self.images: dict[bytes, Image] = {}
         """By the bytes that are loaded."""
@@ -118,6 +120,15 @@ class MockDriver:
         self.mistakes.append(f"{count} bytes at {address:#x} are not allocated")
         raise Refused(ILLEGAL_ADDRESS)
 
+    def from_address(self, address: int) -> np.ndarray:
+        """The bytes from an address of the GPU to the end of its block; none at an address of the host's."""
+        for start, block in self._blocks.items():
+            if start <= address < start + block.nbytes:
+                return block[address - start :]
+        if address >= FIRST_ADDRESS:
+            self.mistakes.append(f"a kernel is told {address:#x}, which is not allocated")
+        return np.zeros(0, np.uint8)
+
     # ---- calls ------------------------------------------------------------------------------------------------------
 
     def call(self, name: str, arguments: Sequence[int]) -> int:
@@ -153,10 +164,15 @@ class MockDriver:
         return self._handles[number]
 
     def _run(self, stream: Stream, until: int) -> None:
-        while stream.done < until:
-            work = stream.given[stream.done]
-            stream.done += 1
-            work()
+        if stream.is_busy:
+            return
+        stream.is_busy = True
+        try:
+            while stream.done < until:
+                stream.done += 1
+                stream.given[stream.done - 1]()
+        finally:
+            stream.is_busy = False
 
     def _text(self, out: int, text: str) -> None:
         kept = self._texts.setdefault(text, ctypes.create_string_buffer(text.encode()))

@@ -74,8 +74,8 @@ def test_what_a_gpu_has(driver: MockDriver, gpu: Any) -> None:
         "shared_memory": 227 << 10, "registers": 65536, "cache": 50 << 20,
     }  # fmt: skip
     assert gpu.free_memory == driver.memory - driver.live_bytes
-    with pytest.raises(DeviceError, match=f"there is no GPU 64; there are {driver.devices}"):
-        Gpu.get(64)
+    with pytest.raises(DeviceError, match=f"there is no GPU {driver.devices}; there are {driver.devices}"):
+        Gpu.get(driver.devices)
     with pytest.raises(DeviceError, match="there is no GPU -1"):
         Gpu.get(-1)
 

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import shlo_disc
+from shlo_disc.lowering.host_llvm import program
 from shlo_disc.lowering_cpu import kernels
-from shlo_disc.lowering_cpu.host import program
 from shlo_disc.recovery import KINDS, PLAIN, Attempts, Choice, find_fault
 from shlo_disc.transforms import decisions
 

@@ -3,68 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from shlo_disc.errors import CompilerError
+from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, Symbol, Word, kernel_arguments, laid_out
 from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.micro_kernels.winograd_kernel import FUNCTIONS
 from shlo_disc.runtime import abi
-from shlo_disc.shape_dialect.dialect.host import AttentionCall, ConvolutionCall, Gemm, GemmProduct, GemmTile, KernelUse
+from shlo_disc.shape_dialect.dialect.host import AttentionCall, ConvolutionCall, Gemm, GemmProduct, GemmTile
 from shlo_disc.shape_dialect.dialect.problems import AttentionAxis, ConvolutionProduct
 from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
 
 ONE = Expr.const(1)
 _NO_AXIS = AttentionAxis(ONE, ZERO, ZERO, ZERO, ZERO)
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """The address of operand `number` of the op; null for -1."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class Symbol:
-    """The address of a function; null for ""."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Word:
-    """The address of another word of the block; null for -1."""
-
-    number: int
-
-
-Entry = Expr | int | Buffer | Symbol | Word
-"""A word of a block: a size, or an address."""
-
-Entries = Mapping[str, "Entry | Sequence[Entry]"]
-
-
-def laid_out(struct: abi.Struct, entries: Entries) -> list[Entry]:
-    """The words of a structure. Raises CompilerError where a field is missing, or has another number of elements."""
-    if list(entries) != list(struct.fields):
-        raise CompilerError(f"host: {struct.name} is told {list(entries)} instead of {list(struct.fields)}")
-    words: list[Entry] = []
-    for field in struct.fields.values():
-        entry = entries[field.name]
-        values = list(entry) if isinstance(entry, Sequence) else [entry]
-        if len(values) != field.count * field.words:
-            raise CompilerError(f"host: {struct.name}.{field.name} is told {len(values)} words")
-        words += values
-    return words
-
-
-def kernel_arguments(use: KernelUse, buffers: Sequence[int]) -> list[Entry]:
-    """Those of a kernel: its buffers, and its sizes, 0 where the runtime tells them."""
-    sizes: list[Entry] = list(use.sizes)
-    for place in use.given:
-        sizes.insert(place, 0)
-    return [*map(Buffer, buffers), *sizes]
 
 
 def gemm_block(call: Gemm) -> list[Entry]:

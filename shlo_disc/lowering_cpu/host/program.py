@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from shlo_disc.lowering.host.segments import function_name
+from shlo_disc.dtypes import BY_MLIR
+from shlo_disc.lowering.host_llvm.plan import Words
+from shlo_disc.lowering.host_llvm.program import HostProgram, LoweredProgram, append_text
+from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.lowering.launches import CLEAR, COPY
 from shlo_disc.lowering_cpu.host.block_kernels import clear_text, copy_text
 from shlo_disc.lowering_cpu.host.blocks import entry_name
-from shlo_disc.lowering_cpu.host.buffers import BufferTable
-from shlo_disc.lowering_cpu.host.constants import dense_bytes
 from shlo_disc.lowering_cpu.host.entry import write_entry
 from shlo_disc.lowering_cpu.host.library import LibraryTable
-from shlo_disc.lowering_cpu.host.plan import Words, write_plan
-from shlo_disc.lowering_cpu.host.run import RunWriter, Scope
+from shlo_disc.lowering_cpu.host.run import CpuRunWriter
+from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import SIGNATURE, micro_kernels
 from shlo_disc.lowering_cpu.micro_kernels.winograd_kernel import DECLARATIONS, transforms
 from shlo_disc.mlir import func, ir
@@ -25,120 +25,56 @@ from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import (
     DYNAMIC_DIMS,
     AttentionCall,
-    Check,
     ConvolutionCall,
     Gemm,
     GemmTile,
-    Plan,
+    Packed,
     call_of,
 )
 from shlo_disc.shape_dialect.dialect.signature import Signature
 
 
-@dataclass
-class LoweredSegment:
-    """What the artifact's header needs to know of one segment: its plan's words, its checks and who is allocated.
-
-    `results` are the leaves that it writes; `symbols` those that are read from data for its sake.
-    """
-
-    words: Words
-    checks: Sequence[Check]
-    results: Sequence[int]
-    symbols: Sequence[str]
-
-
-@dataclass
-class LoweredProgram:
-    """A module of kernels and host functions, and what the artifact's header and blocks of data are made of."""
-
-    module: ir.Module
-    segments: list[LoweredSegment]
-    constants: list[bytes]
-    calls: list[dict[str, Any]] = field(default_factory=list)
-    uses_blas: bool = False
-    packs: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def exported(self) -> set[str]:
-        """The functions that the runtime calls."""
-        numbers = range(len(self.segments))
-        return {function_name(stem, number) for stem in ("disc_plan", "disc_run") for number in numbers}
-
-
 def lower_host(module: ir.Module, signature: Signature, vector_bits: int) -> LoweredProgram:
     """The program that a module of the stage `host` is, which stays as it is. `vector_bits`: of a register."""
     with ir.Location.unknown():
-        return _Host(module, signature, vector_bits).lowered()
+        return _CpuProgram(module, signature, vector_bits).lowered()
 
 
-class _Host:
+class _CpuProgram(HostProgram):
     """That of one module."""
 
     def __init__(self, module: ir.Module, signature: Signature, vector_bits: int):
-        self.signature = signature
+        super().__init__(module, signature)
         self.vector_bits = vector_bits
-        ops = [op.operation for op in module.body.operations]
-        self.functions = [op for op in ops if op.name == "func.func"]
-        self.plans: list[Plan] = [call_of(op) for op in ops if op.name == "disc_host.plan"]
-        self.constants = [op for op in ops if op.name == "memref.global"]
-        self.ops = [inner for function in self.functions for inner in _walk(function)]
-        names = [ir.StringAttr(op.attributes["sym_name"]).value for op in self.constants]
-        self.buffers = BufferTable(len(signature.arguments), len(signature.results), names, self.ops)
         self.library = LibraryTable()
         self.kernels = kernel_module_of(module)
-        self.target = ir.Module.create()
 
-    def lowered(self) -> LoweredProgram:
-        """The program."""
-        segments = [self._segment(plan, number) for number, plan in enumerate(self.plans)]
-        functions = self._functions(segments)
-        entries = [*self._append_kernels(), *self._append_tiles(), *self._append_transforms()]
-        images = [text for texts in functions for text in texts[:-2]]
-        for text in images:
-            append_text(self.target, text, [])
-        for text in (text for texts in functions for text in texts[-2:]):
-            append_text(self.target, text, [*entries, *images])
-        return LoweredProgram(
-            self.target,
-            segments,
-            [dense_bytes(ir.DenseElementsAttr(op.attributes["initial_value"])) for op in self.constants],
-            self.library.header,
-            bool(self._tiles()),
-            {"packs": self.buffers.packs, "packed_only": self._packed_only()},
-        )
+    def writer(self, scope: Scope, words: Words, segment: int, command: int) -> RunWriter:
+        """One that calls kernels and the runtime."""
+        return CpuRunWriter(scope, words, segment, command, self.library.index)
 
-    # ---- the host functions -----------------------------------------------------------------------------------------
+    def append_callees(self) -> Sequence[str]:
+        """Kernels, micro-kernels and the functions of Winograd's algorithm."""
+        return [*self._append_kernels(), *self._append_tiles(), *self._append_transforms()]
 
-    def _segment(self, plan: Plan, number: int) -> LoweredSegment:
-        arguments = [spec.dims for spec in self.signature.arguments] if number == 0 else []
-        shapes = [*arguments, *(self.signature.results[leaf].dims for leaf in plan.writes)]
-        words = Words([plan.arena, *(d for dims in shapes for d in dims)])
-        for check in plan.checks:
-            for operand in check.operands:
-                words.place(operand)
-        return LoweredSegment(words, plan.checks, plan.writes, plan.reads)
+    def modules(self) -> Mapping[str, ir.Module]:
+        """One object."""
+        return {"object": self.target}
 
-    def _functions(self, segments: Sequence[LoweredSegment]) -> list[list[str]]:
-        """For each segment the constants that it refers to, its plan and its run."""
-        known = [source.name for source in self.signature.symbols]
-        every = [*known, *(name for segment in segments for name in segment.symbols)]
-        scope = Scope(self.buffers, every, self.library.index)
-        texts = []
-        command = 0
-        for number, (function, segment) in enumerate(zip(self.functions, segments, strict=True)):
-            known += segment.symbols
-            writer = RunWriter(scope, segment.words, number, command)
-            writer.write(op.operation for op in function.regions[0].blocks[0].operations)
-            command = writer.command
-            run = writer.text()
-            texts.append([*writer.globals(), write_plan(known, segment.checks, segment.words, number), run])
-        return texts
+    def header(self) -> dict[str, Any]:
+        """Library calls, and packed forms of right-hand sides."""
+        calls = self.library.header
+        return {
+            "calls": calls,
+            "blas": bool(calls) or bool(self._tiles()),
+            "packs": [_pack_row(*pack) for pack in self.buffers.packs],
+            "packed_only": self._packed_only(),
+        }
 
     def _packed_only(self) -> list[int]:
         """The buffers that nothing reads where their packed form is used."""
         read = {place.index for place in map(self.buffers.place, _read(self.ops)) if not place.is_arena}
-        return sorted({row["buffer"] for row in self.buffers.packs} - read)
+        return sorted({buffer for buffer, _ in self.buffers.packs} - read)
 
     # ---- kernels ----------------------------------------------------------------------------------------------------
 
@@ -185,15 +121,6 @@ class _Host:
 _TILED = frozenset(("disc_host.gemm", "disc_host.convolution", "disc_host.attention"))
 
 
-def _walk(function: ir.Operation) -> Iterator[ir.Operation]:
-    """All ops in a function, in their order."""
-    for region in function.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                yield op.operation
-                yield from _walk(op.operation)
-
-
 def _read(ops: Sequence[ir.Operation]) -> Iterator[ir.Value]:
     """The buffers that ops touch, right-hand sides that have a packed form aside."""
     for op in ops:
@@ -210,13 +137,18 @@ def _read(ops: Sequence[ir.Operation]) -> Iterator[ir.Value]:
             yield from op.operands
 
 
+def _pack_row(buffer: int, form: Packed) -> dict[str, Any]:
+    return {
+        "buffer": buffer,
+        "dtype": BY_MLIR[form.element].name,
+        "format": FORMATS.index(form.tile.format),
+        "k": form.k,
+        "n": form.n,
+        "k_stride": form.k_stride,
+        "n_stride": form.n_stride,
+        "columns": form.tile.columns,
+    }
+
+
 def _declaration(kernel: func.FuncOp) -> str:
     return f"func.func private @{kernel.name.value}({', '.join(map(str, kernel.type.inputs))})"
-
-
-def append_text(module: ir.Module, text: str, declarations: Sequence[str]) -> None:
-    """Parse one function, or constant, that refers to others of `module`, declared for the parser, and append it."""
-    holder = ir.Module.parse("\n".join([*declarations, text]))
-    function = list(holder.body.operations)[-1].operation
-    function.detach_from_parent()
-    module.body.append(function)

@@ -137,13 +137,13 @@ DiscDot dot_of(const std::vector<int64_t> &words) {
 
 /// A dot by the addresses and numbers of its 34 words, or 41 with an epilogue, in the order of DiscDot; for tests and
 /// measurements.
-void dot_words(Device &device, const std::vector<int64_t> &words) {
+void dot_words(Processors &device, const std::vector<int64_t> &words) {
   DiscDot dot = dot_of(words);
   without_gil([&] { run_dot(device.pool, dot); });
 }
 
 /// Packs the right-hand side of a dot given as for `dot_words` to `target`; returns the number of words.
-int64_t pack_words(Device &device, const std::vector<int64_t> &words, uintptr_t target) {
+int64_t pack_words(Processors &device, const std::vector<int64_t> &words, uintptr_t target) {
   DiscDot dot = dot_of(words);
   if (target != 0)
     pack_right(device.pool, dot, reinterpret_cast<void *>(target));

@@ -15,7 +15,7 @@ ROOT = Path(shlo_disc.__file__).parent / "transforms"
 _SIMPLIFY = ("scanned", "accumulated", "control_flow", "data_movement")
 FILES = (
     *sorted((ROOT / "fusion").glob("*.py")), *sorted((ROOT / "memory").glob("*.py")),
-    *(ROOT / "simplify" / f"{name}.py" for name in _SIMPLIFY), ROOT / "counted_loops.py",
+    *(ROOT / "simplify" / f"{name}.py" for name in _SIMPLIFY), ROOT / "control_flow" / "counted_loops.py",
 )  # fmt: skip
 """The files of the matchers."""
 

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import pytest
 
+from tests.fuzz.near import line_coverage
 from tests.fuzz.near.arrays import arrays_for
 from tests.fuzz.near.case import COMPOSITE, Case, case_of, load, names, save
 from tests.fuzz.near.compare import difference
@@ -161,3 +162,7 @@ def test_a_signal_is_a_finding_and_not_the_end(worker: Worker) -> None:
     assert finding is not None
     assert finding.kind == "signal"
     assert worker.examine(Seed(0, "gemm", "compile")).report.finding is None
+
+
+def test_the_files_whose_lines_are_counted_are_there() -> None:
+    assert [path for path in line_coverage.FILES if not path.is_file()] == []

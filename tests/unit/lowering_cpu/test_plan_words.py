@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from shlo_disc.codegen import CpuTarget, compile_to_object, lower_to_llvm, to_llvm_ir
-from shlo_disc.lowering_cpu.host.plan import Words, write_plan
+from shlo_disc.lowering.host_llvm.plan import Words, write_plan
 from shlo_disc.mlir import ir
 from shlo_disc.runtime._native import ObjectCode
 from shlo_disc.shape_dialect.symbolic.expr import Expr

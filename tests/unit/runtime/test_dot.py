@@ -32,7 +32,7 @@ WIDTHS = [bits for bits in (128, 256, 512) if bits <= HOST.vector_bits]
 
 
 @pytest.fixture(scope="module", params=THREADS)
-def device(request: pytest.FixtureRequest) -> _native.Device:
+def device(request: pytest.FixtureRequest) -> _native.Processors:
     assert install_blas()
     return Client(threads=request.param).native_device
 
@@ -71,11 +71,11 @@ def words_of(a: np.ndarray, b: np.ndarray, c: np.ndarray, packed: int, options: 
     return [*words, packed, code.function(tile.name), tile.rows, tile.columns]
 
 
-def run(device: _native.Device, a: np.ndarray, b: np.ndarray, c: np.ndarray, options: CpuOptions = HOST) -> None:
+def run(device: _native.Processors, a: np.ndarray, b: np.ndarray, c: np.ndarray, options: CpuOptions = HOST) -> None:
     _native.dot(device, words_of(a, b, c, 0, options))
 
 
-def run_packed(device: _native.Device, a: np.ndarray, b: np.ndarray, c: np.ndarray, options: CpuOptions) -> None:
+def run_packed(device: _native.Processors, a: np.ndarray, b: np.ndarray, c: np.ndarray, options: CpuOptions) -> None:
     """The same with b packed beforehand."""
     words = words_of(a, b, c, 0, options)
     packed = np.full(_native.pack_right(device, words, 0) * c.itemsize, 0xFF, np.uint8)
@@ -108,7 +108,7 @@ SIZES = [
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", SIZES)
-def test_every_layout(device: _native.Device, dtype: type, size: tuple[int, int, int]) -> None:
+def test_every_layout(device: _native.Processors, dtype: type, size: tuple[int, int, int]) -> None:
     m, n, k = size
     rng = np.random.default_rng(m * 1000 + n)
     orders = ("rows", "columns", "gaps")
@@ -129,7 +129,7 @@ EDGES = [(1, 1, 1), (4, 31, 63), (6, 32, 64), (7, 33, 65), (13, 16, 127), (14, 1
 @pytest.mark.parametrize("vector_bits", WIDTHS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", EDGES)
-def test_packed_or_not(device: _native.Device, dtype: type, size: tuple[int, int, int], vector_bits: int) -> None:
+def test_packed_or_not(device: _native.Processors, dtype: type, size: tuple[int, int, int], vector_bits: int) -> None:
     m, n, k = size
     rng = np.random.default_rng(m * 1000 + n)
     for order_b, order_c in itertools.product(("rows", "columns"), ("rows", "columns")):
@@ -149,7 +149,7 @@ SHALLOW = [(256, 256, 1), (300, 331, 2), (28, 2400, 7), (1100, 64, 65), (270, 10
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", SHALLOW)
-def test_outer_products(device: _native.Device, dtype: type, size: tuple[int, int, int]) -> None:
+def test_outer_products(device: _native.Processors, dtype: type, size: tuple[int, int, int]) -> None:
     m, n, k = size
     rng = np.random.default_rng(m * 1000 + n)
     for order_a, order_b in itertools.product(("rows", "columns"), ("rows", "columns")):
@@ -165,7 +165,7 @@ def test_outer_products(device: _native.Device, dtype: type, size: tuple[int, in
 
 @pytest.mark.parametrize("batch", [(3,), (2, 5), (2, 1, 3), (2, 3, 1, 2), (40,)])
 @pytest.mark.parametrize("size", [(1, 6, 4), (7, 1, 4), (6, 10, 3), (20, 20, 64)])
-def test_batches(device: _native.Device, batch: tuple[int, ...], size: tuple[int, int, int]) -> None:
+def test_batches(device: _native.Processors, batch: tuple[int, ...], size: tuple[int, int, int]) -> None:
     m, n, k = size
     rng = np.random.default_rng(7)
     a = laid_out((*batch, m, k), "rows", np.float32, rng)
@@ -175,7 +175,7 @@ def test_batches(device: _native.Device, batch: tuple[int, ...], size: tuple[int
     np.testing.assert_allclose(c, a @ b, atol=1e-4)
 
 
-def test_attention_without_a_transpose(device: _native.Device) -> None:
+def test_attention_without_a_transpose(device: _native.Processors) -> None:
     rng = np.random.default_rng(3)
     q, k = (rng.standard_normal((2, 37, 12, 64)).astype(np.float32) for _ in range(2))
     scores = np.empty((2, 12, 37, 37), np.float32)
@@ -186,7 +186,7 @@ def test_attention_without_a_transpose(device: _native.Device) -> None:
     np.testing.assert_allclose(out, np.einsum("bhqk,bkhd->bqhd", scores, k), rtol=1e-3, atol=1e-2)
 
 
-def test_a_batch_dimension_that_is_broadcast(device: _native.Device) -> None:
+def test_a_batch_dimension_that_is_broadcast(device: _native.Processors) -> None:
     a = np.random.default_rng(0).standard_normal((4, 5, 6)).astype(np.float32)
     b = np.broadcast_to(np.random.default_rng(1).standard_normal((6, 7)).astype(np.float32), (4, 6, 7))
     c = np.empty((4, 5, 7), np.float32)
@@ -194,7 +194,7 @@ def test_a_batch_dimension_that_is_broadcast(device: _native.Device) -> None:
     np.testing.assert_allclose(c, a @ b, atol=1e-5)
 
 
-def test_operands_that_are_broadcast_along_a_matrix_dimension(device: _native.Device) -> None:
+def test_operands_that_are_broadcast_along_a_matrix_dimension(device: _native.Processors) -> None:
     a = np.broadcast_to(np.arange(6, dtype=np.float32), (5, 6))
     b = np.broadcast_to(np.arange(7, dtype=np.float32), (6, 7))
     c = np.empty((5, 7), np.float32)
@@ -202,7 +202,7 @@ def test_operands_that_are_broadcast_along_a_matrix_dimension(device: _native.De
     np.testing.assert_allclose(c, a @ b)
 
 
-def test_no_depth_gives_zeros(device: _native.Device) -> None:
+def test_no_depth_gives_zeros(device: _native.Processors) -> None:
     for batch in ((), (3,)):
         c = np.full((*batch, 4, 5), np.nan, np.float32)
         run(device, np.empty((*batch, 4, 0), np.float32), np.empty((*batch, 0, 5), np.float32), c)
@@ -210,7 +210,7 @@ def test_no_depth_gives_zeros(device: _native.Device) -> None:
 
 
 @pytest.mark.parametrize("shape", [((0, 4), (4, 5)), ((3, 4), (4, 0)), ((0, 0), (0, 0)), ((0, 3, 4), (0, 4, 5))])
-def test_no_result_writes_nothing(device: _native.Device, shape: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+def test_no_result_writes_nothing(device: _native.Processors, shape: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     a, b = (np.ones(s, np.float32) for s in shape)
     guard = np.full(8, 7.0, np.float32)
     c = np.lib.stride_tricks.as_strided(guard, (a @ b).shape, (a @ b).strides)
@@ -218,14 +218,14 @@ def test_no_result_writes_nothing(device: _native.Device, shape: tuple[tuple[int
     assert (guard == 7).all()
 
 
-def test_old_contents_never_show(device: _native.Device) -> None:
+def test_old_contents_never_show(device: _native.Processors) -> None:
     for m, n in ((1, 65), (65, 1), (1, 1), (33, 65)):
         c = np.full((m, n), np.nan, np.float32)
         run(device, np.zeros((m, 8), np.float32), np.ones((8, n), np.float32), c)
         assert (c == 0).all()
 
 
-def test_a_leading_dimension_beyond_32_bits(device: _native.Device) -> None:
+def test_a_leading_dimension_beyond_32_bits(device: _native.Processors) -> None:
     """Rows 2**31 + 64 elements apart, in memory that is reserved but never touched between them."""
     stride = (1 << 31) + 64
     no_reserve = 0x4000  # MAP_NORESERVE on Linux
@@ -256,7 +256,7 @@ def test_the_users_thread_setting_is_restored() -> None:
         set_(before)
 
 
-def test_many_callers_at_once(device: _native.Device) -> None:
+def test_many_callers_at_once(device: _native.Processors) -> None:
     rng = np.random.default_rng(11)
     a, b = (rng.standard_normal((96, 96)).astype(np.float32) for _ in range(2))
     expected, failures = a @ b, []

@@ -26,7 +26,7 @@ SIZES = [(1, 1, 1), (3, 31, 2), (5, 33, 3), (6, 5, 4), (12, 64, 5), (13, 32, 129
 
 
 @pytest.fixture(scope="module")
-def device() -> _native.Device:
+def device() -> _native.Processors:
     return Client(threads=2).native_device
 
 
@@ -41,7 +41,7 @@ def random(shape: tuple[int, ...], order: str, dtype: type, rng: np.random.Gener
     return array[..., 0] if order == "gaps" else array.T if order == "columns" else array
 
 
-def check(device: _native.Device, dtype: type, size: tuple[int, int, int], orders: str, options: CpuOptions) -> None:
+def check(device: _native.Processors, dtype: type, size: tuple[int, int, int], orders: str, options: CpuOptions) -> None:
     m, n, k = size
     rng = np.random.default_rng(m * 1000 + n)
     order_a, order_b, order_c = orders
@@ -64,7 +64,7 @@ def check(device: _native.Device, dtype: type, size: tuple[int, int, int], order
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).name)
 @pytest.mark.parametrize("options", TARGETS, ids=lambda o: f"{o.vector_bits}-{len(o.features)}-{o.is_x86}")
-def test_every_format(device: _native.Device, options: CpuOptions, dtype: type) -> None:
+def test_every_format(device: _native.Processors, options: CpuOptions, dtype: type) -> None:
     for size in SIZES:
         check(device, dtype, size, ("rows", "rows", "rows"), options)
     orders = ("rows", "columns", "gaps")
@@ -72,7 +72,7 @@ def test_every_format(device: _native.Device, options: CpuOptions, dtype: type) 
         check(device, dtype, (15, 37, 11), layout, options)
 
 
-def test_special_values(device: _native.Device) -> None:
+def test_special_values(device: _native.Processors) -> None:
     """Infinities, NaNs, halves of all magnitudes: a product with 1 is the element, in every format."""
     for dtype, options in itertools.product((ml_dtypes.bfloat16, np.float16), TARGETS):
         bits = np.arange(1 << 16, dtype=np.uint16).view(dtype).reshape(-1, 256)

@@ -109,6 +109,16 @@ struct DiscRuntime {
   void (*call)(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t command);
   void (*convolution)(const DiscRuntime *runtime, const DiscConvolution *convolution, int64_t command);
   void (*attention)(const DiscRuntime *runtime, const DiscAttention *attention, int64_t command);
+  /// Gives a kernel of the program's to its device: so many blocks of as many threads as the artifact says. `args` are
+  /// its parameters.
+  void (*enqueue)(const DiscRuntime *runtime, int64_t kernel, const int64_t *args, int64_t words, int64_t blocks,
+                  int64_t command);
+  /// Copies bytes on the device.
+  void (*copy)(const DiscRuntime *runtime, void *to, const void *from, int64_t bytes, int64_t command);
+  /// Writes zeros on the device.
+  void (*clear)(const DiscRuntime *runtime, void *to, int64_t bytes, int64_t command);
+  /// Waits for the work before, and brings up to 8 bytes from the device.
+  void (*read)(const DiscRuntime *runtime, const void *from, int64_t bytes, void *to, int64_t command);
 };
 
 /// Fills `words` for one set of symbol values; 0, or 1 + the index of the first check that failed.

@@ -9,8 +9,11 @@
 
 namespace disc {
 
+class Device;
+
 struct ArrayView {
   const char *data = nullptr;
+  const Device *device = nullptr; // whose memory it is; null: the host's
   DType dtype = DType::f32;
   bool contiguous = true;       // C order without gaps
   bool byte_swapped = false;    // not in this machine's byte order

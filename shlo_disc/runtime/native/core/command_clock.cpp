@@ -26,13 +26,14 @@ void ObservedRuntime::observed(const DiscRuntime *runtime, Arguments... argument
   self.note(run);
 }
 
-ObservedRuntime::ObservedRuntime(const DiscRuntime &runtime)
-    : plain_(runtime), observed_{observed<&DiscRuntime::launch, DiscKernel, const int64_t *, int64_t, int64_t>,
-                                 observed<&DiscRuntime::dot, const DiscDot *>,
-                                 this,
-                                 observed<&DiscRuntime::call, int64_t, const int64_t *>,
-                                 observed<&DiscRuntime::convolution, const DiscConvolution *>,
-                                 observed<&DiscRuntime::attention, const DiscAttention *>} {}
+ObservedRuntime::ObservedRuntime(const DiscRuntime &runtime) : plain_(runtime), observed_{} {
+  observed_.launch = observed<&DiscRuntime::launch, DiscKernel, const int64_t *, int64_t, int64_t>;
+  observed_.dot = observed<&DiscRuntime::dot, const DiscDot *>;
+  observed_.opaque = this;
+  observed_.call = observed<&DiscRuntime::call, int64_t, const int64_t *>;
+  observed_.convolution = observed<&DiscRuntime::convolution, const DiscConvolution *>;
+  observed_.attention = observed<&DiscRuntime::attention, const DiscAttention *>;
+}
 
 void CommandClock::note(const CommandRun &run) {
   auto command = static_cast<size_t>(run.command);

@@ -55,7 +55,20 @@ void system_release(Allocation block) {
 Allocator::Allocator(int64_t live_limit, int64_t cache_limit, bool guard_pages)
     : live_limit_(live_limit), cache_limit_(cache_limit), guard_pages_(guard_pages) {}
 
+Allocator::Allocator(int64_t live_limit, int64_t cache_limit, std::shared_ptr<MemorySource> source)
+    : live_limit_(live_limit), cache_limit_(cache_limit), guard_pages_(false), source_(std::move(source)) {}
+
 Allocator::~Allocator() { trim(); }
+
+/// A fresh block, null where there is none.
+void *Allocator::take_fresh(size_t size) { return source_ ? source_->allocate(size) : system_allocate(size); }
+
+void Allocator::give_back(Allocation block) noexcept {
+  if (source_)
+    source_->release(block.address, block.size);
+  else
+    system_release(block);
+}
 
 /// Whether the request may be served at all; called with the lock held.
 bool Allocator::admit(int64_t bytes) {
@@ -69,7 +82,7 @@ bool Allocator::admit(int64_t bytes) {
 /// Whether the system has the memory for so many bytes, beside what it has promised for blocks that nobody has written
 /// yet. It would end the process that takes more.
 bool Allocator::is_available(int64_t bytes) {
-  if (bytes < kLargestUnchecked)
+  if (bytes < kLargestUnchecked || source_)
     return true;
   {
     std::lock_guard lock(mutex_);
@@ -190,7 +203,7 @@ Allocation Allocator::take(int64_t bytes, BlockKind kind) {
   if (bytes == 0)
     return {guard_pages_ ? guarded_empty() : empty_block, 0};
   size_t size = 0;
-  bool grows = kind == BlockKind::arena && static_cast<size_t>(bytes) >= kLargeFrom && !guard_pages_;
+  bool grows = kind == BlockKind::arena && static_cast<size_t>(bytes) >= kLargeFrom && !guard_pages_ && !source_;
   GrowingBlock idle;
   {
     std::lock_guard lock(mutex_);
@@ -217,9 +230,9 @@ Allocation Allocator::take(int64_t bytes, BlockKind kind) {
       return arena;
   if (guard_pages_)
     return allocate_guarded(bytes, kind);
-  void *address = system_allocate(size);
+  void *address = take_fresh(size);
   if (!address && trim() > 0)
-    address = system_allocate(size);
+    address = take_fresh(size);
   if (address)
     return {address, size};
   std::lock_guard lock(mutex_);
@@ -227,13 +240,9 @@ Allocation Allocator::take(int64_t bytes, BlockKind kind) {
   throw AllocationFailure(bytes, "out of memory");
 }
 
-/// Keeps the block when the cache has room for it, after throwing out idle ones; false when it must be given back.
+/// Keeps the block, for which the cache has room; false when it must be given back.
 bool Allocator::keep(Allocation block) noexcept {
   auto size = static_cast<int64_t>(block.size);
-  if (size > cache_limit_)
-    return false;
-  while (stats_.cached_bytes + size > cache_limit_)
-    system_release(evict());
   try {
     if (block.grows) {
       auto larger = [size = block.size](const GrowingBlock &other) { return other.ready >= size; };
@@ -258,12 +267,24 @@ void Allocator::release(Allocation block, int64_t bytes, BlockKind kind) noexcep
     std::lock_guard lock(mutex_);
     uncount(bytes, kind);
     large_.erase(block.address);
-    if (!guard_pages_ && keep(block))
-      return;
   }
   if (guard_pages_)
     return guarded_release(block.address, block.size);
-  system_release(block);
+  auto size = static_cast<int64_t>(block.size);
+  while (size <= cache_limit_) {
+    Allocation idle; // is given back without the lock
+    {
+      std::lock_guard lock(mutex_);
+      if (stats_.cached_bytes + size <= cache_limit_) {
+        if (keep(block))
+          return;
+        break;
+      }
+      idle = evict();
+    }
+    give_back(idle);
+  }
+  give_back(block);
 }
 
 int64_t Allocator::trim() noexcept {
@@ -278,7 +299,7 @@ int64_t Allocator::trim() noexcept {
   int64_t bytes = 0;
   for (auto &[size, list] : blocks)
     for (void *address : list.addresses) {
-      system_release({address, size});
+      give_back({address, size});
       bytes += static_cast<int64_t>(size);
     }
   for (GrowingBlock &arena : arenas) {

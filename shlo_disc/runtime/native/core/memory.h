@@ -35,6 +35,16 @@ struct Allocation {
 
 enum class BlockKind { arena, result, argument, constant };
 
+/// Memory of another kind than the machine's, from which an allocator takes its blocks.
+class MemorySource {
+public:
+  virtual ~MemorySource() = default;
+
+  /// Aligned to 256 bytes; null where there is not enough.
+  virtual void *allocate(size_t bytes) = 0;
+  virtual void release(void *address, size_t bytes) noexcept = 0;
+};
+
 /// Thread-safe. Freed blocks are kept per size class, up to `cache_limit` bytes in all, so that repeated calls do not
 /// pay for fresh pages. Large arenas are growing blocks, one for each call at a time: a call that needs more than all
 /// before it pays for the difference only.
@@ -43,6 +53,9 @@ public:
   /// `live_limit`: most bytes handed out at a time (0: no limit). `cache_limit`: most bytes kept when free.
   /// `guard_pages`: every block lies between inaccessible pages (guard_pages.h); nothing is kept.
   Allocator(int64_t live_limit, int64_t cache_limit, bool guard_pages = false);
+
+  /// One of blocks of `source`.
+  Allocator(int64_t live_limit, int64_t cache_limit, std::shared_ptr<MemorySource> source);
   ~Allocator();
   Allocator(const Allocator &) = delete;
   Allocator &operator=(const Allocator &) = delete;
@@ -69,6 +82,8 @@ private:
     uint64_t last_use = 0;
   };
 
+  void *take_fresh(size_t size);
+  void give_back(Allocation block) noexcept;
   bool admit(int64_t bytes);
   bool is_available(int64_t bytes);
   Allocation take(int64_t bytes, BlockKind kind);
@@ -91,6 +106,7 @@ private:
   int64_t cache_limit_;
   int64_t fail_in_ = 0;
   bool guard_pages_;
+  std::shared_ptr<MemorySource> source_; // null: the machine's memory
 };
 
 /// One block and its allocator, released with the last reference.

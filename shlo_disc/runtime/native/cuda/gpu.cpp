@@ -277,11 +277,7 @@ void Gpu::launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const
         "start the kernel " + name);
 }
 
-std::shared_ptr<Event> Gpu::record() const {
-  auto event = std::make_shared<Event>(shared_from_this());
-  event->record();
-  return event;
-}
+std::shared_ptr<Event> Gpu::record() const { return std::make_shared<Event>(shared_from_this()); }
 
 void Gpu::wait() const {
   Entered entered(*this);
@@ -294,6 +290,10 @@ void Gpu::wait() const {
 Event::Event(std::shared_ptr<const Gpu> gpu) : gpu_(std::move(gpu)) {
   Gpu::Entered entered(*gpu_);
   gpu_->check(gpu_->driver_.create_event(&handle_, kWithoutTiming), "create an event");
+  Code code = gpu_->driver_.record_event(handle_, gpu_->stream_);
+  if (code != kSuccess)
+    gpu_->driver_.destroy_event(handle_);
+  gpu_->check(code, "record an event");
 }
 
 Event::~Event() {
@@ -303,11 +303,6 @@ Event::~Event() {
   } catch (const Error &) {
     // It is gone with the context.
   }
-}
-
-void Event::record() {
-  Gpu::Entered entered(*gpu_);
-  gpu_->check(gpu_->driver_.record_event(handle_, gpu_->stream_), "record an event");
 }
 
 bool Event::is_done() const {

@@ -2,6 +2,7 @@
 // One GPU: its memory, its stream of work, and what has become of that.
 #pragma once
 
+#include "core/device.h"
 #include "driver.h"
 
 #include <array>
@@ -27,22 +28,16 @@ struct GpuFacts {
 
 class Gpu;
 
-/// A point in a GPU's stream of work. It keeps the GPU.
-class Event {
+/// The end of a GPU's work as it was when this was made. It keeps the GPU.
+class Event : public disc::Event {
 public:
   explicit Event(std::shared_ptr<const Gpu> gpu);
-  ~Event();
+  ~Event() override;
   Event(const Event &) = delete;
   Event &operator=(const Event &) = delete;
 
-  /// Takes the end of all work given so far.
-  void record();
-
-  /// Whether the work up to it is done. Throws Error(device) when that failed.
-  bool is_done() const;
-
-  /// Waits for it. Throws Error(device) when the work up to it failed.
-  void wait() const;
+  bool is_done() const override;
+  void wait() const override;
 
 private:
   std::shared_ptr<const Gpu> gpu_;

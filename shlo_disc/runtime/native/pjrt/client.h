@@ -29,7 +29,7 @@ struct PJRT_Client {
 
   const disc::pjrt::Processes processes;
   const bool trusts_programs; // as the framework says, which makes their bytes itself
-  std::shared_ptr<disc::Device> runtime;
+  std::shared_ptr<disc::Processors> runtime;
   PJRT_TopologyDescription topology;
   std::vector<std::unique_ptr<PJRT_Device>> devices; // of all processes
   std::vector<PJRT_Device *> device_list, addressable_list; // the latter are this process's

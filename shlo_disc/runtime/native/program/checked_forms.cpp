@@ -24,7 +24,7 @@ bool gains_by_check(const DiscDot &dot) {
 } // namespace
 
 RememberedForm::RememberedForm(const Executable &executable, const PackSpec &spec, const void *source)
-    : bytes(bytes_of(spec)), fingerprint(executable.device()->pool, source, bytes), block(executable.pack(spec, source)) {}
+    : bytes(bytes_of(spec)), fingerprint(executable.pool(), source, bytes), block(executable.pack(spec, source)) {}
 
 template <auto Function, typename... Arguments>
 void CheckingRuntime::forward(const DiscRuntime *runtime, Arguments... arguments) {
@@ -33,13 +33,13 @@ void CheckingRuntime::forward(const DiscRuntime *runtime, Arguments... arguments
 }
 
 CheckingRuntime::CheckingRuntime(const DiscRuntime &runtime, ThreadPool &pool, std::vector<FormToCheck> forms)
-    : plain_(runtime), checking_{forward<&DiscRuntime::launch, DiscKernel, const int64_t *, int64_t, int64_t, int64_t>,
-                                 dot,
-                                 this,
-                                 forward<&DiscRuntime::call, int64_t, const int64_t *, int64_t>,
-                                 convolution,
-                                 forward<&DiscRuntime::attention, const DiscAttention *, int64_t>},
-      pool_(pool) {
+    : plain_(runtime), checking_{}, pool_(pool) {
+  checking_.launch = forward<&DiscRuntime::launch, DiscKernel, const int64_t *, int64_t, int64_t, int64_t>;
+  checking_.dot = dot;
+  checking_.opaque = this;
+  checking_.call = forward<&DiscRuntime::call, int64_t, const int64_t *, int64_t>;
+  checking_.convolution = convolution;
+  checking_.attention = forward<&DiscRuntime::attention, const DiscAttention *, int64_t>;
   for (FormToCheck &form : forms)
     if (form.form)
       checks_.push_back({std::move(form), std::nullopt});

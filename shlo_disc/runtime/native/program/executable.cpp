@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "executable.h"
 
-#include "kernels/attention.h"
-#include "kernels/convolution.h"
-#include "kernels/dot.h"
 #include "core/error.h"
 #include "kernels/gemm.h"
 
@@ -14,55 +11,9 @@ namespace disc {
 
 namespace {
 
-struct LoopContext {
-  DiscKernel kernel;
-  const int64_t *args;
-};
-
-const RunContext &context_of(const DiscRuntime *runtime) { return *static_cast<const RunContext *>(runtime->opaque); }
-
-ThreadPool &pool_of(const DiscRuntime *runtime) { return context_of(runtime).device->pool; }
-
-void launch(const DiscRuntime *runtime, DiscKernel kernel, const int64_t *args, int64_t total, int64_t grain,
-            int64_t) {
-  LoopContext context{kernel, args};
-  auto body = [](void *opaque, int64_t begin, int64_t end) {
-    auto *loop = static_cast<LoopContext *>(opaque);
-    loop->kernel(loop->args, begin, end);
-  };
-  pool_of(runtime).run(body, &context, total, grain);
-}
-
-void dot(const DiscRuntime *runtime, const DiscDot *problem, int64_t) { run_dot(pool_of(runtime), *problem); }
-
-void convolution(const DiscRuntime *runtime, const DiscConvolution *problem, int64_t) {
-  run_convolution(pool_of(runtime), *problem);
-}
-
-void attention(const DiscRuntime *runtime, const DiscAttention *problem, int64_t) {
-  run_attention(pool_of(runtime), *problem);
-}
-
-void library_call(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t) {
-  const RunContext &context = context_of(runtime);
-  (*context.calls)[static_cast<size_t>(index)].run(context.device->pool, words, index, context.communicator);
-}
-
 constexpr uintptr_t kConstantAlignment = 64;
 
 } // namespace
-
-const std::shared_ptr<Device> &default_device() {
-  constexpr int64_t cache_limit = int64_t{1} << 30;
-  static const auto *device = new std::shared_ptr<Device>(std::make_shared<Device>(0, 0, cache_limit, false));
-  return *device;
-}
-
-ParticipantRuntime::ParticipantRuntime(const DiscRuntime &plain, Communicator &communicator)
-    : context_(context_of(&plain)), runtime_(plain) {
-  context_.communicator = &communicator;
-  runtime_.opaque = &context_;
-}
 
 Executable::Code::Code(Program given, std::string_view bytes, int64_t memo_bytes)
     : program(std::move(given)), object(bytes) {
@@ -74,25 +25,29 @@ Executable::Code::Code(Program given, std::string_view bytes, int64_t memo_bytes
   }
 }
 
-Executable::Executable(std::shared_ptr<Device> device, Program program, std::string_view object,
-                       ConstantBlock constants, int64_t memo_bytes, bool perf_map)
-    : device_(std::move(device)), context_{device_.get(), &calls_, nullptr},
-      runtime_{launch, dot, &context_, library_call, convolution, attention} {
+Executable::Executable(std::shared_ptr<Device> device, Program program, ProgramCode code, ConstantBlock constants,
+                       int64_t memo_bytes, bool perf_map)
+    : device_(std::move(device)) {
   program.validate(constants.bytes);
-  for (const CallSpec &spec : program.calls)
-    calls_.push_back({spec, bind_library_function(spec)});
-  code_ = std::make_unique<Code>(std::move(program), object, memo_bytes);
+  if (!device_->is_host() && !program.packs.empty())
+    bad_artifact("header: packed forms are for processors");
+  commands_ = device_->commands(program.calls, program.kernels, code.device);
+  code_ = std::make_unique<Code>(std::move(program), code.object, memo_bytes);
   hold_constants(std::move(constants));
   if (perf_map)
     code_->object.write_perf_map();
 }
 
+ThreadPool &Executable::pool() const { return static_cast<Processors &>(*device_).pool; }
+
 void Executable::hold_constants(ConstantBlock constants) {
   const char *base = constants.data;
   constant_bytes_ = constants.bytes;
-  if (reinterpret_cast<uintptr_t>(base) % kConstantAlignment != 0 || allocator()->guard_pages()) {
+  bool is_aligned = reinterpret_cast<uintptr_t>(base) % kConstantAlignment == 0;
+  if (!device_->is_host() || !is_aligned || allocator()->guard_pages()) {
     constants_copy_ = std::make_shared<Block>(allocator(), constants.bytes, BlockKind::constant);
-    std::memcpy(constants_copy_->address(), base, static_cast<size_t>(constants.bytes));
+    if (constants.bytes > 0)
+      device_->write(constants_copy_->address(), base, constants.bytes);
     base = static_cast<const char *>(constants_copy_->address());
   } else {
     constants_owner_ = std::move(constants.owner);
@@ -138,6 +93,7 @@ Results Executable::run(std::shared_ptr<const Plan> plan, std::vector<void *> bu
     Block arena(allocator(), results.plan->arena_bytes, BlockKind::arena);
     run_segment(0, buffers.data(), *results.plan, arena.address(), runtime);
   }
+  results.done = device_->record();
   return results;
 }
 
@@ -163,12 +119,11 @@ void Executable::run_segments(Results &results, std::vector<void *> &buffers, co
   }
 }
 
-/// Runs one segment; what a registered function has to say about it becomes an error once it is over.
+/// Runs one segment; what commands have failed with becomes an error once it is over.
 void Executable::run_segment(size_t segment, void *const *buffers, const Plan &plan, void *arena,
                              const DiscRuntime &runtime) const {
   code_->runs[segment](&runtime, buffers, plan.words.data(), arena);
-  if (std::optional<std::string> failure = take_failure())
-    throw Error(ErrorKind::custom_call, *failure);
+  commands_->check();
 }
 
 std::shared_ptr<Block> Executable::pack(const PackSpec &spec, const void *source) const {
@@ -176,7 +131,7 @@ std::shared_ptr<Block> Executable::pack(const PackSpec &spec, const void *source
   DiscDot dot{};
   dot.format = spec.format, dot.n = spec.n, dot.k = spec.k, dot.b_k = spec.k_stride, dot.b_n = spec.n_stride;
   dot.b = source, dot.tile_columns = spec.columns;
-  pack_right(device_->pool, dot, form->address());
+  pack_right(pool(), dot, form->address());
   return form;
 }
 
@@ -210,7 +165,8 @@ void Executable::prepare(const std::vector<int64_t> &symbols) const {
   for (const CallPlan::Result &result : plan.results)
     blocks.push_back(std::make_unique<Block>(allocator(), result.bytes, BlockKind::result));
   for (const auto &block : blocks)
-    populate(block->address(), static_cast<size_t>(block->bytes()));
+    if (device_->is_host())
+      populate(block->address(), static_cast<size_t>(block->bytes()));
 }
 
 int64_t Executable::memo_size() const {

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "core/abi.h"
-#include "kernels/library_call.h"
+#include "core/device.h"
 #include "core/memory.h"
 #include "object_code.h"
 #include "plan.h"
+#include "processors.h"
 #include "program.h"
-#include "core/thread_pool.h"
 
 #include <memory>
 #include <string>
@@ -16,44 +16,17 @@
 
 namespace disc {
 
-/// Threads and memory, shared by the executables of one client.
-struct Device : std::enable_shared_from_this<Device> {
-  Device(int threads, int64_t live_limit, int64_t cache_limit, bool guard_pages)
-      : pool(threads), allocator(std::make_shared<Allocator>(live_limit, cache_limit, guard_pages)) {}
-
-  ThreadPool pool;
-  std::shared_ptr<Allocator> allocator;
-};
-
-/// The process's own: all processors, no limit but the machine's. Lives as long as the process.
-const std::shared_ptr<Device> &default_device();
-
-/// What generated code reaches through DiscRuntime::opaque.
-struct RunContext {
-  Device *device;
-  const std::vector<BoundCall> *calls;
-  Communicator *communicator; // null when the program runs on one device
-};
-
-/// The runtime of one participant's run of a program on several devices.
-class ParticipantRuntime {
-public:
-  ParticipantRuntime(const DiscRuntime &plain, Communicator &communicator);
-  ParticipantRuntime(const ParticipantRuntime &) = delete;
-  ParticipantRuntime &operator=(const ParticipantRuntime &) = delete;
-
-  const DiscRuntime &runtime() const { return runtime_; }
-
-private:
-  RunContext context_;
-  DiscRuntime runtime_;
-};
-
 /// A program's block of constants, alive as long as `owner` is.
 struct ConstantBlock {
   const char *data = nullptr;
   int64_t bytes = 0;
   std::shared_ptr<const void> owner;
+};
+
+/// The code of a program: the host functions, and what runs on a device that is apart from the processor.
+struct ProgramCode {
+  std::string_view object;
+  std::string_view device = {};
 };
 
 using PackedForms = std::vector<std::shared_ptr<Block>>; // one a PackSpec; null where there is none
@@ -77,13 +50,14 @@ struct Results {
   std::vector<Leaf> leaves;
   std::shared_ptr<const Plan> plan;                // of the first segment
   std::vector<std::shared_ptr<const Plan>> others; // of those after it
+  std::shared_ptr<const Event> done;               // null: they are there
 };
 
 /// Thread-safe. Throws Error, with kinds as in error.h.
 class Executable {
 public:
-  /// The constants are used in place when they are 64-byte aligned, else copied once.
-  Executable(std::shared_ptr<Device> device, Program program, std::string_view object, ConstantBlock constants,
+  /// The constants are used in place when they are 64-byte aligned and the device can, else copied once.
+  Executable(std::shared_ptr<Device> device, Program program, ProgramCode code, ConstantBlock constants,
              int64_t memo_bytes, bool perf_map);
   Executable(const Executable &) = delete;
   Executable &operator=(const Executable &) = delete;
@@ -103,7 +77,7 @@ public:
   /// How many addresses a run puts into `buffers`: reserve as many.
   size_t buffer_count() const { return buffer_count_; }
 
-  const DiscRuntime &runtime() const { return runtime_; }
+  const DiscRuntime &runtime() const { return commands_->runtime(); }
 
   /// The packed form of an array.
   std::shared_ptr<Block> pack(const PackSpec &spec, const void *source) const;
@@ -122,6 +96,9 @@ public:
 
   const Program &program() const { return code_->program; }
   const std::shared_ptr<Device> &device() const { return device_; }
+
+  /// The threads of a program with packed forms, which programs for processors alone have.
+  ThreadPool &pool() const;
   const std::shared_ptr<Allocator> &allocator() const { return device_->allocator; }
   int64_t constant_bytes() const { return constant_bytes_; }
   int64_t code_bytes() const { return static_cast<int64_t>(code_->object.mapped_bytes()); }
@@ -150,10 +127,8 @@ private:
   void run_segments(Results &results, std::vector<void *> &buffers, const DiscRuntime &runtime) const;
 
   std::shared_ptr<Device> device_;
-  std::vector<BoundCall> calls_;
-  RunContext context_;
-  DiscRuntime runtime_;
   std::unique_ptr<Code> code_;
+  std::unique_ptr<Commands> commands_;
   std::shared_ptr<const void> constants_owner_; // or
   std::shared_ptr<Block> constants_copy_;
   int64_t constant_bytes_ = 0;

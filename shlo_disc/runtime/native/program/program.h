@@ -2,6 +2,7 @@
 // An artifact's header as the call path needs it, checked once when it is loaded.
 #pragma once
 
+#include "core/device.h"
 #include "core/dtype.h"
 #include "kernels/library_call.h"
 
@@ -86,6 +87,7 @@ struct Program {
   std::vector<ConstantSpec> constants;
   std::vector<SegmentSpec> segments; // at least one
   std::vector<CallSpec> calls;       // the library calls of all segments, by index
+  std::vector<KernelSpec> kernels;   // those of a device that is apart from the processor, by number
   std::vector<PackSpec> packs;       // the packed forms, whose places follow the constants'
   std::vector<size_t> packed_only;   // buffers that are not read where all of their packed forms are at hand
 

@@ -5,6 +5,7 @@
 #include "buffer.h"
 #include "core/error.h"
 #include "python_scalar.h"
+#include "without_gil.h"
 
 #include <algorithm>
 #include <cstring>
@@ -86,16 +87,17 @@ void Arguments::forget_last() {
   release_last();
 }
 
-void Arguments::keep_last(const std::shared_ptr<Allocator> &allocator, std::optional<size_t> twin) {
+void Arguments::keep_last(Device &device, std::optional<size_t> twin) {
   size_t index = added_ - 1;
   if (twin) {
     views_[index] = views_[*twin];
     return release_last();
   }
-  std::shared_ptr<Block> copy = copy_of(index, shape_of(index), allocator, BlockKind::constant);
+  std::shared_ptr<Block> copy = copy_of(index, shape_of(index), device, BlockKind::constant);
   release_last();
   views_[index] = ArrayView();
   views_[index].data = static_cast<const char *>(copy->address());
+  views_[index].device = device.is_host() ? nullptr : &device;
   views_[index].dtype = program_.arguments[index].dtype;
   blocks_.push_back(std::move(copy));
 }
@@ -143,6 +145,7 @@ bool Arguments::describe_buffer(size_t index, PyObject *leaf) {
   check_dtype(index, buffer.dtype(), nb::handle());
   add_dims(index, buffer.shape().data(), buffer.shape().size());
   views_[index].data = static_cast<const char *>(block->address());
+  views_[index].device = buffer.device().get();
   blocks_.push_back(block);
   return true;
 }
@@ -260,37 +263,53 @@ const int64_t *Arguments::shape_of(size_t index) const {
   return shape;
 }
 
-const void *Arguments::elements(size_t index, const std::shared_ptr<Allocator> &allocator) {
-  return usable(index, shape_of(index), allocator);
-}
+const void *Arguments::elements(size_t index, Device &device) { return usable(index, shape_of(index), device); }
 
-void Arguments::addresses(const std::shared_ptr<Allocator> &allocator, void **out) {
+void Arguments::addresses(Device &device, void **out) {
   const int64_t *shape = dims_.data();
   for (size_t i = 0; i < views_.size(); ++i) {
-    out[i] = usable(i, shape, allocator);
+    out[i] = usable(i, shape, device);
     shape += program_.arguments[i].shape.size();
   }
 }
 
+/// Whether a program on a device reads the elements where they lie.
+bool Arguments::is_usable(const ArrayView &view, const Device &device) const {
+  if (device.is_host())
+    return view.device == nullptr && view.usable_in_place() && !device.allocator->guard_pages();
+  return view.device == &device;
+}
+
 /// The address of an argument's elements, or of their copy; null for one that was forgotten.
-void *Arguments::usable(size_t index, const int64_t *shape, const std::shared_ptr<Allocator> &allocator) {
+void *Arguments::usable(size_t index, const int64_t *shape, Device &device) {
   const ArrayView &view = views_[index];
-  if (view.data == nullptr || (view.usable_in_place() && !allocator->guard_pages()))
+  if (view.data == nullptr || is_usable(view, device))
     return const_cast<char *>(view.data);
-  blocks_.push_back(copy_of(index, shape, allocator, BlockKind::argument));
+  blocks_.push_back(copy_of(index, shape, device, BlockKind::argument));
   return blocks_.back()->address();
 }
 
-/// The elements in C order. Throws Error(shape), AllocationFailure.
-std::shared_ptr<Block> Arguments::copy_of(size_t index, const int64_t *shape,
-                                          const std::shared_ptr<Allocator> &allocator, BlockKind kind) const {
+/// The elements in C order, in the device's memory. Throws Error(shape), AllocationFailure, Error(type) for arrays on
+/// another device.
+std::shared_ptr<Block> Arguments::copy_of(size_t index, const int64_t *shape, Device &device, BlockKind kind) const {
   const ArrayView &view = views_[index];
-  size_t rank = program_.arguments[index].shape.size();
-  int64_t bytes = byte_count(shape, rank, info(view.dtype).size);
+  const ArraySpec &spec = program_.arguments[index];
+  if (view.device != nullptr)
+    throw Error(ErrorKind::type, spec.path + " is on " + view.device->name() + ", and the program runs on " +
+                                     device.name() + ": copy it there, or to the host");
+  int64_t bytes = byte_count(shape, spec.shape.size(), info(view.dtype).size);
   if (bytes < 0)
-    throw Error(ErrorKind::shape, "The bytes of " + program_.arguments[index].path + " do not fit 64 bits.");
-  auto block = std::make_shared<Block>(allocator, bytes, kind);
-  copy_contiguous(view, shape, rank, static_cast<char *>(block->address()));
+    throw Error(ErrorKind::shape, "The bytes of " + spec.path + " do not fit 64 bits.");
+  auto block = std::make_shared<Block>(device.allocator, bytes, kind);
+  if (device.is_host()) {
+    copy_contiguous(view, shape, spec.shape.size(), static_cast<char *>(block->address()));
+    return block;
+  }
+  std::vector<char> ordered(view.contiguous && !view.byte_swapped ? 0 : static_cast<size_t>(bytes));
+  if (!ordered.empty())
+    copy_contiguous(view, shape, spec.shape.size(), ordered.data());
+  const char *source = ordered.empty() ? view.data : ordered.data();
+  without_gil([&] { device.write(block->address(), source, bytes); });
   return block;
 }
 

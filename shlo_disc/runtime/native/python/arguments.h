@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/array_view.h"
+#include "core/device.h"
 #include "core/dlpack.h"
 #include "core/memory.h"
 #include "program/program.h"
@@ -49,15 +50,15 @@ public:
   /// Lets go of what was added last: only its sizes are remembered, and its address is null.
   void forget_last();
 
-  /// Makes what was added last independent of its owner: a copy of its elements is kept, or what is kept for argument
-  /// `twin`, which is the same object.
-  void keep_last(const std::shared_ptr<Allocator> &allocator, std::optional<size_t> twin);
+  /// Makes what was added last independent of its owner: a copy of its elements is kept on `device`, or what is kept for
+  /// argument `twin`, which is the same object.
+  void keep_last(Device &device, std::optional<size_t> twin);
 
-  /// The elements of an argument in C order, copied where generated code cannot read them in place.
-  const void *elements(size_t index, const std::shared_ptr<Allocator> &allocator);
+  /// The elements of an argument in C order, copied where a program on `device` cannot read them in place.
+  const void *elements(size_t index, Device &device);
 
-  /// Puts the address of every argument's elements into `out`, copying what generated code cannot read in place.
-  void addresses(const std::shared_ptr<Allocator> &allocator, void **out);
+  /// Puts the address of every argument's elements into `out`, copying what a program on `device` cannot read in place.
+  void addresses(Device &device, void **out);
 
 private:
   /// What is held, in numbers.
@@ -68,9 +69,9 @@ private:
   void release_last();
   void release_buffers(size_t count);
   const int64_t *shape_of(size_t index) const;
-  std::shared_ptr<Block> copy_of(size_t index, const int64_t *shape, const std::shared_ptr<Allocator> &allocator,
-                                 BlockKind kind) const;
-  void *usable(size_t index, const int64_t *shape, const std::shared_ptr<Allocator> &allocator);
+  std::shared_ptr<Block> copy_of(size_t index, const int64_t *shape, Device &device, BlockKind kind) const;
+  bool is_usable(const ArrayView &view, const Device &device) const;
+  void *usable(size_t index, const int64_t *shape, Device &device);
   void describe(size_t index, PyObject *leaf);
   void describe_numpy(size_t index, PyObject *array);
   bool describe_buffer(size_t index, PyObject *leaf);

@@ -205,6 +205,10 @@ Program parse_program(const nb::dict &header) {
   if (header.contains("calls"))
     for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "calls"))
       program.calls.push_back(call_spec(entry));
+  if (header.contains("kernels"))
+    for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "kernels"))
+      program.kernels.push_back(
+          {field<std::string>(entry, "name"), field<int64_t>(entry, "threads"), field<std::string>(entry, "where")});
   if (header.contains("packs")) {
     for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "packs"))
       program.packs.push_back(pack_spec(entry));
@@ -229,24 +233,25 @@ nb::dict stats_dict(const MemoryStats &stats) {
 
 Buffer buffer_from_host(Device &device, nb::handle host, nb::object memory) {
   nb::object contiguous = nb::module_::import_("numpy").attr("asarray")(host, nb::arg("order") = "C");
-  return make_buffer(device.allocator, contiguous, std::move(memory));
+  return make_buffer(device.shared_from_this(), contiguous, std::move(memory));
 }
 
 void bind_device(nb::module_ &module) {
-  nb::class_<Device>(module, "Device", "Threads and memory shared by the executables of one client.")
-      // An owner of its own, which executables share; of an object in Python they would hold a reference to that, and
-      // could not be let go of without Python's lock.
-      .def(nb::new_([](int threads, int64_t memory_limit, int64_t cache_limit, bool guard_pages) {
-             return std::make_shared<Device>(threads, memory_limit, cache_limit, guard_pages);
-           }),
-           nb::arg("threads"), nb::arg("memory_limit"), nb::arg("cache_limit"), nb::arg("guard_pages"))
-      .def_prop_ro("threads", [](const Device &self) { return self.pool.size(); })
+  nb::class_<Device>(module, "Device", "Where programs run, and its memory, shared by the executables of one client.")
       .def("memory_stats", [](const Device &self) { return stats_dict(self.allocator->stats()); })
       .def("reset_peak", [](const Device &self) { self.allocator->reset_peak(); })
-      .def("trim", [](const Device &self) { return self.allocator->trim(); })
+      .def("trim", [](const Device &self) { return without_gil([&] { return self.allocator->trim(); }); })
       .def("fail_allocation", [](const Device &self, int64_t k) { self.allocator->fail_allocation(k); },
            "Test hook: the k-th next allocation fails once; 0 switches it off.")
       .def("buffer_from_host", &buffer_from_host, nb::arg("array"), nb::arg("memory"));
+  nb::class_<Processors, Device>(module, "Processors", "The processors of this machine, as threads.")
+      // An owner of its own, which executables share; of an object in Python they would hold a reference to that, and
+      // could not be let go of without Python's lock.
+      .def(nb::new_([](int threads, int64_t memory_limit, int64_t cache_limit, bool guard_pages) {
+             return std::make_shared<Processors>(threads, memory_limit, cache_limit, guard_pages);
+           }),
+           nb::arg("threads"), nb::arg("memory_limit"), nb::arg("cache_limit"), nb::arg("guard_pages"))
+      .def_prop_ro("threads", [](const Processors &self) { return self.pool.size(); });
   module.def("default_device", [] { return default_device(); });
 }
 
@@ -262,10 +267,11 @@ ConstantBlock constants_of(const nb::object &constants) {
 }
 
 std::shared_ptr<Executable> load(std::shared_ptr<Device> device, const nb::dict &header, const nb::bytes &object,
-                                 const nb::object &constants, int64_t memo_bytes, bool perf_map) {
+                                 const nb::bytes &device_code, const nb::object &constants, int64_t memo_bytes,
+                                 bool perf_map) {
   Program program = parse_program(header);
   ConstantBlock block = constants_of(constants);
-  std::string_view code(object.c_str(), object.size());
+  ProgramCode code{{object.c_str(), object.size()}, {device_code.c_str(), device_code.size()}};
   return without_gil([&] {
     return std::make_shared<Executable>(std::move(device), std::move(program), code, std::move(block), memo_bytes,
                                         perf_map);
@@ -302,16 +308,16 @@ void bind_executable(nb::module_ &module) {
   nb::class_<PythonExecutable>(module, "Executable")
       .def("__init__",
            [](PythonExecutable *self, std::shared_ptr<Device> device, const nb::dict &header, const nb::bytes &object,
-              const nb::object &constants, std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree,
+              const nb::bytes &device_code, const nb::object &constants, std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree,
               nb::object explain_structure, nb::object memory, nb::object jax_converter, nb::object key_array,
               int64_t memo_bytes, bool perf_map) {
-             auto core = load(std::move(device), header, object, constants, memo_bytes, perf_map);
+             auto core = load(std::move(device), header, object, device_code, constants, memo_bytes, perf_map);
              new (self) PythonExecutable(std::move(core), std::move(in_tree), std::move(out_tree),
                                          {std::move(explain_structure), std::move(memory), std::move(jax_converter),
                                           std::move(key_array)});
            },
-           nb::arg("device"), nb::arg("header"), nb::arg("object"), nb::arg("constants"), nb::arg("in_tree"),
-           nb::arg("out_tree"), nb::arg("explain_structure"), nb::arg("memory"), nb::arg("jax_converter"),
+           nb::arg("device"), nb::arg("header"), nb::arg("object"), nb::arg("device_code"), nb::arg("constants"),
+           nb::arg("in_tree"), nb::arg("out_tree"), nb::arg("explain_structure"), nb::arg("memory"), nb::arg("jax_converter"),
            nb::arg("key_array"), nb::arg("memo_bytes"), nb::arg("perf_map"))
       .def("__call__", [](PythonExecutable &self, const nb::args &args,
                           const nb::kwargs &kwargs) { return self.call(args, kwargs, Output::automatic); })

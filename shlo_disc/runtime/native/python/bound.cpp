@@ -82,8 +82,11 @@ BoundExecutable::BoundExecutable(std::shared_ptr<PythonExecutable> executable, c
 /// Packs an argument for the products that read it, and keeps its elements, or their owner, where anything else does.
 void BoundExecutable::take(size_t index, PyObject *leaf, bool packed_only, std::optional<size_t> twin, bool copy) {
   bound_->add(leaf);
-  if (!packed_only && (copy || !bound_->view(index).usable_in_place()))
-    bound_->keep_last(executable_->core()->allocator(), twin);
+  Device &device = *executable_->core()->device();
+  const ArrayView &view = bound_->view(index);
+  bool is_there = view.device != nullptr ? view.device == &device : device.is_host() && view.usable_in_place();
+  if (!packed_only && (copy || !is_there))
+    bound_->keep_last(device, twin);
   executable_->pack_argument(index, *bound_, forms_);
   if (packed_only)
     bound_->forget_last();

@@ -5,6 +5,8 @@
 #include "buffer.h"
 #include "core/dlpack.h"
 #include "core/error.h"
+#include "program/processors.h"
+#include "without_gil.h"
 
 namespace disc {
 
@@ -48,7 +50,7 @@ nb::object steal_or_throw(PyObject *object) {
 }
 
 nb::object to_array(const Buffer &buffer, nb::handle dtype, nb::handle copy) {
-  nb::object array = numpy_array(buffer.block(), buffer.dtype(), buffer.shape().data(), buffer.shape().size());
+  nb::object array = numpy_array(buffer.host_block(), buffer.dtype(), buffer.shape().data(), buffer.shape().size());
   // Several arrays may share the buffer, whose elements are promised not to change.
   PyArray_CLEARFLAGS(reinterpret_cast<PyArrayObject *>(array.ptr()), NPY_ARRAY_WRITEABLE);
   if (dtype.is_none() && copy.ptr() != Py_True)
@@ -71,7 +73,36 @@ const std::shared_ptr<Block> &Buffer::block() const {
 
 int64_t Buffer::byte_size() const { return byte_count(shape_.data(), shape_.size(), info(dtype_).size); }
 
+Buffer Buffer::in_memory(nb::object memory) const {
+  Buffer same(*this);
+  (void)block();
+  same.memory_ = std::move(memory);
+  return same;
+}
+
+void Buffer::wait() const {
+  (void)block();
+  if (ready_)
+    without_gil([&] { ready_->wait(); });
+}
+
+bool Buffer::is_ready() const {
+  (void)block();
+  return !ready_ || without_gil([&] { return ready_->is_done(); });
+}
+
+std::shared_ptr<Block> Buffer::host_block() const {
+  if (!device_)
+    return block();
+  auto copy = std::make_shared<Block>(default_device()->allocator, byte_size(), BlockKind::result);
+  std::shared_ptr<Block> source = block();
+  without_gil([&] { device_->read(copy->address(), source->address(), copy->bytes()); });
+  return copy;
+}
+
 nb::object Buffer::dlpack(bool versioned) const {
+  if (device_)
+    throw nb::buffer_error("arrays on GPUs do not leave through DLPack yet; use to_host()");
   if (!info(dtype_).has_dlpack())
     throw nb::buffer_error("DLPack packs elements of less than a byte, which this buffer does not");
   if (!versioned) {
@@ -109,7 +140,7 @@ nb::object numpy_array(std::shared_ptr<Block> block, DType dtype, const int64_t 
   return array;
 }
 
-Buffer make_buffer(const std::shared_ptr<Allocator> &allocator, nb::handle host, nb::object memory) {
+Buffer make_buffer(const std::shared_ptr<Device> &device, nb::handle host, nb::object memory) {
   if (!PyArray_Check(host.ptr()) || !PyArray_IS_C_CONTIGUOUS(reinterpret_cast<PyArrayObject *>(host.ptr())))
     throw nb::type_error("expected a C-contiguous NumPy array");
   auto *array = reinterpret_cast<PyArrayObject *>(host.ptr());
@@ -121,9 +152,17 @@ Buffer make_buffer(const std::shared_ptr<Allocator> &allocator, nb::handle host,
   view.dtype = *dtype;
   view.byte_swapped = PyArray_ISBYTESWAPPED(array);
   std::vector<int64_t> shape(PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array));
-  auto block = std::make_shared<Block>(allocator, PyArray_NBYTES(array), BlockKind::result);
-  copy_contiguous(view, shape.data(), shape.size(), static_cast<char *>(block->address()));
-  return {std::move(block), *dtype, std::move(shape), std::move(memory)};
+  auto block = std::make_shared<Block>(device->allocator, PyArray_NBYTES(array), BlockKind::result);
+  if (device->is_host()) {
+    copy_contiguous(view, shape.data(), shape.size(), static_cast<char *>(block->address()));
+    return {std::move(block), *dtype, std::move(shape), std::move(memory), device};
+  }
+  std::vector<char> ordered(view.byte_swapped ? static_cast<size_t>(block->bytes()) : 0);
+  if (view.byte_swapped)
+    copy_contiguous(view, shape.data(), shape.size(), ordered.data());
+  const char *source = view.byte_swapped ? ordered.data() : view.data;
+  without_gil([&] { device->write(block->address(), source, block->bytes()); });
+  return {std::move(block), *dtype, std::move(shape), std::move(memory), device, device->record()};
 }
 
 nb::tuple shape_tuple(const int64_t *shape, size_t rank) {
@@ -147,25 +186,25 @@ void bind_buffer(nb::module_ &module) {
       .def_prop_ro("device", [](const Buffer &self) { return self.memory().attr("device"); })
       .def(
           "copy_to_memory",
-          [](const Buffer &self, nb::object memory) {
-            return Buffer(self.block(), self.dtype(), self.shape(), std::move(memory));
-          },
+          [](const Buffer &self, nb::object memory) { return self.in_memory(std::move(memory)); },
           nb::arg("memory"),
           "The same elements in another Memory. All are the machine's and elements never change: none is moved.")
       .def("on_device_size_in_bytes", &Buffer::byte_size)
       .def("delete", &Buffer::remove, "Gives the memory up; arrays made from it before keep their share.")
       .def("is_deleted", &Buffer::is_deleted)
-      .def("is_ready", [](const Buffer &self) { return self.block() != nullptr; },
-           "Whether the elements are there: always, for a Buffer is made by a call that has ended.")
+      .def("is_ready", &Buffer::is_ready,
+           "Whether the elements are there: always on the CPU, for a Buffer is made by a call that has ended.")
       .def("ready_event",
-           [](const Buffer &self) {
-             (void)self.block();
-             return nb::module_::import_("shlo_disc.runtime.event").attr("ready_event")();
+           [](nb::handle self) {
+             const auto &buffer = nb::cast<const Buffer &>(self);
+             (void)buffer.block();
+             nb::module_ events = nb::module_::import_("shlo_disc.runtime.event");
+             return buffer.device() ? events.attr("device_event")(self) : events.attr("ready_event")();
            },
            "The Event that the elements are there.")
       .def("block_until_ready",
            [](nb::handle self) {
-             (void)nb::cast<const Buffer &>(self).block();
+             nb::cast<const Buffer &>(self).wait();
              return nb::borrow(self);
            })
       .def("to_host", [](const Buffer &self) { return to_array(self, nb::none(), nb::bool_(true)); },

@@ -2,8 +2,8 @@
 // A result on the device (PJRT's Buffer): memory, type and shape, with every way out of it.
 #pragma once
 
+#include "core/device.h"
 #include "core/dtype.h"
-#include "core/memory.h"
 
 #include <nanobind/nanobind.h>
 
@@ -16,15 +16,31 @@ namespace nb = nanobind;
 
 class Buffer {
 public:
-  /// `memory`: the Python face's object for where it lies.
-  Buffer(std::shared_ptr<Block> block, DType dtype, std::vector<int64_t> shape, nb::object memory)
-      : block_(std::move(block)), dtype_(dtype), shape_(std::move(shape)), memory_(std::move(memory)) {}
+  /// `memory`: the Python face's object for where it lies. `device`: whose memory it is, where that is not the host's.
+  /// `ready`: from when on the elements are there, null for from now on.
+  Buffer(std::shared_ptr<Block> block, DType dtype, std::vector<int64_t> shape, nb::object memory,
+         std::shared_ptr<Device> device, std::shared_ptr<const Event> ready = nullptr)
+      : block_(std::move(block)), dtype_(dtype), shape_(std::move(shape)), memory_(std::move(memory)),
+        device_(device->is_host() ? nullptr : std::move(device)), ready_(std::move(ready)) {}
 
   DType dtype() const { return dtype_; }
   const std::vector<int64_t> &shape() const { return shape_; }
   const nb::object &memory() const { return memory_; }
   bool is_deleted() const { return block_ == nullptr; }
   void remove() { block_.reset(); }
+
+  /// Whose memory it is; null: the host's.
+  const std::shared_ptr<Device> &device() const { return device_; }
+
+  /// The same elements, said to lie in another memory.
+  Buffer in_memory(nb::object memory) const;
+
+  /// Waits for the elements. Throws Error(state) after delete(), Error(device) when the work before them has failed.
+  void wait() const;
+  bool is_ready() const;
+
+  /// The elements in the host's memory, where they may be already.
+  std::shared_ptr<Block> host_block() const;
 
   /// The memory; throws Error(state) after delete().
   const std::shared_ptr<Block> &block() const;
@@ -38,13 +54,15 @@ private:
   DType dtype_;
   std::vector<int64_t> shape_;
   nb::object memory_;
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<const Event> ready_;
 };
 
 /// A new NumPy array over `block`, which it keeps alive.
 nb::object numpy_array(std::shared_ptr<Block> block, DType dtype, const int64_t *shape, size_t rank);
 
 /// A copy of a C-contiguous NumPy array. Throws Error(type) for element types that programs do not have.
-Buffer make_buffer(const std::shared_ptr<Allocator> &allocator, nb::handle array, nb::object memory);
+Buffer make_buffer(const std::shared_ptr<Device> &device, nb::handle array, nb::object memory);
 
 nb::tuple shape_tuple(const int64_t *shape, size_t rank);
 

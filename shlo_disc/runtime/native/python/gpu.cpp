@@ -2,7 +2,7 @@
 #include "gpu.h"
 
 #include "core/error.h"
-#include "cuda/gpu.h"
+#include "cuda/gpu_device.h"
 #include "without_gil.h"
 
 #include <nanobind/stl/array.h>
@@ -104,6 +104,14 @@ void bind_gpu(nb::module_ &module) {
       .def("record", [](const Gpu &self) { return without_gil([&] { return self.record(); }); })
       .def("wait", [](const Gpu &self) { without_gil([&] { self.wait(); }); });
   bind_memory_of_gpu(gpu);
+  nb::class_<cuda::GpuDevice, Device>(module, "GpuDevice", "A GPU as a device of programs.")
+      .def(nb::new_([](int ordinal, int64_t memory_limit, int64_t cache_limit) {
+             return without_gil([&] {
+               return std::make_shared<cuda::GpuDevice>(Gpu::get(ordinal), memory_limit, cache_limit);
+             });
+           }),
+           nb::arg("ordinal"), nb::arg("memory_limit"), nb::arg("cache_limit"))
+      .def_prop_ro("gpu", &cuda::GpuDevice::gpu);
   nb::class_<cuda::Module>(module, "GpuModule", "Code for a GPU: PTX, or a cubin.")
       .def("__init__",
            [](cuda::Module *self, std::shared_ptr<Gpu> on, const nb::bytes &image) {

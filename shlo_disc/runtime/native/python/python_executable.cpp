@@ -31,6 +31,8 @@ nb::object PythonExecutable::call(const nb::tuple &args, const nb::dict &kwargs,
 }
 
 std::vector<CommandTime> PythonExecutable::profile(const nb::tuple &args, const nb::dict &kwargs) {
+  if (!core_->device()->is_host())
+    throw Error(ErrorKind::device, "commands are timed on the CPU only, and this program runs on " + core_->device()->name());
   CommandClock clock(core_->runtime());
   call_with(args, kwargs, Output::buffer, clock.runtime());
   return clock.times();
@@ -72,7 +74,7 @@ nb::object PythonExecutable::run_leaves(const std::vector<PyObject *> &leaves, A
   }
   if (to_check.empty())
     return run(arguments, output, packed, runtime);
-  CheckingRuntime checking(runtime, core_->device()->pool, std::move(to_check));
+  CheckingRuntime checking(runtime, core_->pool(), std::move(to_check));
   return run(arguments, output, packed, checking.runtime());
 }
 
@@ -101,7 +103,7 @@ nb::list PythonExecutable::call_sharded(const std::vector<std::pair<nb::tuple, n
   }
   for (const std::unique_ptr<Arguments> &given : arguments) {
     buffers.emplace_back(program().arguments.size());
-    given->addresses(core_->allocator(), buffers.back().data());
+    given->addresses(*core_->device(), buffers.back().data());
   }
   std::vector<Results> results(calls.size());
   without_gil([&] {
@@ -137,7 +139,7 @@ nb::object PythonExecutable::run(Arguments &arguments, Output output, const Pack
   std::vector<void *> buffers;
   buffers.reserve(core_->buffer_count());
   buffers.resize(program().arguments.size());
-  arguments.addresses(core_->allocator(), buffers.data());
+  arguments.addresses(*core_->device(), buffers.data());
   return make_results(
       without_gil([&] { return core_->run(std::move(plan), std::move(buffers), packed, runtime); }), output,
       hooks_.memory);
@@ -150,25 +152,27 @@ std::shared_ptr<Block> PythonExecutable::pack(const PackSpec &spec, const void *
 void PythonExecutable::pack_argument(size_t index, Arguments &arguments, PackedForms &forms) const {
   for (size_t i = 0; i < forms.size(); ++i)
     if (program().packs[i].buffer == index)
-      forms[i] = pack(program().packs[i], arguments.elements(index, core_->allocator()));
+      forms[i] = pack(program().packs[i], arguments.elements(index, *core_->device()));
 }
 
 nb::object PythonExecutable::make_results(Results results, Output output, const nb::object &memory) {
   std::vector<nb::object> leaves;
   leaves.reserve(results.leaves.size());
   for (size_t i = 0; i < results.leaves.size(); ++i)
-    leaves.push_back(make_result(program().results[i], std::move(results.leaves[i]), output, memory));
+    leaves.push_back(make_result(program().results[i], std::move(results.leaves[i]), results.done, output, memory));
   nb::object *next = leaves.data();
   return out_tree_->unflatten(next);
 }
 
-nb::object PythonExecutable::make_result(const ArraySpec &spec, Results::Leaf leaf, Output output,
+nb::object PythonExecutable::make_result(const ArraySpec &spec, Results::Leaf leaf,
+                                         const std::shared_ptr<const Event> &done, Output output,
                                          const nb::object &memory) {
   size_t rank = spec.shape.size();
+  Buffer buffer(std::move(leaf.block), spec.dtype, std::vector<int64_t>(leaf.shape, leaf.shape + rank), memory,
+                core_->device(), done);
   if (output == Output::buffer)
-    return nb::cast(
-        Buffer(std::move(leaf.block), spec.dtype, std::vector<int64_t>(leaf.shape, leaf.shape + rank), memory));
-  nb::object array = numpy_array(std::move(leaf.block), spec.dtype, leaf.shape, rank);
+    return nb::cast(std::move(buffer));
+  nb::object array = numpy_array(buffer.host_block(), spec.dtype, leaf.shape, rank);
   if (!spec.key.empty())
     return hooks_.key_array(array, spec.key.c_str());
   if (output != Output::jax)

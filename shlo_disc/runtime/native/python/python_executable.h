@@ -61,7 +61,8 @@ private:
                         const DiscRuntime &runtime);
   nb::object call_with(const nb::tuple &args, const nb::dict &kwargs, Output output, const DiscRuntime &runtime);
   nb::object make_results(Results results, Output output, const nb::object &memory);
-  nb::object make_result(const ArraySpec &spec, Results::Leaf leaf, Output output, const nb::object &memory);
+  nb::object make_result(const ArraySpec &spec, Results::Leaf leaf, const std::shared_ptr<const Event> &done,
+                         Output output, const nb::object &memory);
 
   std::shared_ptr<Executable> core_;
   Repeats repeats_;

@@ -8,11 +8,8 @@ table of symbols, and the segments' arenas.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.errors import CompilerError
-from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import Packed, call_of
 from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
@@ -38,9 +35,9 @@ class BufferTable:
         self._packs = {form: self.first_pack + number for number, form in enumerate(packed)}
 
     @property
-    def packs(self) -> list[dict[str, Any]]:
-        """What the artifact's header says of each packed form."""
-        return [_pack_row(buffer, form) for buffer, form in self._packs]
+    def packs(self) -> list[tuple[int, Packed]]:
+        """The buffer that each packed form is of, and how it is packed."""
+        return list(self._packs)
 
     @property
     def symbols(self) -> int:
@@ -63,19 +60,6 @@ class BufferTable:
     def _packed(self, op: ir.Operation) -> tuple[int, Packed]:
         """The buffer that is packed, and how."""
         return self.place(op.operands[0]).index, call_of(op)
-
-
-def _pack_row(buffer: int, form: Packed) -> dict[str, Any]:
-    return {
-        "buffer": buffer,
-        "dtype": BY_MLIR[form.element].name,
-        "format": FORMATS.index(form.tile.format),
-        "k": form.k,
-        "n": form.n,
-        "k_stride": form.k_stride,
-        "n_stride": form.n_stride,
-        "columns": form.tile.columns,
-    }
 
 
 def size_of(index: ir.Value) -> Expr:

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From a program of `disc_host` to host functions in the LLVM dialect, and what the artifact's header says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shlo_disc.lowering.host.segments import function_name
+from shlo_disc.lowering.host_llvm.buffers import BufferTable
+from shlo_disc.lowering.host_llvm.constants import dense_bytes
+from shlo_disc.lowering.host_llvm.plan import Words, write_plan
+from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.host import Check, Plan, call_of
+from shlo_disc.shape_dialect.dialect.signature import Signature
+
+
+@dataclass
+class LoweredSegment:
+    """What the artifact's header needs to know of one segment: its plan's words, its checks and who is allocated.
+
+    `results` are the leaves that it writes; `symbols` those that are read from data for its sake.
+    """
+
+    words: Words
+    checks: Sequence[Check]
+    results: Sequence[int]
+    symbols: Sequence[str]
+
+
+@dataclass
+class LoweredProgram:
+    """The modules of a program, and what the artifact's header and blocks of data are made of.
+
+    modules: by the sections of the artifact that they become; the first is the one that people look at. header: what
+    the header says of this target's commands.
+    """
+
+    modules: Mapping[str, ir.Module]
+    segments: list[LoweredSegment]
+    constants: list[bytes]
+    header: dict[str, Any]
+
+    @property
+    def exported(self) -> set[str]:
+        """The host functions that the runtime calls."""
+        numbers = range(len(self.segments))
+        return {function_name(stem, number) for stem in ("disc_plan", "disc_run") for number in numbers}
+
+
+class HostProgram:
+    """The program that a module of the stage `host` is, which stays as it is; a target has its commands."""
+
+    def __init__(self, module: ir.Module, signature: Signature):
+        self.signature = signature
+        ops = [op.operation for op in module.body.operations]
+        self.functions = [op for op in ops if op.name == "func.func"]
+        self.plans: list[Plan] = [call_of(op) for op in ops if op.name == "disc_host.plan"]
+        self.constants = [op for op in ops if op.name == "memref.global"]
+        self.ops = [inner for function in self.functions for inner in _walk(function)]
+        names = [ir.StringAttr(op.attributes["sym_name"]).value for op in self.constants]
+        self.buffers = BufferTable(len(signature.arguments), len(signature.results), names, self.ops)
+        self.target = ir.Module.create()
+
+    # ---- what a target has of its own -------------------------------------------------------------------------------
+
+    def writer(self, scope: Scope, words: Words, segment: int, command: int) -> RunWriter:
+        """That of a segment's `disc_run`."""
+        raise NotImplementedError
+
+    def append_callees(self) -> Sequence[str]:
+        """Append what the commands call to `target`; returns declarations of it."""
+        return ()
+
+    def modules(self) -> Mapping[str, ir.Module]:
+        """The program's modules, by section."""
+        raise NotImplementedError
+
+    def header(self) -> dict[str, Any]:
+        """What the artifact's header says of the commands, once they are written."""
+        raise NotImplementedError
+
+    # ---- the host functions -----------------------------------------------------------------------------------------
+
+    def lowered(self) -> LoweredProgram:
+        """The program."""
+        segments = [self._segment(plan, number) for number, plan in enumerate(self.plans)]
+        functions = self._functions(segments)
+        callees = self.append_callees()
+        images = [text for texts in functions for text in texts[:-2]]
+        for text in images:
+            append_text(self.target, text, [])
+        for text in (text for texts in functions for text in texts[-2:]):
+            append_text(self.target, text, [*callees, *images])
+        constants = [dense_bytes(ir.DenseElementsAttr(op.attributes["initial_value"])) for op in self.constants]
+        return LoweredProgram(self.modules(), segments, constants, self.header())
+
+    def _segment(self, plan: Plan, number: int) -> LoweredSegment:
+        arguments = [spec.dims for spec in self.signature.arguments] if number == 0 else []
+        shapes = [*arguments, *(self.signature.results[leaf].dims for leaf in plan.writes)]
+        words = Words([plan.arena, *(d for dims in shapes for d in dims)])
+        for check in plan.checks:
+            for operand in check.operands:
+                words.place(operand)
+        return LoweredSegment(words, plan.checks, plan.writes, plan.reads)
+
+    def _functions(self, segments: Sequence[LoweredSegment]) -> list[list[str]]:
+        """For each segment the constants that it refers to, its plan and its run."""
+        known = [source.name for source in self.signature.symbols]
+        every = [*known, *(name for segment in segments for name in segment.symbols)]
+        scope = Scope(self.buffers, every)
+        texts = []
+        command = 0
+        for number, (function, segment) in enumerate(zip(self.functions, segments, strict=True)):
+            known += segment.symbols
+            writer = self.writer(scope, segment.words, number, command)
+            writer.write(op.operation for op in function.regions[0].blocks[0].operations)
+            command = writer.command
+            run = writer.text()
+            texts.append([*writer.globals(), write_plan(known, segment.checks, segment.words, number), run])
+        return texts
+
+
+def _walk(function: ir.Operation) -> Iterator[ir.Operation]:
+    """All ops in a function, in their order."""
+    for region in function.regions:
+        for block in region.blocks:
+            for op in block.operations:
+                yield op.operation
+                yield from _walk(op.operation)
+
+
+def append_text(module: ir.Module, text: str, declarations: Sequence[str]) -> None:
+    """Parse one function, or constant, that refers to others of `module`, declared for the parser, and append it."""
+    holder = ir.Module.parse("\n".join([*declarations, text]))
+    function = list(holder.body.operations)[-1].operation
+    function.detach_from_parent()
+    module.body.append(function)

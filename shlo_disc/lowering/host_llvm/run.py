@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The running half of a host program in the LLVM dialect: `disc_run` fills blocks of arguments, and calls.
+
+Everything that depends on sizes alone was computed by `disc_plan`, once per new shape, into words that the runtime
+remembers; `disc_run` only loads them. A program that reads sizes from data has such a pair for each of its segments;
+what a segment reads, it puts into the table of symbols that the next plan starts from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from shlo_disc.errors import CompilerError
+from shlo_disc.lowering.host.segments import function_name
+from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, Symbol, Word
+from shlo_disc.lowering.host_llvm.buffers import BufferSlice, BufferTable
+from shlo_disc.lowering.host_llvm.plan import Words
+from shlo_disc.lowering.launches import is_command
+from shlo_disc.mlir import ir
+from shlo_disc.runtime import abi
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+IMAGE_WORDS = 12
+"""So many numbers in a block are copied from a constant rather than stored one by one, which takes LLVM long."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What the functions of a program share: its buffers, and its symbols in their order."""
+
+    buffers: BufferTable
+    symbols: Sequence[str]
+
+
+class RunWriter:
+    """Writes `disc_run` of a segment, whose first command has the number `command`; a target has its commands.
+
+    Sizes, addresses and, inside of loops and branches, whole argument blocks are the same whenever they are needed:
+    they are computed once, before the outermost loop or branch that uses them.
+    """
+
+    runtime_functions: Sequence[str]
+    """The functions of the runtime that the target's commands call."""
+
+    def __init__(self, scope: Scope, words: Words, segment: int, command: int):
+        self.scope = scope
+        self.words = words
+        self.segment = segment
+        self.once: list[str] = []
+        self.lines = self.once
+        self.count = 0
+        self.labels = 0
+        self.command = command
+        self.words_of = {"%block": 1}
+        self.known: dict[object, str] = {}
+        self.values: dict[ir.Value, str] = {}
+        self.numbers: dict[str, int] = {}
+        self.images: dict[tuple[int, ...], str] = {}
+        self.function = {name: self._function(abi.RUNTIME_CALLS[name]) for name in self.runtime_functions}
+        self.writers: dict[str, Callable[[ir.Operation], None]] = {
+            "arith.cmpi": self.compare,
+            "scf.while": self.loop,
+            "scf.if": self.branch,
+            "scf.index_switch": self.switch,
+            **self.commands(),
+        }
+
+    def emit(self, text: str, lines: list[str] | None = None) -> str:
+        """Write an op with a result, at the end of what is written or of `lines`; gives the result's name."""
+        self.count += 1
+        name = f"%r{self.count}"
+        (self.lines if lines is None else lines).append(f"  {name} = {text}")
+        return name
+
+    def _once(self, key: object, text: str) -> str:
+        if key not in self.known:
+            self.known[key] = self.emit(text, self.once)
+        return self.known[key]
+
+    def constant(self, number: int, bits: int = 64) -> str:
+        """An integer constant."""
+        name = self._once(("constant", number, bits), f"llvm.mlir.constant({number} : i{bits}) : i{bits}")
+        self.numbers[name] = number
+        return name
+
+    def _function(self, index: int) -> str:
+        address = self.emit(f"llvm.getelementptr %rt[{index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr")
+        return self.emit(f"llvm.load {address} : !llvm.ptr -> !llvm.ptr")
+
+    def size(self, e: Expr) -> str:
+        """A constant, or the word that the plan computed."""
+        if e.constant is not None:
+            return self.constant(e.constant)
+        place = self.words.place(e)
+        address = self._once(("word", place), f"llvm.getelementptr %words[{place}] : (!llvm.ptr) -> !llvm.ptr, i64")
+        return self._once(e, f"llvm.load {address} : !llvm.ptr -> i64")
+
+    def pointer(self, buffer: ir.Value) -> str:
+        """The address of a buffer."""
+        place = self.scope.buffers.place(buffer)
+        if not place.is_arena:
+            return self.entry(place.index)
+        own = place.index == self.segment
+        arena = "%arena" if own else self.entry(self.scope.buffers.symbols + 1 + place.index)
+        offset = self.size(place.offset)
+        return self._once(place, f"llvm.getelementptr {arena}[{offset}] : (!llvm.ptr, i64) -> !llvm.ptr, i8")
+
+    def entry(self, index: int) -> str:
+        """An entry of the table of buffers."""
+        address = self._once(
+            ("address", index), f"llvm.getelementptr %buffers[{index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr"
+        )
+        return self._once(BufferSlice(index), f"llvm.load {address} : !llvm.ptr -> !llvm.ptr")
+
+    # ---- argument blocks --------------------------------------------------------------------------------------------
+
+    def filled(self, entries: Sequence[Entry], op: ir.Operation) -> str:
+        """The address of a block of words, which may be told of operands of `op`.
+
+        Straight-line code fills one block again and again; a loop or branch has blocks that are filled before it.
+        """
+        values = [entry.number if isinstance(entry, Word) else self._value(entry, op) for entry in entries]
+        if self.lines is self.once:
+            self.words_of["%block"] = max(self.words_of["%block"], len(values))
+            self._fill("%block", values)
+            return self._address("%block", 0)
+        key = ("filled", *values)
+        if key not in self.known:
+            name = f"%block{len(self.words_of)}"
+            self.words_of[name] = len(values)
+            self._fill(name, values)
+            self.known[key] = self._address(name, 0)
+        return self.known[key]
+
+    def _value(self, entry: Entry, op: ir.Operation) -> tuple[str, str]:
+        """The value of a word and its type."""
+        if isinstance(entry, Buffer):
+            return (self.null() if entry.number < 0 else self.pointer(op.operands[entry.number]), "!llvm.ptr")
+        if isinstance(entry, Symbol):
+            return (self.symbol(entry.name) if entry.name else self.null(), "!llvm.ptr")
+        if isinstance(entry, Word):
+            raise CompilerError("host: a word is told another's address")
+        return (self.constant(entry) if isinstance(entry, int) else self.size(entry), "i64")
+
+    def _fill(self, block: str, values: Sequence[tuple[str, str] | int]) -> None:
+        """Store the words; those that are numbers in one copy of a constant image, where they are many.
+
+        A number stands for the address of that word of the block, -1 for null.
+        """
+        values = [(self.null(), "!llvm.ptr") if value == -1 else value for value in values]
+        numbers = [None if isinstance(value, int) else self.numbers.get(value[0]) for value in values]
+        has_image = sum(n is not None for n in numbers) >= IMAGE_WORDS
+        if has_image:
+            self._copy_image(block, tuple(n or 0 for n in numbers))
+        for word, (entry, number) in enumerate(zip(values, numbers, strict=True)):
+            if has_image and number is not None:
+                continue
+            value, type_ = (self._address(block, entry), "!llvm.ptr") if isinstance(entry, int) else entry
+            self.once.append(f"  llvm.store {value}, {self._address(block, word)} : {type_}, !llvm.ptr")
+
+    def _copy_image(self, block: str, words: tuple[int, ...]) -> None:
+        name = self.images.setdefault(words, f"block_{self.segment}_{len(self.images)}")
+        source, size = self.symbol(name), self.constant(8 * len(words))
+        self.once.append(
+            f'  "llvm.intr.memcpy"({self._address(block, 0)}, {source}, {size}) '
+            "<{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()"
+        )
+
+    def _address(self, block: str, word: int) -> str:
+        return self._once((block, word), f"llvm.getelementptr {block}[{word}] : (!llvm.ptr) -> !llvm.ptr, i64")
+
+    def symbol(self, name: str) -> str:
+        """The address of a function or constant of the module."""
+        return self._once(("symbol", name), f"llvm.mlir.addressof @{name} : !llvm.ptr")
+
+    def null(self) -> str:
+        """No address."""
+        name = self._once("null", "llvm.mlir.zero : !llvm.ptr")
+        self.numbers[name] = 0
+        return name
+
+    # ---- ops --------------------------------------------------------------------------------------------------------
+
+    def write(self, ops: Iterable[ir.Operation]) -> None:
+        """All of `ops`, in order. Ops that only name buffers and sizes are looked at where they are used."""
+        for op in ops:
+            write = self.writers.get(op.name)
+            if write is not None:
+                write(op)
+                self.command += is_command(op)
+
+    def commands(self) -> dict[str, Callable[[ir.Operation], None]]:
+        """How the target writes ops that do something, and reads of the elements that loops and branches depend on."""
+        raise NotImplementedError
+
+    def runtime_call(self, function: str, operands: str) -> None:
+        """Call a function of the runtime."""
+        types = abi.RUNTIME_FUNCTIONS[function].llvm_parameters
+        self.lines.append(
+            f"  llvm.call {self.function[function]}(%rt, {operands}, {self.constant(self.command)}) "
+            f": !llvm.ptr, ({types}) -> ()"
+        )
+
+    # ---- loops and branches -----------------------------------------------------------------------------------------
+
+    def compare(self, op: ir.Operation) -> None:
+        """Whether a byte is not 0."""
+        byte = self.values[op.operands[0]]
+        self.values[op.results[0]] = self.emit(f'llvm.icmp "ne" {byte}, {self.constant(0, 8)} : i8')
+
+    @contextmanager
+    def _nested(self) -> Iterator[int]:
+        """Lines go behind everything that they need once; gives a number for the labels."""
+        outermost = self.lines is self.once
+        if outermost:
+            self.lines = []
+        self.labels += 1
+        yield self.labels
+        if outermost:
+            self.once.extend(self.lines)
+            self.lines = self.once
+
+    def loop(self, op: ir.Operation) -> None:
+        """`scf.while`."""
+        before, body = (region.blocks[0] for region in op.regions)
+        with self._nested() as number:
+            self.lines += [f"  llvm.br ^condition{number}", f"^condition{number}:"]
+            self.write(inner.operation for inner in before.operations)
+            goes_on = self.values[before.operations[len(before.operations) - 1].operands[0]]
+            self.lines += [f"  llvm.cond_br {goes_on}, ^body{number}, ^exit{number}", f"^body{number}:"]
+            self.write(inner.operation for inner in body.operations)
+            self.lines += [f"  llvm.br ^condition{number}", f"^exit{number}:"]
+
+    def branch(self, op: ir.Operation) -> None:
+        """`scf.if`."""
+        condition = self.values[op.operands[0]]
+        with self._nested() as number:
+            self.lines.append(f"  llvm.cond_br {condition}, ^branch{number}_0, ^branch{number}_1")
+            self._branches(op, number)
+
+    def switch(self, op: ir.Operation) -> None:
+        """`scf.index_switch`, whose default is its first region."""
+        (cast,) = (op.operands[0].owner,)
+        index, type_ = self.values[cast.operands[0]], cast.operands[0].type
+        with self._nested() as number:
+            values = enumerate(ir.DenseI64ArrayAttr(op.attributes["cases"]), 1)
+            cases = ", ".join(f"{value}: ^branch{number}_{region}" for region, value in values)
+            self.lines.append(f"  llvm.switch {index} : {type_}, ^branch{number}_0 [{cases}]")
+            self._branches(op, number)
+
+    def _branches(self, op: ir.Operation, number: int) -> None:
+        for position, region in enumerate(op.regions):
+            self.lines.append(f"^branch{number}_{position}:")
+            self.write(inner.operation for inner in region.blocks[0].operations)
+            self.lines.append(f"  llvm.br ^exit{number}")
+        self.lines.append(f"^exit{number}:")
+
+    def globals(self) -> list[str]:
+        """The constant images that the function refers to."""
+        return [
+            f"llvm.mlir.global internal constant @{name}(dense<{list(words)}> : tensor<{len(words)}xi64>) "
+            f"{{alignment = 64 : i64}} : !llvm.array<{len(words)} x i64>"
+            for words, name in self.images.items()
+        ]
+
+    def text(self) -> str:
+        """The function."""
+        body = "\n".join(self.once)
+        arguments = "%rt: !llvm.ptr, %buffers: !llvm.ptr, %words: !llvm.ptr, %arena: !llvm.ptr"
+        blocks = "\n".join(
+            f"  {name}_words = llvm.mlir.constant({words} : i64) : i64\n"
+            f"  {name} = llvm.alloca {name}_words x i64 : (i64) -> !llvm.ptr"
+            for name, words in self.words_of.items()
+        )
+        name = function_name("disc_run", self.segment)
+        return f"llvm.func @{name}({arguments}) {{\n{blocks}\n{body}\n  llvm.return\n}}"

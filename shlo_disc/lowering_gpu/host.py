@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The host program on GPUs: the processor plans sizes and gives the work, the GPU does it later.
+
+Buffers are the GPU's, so the host functions never follow an address of theirs: what a loop, a branch or a size needs to
+know of data is asked of the runtime, which waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from shlo_disc.lowering.host_llvm.blocks import kernel_arguments
+from shlo_disc.lowering.host_llvm.plan import Words
+from shlo_disc.lowering.host_llvm.program import HostProgram, LoweredProgram
+from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
+from shlo_disc.lowering_gpu.nvvm import device_module
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.host import Bind, KernelUse, call_of
+from shlo_disc.shape_dialect.dialect.signature import Signature
+from shlo_disc.shape_dialect.utils.locations import source_line
+
+
+def lower_host(module: ir.Module, signature: Signature) -> LoweredProgram:
+    """The program that a module of the stage `host` is, which stays as it is."""
+    with ir.Location.unknown():
+        return _GpuProgram(module, signature).lowered()
+
+
+class _GpuProgram(HostProgram):
+    """That of one module."""
+
+    def __init__(self, module: ir.Module, signature: Signature):
+        super().__init__(module, signature)
+        self.device = device_module(module)
+        self.kernels: dict[str, dict[str, Any]] = {}
+        for op in self.ops:
+            if op.name == "disc_host.launch":
+                use: KernelUse = call_of(op)
+                row = {"name": use.kernel, "threads": use.threads, "where": source_line(op.location)}
+                self.kernels.setdefault(use.kernel, row)
+
+    def writer(self, scope: Scope, words: Words, segment: int, command: int) -> RunWriter:
+        """One that gives work to the runtime."""
+        numbers = {name: number for number, name in enumerate(self.kernels)}
+        return GpuRunWriter(scope, words, segment, command, numbers)
+
+    def modules(self) -> Mapping[str, ir.Module]:
+        """The GPU's code, and the processor's."""
+        return {"ptx": self.device, "object": self.target}
+
+    def header(self) -> dict[str, Any]:
+        """The kernels, in the order of their numbers."""
+        return {"kernels": list(self.kernels.values()), "calls": [], "blas": False, "packs": [], "packed_only": []}
+
+
+class GpuRunWriter(RunWriter):
+    """Writes `disc_run` of a segment. `kernels`: the number of each."""
+
+    runtime_functions = ("enqueue", "copy", "clear", "read")
+
+    def __init__(self, scope: Scope, words: Words, segment: int, command: int, kernels: Mapping[str, int]):
+        super().__init__(scope, words, segment, command)
+        self.kernels = kernels
+
+    def commands(self) -> dict[str, Callable[[ir.Operation], None]]:
+        """All commands, each a call of the runtime."""
+        return {
+            "disc_host.launch": self.launch,
+            "disc_host.copy": self.copy,
+            "disc_host.clear": self.clear,
+            "disc_host.bind": self.bind,
+            "memref.load": self.load,
+        }
+
+    def launch(self, op: ir.Operation) -> None:
+        """A kernel."""
+        use: KernelUse = call_of(op)
+        arguments = kernel_arguments(use, range(len(op.operands)))
+        operands = [
+            self.constant(self.kernels[use.kernel]), self.filled(arguments, op), self.constant(len(arguments)),
+            self.size(use.items),
+        ]  # fmt: skip
+        self._call("enqueue", operands)
+
+    def copy(self, op: ir.Operation) -> None:
+        """Bytes from one buffer to another."""
+        source, target = map(self.pointer, op.operands)
+        self._call("copy", [target, source, self.size(call_of(op).bytes)])
+
+    def clear(self, op: ir.Operation) -> None:
+        """Zeros."""
+        self._call("clear", [self.pointer(op.operands[0]), self.size(call_of(op).bytes)])
+
+    def bind(self, op: ir.Operation) -> None:
+        """Symbols from data."""
+        call: Bind = call_of(op)
+        element = ir.IntegerType(call.element)
+        source, table, type_ = self.pointer(op.operands[0]), self.entry(self.scope.buffers.symbols), f"i{element.width}"
+        for number, name in enumerate(call.symbols):
+            address = self.emit(f"llvm.getelementptr {source}[{number}] : (!llvm.ptr) -> !llvm.ptr, {type_}")
+            value = self._read(address, element.width)
+            if element.width < 64:
+                value = self.emit(f"llvm.{'zext' if element.is_unsigned else 'sext'} {value} : {type_} to i64")
+            position = self.scope.symbols.index(name)
+            target = self.emit(f"llvm.getelementptr {table}[{position}] : (!llvm.ptr) -> !llvm.ptr, i64")
+            self.lines.append(f"  llvm.store {value}, {target} : i64, !llvm.ptr")
+
+    def load(self, op: ir.Operation) -> None:
+        """The one element of a buffer, of which the op has a view."""
+        view = op.operands[0].owner
+        width = ir.IntegerType(op.results[0].type).width
+        self.values[op.results[0]] = self._read(self.pointer(view.operands[0]), width)
+
+    def _read(self, address: str, width: int) -> str:
+        """The integer at an address of the GPU's, once the work that was given before is done."""
+        self.words_of["%read"] = 1
+        self._call("read", [address, self.constant(width // 8), "%read"])
+        return self.emit(f"llvm.load %read : !llvm.ptr -> i{width}")
+
+    def _call(self, function: str, operands: Sequence[str]) -> None:
+        self.runtime_call(function, ", ".join(operands))

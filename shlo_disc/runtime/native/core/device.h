@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Where the elements of arrays lie, and who computes with them: the processors of this machine, or a GPU.
+#pragma once
+
+#include "abi.h"
+#include "memory.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace disc {
+
+struct CallSpec;
+
+/// A kernel that a program has for a device that is apart from the processor.
+struct KernelSpec {
+  std::string name;
+  int64_t threads = 1; // of a block
+  std::string where;   // the line of the user's program that it computes, or empty
+};
+
+/// The end of the work that a device had been given at some time.
+class Event {
+public:
+  virtual ~Event() = default;
+
+  /// Throws Error(device) when the work before it has failed, as `wait` does.
+  virtual bool is_done() const = 0;
+  virtual void wait() const = 0;
+};
+
+/// What the host functions of one program call. Its functions do not throw, for there is compiled code around them.
+class Commands {
+public:
+  virtual ~Commands() = default;
+
+  const DiscRuntime &runtime() const { return runtime_; }
+
+  /// Throws what the commands that this thread has given since the last time have failed with.
+  virtual void check() const = 0;
+
+protected:
+  DiscRuntime runtime_{};
+};
+
+/// A place with memory of its own and work that is done in the order in which it was given. Thread-safe.
+class Device : public std::enable_shared_from_this<Device> {
+public:
+  explicit Device(std::shared_ptr<Allocator> given) : allocator(std::move(given)) {}
+  virtual ~Device() = default;
+  Device(const Device &) = delete;
+  Device &operator=(const Device &) = delete;
+
+  /// Its memory. A block that is given back may be used for work that is given later, without waiting.
+  const std::shared_ptr<Allocator> allocator;
+
+  /// Whether the processor reads and writes its memory, and work is done when it is given.
+  virtual bool is_host() const = 0;
+
+  /// As errors name it.
+  virtual std::string name() const = 0;
+
+  /// Copies from the host's memory, which may be changed afterwards.
+  virtual void write(void *to, const void *from, int64_t bytes) = 0;
+
+  /// Copies to the host's memory, once the work before is done.
+  virtual void read(void *to, const void *from, int64_t bytes) = 0;
+
+  /// The end of the work given so far; null where `is_host`.
+  virtual std::shared_ptr<const Event> record() = 0;
+
+  /// What a program with these library calls and kernels calls; `code` has the kernels. Throws Error(artifact) for what
+  /// the device does not have, Error(device).
+  virtual std::unique_ptr<Commands> commands(const std::vector<CallSpec> &calls, const std::vector<KernelSpec> &kernels,
+                                             std::string_view code) = 0;
+};
+
+} // namespace disc

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "processors.h"
+
+#include "core/error.h"
+#include "kernels/attention.h"
+#include "kernels/convolution.h"
+#include "kernels/dot.h"
+
+#include <cstring>
+
+namespace disc {
+
+namespace {
+
+struct LoopContext {
+  DiscKernel kernel;
+  const int64_t *args;
+};
+
+const RunContext &context_of(const DiscRuntime *runtime) { return *static_cast<const RunContext *>(runtime->opaque); }
+
+ThreadPool &pool_of(const DiscRuntime *runtime) { return *context_of(runtime).pool; }
+
+void launch(const DiscRuntime *runtime, DiscKernel kernel, const int64_t *args, int64_t total, int64_t grain,
+            int64_t) {
+  LoopContext context{kernel, args};
+  auto body = [](void *opaque, int64_t begin, int64_t end) {
+    auto *loop = static_cast<LoopContext *>(opaque);
+    loop->kernel(loop->args, begin, end);
+  };
+  pool_of(runtime).run(body, &context, total, grain);
+}
+
+void dot(const DiscRuntime *runtime, const DiscDot *problem, int64_t) { run_dot(pool_of(runtime), *problem); }
+
+void convolution(const DiscRuntime *runtime, const DiscConvolution *problem, int64_t) {
+  run_convolution(pool_of(runtime), *problem);
+}
+
+void attention(const DiscRuntime *runtime, const DiscAttention *problem, int64_t) {
+  run_attention(pool_of(runtime), *problem);
+}
+
+void library_call(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t) {
+  const RunContext &context = context_of(runtime);
+  (*context.calls)[static_cast<size_t>(index)].run(*context.pool, words, index, context.communicator);
+}
+
+class ProcessorCommands : public Commands {
+public:
+  ProcessorCommands(ThreadPool &pool, const std::vector<CallSpec> &calls) : context_{&pool, &calls_, nullptr} {
+    for (const CallSpec &spec : calls)
+      calls_.push_back({spec, bind_library_function(spec)});
+    runtime_.launch = launch, runtime_.dot = dot, runtime_.opaque = &context_, runtime_.call = library_call;
+    runtime_.convolution = convolution, runtime_.attention = attention;
+  }
+
+  void check() const override {
+    if (std::optional<std::string> failure = take_failure())
+      throw Error(ErrorKind::custom_call, *failure);
+  }
+
+private:
+  std::vector<BoundCall> calls_;
+  RunContext context_;
+};
+
+} // namespace
+
+void Processors::write(void *to, const void *from, int64_t bytes) { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+
+std::unique_ptr<Commands> Processors::commands(const std::vector<CallSpec> &calls,
+                                               const std::vector<KernelSpec> &kernels, std::string_view) {
+  if (!kernels.empty())
+    bad_artifact("the program is for a GPU, and is loaded for the CPU");
+  return std::make_unique<ProcessorCommands>(pool, calls);
+}
+
+const std::shared_ptr<Processors> &default_device() {
+  constexpr int64_t cache_limit = int64_t{1} << 30;
+  static const auto *device =
+      new std::shared_ptr<Processors>(std::make_shared<Processors>(0, 0, cache_limit, false));
+  return *device;
+}
+
+ParticipantRuntime::ParticipantRuntime(const DiscRuntime &plain, Communicator &communicator)
+    : context_(context_of(&plain)), runtime_(plain) {
+  context_.communicator = &communicator;
+  runtime_.opaque = &context_;
+}
+
+} // namespace disc

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The processors of this machine as a device: kernels, products and library calls on a pool of threads.
+#pragma once
+
+#include "core/communicator.h"
+#include "core/device.h"
+#include "core/thread_pool.h"
+#include "kernels/library_call.h"
+
+namespace disc {
+
+/// Threads and memory, shared by the executables of one client.
+class Processors : public Device {
+public:
+  Processors(int threads, int64_t live_limit, int64_t cache_limit, bool guard_pages)
+      : Device(std::make_shared<Allocator>(live_limit, cache_limit, guard_pages)), pool(threads) {}
+
+  bool is_host() const override { return true; }
+  std::string name() const override { return "the CPU"; }
+  void write(void *to, const void *from, int64_t bytes) override;
+  void read(void *to, const void *from, int64_t bytes) override { write(to, from, bytes); }
+  std::shared_ptr<const Event> record() override { return nullptr; }
+  std::unique_ptr<Commands> commands(const std::vector<CallSpec> &calls, const std::vector<KernelSpec> &kernels,
+                                     std::string_view code) override;
+
+  ThreadPool pool;
+};
+
+/// The process's own: all processors, no limit but the machine's. Lives as long as the process.
+const std::shared_ptr<Processors> &default_device();
+
+/// What generated code for processors reaches through DiscRuntime::opaque.
+struct RunContext {
+  ThreadPool *pool;
+  const std::vector<BoundCall> *calls;
+  Communicator *communicator; // null when the program runs on one device
+};
+
+/// The runtime of one participant's run of a program on several devices.
+class ParticipantRuntime {
+public:
+  ParticipantRuntime(const DiscRuntime &plain, Communicator &communicator);
+  ParticipantRuntime(const ParticipantRuntime &) = delete;
+  ParticipantRuntime &operator=(const ParticipantRuntime &) = delete;
+
+  const DiscRuntime &runtime() const { return runtime_; }
+
+private:
+  RunContext context_;
+  DiscRuntime runtime_;
+};
+
+} // namespace disc

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs for GPUs on a machine without one: the runtime over the mock driver, whose kernels the emulator runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import shlo_disc
+from shlo_disc.lowering_gpu import device_module
+from shlo_disc.mlir import ir
+from shlo_disc.runtime import Client, LoadedExecutable
+from shlo_disc.shape_dialect.dialect.context import make_context
+from tests.gpu.mock_driver import Image, MockDriver, mock_driver
+from tests.ir.gpu_emulator import Emulator, dtype_of
+
+_ordinals = itertools.count(32)
+"""GPUs that no test of the driver has."""
+
+
+class _EmulatedKernel:
+    """A kernel of a program that has been compiled."""
+
+    def __init__(self, emulator: Emulator, context: ir.Context, name: str):
+        self.emulator, self.context, self.name = emulator, context, name
+        self.types = list(emulator.functions[name].regions[0].blocks[0].arguments)
+
+    def __call__(self, driver: MockDriver, grid: Sequence[int], block: Sequence[int], words: Sequence[int]) -> None:
+        with self.context, ir.Location.unknown():
+            pointers = [
+                _flat(driver, word, dtype_of(value.type))
+                for value, word in zip(self.types, words, strict=True)
+                if isinstance(value.type, ir.MemRefType)
+            ]
+            self.emulator.launch(self.name, grid[0], pointers, words[len(pointers) :])
+
+
+def _flat(driver: MockDriver, address: int, dtype: np.dtype) -> np.ndarray:
+    """The memory from an address of the GPU to the end of what was allocated there; nothing at the host's addresses."""
+    data = driver.from_address(address)
+    return data[: len(data) // dtype.itemsize * dtype.itemsize].view(dtype)
+
+
+def install(executable: shlo_disc.Executable) -> None:
+    """Make the driver able to run an executable's kernels."""
+    context = make_context()
+    with context, ir.Location.unknown():
+        emulator = Emulator(device_module(ir.Module.parse(executable.as_text("host"))))
+        kernels = {
+            name: (len(kernel.types), kernel)
+            for name in emulator.functions
+            for kernel in [_EmulatedKernel(emulator, context, name)]
+        }
+    mock_driver().images[bytes(executable.artifact.sections["ptx"])] = Image(kernels)
+
+
+def fresh_client(**options: Any) -> Client:
+    """A client for a GPU that has done nothing yet."""
+    mock_driver()
+    return Client.of_gpu(next(_ordinals), **options)
+
+
+def loaded(executable: shlo_disc.Executable, client: Client) -> LoadedExecutable:
+    """An executable on a GPU."""
+    install(executable)
+    return client.load(executable.artifact)

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whole programs for GPUs: compiled, loaded, called, over the mock driver and the emulator."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import shlo_disc
+from shlo_disc.codegen import cuda_toolkit
+from shlo_disc.errors import ArgumentTypeError, ArtifactError, DeviceError, DiscError, ShapeError
+from shlo_disc.runtime import Client
+from shlo_disc.runtime.allocation import AllocationError
+from tests.gpu.emulated import fresh_client, loaded
+from tests.gpu.mock_driver import OUT_OF_MEMORY, MockDriver, mock_driver
+from tests.gpu.no_driver import has_driver
+from tests.ir.gpu_cases import CASES, arrays
+
+
+def has_libdevice() -> bool:
+    """Whether a program for GPUs can be compiled to PTX here."""
+    try:
+        cuda_toolkit.find_libdevice()
+    except DiscError:
+        return False
+    return True
+
+
+pytestmark = [
+    pytest.mark.skipif(has_driver(), reason="NVIDIA's own driver is here; a process has one"),
+    pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install 'shlo_disc[cuda]'"),
+]
+
+DIMS = ({"b": 1, "s": 1}, {"b": 3, "s": 7}, {"b": 2, "s": 33}, {"b": 5, "s": 300})
+
+
+@pytest.fixture
+def driver() -> Iterator[MockDriver]:
+    """The driver, whose caller must make no mistake."""
+    found = mock_driver()
+    found.mistakes.clear()
+    yield found
+    assert found.mistakes == []
+
+
+@pytest.fixture
+def client(driver: MockDriver) -> Client:
+    return fresh_client()
+
+
+@functools.cache
+def program(name: str) -> shlo_disc.Executable:
+    case = CASES[name]
+    with jax.enable_x64(True):
+        return shlo_disc.compile(case.function, target="cuda:sm_90", args=case.arguments)
+
+
+def assert_close(got: Any, want: Any, tolerance: float) -> None:
+    for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        g, w = np.asarray(g), np.asarray(w)
+        assert g.shape == w.shape and g.dtype == w.dtype
+        if w.dtype.kind in "iub":
+            np.testing.assert_array_equal(g, w)
+            continue
+        g, w = g.astype(np.float64), w.astype(np.float64)
+        scale = np.abs(w[np.isfinite(w)]).max(initial=1.0)
+        np.testing.assert_allclose(g, w, rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_every_case_at_several_sizes(client: Client, name: str) -> None:
+    case = CASES[name]
+    with jax.enable_x64(True):
+        run = loaded(program(name), client)
+        for dims in DIMS:
+            given = arrays(case, dims)
+            assert_close(run(*given), jax.jit(case.function)(*given), case.tolerance)
+
+
+def rows(b: int, s: int) -> np.ndarray:
+    return np.random.default_rng(b + s).standard_normal((b, s)).astype(np.float32)
+
+
+def test_buffers_stay_on_the_gpu_and_say_when_they_are_there(driver: MockDriver, client: Client) -> None:
+    run = loaded(program("softmax"), client)
+    driver.launches.clear()
+    given = client.buffer_from_host(rows(3, 50))
+    first = run.execute([given], output="buffer")
+    second = run.execute([first], output="buffer")
+    assert driver.launches == [], "calls give work, and do not wait for it"
+    assert not second.is_ready()
+    event = second.ready_event()
+    event.block_until_ready()
+    assert event.is_ready() and event.error() is None and second.is_ready() and first.is_ready()
+    assert len(driver.launches) == 2
+    assert_close(second.to_host(), jax.nn.softmax(jax.nn.softmax(rows(3, 50))), 1e-6)
+    assert first.device.platform == "cuda" and first.memory.kind == "device"
+    with pytest.raises(BufferError, match="to_host"):
+        first.__dlpack__()
+
+
+def test_an_event_is_told_to_who_asks(client: Client) -> None:
+    run = loaded(program("softmax"), client)
+    told, done = [], threading.Event()
+    result = run.execute([rows(4, 9)], output="buffer")
+    result.ready_event().on_ready(lambda error: (told.append(error), done.set()))
+    assert done.wait(10) and told == [None]
+    with pytest.raises(TimeoutError):
+        run.execute([rows(4, 9)], output="buffer").ready_event().block_until_ready(timeout=0)
+
+
+def test_memory_of_calls_is_used_again(driver: MockDriver, client: Client) -> None:
+    run = loaded(program("in_place"), client)
+    with jax.enable_x64(True):
+        given = arrays(CASES["in_place"], {"b": 3, "s": 20})
+        run(*given)
+        held = driver.live_bytes
+        for _ in range(5):
+            assert_close(run(*given), jax.jit(CASES["in_place"].function)(*given), 1e-5)
+    assert driver.live_bytes == held
+    client.trim()
+    assert driver.live_bytes < held
+
+
+@pytest.mark.parametrize("place", [np.asfortranarray, lambda a: a.astype(">f4"), jnp.asarray])
+def test_arguments_of_any_kind(client: Client, place: Any) -> None:
+    run = loaded(program("softmax"), client)
+    given = rows(6, 11)
+    assert_close(np.asarray(run(place(given))), jax.nn.softmax(given), 1e-6)
+
+
+def test_bound_arguments_are_on_the_gpu(driver: MockDriver, client: Client) -> None:
+    run = loaded(program("gelu_bias"), client)
+    bias = np.linspace(-1, 1, 21, dtype=np.float32)
+    for options in ({}, {"copy": False}):
+        bound = bound_sum(client, bias, options)
+        assert_close(bound(rows(4, 21)), rows(4, 21) + bias, 1e-6)
+    want = jax.nn.gelu(rows(4, 21) + bias, approximate=False)
+    assert_close(run(rows(4, 21), client.buffer_from_host(bias)), want, 2e-6)
+
+
+def bound_sum(client: Client, bias: np.ndarray, options: dict[str, bool]) -> Any:
+    added = shlo_disc.compile(lambda b, x: x + b, target="cuda:sm_90", args=(("n", "float32"), ("b, n", "float32")))
+    return loaded(added, client).bind(bias, **options)
+
+
+def test_wrong_calls_are_refused_before_anything_runs(driver: MockDriver, client: Client) -> None:
+    run = loaded(program("gelu_bias"), client)
+    driver.launches.clear()
+    with pytest.raises(ShapeError):
+        run(rows(4, 21), np.zeros(20, np.float32))
+    with pytest.raises(ArgumentTypeError):
+        run(rows(4, 21).astype(np.float64), np.zeros(21, np.float32))
+    other = fresh_client().buffer_from_host(rows(4, 21))
+    with pytest.raises(ArgumentTypeError, match=r"args\[0\] is on GPU \d+, and the program runs on GPU \d+"):
+        run(other, np.zeros(21, np.float32))
+    client.native_device.gpu.wait()
+    assert driver.launches == []
+
+
+def test_the_cpu_does_not_follow_addresses_of_a_gpu(client: Client) -> None:
+    on_cpu = shlo_disc.compile(lambda x: x + 1, args=(("b, s", "float32"),))
+    with pytest.raises(ArgumentTypeError, match=r"is on GPU \d+, and the program runs on the CPU"):
+        on_cpu(client.buffer_from_host(rows(2, 3)))
+
+
+def test_programs_are_loaded_where_they_are_for(client: Client) -> None:
+    on_cpu = shlo_disc.compile(lambda x: x + 1, args=(("b, s", "float32"),))
+    with pytest.raises(ArtifactError, match=r"made for the CPU; this client's device is Device\(platform='cuda'"):
+        client.load(on_cpu.artifact)
+    with pytest.raises(ArtifactError, match=r"made for cuda:sm_90; this client's device is Device\(platform='cpu'"):
+        Client().load(program("softmax").artifact)
+    header = {**program("softmax").artifact.header, "target": {**program("softmax").artifact.header["target"]}}
+    header["target"]["name"] = "cuda:sm_120"
+    with pytest.raises(ArtifactError, match="made for cuda:sm_120; Mock GPU is an sm_90"):
+        client.load(shlo_disc.runtime.Artifact(header, program("softmax").artifact.sections))
+
+
+def test_no_memory_for_a_call(driver: MockDriver, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = loaded(program("softmax"), client)
+    for call in range(1, 3):
+        client.native_device.fail_allocation(call)
+        with pytest.raises(AllocationError):
+            run(rows(2, 40))
+    monkeypatch.setattr(driver, "memory", driver.live_bytes + 1000)
+    with pytest.raises(AllocationError):
+        run(rows(99, 4000))
+    assert_close(run(rows(2, 40)), jax.nn.softmax(rows(2, 40)), 1e-6)
+    monkeypatch.undo()
+    run(rows(99, 400))  # what the kept blocks are too small for
+    driver.fails["cuMemAlloc_v2"] = OUT_OF_MEMORY  # kept blocks are given back, and it is asked again
+    run(rows(99, 800))
+    assert_close(run(rows(2, 40)), jax.nn.softmax(rows(2, 40)), 1e-6)
+
+
+def test_a_failing_kernel_names_itself_and_the_users_line(driver: MockDriver) -> None:
+    client = fresh_client()
+    run = loaded(program("softmax"), client)
+    driver.fails["cuLaunchKernel"] = 719
+    with pytest.raises(DeviceError, match=r"start the kernel \w+ \(.*gpu_cases\.py:\d+\)"):
+        run(rows(2, 3))
+    with pytest.raises(DeviceError, match="can be used again in a new process"):
+        run(rows(2, 3))
+
+
+def test_two_threads_call_one_program(client: Client) -> None:
+    run = loaded(program("softmax"), client)
+    wrong: list[Any] = []
+
+    def work(seed: int) -> None:
+        try:
+            for size in (5, 37, 300):
+                given = rows(seed, size)
+                assert_close(run(given), jax.nn.softmax(given), 1e-6)
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
