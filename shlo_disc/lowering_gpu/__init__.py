@@ -22,8 +22,8 @@ from shlo_disc.shape_dialect.dialect.types import element_type_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.locations import operation_name, source_line
-from shlo_disc.shape_dialect.utils.op_sets import CONTROL, ELEMENTWISE
-from shlo_disc.shape_dialect.utils.regions import entry_block
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 
 MAX_BLOCKS = 2**31 - 1
 """CUDA's limit for the first size of a grid. Kernels have a stride, so fewer blocks than items are enough."""
@@ -72,18 +72,18 @@ def build_gpu_kernels(planned: ir.Module, facts: Facts) -> ir.Module:
     with ir.Location.unknown():
         module = copied(planned)
         functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
-        calls = [op for op in entry_block(module).operations if op.operation.name == "func.call"]
+        ops = [op for block in all_blocks(entry_block(module)) for op in block.operations]
+        calls = [op for op in ops if op.operation.name == "func.call"]
         fusions = [functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value] for call in calls]
-        _check_supported(entry_block(module), fusions)
+        _check_supported(fusions)
         kernels = _Kernels(module, facts)
         for call, fusion in zip(calls, fusions, strict=True):
             kernels.choose(call, fusion)
     return module
 
 
-def _check_supported(block: ir.Block, fusions: list[func.FuncOp]) -> None:
-    found = [_unsupported(op) for op in block.operations if op.operation.name in CONTROL | {"disc.bind"}]
-    found += [
+def _check_supported(fusions: list[func.FuncOp]) -> None:
+    found = [
         _unsupported(op)
         for fusion in fusions
         for op in fusion.entry_block.operations

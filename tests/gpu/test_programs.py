@@ -18,7 +18,7 @@ from shlo_disc.codegen import cuda_toolkit
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, DeviceError, DiscError, ShapeError
 from shlo_disc.runtime import Client
 from shlo_disc.runtime.allocation import AllocationError
-from tests.gpu.emulated import fresh_client, loaded
+from tests.gpu.emulated import fresh_client, install, loaded
 from tests.gpu.mock_driver import OUT_OF_MEMORY, MockDriver, mock_driver
 from tests.gpu.no_driver import has_driver
 from tests.ir.gpu_cases import CASES, arrays
@@ -228,3 +228,71 @@ def test_two_threads_call_one_program(client: Client) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def newton(x: Any, limit: Any) -> Any:
+    """Square roots, for as long as the worst one is off."""
+
+    def goes_on(state: Any) -> Any:
+        step, root = state
+        return (step < limit) & (jnp.abs(root * root - x).max() > 1e-3)
+
+    return jax.lax.while_loop(goes_on, lambda state: (state[0] + 1, (state[1] + x / state[1]) / 2), (0, x))
+
+
+def running(x: Any) -> Any:
+    """A scan that stacks what it carries."""
+    return jax.lax.scan(lambda carry, row: (jnp.tanh(carry + row), carry * 2), x[0] * 0, x)
+
+
+def branches(x: Any, which: Any) -> Any:
+    cosine = jax.lax.cond(x.sum() > 0, jnp.cos, lambda v: v.max(0, keepdims=True) - v, x)
+    return jax.lax.switch(which, [jnp.sin, jnp.negative, lambda v: v * v], cosine)
+
+
+def sum_of_squares(x: Any) -> Any:
+    return jax.lax.fori_loop(0, x.shape[0], lambda i, total: total + x[i] ** 2, jnp.zeros_like(x[0]))
+
+
+ROWS = (("b, s", "float32"),)
+ROWS_AND_NUMBER = (*ROWS, ("", "int32"))
+LOOPS = {
+    "while": (newton, ROWS_AND_NUMBER, lambda b, s: (np.abs(rows(b, s)) + 0.5, np.int32(40))),
+    "while_stopped": (newton, ROWS_AND_NUMBER, lambda b, s: (np.abs(rows(b, s)) + 0.5, np.int32(2))),
+    "scan": (running, ROWS, lambda b, s: (rows(b, s),)),
+    "fori": (sum_of_squares, ROWS, lambda b, s: (rows(b, s),)),
+    "branch_0": (branches, ROWS_AND_NUMBER, lambda b, s: (rows(b, s) + 5, np.int32(0))),
+    "branch_1": (branches, ROWS_AND_NUMBER, lambda b, s: (rows(b, s) - 5, np.int32(1))),
+    "branch_2": (branches, ROWS_AND_NUMBER, lambda b, s: (rows(b, s) - 5, np.int32(7))),
+}
+
+
+@functools.cache
+def loop_program(function: Any, arguments: Any) -> shlo_disc.Executable:
+    return shlo_disc.compile(function, target="cuda:sm_90", args=arguments)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_the_host_reads_what_loops_and_branches_depend_on(client: Client, name: str) -> None:
+    function, arguments, make = LOOPS[name]
+    run = loaded(loop_program(function, arguments), client)
+    for b, s in ((1, 1), (3, 7), (2, 33)):
+        given = make(b, s)
+        assert_close(run(*given), jax.jit(function)(*given), 1e-5)
+
+
+def test_a_loop_ends_when_the_gpu_fails(driver: MockDriver) -> None:
+    run = loaded(loop_program(*LOOPS["while"][:2]), fresh_client())
+    driver.fails["cuMemcpyDtoHAsync_v2"] = 719
+    with pytest.raises(DeviceError, match="copy from a GPU"):
+        run(np.abs(rows(2, 3)) + 0.5, np.int32(40))
+
+
+def test_an_executable_goes_to_the_gpu_when_it_is_called(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shlo_disc.executable.gpu_client", lambda: client)
+    compiled = shlo_disc.compile(lambda x: jnp.exp(x).sum(1), target="cuda:sm_90", args=ROWS)
+    install(compiled)
+    assert_close(compiled(rows(3, 20)), np.exp(rows(3, 20)).sum(1), 1e-5)
+    assert compiled.memory_stats["result_allocations"] == 1
+    with pytest.raises(DeviceError, match=r"commands are timed on the CPU only"):
+        client.load(compiled.artifact).profile([rows(3, 20)])

@@ -41,7 +41,9 @@ def random(shape: tuple[int, ...], order: str, dtype: type, rng: np.random.Gener
     return array[..., 0] if order == "gaps" else array.T if order == "columns" else array
 
 
-def check(device: _native.Processors, dtype: type, size: tuple[int, int, int], orders: str, options: CpuOptions) -> None:
+def check(
+    device: _native.Processors, dtype: type, size: tuple[int, int, int], orders: str, options: CpuOptions
+) -> None:
     m, n, k = size
     rng = np.random.default_rng(m * 1000 + n)
     order_a, order_b, order_c = orders
