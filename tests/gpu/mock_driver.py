@@ -219,6 +219,10 @@ class MockDriver:
     def cuCtxPopCurrent_v2(self, out: int) -> None:
         _words(out, 1)[0] = self._thread.contexts.pop()
 
+    def cuCtxSynchronize(self) -> None:
+        for stream in [h for h in self._handles.values() if isinstance(h, Stream)]:
+            self._run(stream, len(stream.given))
+
     # ---- memory -----------------------------------------------------------------------------------------------------
 
     def cuMemGetInfo_v2(self, free: int, total: int) -> None:
@@ -234,8 +238,7 @@ class MockDriver:
         self._next += -(-count // 512) * 512 + 512
 
     def cuMemFree_v2(self, address: int) -> None:
-        for stream in [h for h in self._handles.values() if isinstance(h, Stream)]:
-            self._run(stream, len(stream.given))
+        self.cuCtxSynchronize()
         if self._blocks.pop(address, None) is None:
             self.mistakes.append(f"{address:#x} is not allocated, or was freed before")
             raise Refused(INVALID_VALUE)
@@ -364,7 +367,7 @@ def _int(word: int) -> int:
 
 _WITHOUT_CONTEXT = frozenset(
     name for name in vars(MockDriver)
-    if name.startswith(("cuInit", "cuDriver", "cuGet", "cuDevice", "cuCtx"))
+    if name.startswith(("cuInit", "cuDriver", "cuGet", "cuDevice", "cuCtxP"))
 )  # fmt: skip
 FUNCTIONS = [name for name in vars(MockDriver) if name.startswith("cu")]
 

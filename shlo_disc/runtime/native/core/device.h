@@ -3,6 +3,7 @@
 #pragma once
 
 #include "abi.h"
+#include "dlpack.h"
 #include "memory.h"
 
 #include <cstdint>
@@ -59,6 +60,15 @@ public:
 
   /// Whether the processor reads and writes its memory, and work is done when it is given.
   virtual bool is_host() const = 0;
+
+  /// What it is to other libraries.
+  virtual DLDevice dlpack() const = 0;
+
+  /// The stream of its work, for producers of arrays to wait in; null where `is_host`.
+  virtual void *stream() const { return nullptr; }
+
+  /// Waits for all work on it, that of other libraries included.
+  virtual void wait_for_all() {}
 
   /// As errors name it.
   virtual std::string name() const = 0;

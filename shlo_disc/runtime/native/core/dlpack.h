@@ -47,6 +47,7 @@ struct DLManagedTensorVersioned {
 };
 
 inline constexpr int32_t kDLCPU = 1;
+inline constexpr int32_t kDLCUDA = 2;
 inline constexpr uint64_t kDLReadOnly = 1; // a flag of a tensor
 
 } // namespace disc

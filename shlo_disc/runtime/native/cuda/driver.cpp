@@ -19,7 +19,8 @@ void *find(void *library, const char *name) {
 Driver loaded_driver() {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library)
-    throw Error(ErrorKind::device, "there is no GPU to run on: NVIDIA's driver (libcuda.so.1) is not installed");
+    throw Error(ErrorKind::device, "there is no GPU to run on: NVIDIA's driver (libcuda.so.1) is not installed; compile "
+                                   "with target='cpu', or run where there is one");
   Driver driver;
 #define DISC_CUDA_FIND(member, function, parameters)                                                                   \
   driver.member = reinterpret_cast<decltype(driver.member)>(find(library, #function));

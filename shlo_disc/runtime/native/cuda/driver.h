@@ -41,6 +41,7 @@ using FunctionHandle = FunctionState *;
   F(release_context, cuDevicePrimaryCtxRelease_v2, (int device))                                                       \
   F(push_context, cuCtxPushCurrent_v2, (ContextHandle context))                                                        \
   F(pop_context, cuCtxPopCurrent_v2, (ContextHandle *context))                                                         \
+  F(wait_for_context, cuCtxSynchronize, ())                                                                            \
   F(memory_info, cuMemGetInfo_v2, (size_t *free, size_t *total))                                                       \
   F(allocate, cuMemAlloc_v2, (Address *address, size_t bytes))                                                         \
   F(release, cuMemFree_v2, (Address address))                                                                          \

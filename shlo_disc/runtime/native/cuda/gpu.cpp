@@ -287,6 +287,11 @@ void Gpu::wait() const {
   starts_ = 0;
 }
 
+void Gpu::wait_for_all() const {
+  Entered entered(*this);
+  check(driver_.wait_for_context(), "finish the work of a GPU");
+}
+
 Event::Event(std::shared_ptr<const Gpu> gpu) : gpu_(std::move(gpu)) {
   Gpu::Entered entered(*gpu_);
   gpu_->check(gpu_->driver_.create_event(&handle_, kWithoutTiming), "create an event");

@@ -99,6 +99,11 @@ public:
   /// Waits for all work given so far. Throws Error(device) when any of it failed.
   void wait() const;
 
+  /// The same, for the work of other libraries in this process as well.
+  void wait_for_all() const;
+
+  void *stream() const { return stream_; }
+
 private:
   friend class Event;
   friend class Module;

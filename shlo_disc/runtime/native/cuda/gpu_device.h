@@ -14,6 +14,9 @@ public:
   GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache_limit);
 
   bool is_host() const override { return false; }
+  DLDevice dlpack() const override { return {kDLCUDA, gpu_->ordinal()}; }
+  void *stream() const override { return gpu_->stream(); }
+  void wait_for_all() override { gpu_->wait_for_all(); }
   std::string name() const override { return "GPU " + std::to_string(gpu_->ordinal()); }
   void write(void *to, const void *from, int64_t bytes) override;
   void read(void *to, const void *from, int64_t bytes) override;

@@ -16,6 +16,7 @@ public:
       : Device(std::make_shared<Allocator>(live_limit, cache_limit, guard_pages)), pool(threads) {}
 
   bool is_host() const override { return true; }
+  DLDevice dlpack() const override { return {kDLCPU, 0}; }
   std::string name() const override { return "the CPU"; }
   void write(void *to, const void *from, int64_t bytes) override;
   void read(void *to, const void *from, int64_t bytes) override { write(to, from, bytes); }

@@ -57,19 +57,21 @@ ArgumentHooks &argument_hooks() {
   return *hooks;
 }
 
-Arguments::Arguments(const Program &program, const std::vector<PyObject *> &leaves, const Arguments *bound)
-    : Arguments(program, leaves.size() + (bound ? bound->views_.size() : 0)) {
+Arguments::Arguments(const Program &program, Device &device, const std::vector<PyObject *> &leaves,
+                     const Arguments *bound)
+    : Arguments(program, device, leaves.size() + (bound ? bound->views_.size() : 0)) {
   if (bound) {
     std::copy(bound->views_.begin(), bound->views_.end(), views_.begin());
     dims_.insert(dims_.end(), bound->dims_.begin(), bound->dims_.end());
-    any_jax_ = bound->any_jax_;
+    any_jax_ = bound->any_jax_, any_foreign_ = bound->any_foreign_;
     added_ = bound->views_.size();
   }
   for (PyObject *leaf : leaves)
     add(leaf);
 }
 
-Arguments::Arguments(const Program &program, size_t count) : program_(program), views_(count), scalars_(count) {
+Arguments::Arguments(const Program &program, Device &device, size_t count)
+    : program_(program), device_(device), views_(count), scalars_(count) {
   dims_.reserve(program.argument_dims);
   for (size_t i = 0; i < count; ++i)
     views_[i].dtype = program_.arguments[i].dtype;
@@ -87,17 +89,17 @@ void Arguments::forget_last() {
   release_last();
 }
 
-void Arguments::keep_last(Device &device, std::optional<size_t> twin) {
+void Arguments::keep_last(std::optional<size_t> twin) {
   size_t index = added_ - 1;
   if (twin) {
     views_[index] = views_[*twin];
     return release_last();
   }
-  std::shared_ptr<Block> copy = copy_of(index, shape_of(index), device, BlockKind::constant);
+  std::shared_ptr<Block> copy = copy_of(index, shape_of(index), BlockKind::constant);
   release_last();
   views_[index] = ArrayView();
   views_[index].data = static_cast<const char *>(copy->address());
-  views_[index].device = device.is_host() ? nullptr : &device;
+  views_[index].device = device_.is_host() ? nullptr : &device_;
   views_[index].dtype = program_.arguments[index].dtype;
   blocks_.push_back(std::move(copy));
 }
@@ -263,45 +265,47 @@ const int64_t *Arguments::shape_of(size_t index) const {
   return shape;
 }
 
-const void *Arguments::elements(size_t index, Device &device) { return usable(index, shape_of(index), device); }
+const void *Arguments::elements(size_t index) { return usable(index, shape_of(index)); }
 
-void Arguments::addresses(Device &device, void **out) {
+void Arguments::addresses(void **out) {
   const int64_t *shape = dims_.data();
   for (size_t i = 0; i < views_.size(); ++i) {
-    out[i] = usable(i, shape, device);
+    out[i] = usable(i, shape);
     shape += program_.arguments[i].shape.size();
   }
 }
 
-/// Whether a program on a device reads the elements where they lie.
-bool Arguments::is_usable(const ArrayView &view, const Device &device) const {
-  if (device.is_host())
-    return view.device == nullptr && view.usable_in_place() && !device.allocator->guard_pages();
-  return view.device == &device;
+bool Arguments::is_usable(size_t index) const {
+  const ArrayView &view = views_[index];
+  if (device_.is_host())
+    return view.device == nullptr && view.usable_in_place() && !device_.allocator->guard_pages();
+  return view.device == &device_ && view.contiguous;
 }
 
 /// The address of an argument's elements, or of their copy; null for one that was forgotten.
-void *Arguments::usable(size_t index, const int64_t *shape, Device &device) {
+void *Arguments::usable(size_t index, const int64_t *shape) {
   const ArrayView &view = views_[index];
-  if (view.data == nullptr || is_usable(view, device))
+  if (view.data == nullptr || is_usable(index))
     return const_cast<char *>(view.data);
-  blocks_.push_back(copy_of(index, shape, device, BlockKind::argument));
+  blocks_.push_back(copy_of(index, shape, BlockKind::argument));
   return blocks_.back()->address();
 }
 
 /// The elements in C order, in the device's memory. Throws Error(shape), AllocationFailure, Error(type) for arrays on
 /// another device.
-std::shared_ptr<Block> Arguments::copy_of(size_t index, const int64_t *shape, Device &device, BlockKind kind) const {
+std::shared_ptr<Block> Arguments::copy_of(size_t index, const int64_t *shape, BlockKind kind) const {
   const ArrayView &view = views_[index];
   const ArraySpec &spec = program_.arguments[index];
+  if (view.device == &device_)
+    throw Error(ErrorKind::type, spec.path + " is strided, which programs on GPUs do not take: copy it");
   if (view.device != nullptr)
     throw Error(ErrorKind::type, spec.path + " is on " + view.device->name() + ", and the program runs on " +
-                                     device.name() + ": copy it there, or to the host");
+                                     device_.name() + ": copy it there, or to the host");
   int64_t bytes = byte_count(shape, spec.shape.size(), info(view.dtype).size);
   if (bytes < 0)
     throw Error(ErrorKind::shape, "The bytes of " + spec.path + " do not fit 64 bits.");
-  auto block = std::make_shared<Block>(device.allocator, bytes, kind);
-  if (device.is_host()) {
+  auto block = std::make_shared<Block>(device_.allocator, bytes, kind);
+  if (device_.is_host()) {
     copy_contiguous(view, shape, spec.shape.size(), static_cast<char *>(block->address()));
     return block;
   }
@@ -309,7 +313,7 @@ std::shared_ptr<Block> Arguments::copy_of(size_t index, const int64_t *shape, De
   if (!ordered.empty())
     copy_contiguous(view, shape, spec.shape.size(), ordered.data());
   const char *source = ordered.empty() ? view.data : ordered.data();
-  without_gil([&] { device.write(block->address(), source, bytes); });
+  without_gil([&] { device_.write(block->address(), source, bytes); });
   return block;
 }
 

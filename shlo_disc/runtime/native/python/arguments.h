@@ -31,11 +31,12 @@ ArgumentHooks &argument_hooks();
 /// Lives for one call; keeps the callers' objects and the copies alive until the results are there.
 class Arguments {
 public:
-  /// `bound`: the program's first arguments, described before; `leaves` are those that follow them.
-  Arguments(const Program &program, const std::vector<PyObject *> &leaves, const Arguments *bound = nullptr);
+  /// `device`: where the program runs. `bound`: its first arguments, described before; `leaves` are those that follow.
+  Arguments(const Program &program, Device &device, const std::vector<PyObject *> &leaves,
+            const Arguments *bound = nullptr);
 
   /// For the program's first `count` arguments, which are to be added one by one.
-  Arguments(const Program &program, size_t count);
+  Arguments(const Program &program, Device &device, size_t count);
   ~Arguments();
   Arguments(const Arguments &) = delete;
   Arguments &operator=(const Arguments &) = delete;
@@ -43,6 +44,9 @@ public:
   /// Sizes of all dimensions, in order. Ranks, dtypes and static sizes have been checked.
   std::span<const int64_t> dims() const { return dims_; }
   bool any_jax() const { return any_jax_; }
+
+  /// Whether other libraries own some of what the device reads, so that its work has to be waited for.
+  bool any_foreign() const { return any_foreign_; }
   const ArrayView &view(size_t index) const { return views_[index]; }
 
   void add(PyObject *leaf);
@@ -50,15 +54,18 @@ public:
   /// Lets go of what was added last: only its sizes are remembered, and its address is null.
   void forget_last();
 
-  /// Makes what was added last independent of its owner: a copy of its elements is kept on `device`, or what is kept for
-  /// argument `twin`, which is the same object.
-  void keep_last(Device &device, std::optional<size_t> twin);
+  /// Makes what was added last independent of its owner: a copy of its elements is kept on the device, or what is kept
+  /// for argument `twin`, which is the same object.
+  void keep_last(std::optional<size_t> twin);
 
-  /// The elements of an argument in C order, copied where a program on `device` cannot read them in place.
-  const void *elements(size_t index, Device &device);
+  /// The elements of an argument in C order, copied where the program cannot read them in place.
+  const void *elements(size_t index);
 
-  /// Puts the address of every argument's elements into `out`, copying what a program on `device` cannot read in place.
-  void addresses(Device &device, void **out);
+  /// Puts the address of every argument's elements into `out`, copying what the program cannot read in place.
+  void addresses(void **out);
+
+  /// Whether the program reads an argument where it lies.
+  bool is_usable(size_t index) const;
 
 private:
   /// What is held, in numbers.
@@ -69,9 +76,9 @@ private:
   void release_last();
   void release_buffers(size_t count);
   const int64_t *shape_of(size_t index) const;
-  std::shared_ptr<Block> copy_of(size_t index, const int64_t *shape, Device &device, BlockKind kind) const;
-  bool is_usable(const ArrayView &view, const Device &device) const;
-  void *usable(size_t index, const int64_t *shape, Device &device);
+  std::shared_ptr<Block> copy_of(size_t index, const int64_t *shape, BlockKind kind) const;
+  void *usable(size_t index, const int64_t *shape);
+  void check_dlpack_device(size_t index, DLDevice device) const;
   void describe(size_t index, PyObject *leaf);
   void describe_numpy(size_t index, PyObject *array);
   bool describe_buffer(size_t index, PyObject *leaf);
@@ -88,6 +95,7 @@ private:
   [[noreturn]] void fail_shape(size_t index, const int64_t *shape, size_t rank, const std::string &what) const;
 
   const Program &program_;
+  Device &device_;
   std::vector<ArrayView> views_;
   std::vector<int64_t> dims_;
   std::vector<uint64_t> scalars_; // elements of Python numbers
@@ -95,6 +103,7 @@ private:
   std::vector<Py_buffer> py_buffers_;
   std::vector<std::shared_ptr<Block>> blocks_; // Buffers' memory and copies
   bool any_jax_ = false;
+  bool any_foreign_ = false;
   size_t added_ = 0;
   Held before_last_;
 };

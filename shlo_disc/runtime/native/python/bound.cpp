@@ -60,12 +60,13 @@ BoundExecutable::BoundExecutable(std::shared_ptr<PythonExecutable> executable, c
   if (!bound_tree.flatten_items(both, 2, leaves, owners))
     throw Error(ErrorKind::type, nb::cast<std::string>(explain_bound(args, none)));
   const Program &program = executable_->program();
-  Arguments(program, leaves); // refuses what cannot be bound before anything is given away
+  Device &device = *executable_->core()->device();
+  Arguments(program, device, leaves); // refuses what cannot be bound before anything is given away
   std::vector<bool> packed_only(leaves.size());
   for (size_t buffer : program.packed_only)
     if (buffer < leaves.size())
       packed_only[buffer] = true;
-  bound_ = std::make_unique<Arguments>(program, leaves.size());
+  bound_ = std::make_unique<Arguments>(program, device, leaves.size());
   Donations donations;
   for (size_t i = 0; i < leaves.size(); ++i) {
     std::optional<size_t> twin; // the same object as an argument before, of which the elements are kept
@@ -82,11 +83,8 @@ BoundExecutable::BoundExecutable(std::shared_ptr<PythonExecutable> executable, c
 /// Packs an argument for the products that read it, and keeps its elements, or their owner, where anything else does.
 void BoundExecutable::take(size_t index, PyObject *leaf, bool packed_only, std::optional<size_t> twin, bool copy) {
   bound_->add(leaf);
-  Device &device = *executable_->core()->device();
-  const ArrayView &view = bound_->view(index);
-  bool is_there = view.device != nullptr ? view.device == &device : device.is_host() && view.usable_in_place();
-  if (!packed_only && (copy || !is_there))
-    bound_->keep_last(device, twin);
+  if (!packed_only && (copy || !bound_->is_usable(index)))
+    bound_->keep_last(twin);
   executable_->pack_argument(index, *bound_, forms_);
   if (packed_only)
     bound_->forget_last();
@@ -109,7 +107,7 @@ nb::object BoundExecutable::call_with(const nb::tuple &args, const nb::dict &kwa
   PyObject *both[] = {args.ptr(), kwargs.ptr()};
   if (!rest_tree_->flatten_items(both, 2, leaves, owners))
     throw Error(ErrorKind::type, nb::cast<std::string>(explain_structure_(args, kwargs)));
-  Arguments arguments(executable_->program(), leaves, bound_.get());
+  Arguments arguments(executable_->program(), *executable_->core()->device(), leaves, bound_.get());
   nb::object results = executable_->run(arguments, output, forms_, runtime);
   executable_->delete_donated(leaves);
   return results;

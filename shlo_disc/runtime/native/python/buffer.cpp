@@ -17,6 +17,17 @@ template <typename Managed> struct Export {
   Managed managed{};
   std::vector<int64_t> shape;
   std::shared_ptr<Block> block;
+  std::shared_ptr<Device> device; // null: the host
+
+  /// What a consumer has given to a GPU may still read it, and the next call would write it.
+  ~Export() {
+    try {
+      if (device)
+        device->wait_for_all();
+    } catch (const Error &) {
+      // The memory is gone with the context.
+    }
+  }
 };
 
 template <typename Managed> void destroy_unclaimed(PyObject *capsule, const char *name) {
@@ -28,12 +39,13 @@ template <typename Managed> void destroy_unclaimed(PyObject *capsule, const char
 }
 
 template <typename Managed>
-Managed *make_export(std::shared_ptr<Block> block, DType dtype, const std::vector<int64_t> &shape) {
-  auto *owner = new Export<Managed>{{}, shape, std::move(block)};
+Managed *make_export(std::shared_ptr<Block> block, DType dtype, const std::vector<int64_t> &shape,
+                     const std::shared_ptr<Device> &device) {
+  auto *owner = new Export<Managed>{{}, shape, std::move(block), device};
   Managed &managed = owner->managed;
   DLTensor &tensor = managed.dl_tensor;
   tensor.data = owner->block->address();
-  tensor.device = {kDLCPU, 0};
+  tensor.device = device ? device->dlpack() : DLDevice{kDLCPU, 0};
   tensor.ndim = static_cast<int32_t>(owner->shape.size());
   const DTypeInfo &type = info(dtype);
   tensor.dtype = {static_cast<uint8_t>(type.code), static_cast<uint8_t>(type.size * 8), 1};
@@ -101,17 +113,16 @@ std::shared_ptr<Block> Buffer::host_block() const {
 }
 
 nb::object Buffer::dlpack(bool versioned) const {
-  if (device_)
-    throw nb::buffer_error("arrays on GPUs do not leave through DLPack yet; use to_host()");
+  wait(); // so that consumers need not, in whatever stream they read it
   if (!info(dtype_).has_dlpack())
     throw nb::buffer_error("DLPack packs elements of less than a byte, which this buffer does not");
   if (!versioned) {
-    auto *managed = make_export<DLManagedTensor>(block(), dtype_, shape_);
+    auto *managed = make_export<DLManagedTensor>(block(), dtype_, shape_, device_);
     return steal_or_throw(PyCapsule_New(managed, "dltensor", [](PyObject *capsule) {
       destroy_unclaimed<DLManagedTensor>(capsule, "dltensor");
     }));
   }
-  auto *managed = make_export<DLManagedTensorVersioned>(block(), dtype_, shape_);
+  auto *managed = make_export<DLManagedTensorVersioned>(block(), dtype_, shape_, device_);
   managed->version = {1, 0};
   managed->flags = kDLReadOnly;
   return steal_or_throw(PyCapsule_New(managed, "dltensor_versioned", [](PyObject *capsule) {
@@ -221,7 +232,11 @@ void bind_buffer(nb::module_ &module) {
           },
           nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
           nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
-      .def("__dlpack_device__", [](const Buffer &) { return nb::make_tuple(kDLCPU, 0); })
+      .def("__dlpack_device__",
+           [](const Buffer &self) {
+             DLDevice device = self.device() ? self.device()->dlpack() : DLDevice{kDLCPU, 0};
+             return nb::make_tuple(device.device_type, device.device_id);
+           })
       .def("__len__", [](const Buffer &self) {
         if (self.shape().empty())
           throw nb::type_error("len() of an array without dimensions");

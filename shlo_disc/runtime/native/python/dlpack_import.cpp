@@ -33,23 +33,27 @@ template <typename Managed> nb::object claim(nb::handle capsule, const char *nam
 }
 
 /// Asks for version 1, which has a way to say that a tensor is read-only; older libraries do not know the question.
-nb::object capsule_of(nb::handle leaf) {
+/// `stream`: in which a producer on a GPU has to order its work before ours; null for arrays on the host.
+nb::object capsule_of(nb::handle leaf, void *stream) {
+  nb::object waits = stream ? nb::object(nb::int_(reinterpret_cast<intptr_t>(stream))) : nb::none();
+  nb::tuple version = nb::make_tuple(1, 0);
   try {
-    return leaf.attr("__dlpack__")(nb::arg("max_version") = nb::make_tuple(1, 0));
+    return stream ? leaf.attr("__dlpack__")(nb::arg("stream") = waits, nb::arg("max_version") = version)
+                  : leaf.attr("__dlpack__")(nb::arg("max_version") = version);
   } catch (const nb::python_error &error) {
     if (!error.matches(PyExc_TypeError))
       throw;
   }
-  return leaf.attr("__dlpack__")();
+  return stream ? leaf.attr("__dlpack__")(nb::arg("stream") = waits) : leaf.attr("__dlpack__")();
 }
 
 } // namespace
 
 void Arguments::describe_dlpack(size_t index, nb::handle leaf) {
   nb::tuple device = nb::cast<nb::tuple>(leaf.attr("__dlpack_device__")());
-  if (nb::cast<int>(device[0]) != kDLCPU)
-    throw Error(ErrorKind::type, program_.arguments[index].path + " is on another device than the CPU");
-  nb::object capsule = capsule_of(leaf);
+  check_dlpack_device(index, {nb::cast<int32_t>(device[0]), nb::cast<int32_t>(device[1])});
+  bool is_on_host = nb::cast<int32_t>(device[0]) == kDLCPU;
+  nb::object capsule = capsule_of(leaf, is_on_host ? nullptr : device_.stream());
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
     nb::object owner = claim<DLManagedTensorVersioned>(capsule, "dltensor_versioned", "used_dltensor_versioned");
     owners_.push_back(owner);
@@ -63,9 +67,16 @@ void Arguments::describe_dlpack(size_t index, nb::handle leaf) {
   describe_tensor(index, static_cast<DLManagedTensor *>(PyCapsule_GetPointer(owner.ptr(), nullptr))->dl_tensor);
 }
 
+/// Arrays on the host come from anywhere, those on a GPU are taken where they are.
+void Arguments::check_dlpack_device(size_t index, DLDevice device) const {
+  DLDevice own = device_.dlpack();
+  if (device.device_type == kDLCPU || (device.device_type == own.device_type && device.device_id == own.device_id))
+    return;
+  throw Error(ErrorKind::type, program_.arguments[index].path + " is on another device than " + device_.name());
+}
+
 void Arguments::describe_tensor(size_t index, const DLTensor &tensor) {
-  if (tensor.device.device_type != kDLCPU)
-    throw Error(ErrorKind::type, program_.arguments[index].path + " is on another device than the CPU");
+  check_dlpack_device(index, tensor.device);
   std::optional<DType> dtype = dtype_of(tensor.dtype);
   if (!dtype)
     fail_dtype(index, type_text(tensor.dtype));
@@ -74,6 +85,8 @@ void Arguments::describe_tensor(size_t index, const DLTensor &tensor) {
   add_dims(index, tensor.shape, rank);
   ArrayView &view = views_[index];
   view.data = static_cast<const char *>(tensor.data) + tensor.byte_offset;
+  if (tensor.device.device_type != kDLCPU)
+    view.device = &device_, any_foreign_ = true;
   if (!tensor.strides)
     return;
   for (size_t i = 0; i < rank; ++i)

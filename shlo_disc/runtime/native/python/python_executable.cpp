@@ -42,7 +42,7 @@ nb::object PythonExecutable::call_with(const nb::tuple &args, const nb::dict &kw
                                        const DiscRuntime &runtime) {
   std::vector<nb::object> owners;
   std::vector<PyObject *> leaves = flatten(args, kwargs, owners);
-  Arguments arguments(program(), leaves);
+  Arguments arguments(program(), *core_->device(), leaves);
   nb::object results = run_leaves(leaves, arguments, output, runtime);
   delete_donated(leaves);
   return results;
@@ -98,12 +98,12 @@ nb::list PythonExecutable::call_sharded(const std::vector<std::pair<nb::tuple, n
   std::vector<std::vector<void *>> buffers;
   for (const auto &[args, kwargs] : calls) {
     leaves.push_back(flatten(args, kwargs, owners));
-    arguments.push_back(std::make_unique<Arguments>(program(), leaves.back()));
+    arguments.push_back(std::make_unique<Arguments>(program(), *core_->device(), leaves.back()));
     plans.push_back(core_->plan(arguments.back()->dims()));
   }
   for (const std::unique_ptr<Arguments> &given : arguments) {
     buffers.emplace_back(program().arguments.size());
-    given->addresses(*core_->device(), buffers.back().data());
+    given->addresses(buffers.back().data());
   }
   std::vector<Results> results(calls.size());
   without_gil([&] {
@@ -139,10 +139,15 @@ nb::object PythonExecutable::run(Arguments &arguments, Output output, const Pack
   std::vector<void *> buffers;
   buffers.reserve(core_->buffer_count());
   buffers.resize(program().arguments.size());
-  arguments.addresses(*core_->device(), buffers.data());
+  arguments.addresses(buffers.data());
   return make_results(
-      without_gil([&] { return core_->run(std::move(plan), std::move(buffers), packed, runtime); }), output,
-      hooks_.memory);
+      without_gil([&] {
+        Results results = core_->run(std::move(plan), std::move(buffers), packed, runtime);
+        if (arguments.any_foreign()) // their owners may free them as soon as this returns
+          results.done->wait();
+        return results;
+      }),
+      output, hooks_.memory);
 }
 
 std::shared_ptr<Block> PythonExecutable::pack(const PackSpec &spec, const void *source) const {
@@ -152,7 +157,7 @@ std::shared_ptr<Block> PythonExecutable::pack(const PackSpec &spec, const void *
 void PythonExecutable::pack_argument(size_t index, Arguments &arguments, PackedForms &forms) const {
   for (size_t i = 0; i < forms.size(); ++i)
     if (program().packs[i].buffer == index)
-      forms[i] = pack(program().packs[i], arguments.elements(index, *core_->device()));
+      forms[i] = pack(program().packs[i], arguments.elements(index));
 }
 
 nb::object PythonExecutable::make_results(Results results, Output output, const nb::object &memory) {
