@@ -16,7 +16,7 @@ from shlo_disc.lowering.host_llvm.program import HostProgram, LoweredProgram
 from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
 from shlo_disc.lowering_gpu.nvvm import device_module
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect.host import Bind, KernelUse, call_of
+from shlo_disc.shape_dialect.dialect.host import KernelUse, call_of
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.utils.locations import source_line
 
@@ -69,8 +69,6 @@ class GpuRunWriter(RunWriter):
             "disc_host.launch": self.launch,
             "disc_host.copy": self.copy,
             "disc_host.clear": self.clear,
-            "disc_host.bind": self.bind,
-            "memref.load": self.load,
         }
 
     def launch(self, op: ir.Operation) -> None:
@@ -92,27 +90,7 @@ class GpuRunWriter(RunWriter):
         """Zeros."""
         self._call("clear", [self.pointer(op.operands[0]), self.size(call_of(op).bytes)])
 
-    def bind(self, op: ir.Operation) -> None:
-        """Symbols from data."""
-        call: Bind = call_of(op)
-        element = ir.IntegerType(call.element)
-        source, table, type_ = self.pointer(op.operands[0]), self.entry(self.scope.buffers.symbols), f"i{element.width}"
-        for number, name in enumerate(call.symbols):
-            address = self.emit(f"llvm.getelementptr {source}[{number}] : (!llvm.ptr) -> !llvm.ptr, {type_}")
-            value = self._read(address, element.width)
-            if element.width < 64:
-                value = self.emit(f"llvm.{'zext' if element.is_unsigned else 'sext'} {value} : {type_} to i64")
-            position = self.scope.symbols.index(name)
-            target = self.emit(f"llvm.getelementptr {table}[{position}] : (!llvm.ptr) -> !llvm.ptr, i64")
-            self.lines.append(f"  llvm.store {value}, {target} : i64, !llvm.ptr")
-
-    def load(self, op: ir.Operation) -> None:
-        """The one element of a buffer, of which the op has a view."""
-        view = op.operands[0].owner
-        width = ir.IntegerType(op.results[0].type).width
-        self.values[op.results[0]] = self._read(self.pointer(view.operands[0]), width)
-
-    def _read(self, address: str, width: int) -> str:
+    def read(self, address: str, width: int) -> str:
         """The integer at an address of the GPU's, once the work that was given before is done."""
         self.words_of["%read"] = 1
         self._call("read", [address, self.constant(width // 8), "%read"])

@@ -20,6 +20,7 @@ from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.launches import is_command
 from shlo_disc.mlir import ir
 from shlo_disc.runtime import abi
+from shlo_disc.shape_dialect.dialect.host import Bind, call_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 IMAGE_WORDS = 12
@@ -60,6 +61,8 @@ class RunWriter:
         self.images: dict[tuple[int, ...], str] = {}
         self.function = {name: self._function(abi.RUNTIME_CALLS[name]) for name in self.runtime_functions}
         self.writers: dict[str, Callable[[ir.Operation], None]] = {
+            "disc_host.bind": self.bind,
+            "memref.load": self.load,
             "arith.cmpi": self.compare,
             "scf.while": self.loop,
             "scf.if": self.branch,
@@ -192,7 +195,7 @@ class RunWriter:
                 self.command += is_command(op)
 
     def commands(self) -> dict[str, Callable[[ir.Operation], None]]:
-        """How the target writes ops that do something, and reads of the elements that loops and branches depend on."""
+        """How the target writes ops that do something."""
         raise NotImplementedError
 
     def runtime_call(self, function: str, operands: str) -> None:
@@ -202,6 +205,32 @@ class RunWriter:
             f"  llvm.call {self.function[function]}(%rt, {operands}, {self.constant(self.command)}) "
             f": !llvm.ptr, ({types}) -> ()"
         )
+
+    # ---- what depends on data ---------------------------------------------------------------------------------------
+
+    def read(self, address: str, width: int) -> str:
+        """The integer of `width` bits at an address of a buffer, after the commands before it."""
+        raise NotImplementedError
+
+    def bind(self, op: ir.Operation) -> None:
+        """Symbols from data."""
+        call: Bind = call_of(op)
+        element = ir.IntegerType(call.element)
+        source, table = self.pointer(op.operands[0]), self.entry(self.scope.buffers.symbols)
+        type_ = f"i{element.width}"
+        for number, name in enumerate(call.symbols):
+            address = self.emit(f"llvm.getelementptr {source}[{number}] : (!llvm.ptr) -> !llvm.ptr, {type_}")
+            value = self.read(address, element.width)
+            if element.width < 64:
+                value = self.emit(f"llvm.{'zext' if element.is_unsigned else 'sext'} {value} : {type_} to i64")
+            position = self.scope.symbols.index(name)
+            target = self.emit(f"llvm.getelementptr {table}[{position}] : (!llvm.ptr) -> !llvm.ptr, i64")
+            self.lines.append(f"  llvm.store {value}, {target} : i64, !llvm.ptr")
+
+    def load(self, op: ir.Operation) -> None:
+        """The one element of a buffer, of which the op has a view."""
+        address = self.pointer(op.operands[0].owner.operands[0])
+        self.values[op.results[0]] = self.read(address, ir.IntegerType(op.results[0].type).width)
 
     # ---- loops and branches -----------------------------------------------------------------------------------------
 

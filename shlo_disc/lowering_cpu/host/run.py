@@ -13,7 +13,7 @@ from shlo_disc.lowering_cpu.host.block_kernels import BLOCK_BYTES, BLOCK_GRAIN
 from shlo_disc.lowering_cpu.host.blocks import attention_block, convolution_block, entry_name, gemm_block
 from shlo_disc.mlir import ir
 from shlo_disc.runtime import abi
-from shlo_disc.shape_dialect.dialect.host import Bind, Bytes, KernelUse, LibraryCall, call_of
+from shlo_disc.shape_dialect.dialect.host import Bytes, KernelUse, LibraryCall, call_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
 
@@ -38,8 +38,6 @@ class CpuRunWriter(RunWriter):
             "disc_host.library": self.library,
             "disc_host.copy": self.copy,
             "disc_host.clear": self.clear,
-            "disc_host.bind": self.bind,
-            "memref.load": self.load,
         }
 
     def launch(self, op: ir.Operation) -> None:
@@ -90,23 +88,6 @@ class CpuRunWriter(RunWriter):
         call: Bytes = call_of(op)
         self._launch(name, self.filled(entries, op), ceildiv(call.bytes, BLOCK_BYTES), Expr.const(BLOCK_GRAIN))
 
-    def bind(self, op: ir.Operation) -> None:
-        """Symbols from data."""
-        call: Bind = call_of(op)
-        element = ir.IntegerType(call.element)
-        source, table = self.pointer(op.operands[0]), self.entry(self.scope.buffers.symbols)
-        type_ = f"i{element.width}"
-        for number, name in enumerate(call.symbols):
-            address = self.emit(f"llvm.getelementptr {source}[{number}] : (!llvm.ptr) -> !llvm.ptr, {type_}")
-            value = self.emit(f"llvm.load {address} : !llvm.ptr -> {type_}")
-            if element.width < 64:
-                value = self.emit(f"llvm.{'zext' if element.is_unsigned else 'sext'} {value} : {type_} to i64")
-            position = self.scope.symbols.index(name)
-            target = self.emit(f"llvm.getelementptr {table}[{position}] : (!llvm.ptr) -> !llvm.ptr, i64")
-            self.lines.append(f"  llvm.store {value}, {target} : i64, !llvm.ptr")
-
-    def load(self, op: ir.Operation) -> None:
-        """The one element of a buffer, of which the op has a view."""
-        view = op.operands[0].owner
-        type_ = op.results[0].type
-        self.values[op.results[0]] = self.emit(f"llvm.load {self.pointer(view.operands[0])} : !llvm.ptr -> {type_}")
+    def read(self, address: str, width: int) -> str:
+        """The integer at an address."""
+        return self.emit(f"llvm.load {address} : !llvm.ptr -> i{width}")
