@@ -178,8 +178,8 @@ def _options(options: argparse.Namespace) -> Options:
 # ---- compile -------------------------------------------------------------------------------------------------
 
 
-def _build(options: argparse.Namespace) -> Any:
-    """The executable, or for a GPU the program that can be read."""
+def _build(options: argparse.Namespace) -> Executable:
+    """The executable."""
     from shlo_disc.api import compile as build
 
     return build(Path(options.file), target=options.target, options=_options(options))
@@ -192,7 +192,7 @@ def _build_for_cpu(options: argparse.Namespace) -> Executable:
 
 
 def _compile(options: argparse.Namespace) -> None:
-    executable = _build_for_cpu(options)
+    executable = _build(options)
     data = executable.artifact.serialize()
     Path(options.output).write_bytes(data)
     print(f"{options.output}: {len(data)} bytes, {executable.signature}")

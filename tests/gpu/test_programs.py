@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,9 +15,10 @@ import numpy as np
 import pytest
 
 import shlo_disc
+from shlo_disc.cli import main
 from shlo_disc.codegen import cuda_toolkit
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, DeviceError, DiscError, ShapeError
-from shlo_disc.runtime import Client
+from shlo_disc.runtime import Artifact, Client
 from shlo_disc.runtime.allocation import AllocationError
 from tests.gpu.emulated import fresh_client, install, loaded
 from tests.gpu.mock_driver import OUT_OF_MEMORY, MockDriver, mock_driver
@@ -325,3 +327,17 @@ def test_arrays_of_other_libraries_are_read_where_they_are(driver: MockDriver, c
         loaded(program("softmax"), fresh_client())(foreign)
     with pytest.raises(ArgumentTypeError, match=r"args\[0\] is on another device than the CPU"):
         shlo_disc.compile(lambda x: x + 1, args=ROWS)(foreign)
+
+
+def test_a_file_is_compiled_ahead_of_time(client: Client, tmp_path: Path) -> None:
+    source, target = tmp_path / "program.mlir", tmp_path / "program.shlodisc"
+    source.write_text(
+        """func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+          %y = stablehlo.exponential %x : tensor<?x4xf32>
+          return %y : tensor<?x4xf32> }"""
+    )
+    command = ["compile", str(source), "--target", "cuda:sm_90", "-o", str(target)]
+    assert main(command) == 0
+    artifact = Artifact.deserialize(target.read_bytes(), trust=True)
+    install(shlo_disc.compile(source, target="cuda:sm_90"))
+    assert_close(client.load(artifact)(rows(3, 4)), np.exp(rows(3, 4)), 1e-6)
