@@ -169,6 +169,11 @@ def test_the_cpu_does_not_follow_addresses_of_a_gpu(client: Client) -> None:
     on_cpu = shlo_disc.compile(lambda x: x + 1, args=(("b, s", "float32"),))
     with pytest.raises(ArgumentTypeError, match=r"is on GPU \d+, and the program runs on the CPU"):
         on_cpu(client.buffer_from_host(rows(2, 3)))
+    product = shlo_disc.compile(lambda x, w: x @ w, args=(("b, 8", "float32"), ("8, 4", "float32")))
+    weight = client.buffer_from_host(rows(8, 4))
+    for _ in range(3):  # arrays that come again would be packed
+        with pytest.raises(ArgumentTypeError, match=r"args\[1\] is on GPU \d+"):
+            product(rows(2, 8), weight)
 
 
 def test_programs_are_loaded_where_they_are_for(client: Client) -> None:

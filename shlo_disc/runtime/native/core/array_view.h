@@ -19,9 +19,9 @@ struct ArrayView {
   bool byte_swapped = false;    // not in this machine's byte order
   std::vector<int64_t> strides; // bytes; empty when contiguous
 
-  /// Whether generated code may read the elements where they lie.
+  /// Whether code of the processor may read the elements where they lie.
   bool usable_in_place() const {
-    return contiguous && !byte_swapped && reinterpret_cast<uintptr_t>(data) % info(dtype).alignment() == 0;
+    return device == nullptr && contiguous && !byte_swapped && reinterpret_cast<uintptr_t>(data) % info(dtype).alignment() == 0;
   }
 };
 

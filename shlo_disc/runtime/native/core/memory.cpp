@@ -230,9 +230,16 @@ Allocation Allocator::take(int64_t bytes, BlockKind kind) {
       return arena;
   if (guard_pages_)
     return allocate_guarded(bytes, kind);
-  void *address = take_fresh(size);
-  if (!address && trim() > 0)
+  void *address = nullptr;
+  try {
     address = take_fresh(size);
+    if (!address && trim() > 0)
+      address = take_fresh(size);
+  } catch (...) { // a source that has failed for other reasons
+    std::lock_guard lock(mutex_);
+    uncount(bytes, kind);
+    throw;
+  }
   if (address)
     return {address, size};
   std::lock_guard lock(mutex_);

@@ -278,7 +278,7 @@ void Arguments::addresses(void **out) {
 bool Arguments::is_usable(size_t index) const {
   const ArrayView &view = views_[index];
   if (device_.is_host())
-    return view.device == nullptr && view.usable_in_place() && !device_.allocator->guard_pages();
+    return view.usable_in_place() && !device_.allocator->guard_pages();
   return view.device == &device_ && view.contiguous;
 }
 
