@@ -16,9 +16,10 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.dialect.host import Guard
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 
 OneElement = Callable[[Elements, Positions, bool], None]
 """Computes what stands at some positions; `True`: what it writes is read by nobody soon."""
@@ -31,6 +32,7 @@ class Frame(ABC):
     fusion: func.FuncOp
     facts: Facts
     sizes: list[Expr] = field(default_factory=list, init=False)
+    guards: list[Guard] = field(default_factory=list, init=False)
 
     input_buffers: Sequence[ir.Value] = field(init=False)
     output_buffers: Sequence[ir.Value] = field(init=False)
@@ -71,6 +73,12 @@ class Frame(ABC):
             self.sizes.append(size)
             self.entry.add_argument(ir.IndexType.get(), ir.Location.unknown())
         return self.entry.arguments[self._first_size + self.sizes.index(size)]
+
+    def guard(self, variant: str, otherwise: str, *conditions: Relation, of_size: bool = False) -> None:
+        """Note a choice that the kernel makes at run time; one between numbers is none."""
+        found = Guard(variant, otherwise, conditions, of_size)
+        if found not in self.guards and any(condition.symbols() for condition in conditions):
+            self.guards.append(found)
 
     def maker(self, output: int = 0) -> ir.OpView:
         """The op that an output is a result of. Raises CompilerError for an input that is handed on."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering.reduction import Accumulators, Combiner
-from shlo_disc.lowering_gpu.kernel import THREADS, WARP, GpuFrame, thread
+from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
+from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.mlir import arith, gpu, ir, memref, scf
 
 

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The frame of a GPU kernel: a gpu.func over raw pointers and sizes, and its loops over the grid and over a block.
+"""The frame of a GPU kernel: a gpu.func over raw pointers and sizes.
 
     gpu.func @kernel(inputs..., outputs..., sizes...) kernel attributes {known_block_size = [THREADS, 1, 1]}
 
 A pointer is a memref of rank 0, which the conversion to NVVM turns into one plain pointer; the body sees it through a
-`memref.reinterpret_cast` with the tensor's sizes. Every loop over the grid has a stride, so a kernel is right for any
-number of blocks.
+`memref.reinterpret_cast` with the tensor's sizes.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from shlo_disc.lowering.element_types import element_of, to_memory
@@ -19,17 +17,11 @@ from shlo_disc.lowering.elements import Elements, Positions, uniform
 from shlo_disc.lowering.frame import Frame, OneElement
 from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.kernels import delinearize
-from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import device_math
-from shlo_disc.mlir import arith, gpu, ir, memref, scf
+from shlo_disc.lowering_gpu.grid import THREADS, each_thread
+from shlo_disc.mlir import arith, gpu, ir, memref
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-
-THREADS = 256
-"""Threads of every block: enough to hide latency, few enough for any kernel's registers."""
-
-WARP = 32
-"""Threads that exchange values by shuffles."""
 
 
 @dataclass
@@ -133,27 +125,3 @@ def _global_space() -> ir.Attribute:
 
 def _pointer_type(value: ir.Value) -> ir.MemRefType:
     return ir.MemRefType.get([], element_of(value.type).memory(), memory_space=_global_space())
-
-
-def thread() -> ir.Value:
-    """This thread's number in its block."""
-    return gpu.thread_id(gpu.Dimension.x)
-
-
-def each_block(total: ir.Value, body: Callable[[ir.Value], None]) -> None:
-    """`body(item)` for all items below `total`, one block an item at a time."""
-    _strided(gpu.block_id(gpu.Dimension.x), total, gpu.grid_dim(gpu.Dimension.x), body)
-
-
-def each_thread(total: ir.Value, body: Callable[[ir.Value], None]) -> None:
-    """`body(item)` for all items below `total`, one thread an item at a time, neighbours side by side."""
-    threads = index_constant(THREADS)
-    first = arith.addi(arith.muli(gpu.block_id(gpu.Dimension.x), threads), thread())
-    _strided(first, total, arith.muli(gpu.grid_dim(gpu.Dimension.x), threads), body)
-
-
-def _strided(first: ir.Value, total: ir.Value, step: ir.Value, body: Callable[[ir.Value], None]) -> None:
-    loop = scf.ForOp(first, total, step, [])
-    with ir.InsertionPoint(loop.body):
-        body(loop.induction_variable)
-        scf.yield_([])

@@ -17,7 +17,8 @@ from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering.row_kernel import Body, RowKernel, Values
 from shlo_disc.lowering.rows import analyse_rows
 from shlo_disc.lowering_gpu.block_reduction import across_block
-from shlo_disc.lowering_gpu.kernel import THREADS, GpuFrame, each_block, thread
+from shlo_disc.lowering_gpu.grid import THREADS, each_block, thread
+from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.mlir import arith, gpu, ir, scf
 from shlo_disc.shape_dialect.dialect.types import product
 from shlo_disc.shape_dialect.symbolic.expr import Expr

@@ -7,7 +7,7 @@ func.func private @kernel(inputs..., outputs..., %begin: index, %end: index, siz
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from shlo_disc.lowering.element_types import Element, element_of, to_memory
@@ -20,7 +20,7 @@ from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_cpu.emitters.loops import either, for_range, vectors
 from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.mlir import arith, func, ir, memref, vector
-from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS, Guard
+from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
@@ -52,7 +52,6 @@ class CpuFrame(Frame):
     library: MathLibrary
     code_size: int = 0
     results: OutputBuffers = OutputBuffers()
-    guards: list[Guard] = field(default_factory=list)
 
     def open(self, module: KernelModule, name: str) -> None:
         """Create the function."""
@@ -71,12 +70,6 @@ class CpuFrame(Frame):
         self.end_function()
         dynamic = [self.sizes.index(dim) for dim in self.dynamic_dims()]
         self.function.attributes[DYNAMIC_DIMS] = ir.DenseI64ArrayAttr.get(dynamic)
-
-    def guard(self, variant: str, otherwise: str, *conditions: Relation, of_size: bool = False) -> None:
-        """Note a choice that the kernel makes at run time; one between numbers is none."""
-        found = Guard(variant, otherwise, conditions, of_size)
-        if found not in self.guards and any(condition.symbols() for condition in conditions):
-            self.guards.append(found)
 
     def is_whole(self, width: int, size: Expr) -> bool:
         """Whether a size is known to be a multiple of the vectors' width; where it is not, a masked one comes last."""

@@ -21,7 +21,8 @@ struct ArrayView {
 
   /// Whether code of the processor may read the elements where they lie.
   bool usable_in_place() const {
-    return device == nullptr && contiguous && !byte_swapped && reinterpret_cast<uintptr_t>(data) % info(dtype).alignment() == 0;
+    return device == nullptr && contiguous && !byte_swapped &&
+           reinterpret_cast<uintptr_t>(data) % info(dtype).alignment() == 0;
   }
 };
 

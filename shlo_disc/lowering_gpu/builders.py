@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which builder makes the kernel of which fusion, and what there is none of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shlo_disc.errors import Unsupported
+from shlo_disc.lowering.index_rules import INDEX_RULES
+from shlo_disc.lowering.kernels import has_rows
+from shlo_disc.lowering.loop_kernel import build_loop
+from shlo_disc.lowering_gpu.grid import THREADS
+from shlo_disc.lowering_gpu.kernel import GpuFrame
+from shlo_disc.lowering_gpu.row_kernel import build_rows
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.dialect.fusion import kind_of
+from shlo_disc.shape_dialect.dialect.types import element_type_of
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike, ceildiv
+from shlo_disc.shape_dialect.utils.locations import operation_name, source_line
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
+
+Builder = Callable[[GpuFrame], tuple[Expr, ExprLike]]
+"""Emits the body of a kernel; returns how many blocks have work, and the cost of what one does."""
+
+
+def build_elements(frame: GpuFrame) -> tuple[Expr, ExprLike]:
+    """Each element of the results by a thread."""
+    items, cost = build_loop(frame)
+    return ceildiv(items, THREADS), cost * THREADS
+
+
+BUILDERS: dict[str, Builder] = {}
+"""Builders of the kinds of fusion that have a kernel of their own. Each says itself which bodies it takes."""
+
+_IN_LOOPS = (ELEMENTWISE | INDEX_RULES.keys() | {"func.return"}) - {"stablehlo.convolution", "stablehlo.dot_general"}
+
+
+def builder_of(fusion: func.FuncOp) -> Builder:
+    """That of a fusion which `unsupported` finds nothing in."""
+    return BUILDERS.get(kind_of(fusion), build_rows if has_rows(fusion) else build_elements)
+
+
+def unsupported(fusion: func.FuncOp) -> list[Unsupported]:
+    """The ops of a fusion that there is no kernel of."""
+    if kind_of(fusion) in BUILDERS:
+        return []
+    return [_no_kernel(op) for op in fusion.entry_block.operations if op.operation.name not in _IN_LOOPS]
+
+
+def _no_kernel(op: ir.OpView) -> Unsupported:
+    name, label = op.operation.name, operation_name(op.location)
+    return Unsupported(
+        f"{name} ({label})" if label else name,
+        str(element_type_of(op.results[0])) if op.results else "",
+        source_line(op.location),
+        "this op has no kernel for GPUs",
+        "compile with target='cpu', or move it out of the compiled function",
+    )
