@@ -127,6 +127,11 @@ class BoundExecutable:
     def profile(self, args: tuple, kwargs: dict) -> list[CommandTime]:
         """What each command of a call took."""
 
+class Contents:
+    """What arrays held."""
+
+    def __eq__(self, other: object) -> bool: ...
+
 class CommandTime:
     """How often a command ran, for how long, and the way chosen for it."""
 
@@ -161,6 +166,9 @@ class Executable:
 
     def execute_sharded(self, calls: Sequence[tuple[tuple, dict]], memories: Sequence[object], output: Output) -> list:
         """One call on several devices at a time, and the results of each."""
+
+    def contents_of(self, arrays: Sequence[object]) -> Contents:
+        """What contiguous arrays hold now, by fingerprints; for programs of the processor."""
 
     def symbols_of(self, dims: Sequence[int]) -> list[int]:
         """The values of the symbols for arguments with these sizes, which are those of all in order."""

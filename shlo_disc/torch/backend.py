@@ -20,7 +20,7 @@ from shlo_disc.errors import OptionError, UnsupportedError
 from shlo_disc.options import Options
 from shlo_disc.programs import TextProgram
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
-from shlo_disc.torch.weights import Weights
+from shlo_disc.torch.weights import CheckedWeights, Weights
 
 if TYPE_CHECKING:
     from shlo_disc.executable import Executable
@@ -33,16 +33,18 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
 
     chosen: `options=` of torch.compile. "fallback": leave a graph with an op that has no translation to PyTorch, and
     say so in the log; else such a graph is an UnsupportedError, which Dynamo shows. "freezing": in inference, the
-    parameters and buffers are bound, with the right-hand sides of products packed, until PyTorch counts a change of
-    one. Other names are fields of `shlo_disc.Options`. Dynamo compiles sizes of 0 and 1 apart, as for all backends.
+    memory of parameters and buffers, which are bound, is not compared at each call with what it was; they are bound
+    again when PyTorch counts a change of one. Other names are fields of `shlo_disc.Options`. Dynamo compiles sizes of 0
+    and 1 apart, as for all backends.
     """
     own, options = _read(dict(chosen.get("options") or {}))
 
     def compile_graph(
         graph: torch.fx.GraphModule, _: Sequence[Any], weights: frozenset[int] = frozenset()
     ) -> Callable[..., Any]:
+        kind = Weights if own["freezing"] else CheckedWeights
         try:
-            return make_boxed_func(CompiledGraph(graph, options, weights))
+            return make_boxed_func(CompiledGraph(graph, options, weights, kind))
         except UnsupportedError as error:
             if not own["fallback"]:
                 raise
@@ -50,7 +52,7 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
             return make_boxed_func(graph.forward)
 
     def compile_inference(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return compile_graph(graph, inputs, _weights() if own["freezing"] else frozenset())
+        return compile_graph(graph, inputs, _weights())
 
     with sdpa_kernel(SDPBackend.MATH):
         compiled: Callable[..., Any] = aot_autograd(
@@ -90,10 +92,11 @@ def _read(chosen: Mapping[str, Any]) -> tuple[dict[str, bool], Options]:
 class CompiledGraph:
     """One graph of AOTAutograd's, compiled: called with its placeholders' values, returns what the graph returns.
 
-    weights: the positions of the placeholders that the program is bound to.
+    weights: the positions of the placeholders that the program is bound to while they stay what they are, as a `kind`
+    has it.
     """
 
-    def __init__(self, graph: torch.fx.GraphModule, options: Options, weights: frozenset[int] = frozenset()):
+    def __init__(self, graph: torch.fx.GraphModule, options: Options, weights: frozenset[int], kind: type[Weights]):
         names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
         first = [name for place, name in enumerate(names) if place in weights]
         translated = importing.translate_graph(graph, "graph", first=first, bound=len(first), has_strides=True)
@@ -101,7 +104,9 @@ class CompiledGraph:
         self._fixed = [place for place in range(len(names)) if place in weights]
         self._others = [place for place in range(len(names)) if place not in weights]
         self._captured = translated.captured
-        self._weights = Weights(self.executable, translated.orders)
+        self._weights = (
+            kind(self.executable, translated.orders) if weights else Weights(self.executable, translated.orders)
+        )
         self._outputs = translated.outputs
         self._draws = translated.draws
         _Count.add()
@@ -113,6 +118,8 @@ class CompiledGraph:
             leaves.append(new_key())
         bound = [*self._captured, *(args[place] for place in self._fixed)]
         program = self._weights.program(bound) if bound else self.executable.loaded
+        if program is None:
+            program, leaves = self.executable.loaded, [*self._weights.arguments(bound), *leaves]
         found = program.execute(leaves, output="buffer")
         results = [found] if not isinstance(found, list | tuple) else found
         return [_value(output, results) for output in self._outputs]

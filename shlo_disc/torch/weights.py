@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -22,7 +22,7 @@ class _Bound(NamedTuple):
     """
 
     run: Any
-    versions: tuple[tuple[int, int], ...]
+    versions: Hashable
     tensors: list[torch.Tensor]
 
 
@@ -30,8 +30,6 @@ class Weights:
     """The binding of a program to tensors, which it shares and does not copy; packed forms are its own.
 
     It is made anew when one of them is another one, or has changed in place.
-
-    PyTorch counts changes in place (an optimizer's step, `load_state_dict`), but not those through `.data`.
 
     orders: for each tensor the order of axes in which the program takes it, None for its own.
     """
@@ -43,17 +41,70 @@ class Weights:
         self._bound: _Bound | None = None
 
     def program(self, tensors: Sequence[torch.Tensor]) -> Any:
-        """The program, bound to the tensors as they are."""
-        versions = tuple((t._version, t.data_ptr()) for t in tensors)
+        """The program, bound to the tensors as they are by PyTorch's count of changes in place.
+
+        PyTorch counts an optimizer's step and `load_state_dict`, but not changes through `.data`, nor any of tensors
+        that were made in inference mode.
+        """
+        versions = tuple((0 if t.is_inference() else t._version, t.data_ptr()) for t in tensors)
         bound = self._bound
         if bound is None or bound.versions != versions:
             with self._lock:
-                own = [t.detach() for t in tensors]
-                turned = (t if o is None else t.permute(o) for t, o in zip(own, self._orders, strict=True))
-                run = self._executable.bind(*(as_argument(t, "a parameter") for t in turned), copy=False)
-                self._bound = bound = _Bound(run, versions, own)
+                self._bound = bound = self._bind(tensors, versions)
         return bound.run
+
+    def arguments(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
+        """The tensors as the program takes them."""
+        turned = (t if o is None else t.permute(o) for t, o in zip(tensors, self._orders, strict=True))
+        return [as_argument(t, "a parameter") for t in turned]
 
     def forget(self) -> None:
         """Read the tensors again at the next call."""
         self._bound = None
+
+    def _bind(self, tensors: Sequence[torch.Tensor], versions: Hashable) -> _Bound:
+        own = [t.detach() for t in tensors]
+        return _Bound(self._executable.bind(*self.arguments(own), copy=False), versions, own)
+
+
+class CheckedWeights(Weights):
+    """Weights whose memory is compared, at each call, with what it was when they were bound.
+
+    They are bound once they have held the same in two calls in a row, and no longer when they hold something else,
+    whoever wrote it. Fingerprints tell: of 64 bits, with keys of the process.
+    """
+
+    def __init__(self, executable: Executable, orders: Sequence[tuple[int, ...] | None]):
+        super().__init__(executable, orders)
+        self._memory: tuple[tuple[int, ...], list[Any]] = ((), [])
+        self._seen: tuple[tuple[int, ...], Any] | None = None
+
+    def program(self, tensors: Sequence[torch.Tensor]) -> Any:
+        """The bound program; None where it is to be called with the tensors as arguments."""
+        places = tuple(t.data_ptr() for t in tensors)
+        with self._lock:
+            if self._memory[0] != places:
+                self._memory = places, [_bytes_of(t) for t in tensors]
+            memory = self._memory[1]
+        seen = places, self._executable.loaded.native.contents_of(memory)
+        with self._lock:
+            if seen != self._seen:
+                self._seen, self._bound = seen, None
+                return None
+            if self._bound is None:
+                self._bound = self._bind(tensors, places)
+            return self._bound.run
+
+
+def _bytes_of(tensor: torch.Tensor) -> Any:
+    """The memory of a tensor from its first element to its last, which may lie in any order, as a NumPy array.
+
+    Raises ArgumentTypeError for a tensor that no program takes.
+    """
+    plain = tensor.detach()
+    if not plain.is_cpu or plain.layout != torch.strided or plain.is_neg() or plain.is_conj():
+        as_argument(plain, "a parameter")
+        plain = plain.resolve_neg().resolve_conj()
+    count = 1 + sum((size - 1) * stride for size, stride in zip(plain.shape, plain.stride(), strict=True))
+    flat = torch.as_strided(plain, (count if plain.numel() else 0,), (1,))
+    return flat.view(torch.uint8).numpy()

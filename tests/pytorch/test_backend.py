@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from shlo_disc.torch import backend, graph_count  # noqa: E402
+from shlo_disc.torch.weights import Weights  # noqa: E402
 from tests.pytorch.judge import close  # noqa: E402
 
 nn = torch.nn
@@ -190,6 +191,62 @@ def test_frozen_weights_are_bound_until_they_change() -> None:
             close(run(x), model(x), "after another memory")
             model.load_state_dict({name: value * 0.5 for name, value in model.state_dict().items()})
             close(run(x), model(x), "after load_state_dict")
+
+
+def changes(model: torch.nn.Sequential) -> Iterator[str]:
+    """Ways to change weights, those that PyTorch does not count among them; each done when it is told."""
+    model[0].weight.mul_(2)
+    yield "in place"
+    model[0].weight.data.add_(1)
+    yield "through .data"
+    model[2].bias.detach().numpy()[3] = 7
+    yield "through NumPy"
+    model[2].weight.data = torch.randn(5, 9)
+    yield "another memory"
+    model[1].running_mean.data[4] = 2
+    yield "a buffer"
+    model.load_state_dict({name: value * 0.5 for name, value in model.state_dict().items()})
+    yield "load_state_dict"
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3])
+def test_weights_are_bound_while_their_memory_stays_as_it_is(calls: int) -> None:
+    torch._dynamo.reset()
+    model = torch.nn.Sequential(torch.nn.Linear(7, 9), torch.nn.BatchNorm1d(9), torch.nn.Linear(9, 5)).eval()
+    run = torch.compile(model, backend=backend, dynamic=True)
+    with torch.no_grad():
+        for change in ("nothing", *changes(model)):
+            for rows in range(3, 3 + calls):
+                x = torch.randn(rows, 7)
+                close(run(x), model(x), f"at {rows} after {change}")
+
+
+def test_checked_weights_are_bound_at_the_second_call_with_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch._dynamo.reset()
+    weight = torch.nn.Parameter(torch.randn(7, 5).t())
+    run = torch.compile(lambda x: torch.nn.functional.linear(x, weight), backend=backend, dynamic=True)
+    bound: list[int] = []
+    plain = Weights._bind
+    monkeypatch.setattr(Weights, "_bind", lambda self, *given: bound.append(1) or plain(self, *given))
+    counts = []
+    with torch.no_grad():
+        for step in range(8):
+            if step in (3, 6, 7):
+                weight.data[2, 3] += 1
+            x = torch.randn(4 + step, 7)
+            close(run(x), x @ weight.t(), f"call {step}")
+            counts.append(len(bound))
+    assert counts == [0, 1, 1, 1, 2, 2, 2, 2]
+
+
+def test_weights_of_inference_mode_may_be_frozen() -> None:
+    torch._dynamo.reset()
+    with torch.inference_mode():
+        model = torch.nn.Linear(7, 5)
+        run = torch.compile(model, backend=backend, dynamic=True, options={"freezing": True})
+        for rows in (3, 8):
+            x = torch.randn(rows, 7)
+            close(run(x), model(x), f"at {rows}")
 
 
 def test_freezing_leaves_training_as_it_is() -> None:

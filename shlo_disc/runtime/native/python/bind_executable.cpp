@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Executables, their headers and their device, as Python sees them.
+#include "contents.h"
 #include "core/error.h"
 #include "python_executable.h"
 #include "python_reference.h"
@@ -305,6 +306,8 @@ void bind_executable(nb::module_ &module) {
       .def_ro("calls", &CommandTime::calls)
       .def_ro("nanoseconds", &CommandTime::nanoseconds)
       .def_ro("way", &CommandTime::way);
+  nb::class_<Contents>(module, "Contents", "What arrays held.")
+      .def("__eq__", [](const Contents &self, const Contents &other) { return self == other; }, nb::is_operator());
   nb::class_<PythonExecutable>(module, "Executable")
       .def("__init__",
            [](PythonExecutable *self, std::shared_ptr<Device> device, const nb::dict &header, const nb::bytes &object,
@@ -325,6 +328,12 @@ void bind_executable(nb::module_ &module) {
       .def("execute_sharded", &PythonExecutable::call_sharded, nb::arg("calls"), nb::arg("memories"), nb::arg("output"),
            "One call on several devices at a time, and the results of each.")
       .def("profile", &PythonExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "What each command of a call took.")
+      .def(
+          "contents_of",
+          [](const PythonExecutable &self, const std::vector<nb::object> &arrays) {
+            return Contents(self.core()->pool(), arrays);
+          },
+          nb::arg("arrays"), "What contiguous arrays hold now, by fingerprints; for programs of the processor.")
       .def(
           "symbols_of",
           [](const PythonExecutable &self, const std::vector<int64_t> &dims) {
