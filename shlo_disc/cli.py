@@ -148,6 +148,7 @@ def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument("--schedule", metavar="FILE", help="how kernels are written, by `shlo_disc tune`")
     command.add_argument("--max-fusions", type=int, metavar="N", help="make N fusions at most, to find a faulty one")
     command.add_argument("--no-reuse", action="store_true", help="give every value a buffer of its own, to find faults")
+    command.add_argument("--deterministic", action="store_true", help="GPUs give the same bits at each run, slowly")
     command.add_argument("--strict", action="store_true", help="an internal error of a fusion ends the compile")
     command.add_argument("--symbolic", action="store_true", help="make the argument sizes of a static program symbols")
     command.add_argument("--hints", type=_pairs, default={}, metavar="s=128", help="likely sizes of symbols")
@@ -170,6 +171,7 @@ def _options(options: argparse.Namespace) -> Options:
         symbolic=options.symbolic,
         max_fusions=options.max_fusions,
         reuse=not options.no_reuse,
+        deterministic=options.deterministic,
         strict=options.strict or None,
         schedule=Schedule.load(options.schedule) if options.schedule else Schedule(),
     )

@@ -62,7 +62,7 @@ class Compilation:
             return CpuBackend(self.cpu, self.options.schedule, 1 if chosen is None else chosen)
         from shlo_disc.lowering_gpu.backend import GpuBackend
 
-        return GpuBackend(architecture, 3 if chosen is None else chosen, self.cpu)
+        return GpuBackend(architecture, 3 if chosen is None else chosen, self.cpu, self.options.deterministic)
 
     @property
     def current(self) -> ir.Module:

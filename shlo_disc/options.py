@@ -34,6 +34,9 @@ class Options:
         number finds the fusion that a fault comes from. `Executable.fusion_count` tells how many there are.
     reuse: whether the memory plan may give several values one buffer, one after the other. False gives every value its
         own, for finding faults.
+    deterministic: a program gives the same bits whenever it is called with the same arguments. On processors it always
+        does. On GPUs, scatters that add floats then combine updates one after the other, as do those that replace
+        elements, where they otherwise add them as they come: slower by far for many indices.
     strict: an internal error of a fusion or another pattern raises a CompilerError, where the program would otherwise
         be compiled without it, with a warning; and the sizes that ops imply are checked after each stage, as well as
         the IR. None means what the environment variable SHLO_DISC_STRICT says: 1 or 0.
@@ -64,6 +67,7 @@ class Options:
     output: str | None = None
     max_fusions: int | None = None
     reuse: bool = True
+    deterministic: bool = False
     strict: bool | None = None
     schedule: Schedule = field(default_factory=Schedule)
     cpu: str = "host"
@@ -94,7 +98,12 @@ class Options:
 
     def _check_choices(self) -> None:
         either = (True, False, None)
-        for name, allowed in (("reuse", (True, False)), ("strict", either), ("guard_pages", either)):
+        for name, allowed in (
+            ("reuse", (True, False)),
+            ("deterministic", (True, False)),
+            ("strict", either),
+            ("guard_pages", either),
+        ):
             if getattr(self, name) not in allowed:
                 raise OptionError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
         if not isinstance(self.schedule, Schedule):

@@ -281,7 +281,7 @@ def _assign_buffers(c: Compilation) -> None:
 # ---- kernels, host --------------------------------------------------------------------------------------------------
 
 
-@_pass("kernels")
+@_pass("kernels", "deterministic")
 def _build_kernels(c: Compilation) -> None:
     """Emit the kernels of fusions, and write on each call which one it is."""
     _require_solved(c)

@@ -17,6 +17,7 @@ from shlo_disc.lowering.kernel_module import KernelModule, copied
 from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers, has_rows, op_cost
 from shlo_disc.lowering.loop_kernel import build_loop
 from shlo_disc.lowering.rows import analyse_rows
+from shlo_disc.lowering.scatter import results_from_zeros
 from shlo_disc.lowering_cpu import vector_math
 from shlo_disc.lowering_cpu.emitters.column_kernel import build_columns, has_columns
 from shlo_disc.lowering_cpu.emitters.concatenate_kernel import build_concatenation
@@ -27,7 +28,7 @@ from shlo_disc.lowering_cpu.emitters.nonzero_kernel import build_nonzero
 from shlo_disc.lowering_cpu.emitters.recurrence_kernel import build_recurrence
 from shlo_disc.lowering_cpu.emitters.row_kernel import BOUND, build_rows
 from shlo_disc.lowering_cpu.emitters.scan_kernel import build_scan
-from shlo_disc.lowering_cpu.emitters.scatter_kernel import build_scatter, starts_from_zeros
+from shlo_disc.lowering_cpu.emitters.scatter_kernel import build_scatter
 from shlo_disc.lowering_cpu.emitters.select_scatter_kernel import build_select_and_scatter
 from shlo_disc.lowering_cpu.emitters.sort_kernel import build_sort
 from shlo_disc.lowering_cpu.emitters.top_k_kernel import build_top_k
@@ -42,11 +43,9 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     Dot,
     Gemm,
     Library,
-    Scatter,
     fusion_of,
     kind_of,
     product_of,
-    updates_of,
 )
 from shlo_disc.shape_dialect.dialect.host import KERNEL, ChosenKernel, KernelUse, kernel_attribute
 from shlo_disc.shape_dialect.dialect.records import FunctionName
@@ -158,7 +157,7 @@ class _Kernels:
         elif isinstance(what, Gemm):
             self._choose_epilogues(fusion)
         elif not isinstance(what, Library) and product_of(fusion) is None:
-            clears = _results_from_zeros(fusion)
+            clears = results_from_zeros(fusion)
             are_results = all(isinstance(buffer, ResultBuffer) for buffer in buffers_of(call))
             self._write(call, fusion, OutputBuffers(are_results, bool(clears)), clears=clears)
 
@@ -197,10 +196,3 @@ class _Kernels:
         work = self.options.schedule.of(kernel.name).serial_work
         grain = Expr.maximum(1, work // Expr.maximum(kernel.cost, 1))
         return grain.substitute(meaning) if meaning else grain
-
-
-def _results_from_zeros(fusion: func.FuncOp) -> tuple[int, ...]:
-    """The results of a scatter that start from no operand, where zeros in every bit are what they start from."""
-    if kind_of(fusion) != Scatter.kind or not starts_from_zeros(fusion):
-        return ()
-    return tuple(i for i, number in enumerate(updates_of(fusion)) if number < 0)

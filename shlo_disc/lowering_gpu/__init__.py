@@ -9,10 +9,12 @@ from __future__ import annotations
 from shlo_disc.errors import UnsupportedError
 from shlo_disc.lowering.kernel_module import copied
 from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers
+from shlo_disc.lowering.scatter import results_from_zeros
 from shlo_disc.lowering_gpu.builders import builder_of, unsupported
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.nvvm import device_module, lower_to_nvvm, nvvm_to_llvm_ir
+from shlo_disc.lowering_gpu.scatter_starts import split_scatter_starts
 from shlo_disc.mlir import func, gpu, ir
 from shlo_disc.shape_dialect.dialect.host import KERNEL, KERNELS, ChosenKernel, KernelUse, kernel_attribute
 from shlo_disc.shape_dialect.dialect.records import FunctionName
@@ -27,9 +29,10 @@ MAX_BLOCKS = 2**31 - 1
 class _Kernels:
     """The kernels of one planned module."""
 
-    def __init__(self, module: ir.Module, facts: Facts):
+    def __init__(self, module: ir.Module, facts: Facts, deterministic: bool):
         self.source = module
         self.facts = facts
+        self.deterministic = deterministic
         self.kernels = KernelCache(facts, self.build)
         with ir.InsertionPoint(module.body):
             module.context.get_dialect_descriptor("gpu")  # loads it
@@ -47,11 +50,11 @@ class _Kernels:
         sizes = tuple(here(s) for s in kernel.sizes)
         use = KernelUse(FunctionName(kernel.name), sizes, blocks, Expr.const(1), threads=THREADS)
         guards = tuple(dict.fromkeys(guard.substitute(meaning) for guard in kernel.guards))
-        call.attributes[KERNEL] = kernel_attribute(ChosenKernel(use, guards))
+        call.attributes[KERNEL] = kernel_attribute(ChosenKernel(use, guards, results_from_zeros(fusion)))
 
     def build(self, fusion: func.FuncOp, facts: Facts, name: str, outputs: OutputBuffers) -> Kernel:
         """Emit the kernel of a fusion."""
-        frame = GpuFrame(fusion, facts)
+        frame = GpuFrame(fusion, facts, deterministic=self.deterministic)
         frame.open(self.device, name)
         with ir.InsertionPoint(frame.entry):
             blocks, cost = builder_of(fusion)(frame)
@@ -59,10 +62,11 @@ class _Kernels:
         return Kernel(name, frame.function, frame.sizes, blocks, cost, frame.guards)
 
 
-def build_gpu_kernels(planned: ir.Module, facts: Facts) -> ir.Module:
+def build_gpu_kernels(planned: ir.Module, facts: Facts, deterministic: bool = False) -> ir.Module:
     """A copy of a planned module, with its kernels. Raises UnsupportedError listing every op that has no GPU kernel."""
     with ir.Location.unknown():
         module = copied(planned)
+        split_scatter_starts(module)
         functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
         ops = [op for block in all_blocks(entry_block(module)) for op in block.operations]
         calls = [op for op in ops if op.operation.name == "func.call"]
@@ -70,7 +74,7 @@ def build_gpu_kernels(planned: ir.Module, facts: Facts) -> ir.Module:
         found = [one for fusion in fusions for one in unsupported(fusion)]
         if found:
             raise UnsupportedError(list(dict.fromkeys(found)))
-        kernels = _Kernels(module, facts)
+        kernels = _Kernels(module, facts, deterministic)
         for call, fusion in zip(calls, fusions, strict=True):
             kernels.choose(call, fusion)
     return module

@@ -20,11 +20,15 @@ from shlo_disc.shape_dialect.symbolic.facts import Facts
 
 @dataclass(frozen=True)
 class GpuBackend:
-    """An architecture such as "sm_90", LLVM's optimisation level for kernels, and the processor beside it."""
+    """An architecture such as "sm_90", LLVM's optimisation level for kernels, and the processor beside it.
+
+    deterministic: kernels give the same bits at each run.
+    """
 
     architecture: str
     opt_level: int
     cpu: codegen.CpuTarget
+    deterministic: bool = False
 
     policy = GPU_POLICY
     views = ("llvm", "ptx", "host-llvm")
@@ -35,7 +39,7 @@ class GpuBackend:
 
     def build_kernels(self, module: ir.Module, facts: Facts) -> ir.Module:
         """A copy of a planned module, with its kernels. Raises UnsupportedError listing ops that have none."""
-        return build_gpu_kernels(module, facts)
+        return build_gpu_kernels(module, facts, self.deterministic)
 
     def lower_host(self, module: ir.Module, signature: Signature) -> LoweredProgram:
         """The kernels, and the host program that gives them to the GPU."""

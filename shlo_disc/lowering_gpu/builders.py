@@ -9,9 +9,13 @@ from shlo_disc.errors import Unsupported
 from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.kernels import has_rows
 from shlo_disc.lowering.loop_kernel import build_loop
+from shlo_disc.lowering_gpu.concatenate_kernel import build_concatenation
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.row_kernel import build_rows
+from shlo_disc.lowering_gpu.scatter_kernel import build_scatter
+from shlo_disc.lowering_gpu.select_scatter_kernel import build_select_and_scatter
+from shlo_disc.lowering_gpu.update_kernel import build_update
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import kind_of
 from shlo_disc.shape_dialect.dialect.types import element_type_of
@@ -29,7 +33,12 @@ def build_elements(frame: GpuFrame) -> tuple[Expr, ExprLike]:
     return ceildiv(items, THREADS), cost * THREADS
 
 
-BUILDERS: dict[str, Builder] = {}
+BUILDERS: dict[str, Builder] = {
+    "concatenate": build_concatenation,
+    "scatter": build_scatter,
+    "select_and_scatter": build_select_and_scatter,
+    "update": build_update,
+}
 """Builders of the kinds of fusion that have a kernel of their own. Each says itself which bodies it takes."""
 
 _IN_LOOPS = (ELEMENTWISE | INDEX_RULES.keys() | {"func.return"}) - {"stablehlo.convolution", "stablehlo.dot_general"}

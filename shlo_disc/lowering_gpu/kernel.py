@@ -26,9 +26,10 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 @dataclass
 class GpuFrame(Frame):
-    """A kernel for GPUs: a gpu.func."""
+    """A kernel for GPUs: a gpu.func. `deterministic`: it gives the same bits at each run."""
 
     shared: int = 0
+    deterministic: bool = False
 
     def open(self, module: gpu.GPUModuleOp, name: str) -> None:
         """Create the function at the end of `module`."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from shlo_disc.codegen import legalize_small_floats, to_llvm_ir
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.kernel_module import kernel_module_of
+from shlo_disc.lowering_gpu.atomics import relax_atomics
 from shlo_disc.mlir import ir, passmanager
 
 # A memref of rank 0 is passed as a plain pointer. Functions of the math dialect become calls of libdevice in the
@@ -39,6 +40,9 @@ def lower_to_nvvm(module: ir.Module) -> ir.Module:
         legalize_small_floats(module)
         passmanager.PassManager.parse(PIPELINE).run(module.operation)
         _use_exact_square_roots(module)
+        for op in _operations(module):
+            if op.name == "llvm.func":
+                relax_atomics(op)
     except ir.MLIRError as error:
         raise CompilerError(f"codegen: lowering to the NVVM dialect failed: {error}") from error
     for op in _operations(module):

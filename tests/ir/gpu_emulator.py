@@ -3,7 +3,8 @@
 
 Beyond results it checks what hardware does not: every access lies inside its tensor, no active thread divides by zero,
 all threads of a block reach each barrier and shuffle together, no thread touches what another thread of its block wrote
-since the last barrier, and no block touches what another block wrote.
+since the last barrier, and no block touches what another block wrote. Atomic operations may meet in an element, in an
+order that no kernel may count on, but nothing else may touch it.
 """
 
 from __future__ import annotations
@@ -56,29 +57,35 @@ class View:
         return self.data.__array_interface__["data"][0] + offsets * self.data.itemsize
 
 
+READ, WRITE, ATOMIC = "read", "write", "atomic"
+"""Kinds of access."""
+
+
 @dataclass
 class Accesses:
-    """Who touched which address: pairs of address and owner, those that wrote apart."""
+    """Who touched which address, by kind of access: pairs of address and owner."""
 
-    touched: list[np.ndarray] = field(default_factory=list)
-    written: list[np.ndarray] = field(default_factory=list)
+    found: dict[str, list[np.ndarray]] = field(default_factory=lambda: {READ: [], WRITE: [], ATOMIC: []})
 
-    def add(self, addresses: Lanes, owners: Lanes, is_write: bool) -> None:
+    def add(self, addresses: Lanes, owners: Lanes, kind: str) -> None:
         """Record one access of several owners."""
-        pairs = np.stack([addresses, owners], axis=1)
-        self.touched.append(pairs)
-        if is_write:
-            self.written.append(pairs)
+        self.found[kind].append(np.stack([addresses, owners], axis=1))
 
     def check(self, what: str) -> None:
-        """Fail when an address that was written has two owners."""
-        if not self.written:
+        """Fail when an address with two owners was written, or touched both by atomic operations and otherwise."""
+        if not self.found[WRITE] and not self.found[ATOMIC]:
             return
-        touched = np.unique(np.concatenate(self.touched), axis=0)
+        touched = np.unique(np.concatenate([pairs for kind in self.found.values() for pairs in kind]), axis=0)
         addresses, owners = np.unique(touched[:, 0], return_counts=True)
         shared = addresses[owners > 1]
-        written = np.unique(np.concatenate(self.written)[:, 0])
-        assert not np.isin(shared, written).any(), f"two {what} touch one element, and one writes it"
+        read, written, atomic = (self._shared(kind, shared) for kind in (READ, WRITE, ATOMIC))
+        assert not written.any(), f"two {what} touch one element, and one writes it"
+        assert not (read & atomic).any(), f"two {what} touch one element, and one does so by an atomic operation"
+
+    def _shared(self, kind: str, shared: np.ndarray) -> np.ndarray:
+        """Which of the shared addresses have accesses of a kind."""
+        pairs = self.found[kind]
+        return np.isin(shared, np.concatenate(pairs)[:, 0]) if pairs else np.zeros(len(shared), bool)
 
 
 class Emulator:
@@ -109,8 +116,8 @@ class Emulator:
             with np.errstate(all="ignore"):
                 block.run(entry, dict(zip(entry.arguments, arguments, strict=True)), np.ones(threads, bool))
             block.since_barrier.check("threads")
-            for addresses, is_write in block.global_accesses:
-                grid.add(addresses, np.full_like(addresses, number), is_write)
+            for addresses, kind in block.global_accesses:
+                grid.add(addresses, np.full_like(addresses, number), kind)
         grid.check("blocks")
 
 
@@ -131,13 +138,13 @@ class Block:
             "gpu.thread_id": self.lane,
         }
         self.since_barrier = Accesses()
-        self.global_accesses: list[tuple[np.ndarray, bool]] = []
+        self.global_accesses: list[tuple[np.ndarray, str]] = []
 
     def run(self, block: ir.Block, env: Env, active: Lanes) -> list[Lanes]:
         """Run a block's ops for the active lanes; gives what its terminator yields."""
         for op in block.operations:
             name = op.operation.name
-            if name in ("scf.yield", "gpu.return"):
+            if name in ("scf.yield", "gpu.return", "memref.atomic_yield"):
                 return [env[v] for v in op.operands]
             handler = getattr(self, "_" + name.replace(".", "_"), None)
             if handler is not None:
@@ -189,14 +196,53 @@ class Block:
         if not active.any():
             return np.zeros(self.threads, view.data.dtype)
         offsets = view.offsets(indices, active)
-        addresses, is_write = view.addresses(offsets)[active], value is not None
-        self.since_barrier.add(addresses, self.lane[active], is_write)
-        if not any(view.data is s.data for s in self.shared.values()):
-            self.global_accesses.append((addresses, is_write))
-        if is_write:
+        self._note(view, offsets, active, READ if value is None else WRITE)
+        if value is not None:
             view.data[offsets[active]] = value[active]
             return value
         return view.data[offsets]
+
+    def _note(self, view: View, offsets: Lanes, active: Lanes, kind: str) -> None:
+        addresses = view.addresses(offsets)[active]
+        self.since_barrier.add(addresses, self.lane[active], kind)
+        if not any(view.data is s.data for s in self.shared.values()):
+            self.global_accesses.append((addresses, kind))
+
+    def _memref_atomic_rmw(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        value, buffer, *indices = op.operands
+        combine = ATOMICS[ir.IntegerAttr(op.attributes["kind"]).value]
+        dtype = dtype_of(value.type)
+
+        def update(old: Lanes, lanes: Lanes) -> Lanes:
+            return np.asarray(combine(op, dtype, old, env[value])).astype(dtype, copy=False)
+
+        return [self._atomically(op, env[buffer], [env[i] for i in indices], active, update)]
+
+    def _memref_generic_atomic_rmw(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        buffer, *indices = op.operands
+        body = op.regions[0].blocks[0]
+
+        def update(old: Lanes, lanes: Lanes) -> Lanes:
+            return self.run(body, env | {body.arguments[0]: old}, lanes)[0]
+
+        return [self._atomically(op, env[buffer], [env[i] for i in indices], active, update)]
+
+    def _atomically(
+        self, op: ir.OpView, view: View, indices: list[Lanes], active: Lanes, update: Callable[[Lanes, Lanes], Lanes]
+    ) -> Lanes:
+        """Lanes that meet in an element take turns, the last one first."""
+        assert not any(True for _ in op.results[0].uses), "MLIR's text does not say if it is the old value or the new"
+        waiting = active.copy()
+        if active.any():
+            offsets = view.offsets(indices, active)
+            self._note(view, offsets, active, ATOMIC)
+        while waiting.any():
+            lanes = self.lane[waiting][::-1]
+            turn = np.zeros_like(active)
+            turn[lanes[np.unique(offsets[lanes], return_index=True)[1]]] = True
+            view.data[offsets[turn]] = update(view.data[offsets], turn)[turn]
+            waiting &= ~turn
+        return np.zeros(self.threads, view.data.dtype)
 
     # ---- threads --------------------------------------------------------------------------------------------------
 
@@ -328,3 +374,10 @@ SCALARS: dict[str, Callable[..., Lanes]] = {
     "math.powf": plain(np.power), "math.roundeven": plain(np.rint), "math.rsqrt": plain(lambda x: 1 / np.sqrt(x)),
     "math.sin": plain(np.sin), "math.sqrt": plain(np.sqrt), "math.tan": plain(np.tan), "math.tanh": plain(np.tanh),
 }  # fmt: skip
+
+ATOMICS: dict[int, Callable[..., Lanes]] = {
+    0: SCALARS["arith.addf"], 1: SCALARS["arith.addi"], 2: SCALARS["arith.andi"], 3: plain(lambda old, new: new),
+    6: SCALARS["arith.maxsi"], 7: SCALARS["arith.maxui"], 10: SCALARS["arith.minsi"], 11: SCALARS["arith.minui"],
+    14: SCALARS["arith.ori"], 15: SCALARS["arith.xori"],
+}  # fmt: skip
+"""By the number of an AtomicRMWKind."""

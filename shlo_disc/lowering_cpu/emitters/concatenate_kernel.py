@@ -15,6 +15,7 @@ from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.index_rules.movement import is_shape, known_element
 from shlo_disc.lowering.kernels import delinearize, op_cost
+from shlo_disc.lowering.pieces import piece_starts
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
 from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
@@ -66,9 +67,7 @@ class ConcatenateKernel:
     def emit(self) -> None:
         """All items from `begin` to `end`."""
         frame = self.frame
-        self.starts = [index_constant(0)]
-        for piece in self.pieces[:-1]:
-            self.starts.append(arith.addi(self.starts[-1], frame.size_of(dims_of(piece)[self.axis])))
+        self.starts = piece_starts(frame, self.pieces, self.axis)
         if self.lies_in_rows:
             for_range(frame.begin, frame.end, lambda row: self._blocks(row, None))
             return

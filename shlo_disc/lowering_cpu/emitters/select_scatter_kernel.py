@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shlo_disc.lowering.element_types import constant_like, element_of, from_memory, to_memory
-from shlo_disc.lowering.elements import Positions, constant_of, splat_constant
+from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
+from shlo_disc.lowering.elements import Positions, splat_constant
 from shlo_disc.lowering.index_rules import nest
-from shlo_disc.lowering.index_rules.windows import conjunction, window_position
 from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
+from shlo_disc.lowering.window_selection import WindowSelection, selection_in
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
 from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
 from shlo_disc.mlir import arith, ir, memref, scf, vector
@@ -27,8 +27,7 @@ from shlo_disc.shape_dialect.utils.windows import window_of
 
 def build_select_and_scatter(frame: CpuFrame) -> tuple[Expr, int]:
     """Emit the body; returns the number of work items and the cost of one."""
-    operations = frame.fusion.entry_block.operations
-    kernel = SelectScatterKernel(frame, next(o for o in operations if o.operation.name.endswith("select_and_scatter")))
+    kernel = SelectScatterKernel(frame, selection_in(frame.fusion))
     kernel.run()
     items = kernel.items
     work = product(kernel.dims) + 4 * product(kernel.source) * product(kernel.window.size)
@@ -51,7 +50,7 @@ class SelectScatterKernel:
             leading += 1
         self.shared = [rank - 1] if self.has_lanes else list(range(leading))
         self.rest = [axis for axis in range(rank) if axis not in self.shared]
-        self.select = Combiner(op, self.elements.elementwise)
+        self.selection = WindowSelection(op, self.elements, self.has_lanes)
         self.scatter = Combiner(op, self.elements.elementwise, region=1)
         self.element = element_of(op.operands[0].type)
         self.output = frame.output_buffers[0]
@@ -102,7 +101,7 @@ class SelectScatterKernel:
     def _hand_over(self, place: Positions) -> None:
         """The source element at `place` goes to the element that its window selects."""
         elements = self.elements
-        offset, found = self._selected(place)
+        offset, found = self.selection.at(place)
         guard = scf.IfOp(found, [])
         with ir.InsertionPoint(guard.then_block), elements.scope():
             new = elements.splat(elements.at(self.op.operands[1], place))
@@ -129,47 +128,3 @@ class SelectScatterKernel:
         raw = vector.gather(type_, self.output, origin, offsets, mask, splat_constant(type_))
         (result,) = self.scatter.combine([from_memory(raw, self.element)], [new], exact=True)
         vector.scatter(None, self.output, origin, offsets, mask, to_memory(result, self.element))
-
-    def _selected(self, place: Positions) -> tuple[ir.Value, ir.Value]:
-        """The offset of the selected element, without the lanes' column, and whether the window has any element."""
-        elements, window = self.elements, self.window
-        axes = [axis for axis in range(len(self.dims)) if window.size[axis].constant != 1]
-        columns = elements.size_of(self.dims[-1]) if self.has_lanes else index_constant(1)
-        no = arith.constant(ir.IntegerType.get_signless(1), 0)
-        nothing = elements.splat(constant_of(self.element.register()))
-        start = [nothing, elements.splat(index_constant(0)), no]
-
-        def body(indices: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
-            best, where, found = carried
-            index_of = dict(zip(axes, indices, strict=True))
-            there: list[Position] = []
-            conditions: list[ir.Value] = []
-            for axis, position in enumerate(place):
-                size = elements.size_of(self.dims[axis])
-                moved, needed = window_position(elements, window, axis, size, position, index_of.get(axis))
-                there.append(moved)
-                conditions += needed
-            yes = constant_like(no, 1)
-            inside = conjunction(elements, conditions) or yes
-            with elements.only_where(inside):
-                value = elements.splat(elements.at(self.op.operands[0], tuple(there)))
-            (keeps,) = self.select.combine([best], [value])
-            replaces = arith.xori(keeps, constant_like(keeps, 1))
-            first = elements.splat(arith.xori(found, yes))
-            takes = arith.andi(arith.ori(replaces, first), elements.splat(inside))
-            rows = there[:-1] if self.has_lanes else there
-            offset = elements.splat(arith.muli(self._row_major(rows), columns))
-            return [
-                elements.select(takes, value, best),
-                elements.select(takes, offset, where),
-                arith.ori(found, inside),
-            ]
-
-        _, where, found = nest(elements, [elements.size_of(window.size[a]) for a in axes], start, body)
-        return where, found
-
-    def _row_major(self, place: list[Position]) -> ir.Value:
-        offset = index_constant(0)
-        for position, dim in zip(place, self.dims, strict=False):
-            offset = arith.addi(arith.muli(offset, self.elements.size_of(dim)), position.base)
-        return offset

@@ -6,12 +6,11 @@ The host program sees to it that the operand is there: it is the operand's own b
 
 from __future__ import annotations
 
-from shlo_disc.lowering.element_types import element_of
-from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.index_rules.movement import scalar_starts
 from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
+from shlo_disc.lowering.window_update import write_into_window
+from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
@@ -26,12 +25,12 @@ def build_update(frame: CpuFrame) -> tuple[Expr, int]:
     elements = frame.elements(frame.width() if window else 1)
     starts = scalar_starts(elements, list(op.operands)[2:], whole, window)
     if not window:
-        for_range(frame.begin, frame.end, lambda _: _write(frame, elements, op, (), starts))
+        for_range(frame.begin, frame.end, lambda _: write_into_window(frame, elements, op, (), starts))
         return Expr.const(1), cost
 
     def row(outer: list[ir.Value], begin: ir.Value, end: ir.Value, divisible: bool) -> None:
         def lanes(position: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
-            _write(frame, elements, op, (*(Position(v) for v in outer), position), starts)
+            write_into_window(frame, elements, op, (*(Position(v) for v in outer), position), starts)
             return []
 
         over_lanes(elements, begin, end, divisible, [], lanes)
@@ -49,9 +48,3 @@ def build_update(frame: CpuFrame) -> tuple[Expr, int]:
 
     for_range(frame.begin, frame.end, rows)
     return product(window[:-1]), cost * max(1, frame.facts.estimate(columns))
-
-
-def _write(frame: CpuFrame, elements: Elements, op: ir.OpView, where: Positions, starts: list[Position]) -> None:
-    value = elements.at(op.operands[1], where)
-    target = tuple(elements.math.add(p, s) for p, s in zip(where, starts, strict=True))
-    store(frame.output_buffers[0], value, target, element_of(op.results[0].type), elements)
