@@ -56,9 +56,8 @@ def test_every_element_type_and_body(dtype: str) -> None:
     """Indices on both sides outside, and each many times."""
 
     def function(x: jax.Array, i: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
-        drop = {"mode": "drop"}
-        found = [x.at[i].add(y, **drop), x.at[i].multiply(y, **drop), x.at[i].min(y, **drop), x.at[i].max(y, **drop)]
-        return (*found, x.at[i].set(y, **drop), x.at[i].subtract(y, **drop))
+        bodies = ("add", "multiply", "min", "max", "set", "subtract")
+        return tuple(getattr(x.at[i], body)(y, mode="drop") for body in bodies)
 
     executable = check(function, [("v", dtype), ("n - 1", "int32"), ("n - 1", dtype)], SIZES, inputs=inputs)
     assert is_atomic(executable) and guards(executable) == ["in order/by atomic operations"]
@@ -233,8 +232,8 @@ def test_rounding_is_that_of_the_order_if_asked() -> None:
         return x.at[i].add(y)
 
     rng = np.random.default_rng(1)
-    call = [np.zeros(3, np.float32), rng.integers(0, 3, 300).astype(np.int32), rng.standard_normal(300, np.float32)]
-    call[2] *= np.float32(10) ** rng.integers(-4, 5, 300)
+    values = rng.standard_normal(300, np.float32) * np.float32(10) ** rng.integers(-4, 5, 300).astype(np.float32)
+    call = [np.zeros(3, np.float32), rng.integers(0, 3, 300).astype(np.int32), values]
     want = run_xla(function, call)
     loose, exact = (compile_for_gpu(function, ELEMENTS, deterministic=d) for d in (False, True))
     assert is_atomic(loose) and not is_atomic(exact)
