@@ -41,6 +41,10 @@ INSTRUCTIONS = {
     ("ui16", "maximum"): SWAP,
     ("bf16", "multiply"): SWAP,
     ("i1", "add"): SWAP,
+    ("i4", "add"): SWAP,
+    ("ui4", "maximum"): SWAP,
+    ("f8E4M3FN", "add"): SWAP,
+    ("f8E5M2", "multiply"): SWAP,
 }
 """What combines an element, on every architecture."""
 

@@ -4,7 +4,7 @@
 Beyond results it checks what hardware does not: every access lies inside its tensor, no active thread divides by zero,
 all threads of a block reach each barrier and shuffle together, no thread touches what another thread of its block wrote
 since the last barrier, and no block touches what another block wrote. Atomic operations may meet in an element, in an
-order that no kernel may count on, but nothing else may touch it.
+order that no kernel may count on, but nothing else may touch it meanwhile.
 """
 
 from __future__ import annotations
@@ -57,35 +57,40 @@ class View:
         return self.data.__array_interface__["data"][0] + offsets * self.data.itemsize
 
 
-READ, WRITE, ATOMIC = "read", "write", "atomic"
-"""Kinds of access."""
-
-
 @dataclass
 class Accesses:
-    """Who touched which address, by kind of access: pairs of address and owner."""
+    """Who touched which address: pairs of address and owner, those that wrote apart, and those by atomic operations."""
 
-    found: dict[str, list[np.ndarray]] = field(default_factory=lambda: {READ: [], WRITE: [], ATOMIC: []})
+    touched: list[np.ndarray] = field(default_factory=list)
+    written: list[np.ndarray] = field(default_factory=list)
+    atomic: list[np.ndarray] = field(default_factory=list)
 
-    def add(self, addresses: Lanes, owners: Lanes, kind: str) -> None:
+    def add(self, addresses: Lanes, owners: Lanes, is_write: bool) -> None:
         """Record one access of several owners."""
-        self.found[kind].append(np.stack([addresses, owners], axis=1))
+        pairs = np.stack([addresses, owners], axis=1)
+        self.touched.append(pairs)
+        if is_write:
+            self.written.append(pairs)
+
+    def add_atomic(self, addresses: Lanes, owners: Lanes) -> None:
+        """Record one atomic operation of several owners."""
+        self.atomic.append(np.stack([addresses, owners], axis=1))
 
     def check(self, what: str) -> None:
-        """Fail when an address with two owners was written, or touched both by atomic operations and otherwise."""
-        if not self.found[WRITE] and not self.found[ATOMIC]:
+        """Fail when an address has two owners and was written, or touched by atomic operations and by others."""
+        if not self.written and not self.atomic:
             return
-        touched = np.unique(np.concatenate([pairs for kind in self.found.values() for pairs in kind]), axis=0)
+        touched = np.unique(np.concatenate([*self.touched, *self.atomic]), axis=0)
         addresses, owners = np.unique(touched[:, 0], return_counts=True)
         shared = addresses[owners > 1]
-        read, written, atomic = (self._shared(kind, shared) for kind in (READ, WRITE, ATOMIC))
+        plain, written, atomic = (_among(shared, pairs) for pairs in (self.touched, self.written, self.atomic))
         assert not written.any(), f"two {what} touch one element, and one writes it"
-        assert not (read & atomic).any(), f"two {what} touch one element, and one does so by an atomic operation"
+        assert not (plain & atomic).any(), f"two {what} touch one element, and one does so by an atomic operation"
 
-    def _shared(self, kind: str, shared: np.ndarray) -> np.ndarray:
-        """Which of the shared addresses have accesses of a kind."""
-        pairs = self.found[kind]
-        return np.isin(shared, np.concatenate(pairs)[:, 0]) if pairs else np.zeros(len(shared), bool)
+
+def _among(addresses: np.ndarray, accesses: list[np.ndarray]) -> np.ndarray:
+    """Which addresses are among those of accesses."""
+    return np.isin(addresses, np.concatenate(accesses)[:, 0]) if accesses else np.zeros(len(addresses), bool)
 
 
 class Emulator:
@@ -116,8 +121,10 @@ class Emulator:
             with np.errstate(all="ignore"):
                 block.run(entry, dict(zip(entry.arguments, arguments, strict=True)), np.ones(threads, bool))
             block.since_barrier.check("threads")
-            for addresses, kind in block.global_accesses:
-                grid.add(addresses, np.full_like(addresses, number), kind)
+            for addresses, is_write in block.global_accesses:
+                grid.add(addresses, np.full_like(addresses, number), is_write)
+            for addresses in block.global_atomics:
+                grid.add_atomic(addresses, np.full_like(addresses, number))
         grid.check("blocks")
 
 
@@ -138,7 +145,8 @@ class Block:
             "gpu.thread_id": self.lane,
         }
         self.since_barrier = Accesses()
-        self.global_accesses: list[tuple[np.ndarray, str]] = []
+        self.global_accesses: list[tuple[np.ndarray, bool]] = []
+        self.global_atomics: list[np.ndarray] = []
 
     def run(self, block: ir.Block, env: Env, active: Lanes) -> list[Lanes]:
         """Run a block's ops for the active lanes; gives what its terminator yields."""
@@ -196,24 +204,23 @@ class Block:
         if not active.any():
             return np.zeros(self.threads, view.data.dtype)
         offsets = view.offsets(indices, active)
-        self._note(view, offsets, active, READ if value is None else WRITE)
-        if value is not None:
+        addresses, is_write = view.addresses(offsets)[active], value is not None
+        self.since_barrier.add(addresses, self.lane[active], is_write)
+        if not any(view.data is s.data for s in self.shared.values()):
+            self.global_accesses.append((addresses, is_write))
+        if is_write:
             view.data[offsets[active]] = value[active]
             return value
         return view.data[offsets]
 
-    def _note(self, view: View, offsets: Lanes, active: Lanes, kind: str) -> None:
-        addresses = view.addresses(offsets)[active]
-        self.since_barrier.add(addresses, self.lane[active], kind)
-        if not any(view.data is s.data for s in self.shared.values()):
-            self.global_accesses.append((addresses, kind))
+    # ---- atomic operations ----------------------------------------------------------------------------------------
 
     def _memref_atomic_rmw(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         value, buffer, *indices = op.operands
         combine = ATOMICS[ir.IntegerAttr(op.attributes["kind"]).value]
         dtype = dtype_of(value.type)
 
-        def update(old: Lanes, lanes: Lanes) -> Lanes:
+        def update(old: Lanes, _: Lanes) -> Lanes:
             return np.asarray(combine(op, dtype, old, env[value])).astype(dtype, copy=False)
 
         return [self._atomically(op, env[buffer], [env[i] for i in indices], active, update)]
@@ -235,7 +242,10 @@ class Block:
         waiting = active.copy()
         if active.any():
             offsets = view.offsets(indices, active)
-            self._note(view, offsets, active, ATOMIC)
+            addresses = view.addresses(offsets)[active]
+            self.since_barrier.add_atomic(addresses, self.lane[active])
+            if not any(view.data is s.data for s in self.shared.values()):
+                self.global_atomics.append(addresses)
         while waiting.any():
             lanes = self.lane[waiting][::-1]
             turn = np.zeros_like(active)
