@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import shlo_disc
+from shlo_disc.cli import main
 from shlo_disc.lowering.launches import CLEAR, COPY, launches_in
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.context import make_context
@@ -251,6 +253,23 @@ def test_determinism_costs_nothing_where_the_order_does_not_show(body: str) -> N
     dtype = "int32" if body == "add" else "float32"
     specs = [("v", dtype), ("n - 1", "int32"), ("n - 1", dtype)]
     assert is_atomic(check(function, specs, SIZES[2:5], inputs=inputs, deterministic=True))
+
+
+def test_determinism_is_an_option_of_the_pipeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "program.mlir"
+    path.write_text(BITS.replace("TYPE", "f32").replace("BODY", "add"))
+    stages = "annotate,simplify,fuse,plan,kernels"
+
+    def printed(*arguments: str) -> str:
+        assert main(["opt", str(path), "--target", "cuda:sm_90", *arguments]) == 0
+        return capsys.readouterr().out
+
+    assert "atomic_rmw addf" in printed("--pass-pipeline", stages)
+    ordered = printed("--pass-pipeline", stages + "{deterministic=true}")
+    assert "atomic_rmw" not in ordered
+    assert ordered == printed("--deterministic", "--stage", "kernels")
+    with pytest.raises(shlo_disc.OptionError, match="deterministic must be one of"):
+        shlo_disc.Options(deterministic="yes")
 
 
 def test_unique_indices_need_no_atomic_operations() -> None:
