@@ -12,12 +12,16 @@ from shlo_disc.lowering.loop_kernel import build_loop
 from shlo_disc.lowering_gpu.concatenate_kernel import build_concatenation
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
+from shlo_disc.lowering_gpu.nonzero_kernel import build_nonzero
 from shlo_disc.lowering_gpu.row_kernel import build_rows
+from shlo_disc.lowering_gpu.scan_kernel import build_scan
 from shlo_disc.lowering_gpu.scatter_kernel import build_scatter
 from shlo_disc.lowering_gpu.select_scatter_kernel import build_select_and_scatter
+from shlo_disc.lowering_gpu.sort_kernel import build_sort
+from shlo_disc.lowering_gpu.top_k_kernel import build_top_k
 from shlo_disc.lowering_gpu.update_kernel import build_update
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.dialect.fusion import kind_of
+from shlo_disc.shape_dialect.dialect.fusion import kind_of, product_of
 from shlo_disc.shape_dialect.dialect.types import element_type_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike, ceildiv
 from shlo_disc.shape_dialect.utils.locations import operation_name, source_line
@@ -38,10 +42,17 @@ BUILDERS: dict[str, Builder] = {
     "scatter": build_scatter,
     "select_and_scatter": build_select_and_scatter,
     "update": build_update,
+    "nonzero": build_nonzero,
+    "scan": build_scan,
+    "sort": build_sort,
+    "top_k": build_top_k,
 }
 """Builders of the kinds of fusion that have a kernel of their own. Each says itself which bodies it takes."""
 
-_IN_LOOPS = (ELEMENTWISE | INDEX_RULES.keys() | {"func.return"}) - {"stablehlo.convolution", "stablehlo.dot_general"}
+_IN_LOOPS = ELEMENTWISE | INDEX_RULES.keys() | {"func.return"}
+
+_PRODUCTS = frozenset({"stablehlo.dot_general"})
+"""Ops that are refused where a fusion is a product of matrices, which a loop would take too long for."""
 
 
 def builder_of(fusion: func.FuncOp) -> Builder:
@@ -53,7 +64,8 @@ def unsupported(fusion: func.FuncOp) -> list[Unsupported]:
     """The ops of a fusion that there is no kernel of."""
     if kind_of(fusion) in BUILDERS:
         return []
-    return [_no_kernel(op) for op in fusion.entry_block.operations if op.operation.name not in _IN_LOOPS]
+    taken = _IN_LOOPS if product_of(fusion) is None else _IN_LOOPS - _PRODUCTS
+    return [_no_kernel(op) for op in fusion.entry_block.operations if op.operation.name not in taken]
 
 
 def _no_kernel(op: ir.OpView) -> Unsupported:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What pays on GPUs. There are loops and row kernels; products, convolutions, recurrences and sorts have none yet."""
+"""What pays on GPUs. There are loops, and kernels of rows and lines; products and recurrences have none yet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from shlo_disc.transforms.policy import Policy
 
 GPU_POLICY = Policy(
     kernel_instructions=1024,
-    selected=0,
+    selected=64,
     has_gemm_epilogues=False,
     horizontal_gemms=1,
     gathered_weights=1 << 62,

@@ -31,7 +31,8 @@ How an op is lowered:
 
 Under a group of element types, "yes" means that all which the StableHLO specification allows for the op are compiled,
 "no" that none is, and names that these are; a blank means that it allows none. The last columns say at which sizes the
-op is compiled, static ones and symbols, and which tests compare it with XLA and the reference interpreter.
+op is compiled, static ones and symbols, which of its element types are compiled for NVIDIA GPUs as well (where
+`gpu/test_ops.py` compares them), and which tests compare it with XLA and the reference interpreter.
 """
 
 
@@ -41,11 +42,13 @@ def ops_document() -> str:
     lowered = sum(1 for row in rows if row.lowering)
     pairs = sum(len(row.spec) for row in rows)
     compiled = sum(len(row.spec & row.dtypes) for row in rows if row.lowering)
+    on_gpus = sum(len(row.spec & row.dtypes & row.on_gpus) for row in rows if row.lowering)
     summary = (
         "Generated from `shlo_disc/registry/` by `python -m shlo_disc ops`. "
         f"{lowered} of {len(rows)} ops are compiled, "
         f"and {compiled} of the {pairs} pairs ({100 * compiled / pairs:.1f}%) of an op and an element type that the "
-        "StableHLO specification allows for it."
+        "StableHLO specification allows for it. "
+        f"{on_gpus} of those pairs ({100 * on_gpus / compiled:.1f}%) are compiled for NVIDIA GPUs as well."
     )
     ways = "\n".join(f"- {name}: {meaning}" for name, meaning in LOWERINGS.items())
     sections = [_section(family) for family in FAMILIES]
@@ -55,7 +58,7 @@ def ops_document() -> str:
 def _section(family: ModuleType) -> str:
     title = (inspect.getdoc(family) or "").splitlines()[0]
     shown = [row for row in family.ROWS if row.spec or row.tests]
-    columns = ["op", "how", *_GROUPS, "static", "symbolic", "tests"]
+    columns = ["op", "how", *_GROUPS, "static", "symbolic", "GPUs", "tests"]
     lines = [f"## {title.rstrip('.')}", "", _line(columns), _line(["--"] * len(columns))]
     lines += [_line(_cells(row)) for row in shown if row.lowering]
     lines = lines if any(row.lowering for row in shown) else lines[:2]
@@ -76,6 +79,7 @@ def _cells(row: Row) -> Iterator[str]:
         yield "" if not allowed else "yes" if compiled >= allowed else partial or "no"
     yield "yes"
     yield "yes" if row.sizes == "any" else row.sizes
+    yield "yes" if row.on_gpus >= row.dtypes else ", ".join(sorted(row.on_gpus)) or "no"
     yield f"`{row.tests.removeprefix('tests/')}`" if row.tests else ""
 
 

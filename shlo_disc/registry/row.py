@@ -32,6 +32,7 @@ class Row:
     reason, instead: why that is so, and what the user can do.
     sizes: which sizes are served: "any", or what has to be static.
     tests: the test file that compares it with XLA and the reference interpreter.
+    gpu_dtypes: those of `dtypes` that are compiled for NVIDIA GPUs; None: all, but none of an op of a library.
     """
 
     name: str
@@ -42,10 +43,18 @@ class Row:
     reason: str = "this op has no lowering"
     instead: str = ""
     tests: str = ""
+    gpu_dtypes: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         if self.lowering and self.lowering not in LOWERINGS:
             raise ValueError(f"{self.name}: {self.lowering!r} is no way of lowering")
+
+    @property
+    def on_gpus(self) -> frozenset[str]:
+        """The element types that are compiled for NVIDIA GPUs."""
+        if self.gpu_dtypes is not None:
+            return self.gpu_dtypes
+        return frozenset() if self.lowering in ("", "library") else self.dtypes
 
 
 def rows(
@@ -56,11 +65,15 @@ def rows(
     spec: Iterable[str] | None = None,
     sizes: str = "any",
     tests: str = "",
+    gpu: Iterable[str] | None = None,
 ) -> tuple[Row, ...]:
     """Rows of StableHLO ops (`names`: separated by spaces) that are lowered alike."""
     lowered = frozenset(dtypes)
     allowed = lowered if spec is None else frozenset(spec)
-    return tuple(Row(f"stablehlo.{n}", lowering, lowered, allowed, sizes, tests=tests) for n in names.split())
+    on_gpus = None if gpu is None else frozenset(gpu)
+    return tuple(
+        Row(f"stablehlo.{n}", lowering, lowered, allowed, sizes, tests=tests, gpu_dtypes=on_gpus) for n in names.split()
+    )
 
 
 def refused(names: str, spec: Iterable[str], reason: str, instead: str = "", tests: str = "") -> tuple[Row, ...]:

@@ -16,6 +16,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from shlo_disc.dtypes import BY_MLIR, numpy_dtype
 from shlo_disc.mlir import ir
 
 WARP = 32
@@ -23,7 +24,11 @@ WARP = 32
 Lanes = np.ndarray
 Env = dict[ir.Value, Any]
 
+NARROW = {"i2": ml_dtypes.int2, "i4": ml_dtypes.int4, "i6": np.uint8}
+"""Integers of fewer bits than a byte. Those of six bits are codes of floats."""
+
 DTYPES = {
+    **NARROW, **{kind.mlir: numpy_dtype(kind) for kind in BY_MLIR.values() if kind.mlir[0] == "f" and kind.bits <= 8},
     "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64, "i1": np.bool_,
     "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "index": np.int64,
 }  # fmt: skip
@@ -37,15 +42,16 @@ def dtype_of(type_: ir.Type) -> np.dtype:
 
 @dataclass
 class View:
-    """A strided tensor over a flat array."""
+    """A strided tensor over a flat array, whose element `start` is its first one."""
 
     data: np.ndarray
     sizes: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
+    start: int = 0
 
     def offsets(self, indices: Sequence[Lanes], active: Lanes) -> Lanes:
         """The element each lane stands at; fails for an active lane that stands outside."""
-        total = np.zeros(active.shape, np.int64)
+        total = np.full(active.shape, self.start, np.int64)
         for index, size, stride in zip(indices, self.sizes, self.strides, strict=True):
             wrong = active & ((index < 0) | (index >= size))
             assert not wrong.any(), f"index {index[wrong][0]} is outside a size of {size}"
@@ -152,7 +158,7 @@ class Block:
         """Run a block's ops for the active lanes; gives what its terminator yields."""
         for op in block.operations:
             name = op.operation.name
-            if name in ("scf.yield", "gpu.return", "memref.atomic_yield"):
+            if name in ("scf.yield", "scf.condition", "gpu.return", "memref.atomic_yield"):
                 return [env[v] for v in op.operands]
             handler = getattr(self, "_" + name.replace(".", "_"), None)
             if handler is not None:
@@ -184,9 +190,9 @@ class Block:
             static = ir.DenseI64ArrayAttr(op.attributes[attribute])
             return tuple(int(env[next(rest)][0]) if s == ir.ShapedType.get_dynamic_size() else s for s in static)
 
-        assert known("static_offsets") == (0,)
+        (offset,) = known("static_offsets")
         sizes = known("static_sizes")
-        return [View(env[source].data, sizes, known("static_strides"))]
+        return [View(env[source].data, sizes, known("static_strides"), env[source].start + offset)]
 
     def _memref_get_global(self, op: ir.OpView, env: Env, active: Lanes) -> list[View]:
         return [self.shared[ir.FlatSymbolRefAttr(op.attributes["name"]).value]]
@@ -264,11 +270,11 @@ class Block:
 
     def _gpu_shuffle(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         assert active.all(), "not all threads reach a shuffle"
-        assert "down" in str(op.attributes["mode"])
         value, offset, width = (env[v] for v in op.operands)
         assert (width == WARP).all() and value.dtype.itemsize >= 4
-        valid = self.lane % WARP + offset < WARP
-        return [value[np.where(valid, self.lane + offset, self.lane)], valid]
+        source = self.lane % WARP + DIRECTIONS[str(op.attributes["mode"])] * offset
+        valid = (source >= 0) & (source < WARP)
+        return [value[np.where(valid, self.lane - self.lane % WARP + source, self.lane)], valid]
 
     # ---- control flow ---------------------------------------------------------------------------------------------
 
@@ -278,9 +284,27 @@ class Block:
         assert (step > 0).all()
         while (inside := active & (place < upper)).any():
             results = self.run(body, env | dict(zip(body.arguments, [place, *carried], strict=True)), inside)
-            carried = [np.where(inside, new, old) for new, old in zip(results, carried, strict=True)]
+            carried = [chosen(inside, new, old) for new, old in zip(results, carried, strict=True)]
             place = place + step
         return carried
+
+    def _scf_while(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        before, after = (region.blocks[0] for region in op.regions)
+        carried = [env[v] for v in op.operands]
+        results = [np.zeros(self.threads, dtype_of(r.type)) for r in op.results]
+        while active.any():
+            goes_on, *values = self.run(before, env | dict(zip(before.arguments, carried, strict=True)), active)
+            results = [chosen(active, new, old) for new, old in zip(values, results, strict=True)]
+            active = active & goes_on
+            carried = self.run(after, env | dict(zip(after.arguments, values, strict=True)), active)
+        return results
+
+    def _arith_select(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        condition, yes, no = (env[v] for v in op.operands)
+        if isinstance(yes, View):
+            assert not active.any() or len(np.unique(condition[active])) == 1, "threads choose different tensors"
+            return [yes if (condition & active).any() else no]
+        return [np.where(condition, yes, no)]
 
     def _scf_if(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         condition = env[op.operands[0]]
@@ -292,16 +316,28 @@ class Block:
         return results
 
 
+DIRECTIONS = {"#gpu<shuffle_mode down>": 1, "#gpu<shuffle_mode up>": -1}
+
+
+def chosen(lanes: Lanes, new: Any, old: Any) -> Any:
+    """What some lanes have got, the others keep. A tensor is the same one to all."""
+    return new if isinstance(new, View) else np.where(lanes, new, old)
+
+
 # ---- scalar ops ----------------------------------------------------------------------------------------------------
 
 
 def unsigned(value: Lanes) -> Lanes:
     """The same bits as unsigned integers; booleans as bytes."""
+    if value.dtype in NARROW_DTYPES:
+        return value.view(np.uint8) & ((1 << len(bits_of(value))) - 1)
     return value.astype(np.uint8) if value.dtype == np.bool_ else value.view(f"u{value.dtype.itemsize}")
 
 
 def wide(value: Lanes) -> Lanes:
     """Integers whose sign bit is copied: a true i1 is -1."""
+    if value.dtype in NARROW_DTYPES:
+        return value.astype(np.int8)
     return -value.astype(np.int8) if value.dtype == np.bool_ else value
 
 
@@ -329,19 +365,41 @@ def of_unsigned(function: Callable[..., Lanes]) -> Callable[..., Lanes]:
 
     def apply(_: ir.OpView, dtype: np.dtype, *operands: Lanes) -> Lanes:
         result = function(*map(unsigned, operands))
+        if dtype in NARROW_DTYPES:
+            return result.astype(np.int8)
         return result if dtype.kind == "f" or result.dtype.itemsize != dtype.itemsize else result.view(dtype)
 
     return apply
 
 
 def plain(function: Callable[..., Lanes]) -> Callable[..., Lanes]:
-    """An op that NumPy computes in the operands' own type."""
-    return lambda _, dtype, *operands: function(*operands)
+    """An op that NumPy computes in the operands' own type, on integers of fewer bits than a byte in bytes."""
+
+    def apply(_: ir.OpView, dtype: np.dtype, *operands: Lanes) -> Lanes:
+        return function(*(wide(x) if x.dtype in NARROW_DTYPES else x for x in operands))
+
+    return apply
+
+
+def same_bits(_: ir.OpView, dtype: np.dtype, x: Lanes) -> Lanes:
+    """arith.bitcast."""
+    return (unsigned(x) if x.dtype in NARROW_DTYPES else x).view(dtype)
+
+
+def lowest_bits(_: ir.OpView, dtype: np.dtype, x: Lanes) -> Lanes:
+    """arith.trunci."""
+    return wide(x) & {np.dtype(np.bool_): 1, np.dtype(np.uint8): 63}.get(dtype, -1)
 
 
 def signed_quotient(_: ir.OpView, __: np.dtype, a: Lanes, b: Lanes) -> Lanes:
     """arith.divsi rounds towards zero."""
-    return np.trunc(a.astype(np.longdouble) / b.astype(np.longdouble))
+    return np.trunc(wide(a).astype(np.longdouble) / wide(b).astype(np.longdouble))
+
+
+def fused(_: ir.OpView, __: np.dtype, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """math.fma."""
+    wide = np.float64 if a.dtype == np.float32 else np.longdouble
+    return a.astype(wide) * b + c
 
 
 def ones(_: ir.OpView, __: np.dtype, x: Lanes) -> Lanes:
@@ -356,14 +414,16 @@ def leading_zeros(_: ir.OpView, __: np.dtype, x: Lanes) -> Lanes:
 
 def bits_of(x: Lanes) -> range:
     """The bits of an integer."""
-    return range(8 * x.dtype.itemsize)
+    return range({np.dtype(ml_dtypes.int2): 2, np.dtype(ml_dtypes.int4): 4}.get(x.dtype, 8 * x.dtype.itemsize))
 
+
+NARROW_DTYPES = (np.dtype(ml_dtypes.int2), np.dtype(ml_dtypes.int4))
 
 DIVISIONS = {"arith.divui", "arith.remui", "arith.divsi", "arith.remsi"}
 
 SCALARS: dict[str, Callable[..., Lanes]] = {
     "arith.addf": plain(np.add), "arith.addi": plain(np.add), "arith.andi": plain(np.bitwise_and),
-    "arith.bitcast": lambda _, dtype, x: x.view(dtype), "arith.cmpf": compare_floats, "arith.cmpi": compare_integers,
+    "arith.bitcast": same_bits, "arith.cmpf": compare_floats, "arith.cmpi": compare_integers,
     "arith.divf": plain(np.divide), "arith.divsi": signed_quotient, "arith.divui": of_unsigned(np.floor_divide),
     "arith.extf": plain(np.asarray), "arith.extsi": plain(wide), "arith.extui": of_unsigned(np.asarray),
     "arith.fptosi": plain(np.trunc), "arith.fptoui": plain(np.trunc), "arith.index_cast": plain(wide),
@@ -371,16 +431,16 @@ SCALARS: dict[str, Callable[..., Lanes]] = {
     "arith.maxsi": plain(np.maximum), "arith.maxui": of_unsigned(np.maximum), "arith.minimumf": plain(np.minimum),
     "arith.minsi": plain(np.minimum), "arith.minui": of_unsigned(np.minimum), "arith.mulf": plain(np.multiply),
     "arith.muli": plain(np.multiply), "arith.negf": plain(np.negative), "arith.ori": plain(np.bitwise_or),
-    "arith.remsi": plain(np.fmod), "arith.remui": of_unsigned(np.remainder), "arith.select": plain(np.where),
+    "arith.remsi": plain(np.fmod), "arith.remui": of_unsigned(np.remainder),
     "arith.shli": plain(np.left_shift), "arith.shrsi": plain(np.right_shift),
     "arith.shrui": of_unsigned(np.right_shift), "arith.sitofp": plain(wide), "arith.subf": plain(np.subtract),
     "arith.subi": plain(np.subtract), "arith.truncf": plain(np.asarray),
-    "arith.trunci": lambda _, dtype, x: x & 1 if dtype == np.bool_ else x, "arith.uitofp": of_unsigned(np.asarray),
+    "arith.trunci": lowest_bits, "arith.uitofp": of_unsigned(np.asarray),
     "arith.xori": plain(np.bitwise_xor), "math.absf": plain(np.abs), "math.atan2": plain(np.arctan2),
     "math.cbrt": plain(np.cbrt), "math.ceil": plain(np.ceil), "math.copysign": plain(np.copysign),
     "math.ctlz": leading_zeros, "math.ctpop": ones,
     "math.cos": plain(np.cos), "math.exp": plain(np.exp), "math.expm1": plain(np.expm1),
-    "math.floor": plain(np.floor), "math.log": plain(np.log), "math.log1p": plain(np.log1p),
+    "math.floor": plain(np.floor), "math.fma": fused, "math.log": plain(np.log), "math.log1p": plain(np.log1p),
     "math.powf": plain(np.power), "math.roundeven": plain(np.rint), "math.rsqrt": plain(lambda x: 1 / np.sqrt(x)),
     "math.sin": plain(np.sin), "math.sqrt": plain(np.sqrt), "math.tan": plain(np.tan), "math.tanh": plain(np.tanh),
 }  # fmt: skip

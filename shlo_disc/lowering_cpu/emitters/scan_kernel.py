@@ -8,29 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.element_types import constant_like, element_of
 from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.kernels import delinearize, op_cost
+from shlo_disc.lowering.line_scan import scan_of
 from shlo_disc.lowering.long_sums import LongSums, in_blocks
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
 from shlo_disc.lowering_cpu.emitters.loops import for_range
 from shlo_disc.mlir import arith, ir, scf, vector
-from shlo_disc.shape_dialect.dialect.fusion import Scan, fusion_of
-from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.dialect.types import product
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
 
 def build_scan(frame: CpuFrame) -> tuple[Expr, int]:
     """Emit the body; returns the number of work items and the cost of one."""
     operations = list(frame.fusion.entry_block.operations)
-    op = next(o for o in operations if o.operation.name == "stablehlo.reduce_window")
-    kernel = ScanKernel(frame, op)
+    kernel = ScanKernel(frame)
+    op = kernel.scan.op
     for_range(frame.begin, frame.end, kernel.item)
     cost = sum(op_cost(o) for o in operations if o != op) + len(list(op.regions[0].blocks[0].operations))
-    return kernel.items, max(1, cost * frame.facts.estimate(kernel.length))
+    return kernel.items, max(1, cost * frame.facts.estimate(kernel.scan.length))
 
 
 BLOCK = 64
@@ -40,18 +39,13 @@ BLOCK = 64
 class ScanKernel:
     """One cumulative op."""
 
-    def __init__(self, frame: CpuFrame, op: ir.OpView):
+    def __init__(self, frame: CpuFrame):
         self.frame = frame
-        self.op = op
-        self.dims = dims_of(op.operands[0])
-        scan = fusion_of(frame.fusion)
-        if not isinstance(scan, Scan):
-            raise CompilerError(f"kernels: a {scan.kind} is no scan")
-        self.axis, self.is_forward = scan.axis, not scan.reverse
-        self.length = self.dims[self.axis]
+        self.scan = scan_of(frame.fusion)
+        self.dims, self.axis = self.scan.dims, self.scan.axis
         self.has_lanes = self.axis != len(self.dims) - 1
         self.elements = frame.elements(frame.width() if self.has_lanes else 1)
-        self.combiner = Combiner(op, self.elements.elementwise)
+        self.combiner = Combiner(self.scan.op, self.elements.elementwise)
         self.outer = tuple(d for a, d in enumerate(self.dims) if a not in (self.axis, len(self.dims) - 1))
         self.blocks = ceildiv(self.dims[-1], self.elements.width) if self.has_lanes else Expr.const(1)
 
@@ -93,20 +87,18 @@ class ScanKernel:
 
     def _line(self, place: Callable[[Position], Positions]) -> None:
         """Fold from the end where the windows start, storing each partial result."""
-        elements, count = self.elements, len(self.op.results)
-        inputs, inits = list(self.op.operands)[:count], list(self.op.operands)[count:]
-        length = self.frame.size_of(self.length)
-        first = [elements.splat(elements.at(v, ())) for v in inits]
+        elements, scan = self.elements, self.scan
+        length = self.frame.size_of(scan.length)
+        first = [elements.splat(elements.at(v, ())) for v in scan.inits]
         sums = LongSums([self.combiner])
 
         def step(index: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            if not self.is_forward:
-                index = arith.subi(arith.subi(length, index_constant(1)), index)
+            index = scan.place(index, length)
             ((own, long),) = sums.split(carried)
             with elements.scope():
                 here = place(Position(index))
-                read = [elements.splat(elements.at(v, here)) for v in inputs]
-                new = self.combiner.combine(own, read) if self.is_forward else self.combiner.combine(read, own)
+                read = [elements.splat(elements.at(v, here)) for v in scan.inputs]
+                new = scan.join(self.combiner, own, read)
                 self._store(sums.finish([*new, *long])[0], here)
             return [*new, *long]
 
@@ -116,5 +108,5 @@ class ScanKernel:
 
     def _store(self, values: list[ir.Value], place: Positions) -> None:
         for output, buffer in zip(self.frame.outputs, self.frame.output_buffers, strict=True):
-            value = self.combiner.rounded(values)[list(self.op.results).index(output)]
+            value = self.combiner.rounded(values)[list(self.scan.op.results).index(output)]
             store(buffer, value, place, element_of(output.type), self.elements)

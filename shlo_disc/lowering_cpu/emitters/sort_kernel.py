@@ -12,27 +12,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
-from shlo_disc.lowering.elements import Elements
 from shlo_disc.lowering.kernels import delinearize
+from shlo_disc.lowering.line_sort import LineSort, Rows, ceil_log2, row_of, sort_of
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.loops import for_range
-from shlo_disc.mlir import arith, ir, math, memref, scf
-from shlo_disc.shape_dialect.dialect.types import DYNAMIC, dims_of, product
+from shlo_disc.mlir import arith, ir, scf
+from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 RUN = 16
 """Elements of the runs that insertion makes."""
 
-Rows = list[ir.Value]
-"""One row of every operand, as memrefs of rank 1."""
-
 
 def build_sort(frame: CpuFrame) -> tuple[Expr, int]:
     """Emit the body; returns the number of rows and the cost of one."""
-    op = next(o for o in frame.fusion.entry_block.operations if o.operation.name == "stablehlo.sort")
+    op = sort_of(frame.fusion)
     *outer, length = dims_of(op.operands[0])
     count = len(op.results)
     results, spare = frame.output_buffers[:count], frame.output_buffers[count:]
@@ -43,40 +38,25 @@ def build_sort(frame: CpuFrame) -> tuple[Expr, int]:
             n = frame.size_of(length)
             place = [Position(i) for i in delinearize(linear, tuple(outer), frame.size_of)]
             sorter = RowSort(op, elements, place, n)
-            sorter.run(*([_row(buffer, linear, n) for buffer in buffers] for buffers in (results, spare)))
+            sorter.run(*([row_of(buffer, linear, n) for buffer in buffers] for buffers in (results, spare)))
 
     for_range(frame.begin, frame.end, row)
     estimate = max(2, frame.facts.estimate(length))
     return product(outer), 4 * count * estimate * estimate.bit_length()
 
 
-def _row(buffer: ir.Value, linear: ir.Value, length: ir.Value) -> ir.Value:
-    """Row `linear` of a contiguous buffer."""
-    element = ir.MemRefType(buffer.type).element_type
-    layout = ir.StridedLayoutAttr.get(DYNAMIC, [1])
-    type_ = ir.MemRefType.get([DYNAMIC], element, layout)
-    offset = arith.muli(linear, length)
-    return memref.ReinterpretCastOp(type_, buffer, [offset], [length], [], [DYNAMIC], [DYNAMIC], [1]).result
-
-
 @dataclass
-class RowSort:
+class RowSort(LineSort):
     """Sorts one row of `length` elements; `place` is where the row lies on the other axes."""
 
-    op: ir.OpView
-    elements: Elements
     place: list[Position]
     length: ir.Value
-
-    def __post_init__(self) -> None:
-        self.kinds = [element_of(v.type) for v in self.op.operands]
-        self.comparator = Combiner(self.op, self.elements.elementwise)
 
     def run(self, results: Rows, spare: Rows) -> None:
         """Sort into `results`; the first runs lie where an even number of passes ends there."""
         run = index_constant(RUN)
         runs = arith.divui(arith.addi(self.length, index_constant(RUN - 1)), run)
-        passes = _ceil_log2(runs)
+        passes = ceil_log2(runs)
         is_even = arith.cmpi(arith.CmpIPredicate.eq, arith.andi(passes, index_constant(1)), index_constant(0))
         source = [arith.select(is_even, a, b) for a, b in zip(results, spare, strict=True)]
         target = [arith.select(is_even, b, a) for a, b in zip(results, spare, strict=True)]
@@ -97,9 +77,7 @@ class RowSort:
 
         def load_and_insert(i: ir.Value) -> None:
             with self.elements.scope():
-                where = (*self.place, Position(i))
-                new = [self.elements.at(v, where) for v in self.op.operands]
-                self.insert(rows, begin, i, [to_memory(v, k) for v, k in zip(new, self.kinds, strict=True)])
+                self.insert(rows, begin, i, self.element_at((*self.place, Position(i))))
 
         for_range(begin, end, load_and_insert)
 
@@ -145,30 +123,3 @@ class RowSort:
             self.store(target, loop.induction_variable, taken)
             step = arith.index_castui(ir.IndexType.get(), takes_right)
             scf.yield_([arith.addi(i, arith.subi(one, step)), arith.addi(j, step)])
-
-    # ---- elements ---------------------------------------------------------------------------------------------------
-
-    def is_before(self, left: list[ir.Value], right: list[ir.Value]) -> ir.Value:
-        """The comparator on stored elements of every operand."""
-        pairs = zip(left, right, self.kinds, strict=True)
-        interleaved = [from_memory(v, kind) for a, b, kind in pairs for v in (a, b)]
-        return self.comparator.combine(interleaved, [], exact=True)[0]
-
-    @staticmethod
-    def load(rows: Rows, i: ir.Value) -> list[ir.Value]:
-        """Element `i` of every row, as stored."""
-        return [memref.load(row, [i]) for row in rows]
-
-    @staticmethod
-    def store(rows: Rows, i: ir.Value, values: list[ir.Value]) -> None:
-        """Write element `i` of every row."""
-        for row, value in zip(rows, values, strict=True):
-            memref.store(value, row, [i])
-
-
-def _ceil_log2(n: ir.Value) -> ir.Value:
-    """The smallest k with 2**k >= n; 0 for n = 0."""
-    integer = ir.IntegerType.get_signless(64)
-    wide = arith.index_cast(integer, arith.maxui(n, index_constant(1)))
-    zeros = math.ctlz(arith.subi(wide, arith.constant(integer, 1)))
-    return arith.index_cast(ir.IndexType.get(), arith.subi(arith.constant(integer, 64), zeros))

@@ -7,13 +7,14 @@ where some lane belongs before it are the vector's elements inserted one by one:
 
 from __future__ import annotations
 
-from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
+from shlo_disc.lowering.element_types import element_of, from_memory
 from shlo_disc.lowering.kernels import delinearize
+from shlo_disc.lowering.line_sort import Rows, sort_of
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.loops import for_range
-from shlo_disc.lowering_cpu.emitters.sort_kernel import Rows, RowSort
+from shlo_disc.lowering_cpu.emitters.sort_kernel import RowSort
 from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -21,7 +22,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 def build_top_k(frame: CpuFrame) -> tuple[Expr, int]:
     """Emit the body; returns the number of rows and the cost of one."""
-    op = next(o for o in frame.fusion.entry_block.operations if o.operation.name == "stablehlo.sort")
+    op = sort_of(frame.fusion)
     *outer, length = dims_of(op.operands[0])
     count = dims_of(frame.outputs[0])[-1].constant or 0
     best = [memref.AllocaOp(ir.MemRefType.get([count], element_of(v.type).memory()), [], []).result for v in op.results]
@@ -50,8 +51,7 @@ def _select(
     zero, last = index_constant(0), arith.subi(count, index_constant(1))
 
     def stored(i: ir.Value) -> list[ir.Value]:
-        values = [scalars.at(v, (*place, Position(i))) for v in op.operands]
-        return [to_memory(v, kind) for v, kind in zip(values, sorter.kinds, strict=True)]
+        return sorter.element_at((*place, Position(i)))
 
     def fill(i: ir.Value) -> None:
         with scalars.scope():

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Values that the threads of a warp give each other. Shuffles move words of 32 bits, or several."""
+
+from __future__ import annotations
+
+from shlo_disc.lowering_gpu.grid import WARP
+from shlo_disc.mlir import arith, gpu, ir
+
+
+def from_lane_above(value: ir.Value, offset: int) -> ir.Value:
+    """What the lane `offset` further has; the last lanes, which have none such, get their own."""
+    return _shuffled(value, offset, gpu.ShuffleMode.DOWN)
+
+
+def from_lane_below(value: ir.Value, offset: int) -> ir.Value:
+    """What the lane `offset` before has; the first lanes, which have none such, get their own."""
+    return _shuffled(value, offset, gpu.ShuffleMode.UP)
+
+
+def wide(value: ir.Value) -> ir.Value:
+    """A value as one or more words."""
+    word = ir.IntegerType.get_signless(32)
+    is_narrow = isinstance(value.type, ir.IntegerType) and value.type.width < word.width
+    return arith.extui(word, value) if is_narrow else value
+
+
+def narrow(value: ir.Value, type_: ir.Type) -> ir.Value:
+    """A value of some type that was made `wide`."""
+    return value if value.type == type_ else arith.trunci(type_, value)
+
+
+def _shuffled(value: ir.Value, offset: int, mode: gpu.ShuffleMode) -> ir.Value:
+    word = ir.IntegerType.get_signless(32)
+    amount, width = arith.constant(word, offset), arith.constant(word, WARP)
+    return narrow(gpu.ShuffleOp(wide(value), amount, width, mode).shuffleResult, value.type)

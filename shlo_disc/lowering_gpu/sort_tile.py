@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Some elements of a line in shared memory, which the threads of a block sort together.
+
+They go through a network: Batcher's bitonic sort, in the form in which the first step of each level compares with the
+mirror image, so that all pairs are put the same way round and a network for more elements than there are is right
+(K. E. Batcher, "Sorting networks and their applications"). Pairs are exchanged or not, so that what is no order, too,
+gives a permutation. Equal elements are told apart by the slots where they were put: the sort is stable.
+"""
+
+from __future__ import annotations
+
+from shlo_disc.lowering.elements import Elements, Positions
+from shlo_disc.lowering.line_sort import LineSort, ceil_log2
+from shlo_disc.lowering.positions import index_constant
+from shlo_disc.lowering_gpu.block_loops import Values, below, counted, when
+from shlo_disc.lowering_gpu.grid import THREADS, thread
+from shlo_disc.lowering_gpu.kernel import GpuFrame
+from shlo_disc.mlir import arith, gpu, ir, memref
+
+SHARED_BYTES = 32 << 10
+"""Shared memory of a tile, at most: a block may have 48 KiB, and scans take some."""
+
+_ORDER_BYTES = 4
+
+
+class SortTile:
+    """Slots for the elements of every operand of a sort: `size`, a power of two, of which each thread compares two."""
+
+    def __init__(self, frame: GpuFrame, op: ir.OpView, elements: Elements):
+        self.sorter = LineSort(op, elements)
+        bytes_of_slot = _ORDER_BYTES + sum(max(8, kind.bits) // 8 for kind in self.sorter.kinds)
+        self.size = 2 * THREADS
+        while self.size > 2 and self.size * bytes_of_slot > SHARED_BYTES:
+            self.size //= 2
+        self.slots = [frame.shared_memory(self.size, kind.memory()) for kind in self.sorter.kinds]
+        self.order = frame.shared_memory(self.size, ir.IntegerType.get_signless(8 * _ORDER_BYTES))
+
+    def put(self, slot: ir.Value, where: Positions) -> Values:
+        """The elements at some positions of the operands, which go to a slot."""
+        with self.sorter.elements.scope():
+            new = self.sorter.element_at(where)
+        self.sorter.store(self.slots, slot, new)
+        self.number(slot)
+        return new
+
+    def number(self, slot: ir.Value) -> None:
+        """What is in a slot is behind its equals in the slots before."""
+        word = ir.IntegerType.get_signless(8 * _ORDER_BYTES)
+        memref.store(arith.index_cast(word, slot), self.order, [slot])
+
+    def at(self, slot: ir.Value) -> Values:
+        """The elements in a slot."""
+        return self.sorter.load(self.slots, slot)
+
+    def sort(self, count: ir.Value) -> None:
+        """Sort the first slots, `count` of them. All threads of the block must get here."""
+        gpu.barrier()
+        one, levels = index_constant(1), ceil_log2(count)
+
+        def level(number: ir.Value, _: Values) -> Values:
+            """Runs of 2**number slots, whose halves are sorted, become sorted."""
+
+            def step(part: ir.Value, _: Values) -> Values:
+                distance = arith.shli(one, arith.subi(arith.subi(number, part), one))
+                self._compare(distance, arith.cmpi(arith.CmpIPredicate.eq, part, index_constant(0)), count)
+                gpu.barrier()
+                return []
+
+            return counted(index_constant(0), number, one, [], step)
+
+        counted(one, arith.addi(levels, one), one, [], level)
+
+    def _compare(self, distance: ir.Value, mirrored: ir.Value, count: ir.Value) -> None:
+        """This thread's pair: of two neighbouring runs of `distance` slots, the ones as far from their starts.
+
+        The second is counted from the end where the second run is mirrored. Behind the last slot nothing comes before.
+        """
+        one, run = index_constant(1), arith.divui(thread(), distance)
+        inside = arith.remui(thread(), distance)
+        start = arith.muli(run, arith.addi(distance, distance))
+        first, middle = arith.addi(start, inside), arith.addi(start, distance)
+        from_end = arith.subi(arith.subi(distance, one), inside)
+        second = arith.addi(middle, arith.select(mirrored, from_end, inside))
+        when(below(second, count), lambda: self._exchange(first, second))
+
+    def _exchange(self, first: ir.Value, second: ir.Value) -> None:
+        """Put two slots in order."""
+        left, right = self.at(first), self.at(second)
+        numbers = [memref.load(self.order, [slot]) for slot in (first, second)]
+        is_wrong, is_right = self.sorter.is_before(right, left), self.sorter.is_before(left, right)
+        is_tie = arith.cmpi(arith.CmpIPredicate.eq, is_wrong, is_right)
+        is_older = arith.cmpi(arith.CmpIPredicate.ult, numbers[1], numbers[0])
+
+        def swap() -> None:
+            for slot, values, number in ((first, right, numbers[1]), (second, left, numbers[0])):
+                self.sorter.store(self.slots, slot, values)
+                memref.store(number, self.order, [slot])
+
+        when(arith.select(is_tie, is_older, is_wrong), swap)

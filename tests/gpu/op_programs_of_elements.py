@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs of one op that computes each element by itself, from operands of several types."""
+
+from __future__ import annotations
+
+from shlo_disc.dtypes import BY_MLIR
+from tests.gpu.op_program import ALIKE, Form, Program, real_of, region, tensor
+
+
+def clamp(t: str) -> Program:
+    x = tensor(ALIKE, t)
+    return Program(((ALIKE, t),) * 3, ((ALIKE, t),), f"%r0 = stablehlo.clamp %a0, %a1, %a2 : {x}")
+
+
+def compare(t: str) -> Program:
+    x = tensor(ALIKE, t)
+    direction = "NE" if "complex" in t else "LT"
+    body = f"%r0 = stablehlo.compare {direction}, %a0, %a1 : ({x}, {x}) -> {tensor(ALIKE, 'i1')}"
+    return Program(((ALIKE, t),) * 2, ((ALIKE, "i1"),), body)
+
+
+def convert(t: str) -> Program:
+    """To it, and from it."""
+    other = "complex<f64>" if "complex" in t else "f32"
+    x, y = tensor(ALIKE, t), tensor(ALIKE, other)
+    body = f"%r0 = stablehlo.convert %a0 : ({x}) -> {y}\n  %r1 = stablehlo.convert %a1 : ({y}) -> {x}"
+    return Program(((ALIKE, t), (ALIKE, other)), ((ALIKE, other), (ALIKE, t)), body)
+
+
+def select(t: str) -> Program:
+    x, p = tensor(ALIKE, t), tensor(ALIKE, "i1")
+    body = f"%r0 = stablehlo.select %a0, %a1, %a2 : {p}, {x}"
+    return Program(((ALIKE, "i1"), (ALIKE, t), (ALIKE, t)), ((ALIKE, t),), body)
+
+
+def bitcast(t: str) -> Program:
+    bits = BY_MLIR[t].bits
+    if "complex" in t:
+        return Program(((ALIKE, t),), ((ALIKE, t),), f"%r0 = stablehlo.bitcast_convert %a0 : {tensor(ALIKE, t)}")
+    target = {1: "i1", 6: t}.get(bits, f"ui{bits}")
+    body = f"%r0 = stablehlo.bitcast_convert %a0 : ({tensor(ALIKE, t)}) -> {tensor(ALIKE, target)}"
+    return Program(((ALIKE, t),), ((ALIKE, target),), body)
+
+
+def complex_of(t: str) -> Program:
+    part = real_of(t)
+    x, y = tensor(ALIKE, part), tensor(ALIKE, f"complex<{part}>")
+    body = f"%r0 = stablehlo.complex %a0, %a1 : ({x}, {x}) -> {y}"
+    return Program(((ALIKE, part),) * 2, ((ALIKE, f"complex<{part}>"),), body)
+
+
+def part(op: str) -> Form:
+    def made(t: str) -> Program:
+        r = real_of(t)
+        body = f"%r0 = stablehlo.{op} %a0 : ({tensor(ALIKE, t)}) -> {tensor(ALIKE, r)}"
+        return Program(((ALIKE, t),), ((ALIKE, r),), body)
+
+    return made
+
+
+def mapped(t: str) -> Program:
+    x = tensor(ALIKE, t)
+    body = f'%r0 = "stablehlo.map"(%a0, %a1) <{{dimensions = array<i64: 0>}}> {region("add", t)} : ({x}, {x}) -> {x}'
+    return Program(((ALIKE, t),) * 2, ((ALIKE, t),), body)
