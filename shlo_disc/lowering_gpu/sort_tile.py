@@ -9,6 +9,7 @@ gives a permutation. Equal elements are told apart by the slots where they were 
 
 from __future__ import annotations
 
+from shlo_disc.errors import Unsupported, UnsupportedError
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.line_sort import LineSort, ceil_log2
 from shlo_disc.lowering.positions import index_constant
@@ -16,22 +17,33 @@ from shlo_disc.lowering_gpu.block_loops import Values, below, counted, when
 from shlo_disc.lowering_gpu.grid import THREADS, thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.mlir import arith, gpu, ir, memref
+from shlo_disc.shape_dialect.utils.locations import source_line
 
 SHARED_BYTES = 32 << 10
-"""Shared memory of a tile, at most: a block may have 48 KiB, and scans take some."""
+"""Shared memory of a tile, if fewer slots are enough: of the 48 KiB of a block, so that others fit beside it."""
+
+MOST_BYTES = 47 << 10
+"""Shared memory of a tile, at most."""
 
 _ORDER_BYTES = 4
 
 
 class SortTile:
-    """Slots for the elements of every operand of a sort: `size`, a power of two, of which each thread compares two."""
+    """Slots for the elements of every operand of a sort: `size`, a power of two, of which each thread compares two.
 
-    def __init__(self, frame: GpuFrame, op: ir.OpView, elements: Elements):
+    There are at least `least`. Raises UnsupportedError where so many do not fit into the memory of a block.
+    """
+
+    def __init__(self, frame: GpuFrame, op: ir.OpView, elements: Elements, least: int = 2):
         self.sorter = LineSort(op, elements)
         bytes_of_slot = _ORDER_BYTES + sum(max(8, kind.bits) // 8 for kind in self.sorter.kinds)
         self.size = 2 * THREADS
-        while self.size > 2 and self.size * bytes_of_slot > SHARED_BYTES:
+        while self.size // 2 >= least and self.size * bytes_of_slot > SHARED_BYTES:
             self.size //= 2
+        if self.size * bytes_of_slot > MOST_BYTES:
+            reason = f"{len(self.sorter.kinds)} operands do not fit into the shared memory of a GPU's block"
+            advice = "sort the indices, and take the operands at those"
+            raise UnsupportedError([Unsupported(op.operation.name, "", source_line(op.location), reason, advice)])
         self.slots = [frame.shared_memory(self.size, kind.memory()) for kind in self.sorter.kinds]
         self.order = frame.shared_memory(self.size, ir.IntegerType.get_signless(8 * _ORDER_BYTES))
 
@@ -61,8 +73,8 @@ class SortTile:
             """Runs of 2**number slots, whose halves are sorted, become sorted."""
 
             def step(part: ir.Value, _: Values) -> Values:
-                distance = arith.shli(one, arith.subi(arith.subi(number, part), one))
-                self._compare(distance, arith.cmpi(arith.CmpIPredicate.eq, part, index_constant(0)), count)
+                is_first = arith.cmpi(arith.CmpIPredicate.eq, part, index_constant(0))
+                self._compare(arith.subi(arith.subi(number, part), one), is_first, count)
                 gpu.barrier()
                 return []
 
@@ -70,14 +82,15 @@ class SortTile:
 
         counted(one, arith.addi(levels, one), one, [], level)
 
-    def _compare(self, distance: ir.Value, mirrored: ir.Value, count: ir.Value) -> None:
-        """This thread's pair: of two neighbouring runs of `distance` slots, the ones as far from their starts.
+    def _compare(self, shift: ir.Value, mirrored: ir.Value, count: ir.Value) -> None:
+        """This thread's pair: of two neighbouring runs of 2**shift slots, the ones as far from their starts.
 
         The second is counted from the end where the second run is mirrored. Behind the last slot nothing comes before.
         """
-        one, run = index_constant(1), arith.divui(thread(), distance)
-        inside = arith.remui(thread(), distance)
-        start = arith.muli(run, arith.addi(distance, distance))
+        one, run = index_constant(1), arith.shrui(thread(), shift)
+        distance = arith.shli(one, shift)
+        inside = arith.subi(thread(), arith.shli(run, shift))
+        start = arith.shli(run, arith.addi(shift, one))
         first, middle = arith.addi(start, inside), arith.addi(start, distance)
         from_end = arith.subi(arith.subi(distance, one), inside)
         second = arith.addi(middle, arith.select(mirrored, from_end, inside))

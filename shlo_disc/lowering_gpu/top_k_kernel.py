@@ -25,7 +25,8 @@ def build_top_k(frame: GpuFrame) -> tuple[Expr, int]:
     op = sort_of(frame.fusion)
     *outer, length = dims_of(op.operands[0])
     elements = frame.elements()
-    kernel = TopK(frame, SortTile(frame, op, elements), dims_of(frame.outputs[0])[-1].constant or 0)
+    count = dims_of(frame.outputs[0])[-1].constant or 0
+    kernel = TopK(frame, SortTile(frame, op, elements, 2 * count), count)
 
     def line(linear: ir.Value) -> None:
         with elements.scope():

@@ -19,6 +19,7 @@ from tests.run.op_check import (
     Sizes,
     Spec,
     assert_same,
+    is_float,
     random_array,
     refine,
     run_xla,
@@ -63,7 +64,11 @@ def check(
     for number, size in enumerate(sizes):
         arrays = [inputs(shape_of(text, size), dtype, number + 10 * i) for i, (text, dtype) in enumerate(specs)]
         want = run_xla(function, arrays)
-        scale = run_xla(function, [np.abs(a) if a.dtype.kind == "f" else a for a in arrays]) if scaled else None
+        scale = (
+            run_xla(function, [np.abs(a).astype(a.dtype) if is_float(a.dtype) else a for a in arrays])
+            if scaled
+            else None
+        )
         try:
             assert_same(run(*arrays), want, ulps, scale, floor)
         except AssertionError as error:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -115,7 +116,8 @@ def moved(body: str, result: Dims, argument: Dims = ("n", 4), more: tuple[Tensor
     """An op that arranges the elements of `argument`; in `body`, X and R are the types, S that of an element."""
 
     def made(t: str) -> Program:
-        text = body.replace("X", tensor(argument, t)).replace("R", tensor(result, t)).replace("S", f"tensor<{t}>")
+        types = {"X": tensor(argument, t), "R": tensor(result, t), "S": f"tensor<{t}>"}
+        text = re.sub(r"\b[XRS]\b", lambda found: types[found.group()], body)
         zero = f"%z = stablehlo.constant {scalar(t, 1)}\n  " if "%z" in text else ""
         return Program(((argument, t), *more), ((result, t),), zero + text)
 

@@ -19,6 +19,13 @@ def compare(t: str) -> Program:
     return Program(((ALIKE, t),) * 2, ((ALIKE, "i1"),), body)
 
 
+def is_finite(t: str) -> Program:
+    """Booleans are its results."""
+    operand = "f32" if t == "i1" else t
+    body = f"%r0 = stablehlo.is_finite %a0 : ({tensor(ALIKE, operand)}) -> {tensor(ALIKE, 'i1')}"
+    return Program(((ALIKE, operand),), ((ALIKE, "i1"),), body)
+
+
 def convert(t: str) -> Program:
     """To it, and from it."""
     other = "complex<f64>" if "complex" in t else "f32"
@@ -35,9 +42,7 @@ def select(t: str) -> Program:
 
 def bitcast(t: str) -> Program:
     bits = BY_MLIR[t].bits
-    if "complex" in t:
-        return Program(((ALIKE, t),), ((ALIKE, t),), f"%r0 = stablehlo.bitcast_convert %a0 : {tensor(ALIKE, t)}")
-    target = {1: "i1", 6: t}.get(bits, f"ui{bits}")
+    target = t if "complex" in t or bits == 6 else "i1" if bits == 1 else f"ui{bits}"
     body = f"%r0 = stablehlo.bitcast_convert %a0 : ({tensor(ALIKE, t)}) -> {tensor(ALIKE, target)}"
     return Program(((ALIKE, t),), ((ALIKE, target),), body)
 

@@ -89,7 +89,8 @@ def select_and_scatter(t: str) -> Program:
   %r0 = "stablehlo.select_and_scatter"(%a0, %a1, %z) <{{window_dimensions = array<i64: 2>,
     window_strides = array<i64: 2>}}> ({{ ^bb0(%p: {e}, %q: {e}):
       %s = stablehlo.compare GE, %p, %q : ({e}, {e}) -> tensor<i1>
-      stablehlo.return %s : tensor<i1> }}, {region("add", t)}) : (tensor<8x{t}>, tensor<4x{t}>, {e}) -> tensor<8x{t}>"""
+      stablehlo.return %s : tensor<i1> }},
+    {region("add", t)[1:-1]}) : (tensor<8x{t}>, tensor<4x{t}>, {e}) -> tensor<8x{t}>"""
     return Program((((8,), t), ((4,), t)), (((8,), t),), body, small=True)
 
 

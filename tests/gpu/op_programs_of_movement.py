@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.gpu.op_program import ALIKE, Form, Program, moved, scalar, tensor
 
 I64 = "tensor<1xi64>"
@@ -136,7 +138,7 @@ def composite_row(t: str) -> Program:
 
 def update_row(t: str) -> Program:
     made = MOVEMENT["dynamic_update_slice"](t)
-    return made._replace(body=made.body.replace("U", f"tensor<1x2x{t}>"))
+    return made._replace(body=re.sub(r"\bU\b", f"tensor<1x2x{t}>", made.body))
 
 
 def iota(op: str) -> Form:

@@ -11,7 +11,17 @@ from collections.abc import Iterator
 from shlo_disc.registry import TABLE, Row
 from tests.gpu import op_programs_of_lines as lines
 from tests.gpu.op_program import Form, binary, real_of, unary
-from tests.gpu.op_programs_of_elements import bitcast, clamp, compare, complex_of, convert, mapped, part, select
+from tests.gpu.op_programs_of_elements import (
+    bitcast,
+    clamp,
+    compare,
+    complex_of,
+    convert,
+    is_finite,
+    mapped,
+    part,
+    select,
+)
 from tests.gpu.op_programs_of_movement import MOVEMENT, composite_row, constant_row, iota, size_row, update_row
 
 ROUGH = ("cosine", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "rsqrt", "sine", "sqrt",
@@ -25,7 +35,7 @@ FORMS: dict[str, Form] = {
     **{op: unary(op, 64) for op in ROUGH},
     **{op: unary(op, 8 if op == "sign" else 0) for op in EXACT},
     "abs": unary("abs", 8, real_of),
-    "is_finite": unary("is_finite", 0, lambda _: "i1"),
+    "is_finite": is_finite,
     "reduce_precision": unary("reduce_precision", 0, attributes=", format = e3m2"),
     **{op: binary(op) for op in ARITHMETIC},
     "multiply": binary("multiply", 8), "divide": binary("divide", 16), "atan2": binary("atan2", 64),

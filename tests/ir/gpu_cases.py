@@ -98,6 +98,10 @@ CASES = {
     "padded": Case(lambda x: jnp.pad(x, ((1, 2), (0, 3)), constant_values=1.5)[:, ::2], (("b, s", "float32"),), 0),
     "constant_table": Case(lambda x: x + np.arange(12, dtype=np.float32).reshape(3, 4), (("b, 3, 4", "float32"),), 0),
     "in_place": Case(in_place, (("b, s", "float32"), ("b, b, s", "float32")), 1e-5),
+    "sorted": Case(lambda x: (jnp.sort(x), jnp.argsort(-x)), IMAGE, 0),
+    "best": Case(lambda x: jax.lax.top_k(jnp.pad(x, ((0, 0), (0, 4))), 5), IMAGE, 0),
+    "cumulative": Case(lambda x: (jnp.cumsum(x, 1), jax.lax.cummax(x, 1, reverse=True)), IMAGE, 1e-5),
+    "integer_product": Case(lambda x, y: jax.lax.dot(x, y), (("b, s", "int64"), ("s, 9", "int64")), 0),
     "whole": Case(lambda x: (x.sum(), x.max()), (("b, s", "float32"),), 1e-5),
 }
 

@@ -402,6 +402,12 @@ def fused(_: ir.OpView, __: np.dtype, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     return a.astype(wide) * b + c
 
 
+def away_from_zero(x: Lanes) -> Lanes:
+    """math.round: to the nearest integer, of two equally near the one further from zero."""
+    whole = np.trunc(x)
+    return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole).astype(x.dtype)
+
+
 def ones(_: ir.OpView, __: np.dtype, x: Lanes) -> Lanes:
     """math.ctpop."""
     return sum((unsigned(x) >> i & 1).astype(np.int8) for i in bits_of(x))
@@ -441,7 +447,7 @@ SCALARS: dict[str, Callable[..., Lanes]] = {
     "math.ctlz": leading_zeros, "math.ctpop": ones,
     "math.cos": plain(np.cos), "math.exp": plain(np.exp), "math.expm1": plain(np.expm1),
     "math.floor": plain(np.floor), "math.fma": fused, "math.log": plain(np.log), "math.log1p": plain(np.log1p),
-    "math.powf": plain(np.power), "math.roundeven": plain(np.rint), "math.rsqrt": plain(lambda x: 1 / np.sqrt(x)),
+    "math.powf": plain(np.power), "math.round": plain(away_from_zero), "math.roundeven": plain(np.rint), "math.rsqrt": plain(lambda x: 1 / np.sqrt(x)),
     "math.sin": plain(np.sin), "math.sqrt": plain(np.sqrt), "math.tan": plain(np.tan), "math.tanh": plain(np.tanh),
 }  # fmt: skip
 
