@@ -11,8 +11,7 @@ _TESTS = "tests/run/test_ops_movement.py"
 
 ROWS = (
     *rows("index", "constant", ALL, tests=_TESTS),
-    *rows("index", "iota", ALL - BOOL, tests=_TESTS),
-    *rows("index", "dynamic_iota", ALL, tests=_TESTS),
+    *rows("index", "iota dynamic_iota", ALL - BOOL, tests=_TESTS),
     *rows("shape", "get_dimension_size", ALL, tests=_TESTS),
     *rows("import", "custom_call", ALL, tests="tests/run/test_bad_input.py"),
     *rows("import", "composite return", ALL, tests=_TESTS),

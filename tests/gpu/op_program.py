@@ -122,3 +122,12 @@ def moved(body: str, result: Dims, argument: Dims = ("n", 4), more: tuple[Tensor
         return Program(((argument, t), *more), ((result, t),), zero + text)
 
     return made
+
+
+def without_xla(form: Form, lacks: Callable[[str], bool]) -> Form:
+    """A form of an op that XLA does not have on some types, or wrongly."""
+
+    def made(t: str) -> Program:
+        return form(t)._replace(by_xla=not lacks(t))
+
+    return made

@@ -133,7 +133,13 @@ def constant_row(t: str) -> Program:
 
 
 def composite_row(t: str) -> Program:
-    return MOVEMENT["composite"](t)._replace(functions=_TURNED.replace("X", tensor(("n", 4), t)))
+    functions = _TURNED.replace("X", tensor(("n", 4), t))
+    return MOVEMENT["composite"](t)._replace(functions=functions, by_xla=False)
+
+
+def custom_call_row(t: str) -> Program:
+    """One that says where a value shall lie, which changes nothing."""
+    return MOVEMENT["custom_call"](t)._replace(by_xla=False)
 
 
 def update_row(t: str) -> Program:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from shlo_disc.registry import TABLE, Row
 from tests.gpu import op_programs_of_lines as lines
-from tests.gpu.op_program import Form, binary, real_of, unary
+from tests.gpu.op_program import Form, binary, real_of, unary, without_xla
 from tests.gpu.op_programs_of_elements import (
     bitcast,
     clamp,
@@ -22,10 +22,18 @@ from tests.gpu.op_programs_of_elements import (
     part,
     select,
 )
-from tests.gpu.op_programs_of_movement import MOVEMENT, composite_row, constant_row, iota, size_row, update_row
+from tests.gpu.op_programs_of_movement import (
+    MOVEMENT,
+    composite_row,
+    constant_row,
+    custom_call_row,
+    iota,
+    size_row,
+    update_row,
+)
 
 ROUGH = ("cosine", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "rsqrt", "sine", "sqrt",
-         "tan", "tanh", "cbrt")  # fmt: skip
+         "tan", "tanh")  # fmt: skip
 EXACT = ("ceil", "floor", "round_nearest_afz", "round_nearest_even", "negate", "sign", "not", "count_leading_zeros",
          "popcnt")  # fmt: skip
 ARITHMETIC = ("add", "maximum", "minimum", "subtract", "remainder", "and", "or", "xor", "shift_left",
@@ -39,11 +47,12 @@ FORMS: dict[str, Form] = {
     "reduce_precision": unary("reduce_precision", 0, attributes=", format = e3m2"),
     **{op: binary(op) for op in ARITHMETIC},
     "multiply": binary("multiply", 8), "divide": binary("divide", 16), "atan2": binary("atan2", 64),
-    "power": binary("power", 2048),
+    "power": without_xla(binary("power", 2048), lambda t: t[0] in "iu"),
+    "cbrt": without_xla(unary("cbrt", 64), lambda t: t.startswith("complex")),
     "clamp": clamp, "compare": compare, "convert": convert, "select": select, "bitcast_convert": bitcast,
     "complex": complex_of, "imag": part("imag"), "real": part("real"), "map": mapped,
-    **MOVEMENT, "constant": constant_row, "composite": composite_row, "dynamic_update_slice": update_row,
-    "get_tuple_element": MOVEMENT["tuple"],
+    **MOVEMENT, "constant": constant_row, "composite": composite_row, "custom_call": custom_call_row,
+    "dynamic_update_slice": update_row, "get_tuple_element": MOVEMENT["tuple"],
     "iota": iota("iota"), "dynamic_iota": iota("dynamic_iota"), "get_dimension_size": size_row,
     "sort": lines.sort, "@stablehlo.dynamic_top_k": lines.top_k, "@ApproxTopK": lines.approximate(False),
     "@stablehlo.dynamic_approx_top_k": lines.approximate(True),

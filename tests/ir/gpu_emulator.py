@@ -447,7 +447,8 @@ SCALARS: dict[str, Callable[..., Lanes]] = {
     "math.ctlz": leading_zeros, "math.ctpop": ones,
     "math.cos": plain(np.cos), "math.exp": plain(np.exp), "math.expm1": plain(np.expm1),
     "math.floor": plain(np.floor), "math.fma": fused, "math.log": plain(np.log), "math.log1p": plain(np.log1p),
-    "math.powf": plain(np.power), "math.round": plain(away_from_zero), "math.roundeven": plain(np.rint), "math.rsqrt": plain(lambda x: 1 / np.sqrt(x)),
+    "math.powf": plain(np.power), "math.round": plain(away_from_zero),
+    "math.roundeven": plain(np.rint), "math.rsqrt": plain(lambda x: 1 / np.sqrt(x)),
     "math.sin": plain(np.sin), "math.sqrt": plain(np.sqrt), "math.tan": plain(np.tan), "math.tanh": plain(np.tanh),
 }  # fmt: skip
 
