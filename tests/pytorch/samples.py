@@ -50,7 +50,7 @@ class _Sample(torch.nn.Module):
 
 
 def _function(op: Any) -> Any:
-    """What an op returns that can be compared. Which of equal elements `topk` finds is not said: what stands there is."""
+    """What an op returns that can be compared: which of equal elements `topk` finds is not said, what stands there is."""
     if op.name != "topk":
         return op.op
 
