@@ -28,10 +28,12 @@ def each_block(total: ir.Value, body: Callable[[ir.Value], None]) -> None:
     _strided(gpu.block_id(gpu.Dimension.x), total, gpu.grid_dim(gpu.Dimension.x), body)
 
 
-def each_thread(total: ir.Value, body: Callable[[ir.Value], None]) -> None:
-    """`body(item)` for all items below `total`, one thread an item at a time, neighbours side by side."""
+def each_thread(total: ir.Value, body: Callable[[ir.Value], None], begin: ir.Value | None = None) -> None:
+    """`body(item)` for all items from `begin` to `total`, one thread an item at a time, neighbours side by side."""
     threads = index_constant(THREADS)
     first = arith.addi(arith.muli(gpu.block_id(gpu.Dimension.x), threads), thread())
+    if begin is not None:
+        first = arith.addi(begin, first)
     _strided(first, total, arith.muli(gpu.grid_dim(gpu.Dimension.x), threads), body)
 
 

@@ -13,14 +13,15 @@ import functools
 from dataclasses import dataclass
 
 from shlo_disc.lowering.element_types import element_of, to_memory
-from shlo_disc.lowering.elements import Elements, Positions, uniform
+from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.frame import Frame, OneElement
 from shlo_disc.lowering.index_rules import INDEX_RULES
-from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering_gpu import device_math
-from shlo_disc.lowering_gpu.grid import THREADS, each_thread
+from shlo_disc.lowering_gpu.element_loop import ElementLoop
+from shlo_disc.lowering_gpu.grid import THREADS
+from shlo_disc.lowering_gpu.lanes import Lanes
 from shlo_disc.mlir import arith, gpu, ir, memref
-from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_of, product
+from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
@@ -54,21 +55,17 @@ class GpuFrame(Frame):
         return Elements(1, self.facts, self.size_of, device_math, INDEX_RULES, memory)
 
     def each_element(self, domain: Dims, body: OneElement) -> tuple[Expr, Expr]:
-        """One thread computes one element, then the one a whole grid further."""
-        total, elements = product(domain), self.elements()
-
-        def element(linear: ir.Value) -> None:
-            with elements.scope():
-                body(elements, uniform(delinearize(linear, domain, self.size_of)), False)
-
-        each_thread(self.size_of(total), element)
-        return total, Expr.const(1)
+        """One thread computes an element, or several side by side, then those a whole grid further."""
+        return ElementLoop(self, domain, body).emit()
 
     def store(
         self, buffer: ir.Value, value: ir.Value, at: Positions, output: ir.Value, elements: Elements, streaming: bool
     ) -> None:
-        """One element."""
-        memref.store(to_memory(value, element_of(output.type)), buffer, [p.base for p in at])
+        """One element, or those of all lanes."""
+        if isinstance(elements, Lanes):
+            elements.store(buffer, value, at, output)
+        else:
+            memref.store(to_memory(value, element_of(output.type)), buffer, [p.base for p in at])
 
     def shared_memory(self, length: int, element: ir.Type) -> ir.Value:
         """An uninitialised array in the memory of the block."""

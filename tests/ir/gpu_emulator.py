@@ -3,8 +3,8 @@
 
 Beyond results it checks what hardware does not: every access lies inside its tensor, no active thread divides by zero,
 all threads of a block reach each barrier and shuffle together, no thread touches what another thread of its block wrote
-since the last barrier, and no block touches what another block wrote. Atomic operations may meet in an element, in an
-order that no kernel may count on, but nothing else may touch it meanwhile.
+since the last barrier, no block touches what another block wrote, and accesses of vectors are aligned as they say. Atomic
+operations may meet in an element, in an order that no kernel may count on, but nothing else may touch it meanwhile.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from shlo_disc.dtypes import BY_MLIR, numpy_dtype
 from shlo_disc.mlir import ir
+from tests.ir.gpu_vectors import VectorOps, chosen, of_each
 
 WARP = 32
 
@@ -35,9 +36,14 @@ DTYPES = {
 
 
 def dtype_of(type_: ir.Type) -> np.dtype:
-    """The NumPy dtype of a scalar or memref element type."""
-    element = type_.element_type if isinstance(type_, ir.MemRefType) else type_
+    """The NumPy dtype of a scalar, or of the elements of a memref or a vector."""
+    element = type_.element_type if isinstance(type_, ir.MemRefType | ir.VectorType) else type_
     return np.dtype(DTYPES[str(element)])
+
+
+def shape_of(type_: ir.Type) -> list[int]:
+    """The sizes of a vector; a scalar has none."""
+    return list(type_.shape) if isinstance(type_, ir.VectorType) else []
 
 
 @dataclass
@@ -134,7 +140,7 @@ class Emulator:
         grid.check("blocks")
 
 
-class Block:
+class Block(VectorOps):
     """One block of a launch."""
 
     def __init__(self, globals_: dict[str, ir.MemRefType], number: int, blocks: int, threads: int):
@@ -173,12 +179,14 @@ class Block:
     def _scalar(self, op: ir.OpView, operands: list[Lanes], active: Lanes) -> Lanes:
         name, dtype = op.operation.name, dtype_of(op.results[0].type)
         if name in DIVISIONS:
-            assert not (active & (operands[1] == 0)).any(), f"{name} by zero"
+            assert not (of_each(active, operands[1]) & (operands[1] == 0)).any(), f"{name} by zero"
             operands[1] = np.where(operands[1] == 0, np.ones_like(operands[1]), operands[1])
         return np.asarray(SCALARS[name](op, dtype, *operands)).astype(dtype, copy=False)
 
     def _arith_constant(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
-        return [np.full(self.threads, op.value.value, dtype_of(op.results[0].type))]
+        shape, value = (self.threads, *shape_of(op.results[0].type)), op.attributes["value"]
+        number = value.get_splat_value() if isinstance(value, ir.DenseElementsAttr) else value
+        return [np.full(shape, number.value, dtype_of(op.results[0].type))]
 
     # ---- memory ---------------------------------------------------------------------------------------------------
 
@@ -291,7 +299,7 @@ class Block:
     def _scf_while(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         before, after = (region.blocks[0] for region in op.regions)
         carried = [env[v] for v in op.operands]
-        results = [np.zeros(self.threads, dtype_of(r.type)) for r in op.results]
+        results = [np.zeros((self.threads, *shape_of(r.type)), dtype_of(r.type)) for r in op.results]
         while active.any():
             goes_on, *values = self.run(before, env | dict(zip(before.arguments, carried, strict=True)), active)
             results = [chosen(active, new, old) for new, old in zip(values, results, strict=True)]
@@ -308,11 +316,11 @@ class Block:
 
     def _scf_if(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         condition = env[op.operands[0]]
-        results = [np.zeros(self.threads, dtype_of(r.type)) for r in op.results]
+        results = [np.zeros((self.threads, *shape_of(r.type)), dtype_of(r.type)) for r in op.results]
         for region, taken in zip(op.regions, (active & condition, active & ~condition), strict=True):
             if len(region.blocks) and taken.any():
                 values = self.run(region.blocks[0], dict(env), taken)
-                results = [np.where(taken, new, old) for new, old in zip(values, results, strict=True)]
+                results = [chosen(taken, new, old) for new, old in zip(values, results, strict=True)]
         return results
 
 

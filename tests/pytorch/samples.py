@@ -50,7 +50,7 @@ class _Sample(torch.nn.Module):
 
 
 def _function(op: Any) -> Any:
-    """What an op returns that can be compared: which of equal elements `topk` finds is not said, what stands there is."""
+    """What an op returns that can be compared: of `topk`, which may find any of equal elements, what stands there."""
     if op.name != "topk":
         return op.op
 

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Vectors in the emulator: the vector of every thread is a row of one array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from shlo_disc.mlir import ir
+
+Lanes = np.ndarray
+Env = dict[ir.Value, Any]
+
+
+def of_each(threads: Lanes, like: Lanes) -> Lanes:
+    """What is one a thread, in every element of their vectors where `like` has those."""
+    return threads[:, None] if like.ndim > threads.ndim else threads
+
+
+def chosen(threads: Lanes, new: Lanes, old: Lanes) -> Lanes:
+    """What some threads have got, the others keep."""
+    return np.where(of_each(threads, new), new, old)
+
+
+class VectorOps:
+    """The ops of the dialect `vector`, and addresses. `_touch` reads or writes one element a thread."""
+
+    threads: int
+    _touch: Callable[..., Lanes]
+
+    def _vector_load(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        buffer, index = op.operands
+        self._check_alignment(op, env[buffer], env[index], active)
+        (width,) = ir.VectorType(op.results[0].type).shape
+        return [np.stack([self._touch(env[buffer], [env[index] + i], active, None) for i in range(width)], 1)]
+
+    def _vector_store(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        value, buffer, index = op.operands
+        self._check_alignment(op, env[buffer], env[index], active)
+        for i in range(env[value].shape[1]):
+            self._touch(env[buffer], [env[index] + i], active, env[value][:, i])
+        return []
+
+    def _check_alignment(self, op: ir.OpView, view: Any, index: Lanes, active: Lanes) -> None:
+        """A GPU refuses an access that is not aligned as its instruction says."""
+        alignment = ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else 1
+        wrong = active & (view.addresses(view.offsets([index], active)) % alignment != 0)
+        assert not wrong.any(), f"an access of {alignment} bytes is not aligned"
+
+    def _memref_extract_aligned_pointer_as_index(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        return [np.full(self.threads, env[op.operands[0]].addresses(np.int64(0)))]
+
+    def _vector_broadcast(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        source = env[op.operands[0]]
+        (width,) = ir.VectorType(op.results[0].type).shape
+        return [np.repeat(source.reshape(self.threads, -1)[:, :1], width, 1)]
+
+    def _vector_extract(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        (place,) = ir.DenseI64ArrayAttr(op.attributes["static_position"])
+        return [env[op.operands[0]][:, place]]
+
+    def _vector_from_elements(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        return [np.stack([env[v] for v in op.operands], 1)]
+
+    def _vector_step(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        (width,) = ir.VectorType(op.results[0].type).shape
+        return [np.repeat(np.arange(width, dtype=np.int64)[None], self.threads, 0)]
+
+    def _vector_reduction(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        assert "or" in str(op.attributes["kind"])
+        return [env[op.operands[0]].any(1)]
