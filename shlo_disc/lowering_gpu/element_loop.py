@@ -20,10 +20,11 @@ from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.frame import Frame, OneElement
 from shlo_disc.lowering.index_rules import folds, windows
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_gpu.grid import each_thread
+from shlo_disc.lowering_gpu.grid import THREADS, each_thread
 from shlo_disc.lowering_gpu.lane_math import LaneMath, Multiples
 from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES, Lanes, Place
-from shlo_disc.mlir import arith, ir, memref
+from shlo_disc.lowering_gpu.transpose_loop import TILE, TransposeLoop, transposed
+from shlo_disc.mlir import arith, ir, memref, scf
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
@@ -47,11 +48,12 @@ _SPREADING = frozenset({"stablehlo.pad", "stablehlo.dynamic_pad"}) | windows.RUL
 
 @dataclass
 class ElementLoop:
-    """The loop of one kernel over the elements of a domain."""
+    """The loop of one kernel over the elements of a domain. `shared`: as in `TransposeLoop`."""
 
     frame: Frame
     domain: Dims
     body: OneElement
+    shared: Callable[[int, ir.Type], ir.Value]
 
     def __post_init__(self) -> None:
         self.axes = tuple(d for d in self.domain if d.constant != 1)
@@ -59,8 +61,32 @@ class ElementLoop:
         self.names = {op.operation.name for op in self.frame.fusion.entry_block.operations}
 
     def emit(self) -> tuple[Expr, Expr]:
-        """Returns the number of work items, and the elements of one."""
-        total, narrow = self.frame.size_of(self.total), self._narrow()
+        """Returns the number of work items, one for a thread, and the elements of one."""
+        narrow = self._narrow()
+        transposes = [] if self.names & _SPREADING else transposed(self.frame, self.domain)
+        if not transposes:
+            return self._elements(narrow)
+        tiles = TransposeLoop(self.frame, self.domain, self.body, transposes, narrow, self.shared)
+        is_tiled = tiles.is_tiled()
+        if is_tiled is False:
+            return self._elements(narrow)
+        each = Expr.const(TILE * TILE // THREADS)
+        if is_tiled is True:
+            return tiles.emit() * THREADS, each
+        self.lanes = 1
+        choice = scf.IfOp(is_tiled, [], has_else=True)
+        with ir.InsertionPoint(choice.then_block):
+            tiled = tiles.emit() * THREADS
+            scf.yield_([])
+        with ir.InsertionPoint(choice.else_block):
+            single, _ = self._elements(narrow)
+            scf.yield_([])
+        chosen = tiles.chosen
+        return chosen * tiled + (1 - chosen) * single, each
+
+    def _elements(self, narrow: ir.Value | bool) -> tuple[Expr, Expr]:
+        """Pieces of several lanes, then single elements."""
+        total = self.frame.size_of(self.total)
         if self.lanes == 1:
             each_thread(total, self._at(1, narrow))
             return self.total, Expr.const(1)

@@ -56,7 +56,7 @@ class GpuFrame(Frame):
 
     def each_element(self, domain: Dims, body: OneElement) -> tuple[Expr, Expr]:
         """One thread computes an element, or several side by side, then those a whole grid further."""
-        return ElementLoop(self, domain, body).emit()
+        return ElementLoop(self, domain, body, self.shared_memory).emit()
 
     def store(
         self, buffer: ir.Value, value: ir.Value, at: Positions, output: ir.Value, elements: Elements, streaming: bool

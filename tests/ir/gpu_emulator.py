@@ -3,8 +3,9 @@
 
 Beyond results it checks what hardware does not: every access lies inside its tensor, no active thread divides by zero,
 all threads of a block reach each barrier and shuffle together, no thread touches what another thread of its block wrote
-since the last barrier, no block touches what another block wrote, and accesses of vectors are aligned as they say. Atomic
-operations may meet in an element, in an order that no kernel may count on, but nothing else may touch it meanwhile.
+since the last barrier, no block touches what another block wrote, and accesses of vectors are aligned as they say.
+Atomic operations may meet in an element, in an order that no kernel may count on, but nothing else may touch it
+meanwhile.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from shlo_disc.dtypes import BY_MLIR, numpy_dtype
 from shlo_disc.mlir import ir
-from tests.ir.gpu_vectors import VectorOps, chosen, of_each
+from tests.ir.gpu_vectors import VectorOps, of_each
 
 WARP = 32
 
@@ -329,7 +330,7 @@ DIRECTIONS = {"#gpu<shuffle_mode down>": 1, "#gpu<shuffle_mode up>": -1}
 
 def chosen(lanes: Lanes, new: Any, old: Any) -> Any:
     """What some lanes have got, the others keep. A tensor is the same one to all."""
-    return new if isinstance(new, View) else np.where(lanes, new, old)
+    return new if isinstance(new, View) else np.where(of_each(lanes, new), new, old)
 
 
 # ---- scalar ops ----------------------------------------------------------------------------------------------------

@@ -16,12 +16,7 @@ Env = dict[ir.Value, Any]
 
 def of_each(threads: Lanes, like: Lanes) -> Lanes:
     """What is one a thread, in every element of their vectors where `like` has those."""
-    return threads[:, None] if like.ndim > threads.ndim else threads
-
-
-def chosen(threads: Lanes, new: Lanes, old: Lanes) -> Lanes:
-    """What some threads have got, the others keep."""
-    return np.where(of_each(threads, new), new, old)
+    return threads.reshape(threads.shape + (1,) * (like.ndim - threads.ndim))
 
 
 class VectorOps:

@@ -91,6 +91,11 @@ LOOPS = {
     "reshaped": Case(lambda x: (x.T.reshape(-1, 2) + 1), (("b, 2*s", "float32"),)),
     "transposed": Case(lambda x, y: x.T + y, (("s, b", "float32"), ("b, s", "float32"))),
     "transposed_in_batches": Case(lambda x: jnp.tanh(x).transpose(0, 2, 1), (("3, s, b", "float32"),)),
+    "tiles": Case(lambda x, y: jnp.sin(x.T) + y, (("s, s + 3", "float32"), ("s + 3, s", "float32"))),
+    "tiles_of_halves": Case(lambda x: x.transpose(0, 2, 1), (("b, 20, s", "float16"),), 0),
+    "tiles_of_computed": Case(lambda x, y: (x + 1).T * y, (("s, s + 3", "float32"), ("s", "float32"))),
+    "tiles_across": Case(lambda x: jnp.exp(x.transpose(2, 1, 0)), (("40, 3, s", "float32"),)),
+    "two_tiles": Case(lambda x, y: x.T * y.T, (("s, 17", "float32"), ("s, 17", "int8"))),
     "one": Case(lambda x: jnp.tanh(x) + 1, (("1, 1", "float32"),)),
     "remainder": Case(jax.lax.rem, (("s", "float32"), ("s", "float32")), 0),
 }  # fmt: skip
@@ -296,13 +301,53 @@ def test_the_grid_has_a_thread_for_each_vector_or_each_element() -> None:
     assert [launch.blocks.evaluate({"s": s}) for s in (1, 1024, 1025)] == [1, 1, 2]
 
 
+# ---- tiles --------------------------------------------------------------------------------------------------------
+
+
+TILED = ("tiles", "tiles_of_halves", "tiles_of_computed", "tiles_across", "two_tiles")
+
+
+@pytest.mark.parametrize("name", TILED)
+def test_transposes_go_through_the_memory_of_the_block(name: str) -> None:
+    text = kernels(lowered(name))
+    arrays_of_blocks = re.findall(r"memref\.global .* memref<1056x(\w+),", text)
+    assert len(arrays_of_blocks) == (2 if name == "two_tiles" else 1) and text.count("gpu.barrier") == 2
+
+
+@pytest.mark.parametrize("name", ["along_columns", "f32", "reversed"])
+def test_nothing_else_does(name: str) -> None:
+    assert "gpu.barrier" not in kernels(lowered(name))
+
+
+def test_tiles_are_taken_where_they_are_filled() -> None:
+    (launched,) = launches_in(lowered("tiles").snapshots["host"])
+    assert ("tiles", "s + 3 >= 16 and s >= 16") in [
+        (g.variant, " and ".join(map(str, g.conditions))) for g in launched.guards
+    ]
+    (launch,) = launches_of(lowered("tiles"))
+    assert launch.blocks.evaluate({"s": 100}) == 4 * 4 and launch.blocks.evaluate({"s": 15}) == 2
+
+
+@pytest.mark.parametrize("barrier", [0, 1])
+def test_no_barrier_can_be_left_out(barrier: int) -> None:
+    c = lowered("tiles_across")
+    pieces = re.split(r"(?<=\n) *gpu\.barrier\n", str(c.snapshots["host"]))
+    assert len(pieces) == 3
+    text = pieces[0] + "gpu.barrier\n" * barrier + pieces[1] + "gpu.barrier\n" * (1 - barrier) + pieces[2]
+    x = np.ones(40 * 3 * 40, np.float32)
+    (launch,) = launches_of(c)
+    sizes = [size.evaluate({"s": 40}) for size in launch.sizes]
+    with c.context, ir.Location.unknown(), pytest.raises(AssertionError, match="two threads touch one element"):
+        Emulator(device_module(ir.Module.parse(text))).launch(launch.name, 1, [x, x.copy()], sizes)
+
+
 # ---- divisions ----------------------------------------------------------------------------------------------------
 
 
 def divisions(text: str) -> set[str]:
     """The types that indices are divided in, in the loops; by powers of two, it is done by shifts."""
     found = re.findall(r"^ {6,}.*arith\.(?:div|rem)ui .*, (%\w+) : (?:vector<\d+x)?(\w+)", text, re.MULTILINE)
-    return {type_ for divisor, type_ in found if not re.match(r"%c(2|4|8|16)(_|$)", divisor)}
+    return {type_ for divisor, type_ in found if not re.match(r"%c(2|4|8|16|32)(_|$)", divisor)}
 
 
 @pytest.mark.parametrize("name", ["along_rows", "gathered", "joined_anywhere", "reshaped", "transposed"])
@@ -390,6 +435,7 @@ def test_32_bits_would_be_too_few() -> None:
 
 MACHINE = {
     "f32": (128, 128), "f16": (128, 128), "bf16": (128, 128), "i8": (128, 128), "f64": (128, 128), "bool": (128, 128),
+    "tiles": (32, 32), "tiles_of_halves": (16, 16),
     "along_rows": (128, 128), "gathered": (128, 128), "whole_rows": (128, 128), "joined_columns": (128, 128),
 }  # fmt: skip
 
