@@ -182,7 +182,7 @@ class ElementLoop:
     def _place(self, elements: Lanes, division: LaneMath, linear: ir.Value) -> Place:
         """Where the elements from a row-major number on stand."""
         step = int(elements.width > 1)
-        rest, positions, leading = Position(linear), [], []
+        rest, positions, leading = Position(linear), list[Position](), list[Position]()
         for dim in reversed(self.axes[1:]):
             leading.insert(0, rest)
             rest, inner = division.divmod(rest, elements.size_of(dim))

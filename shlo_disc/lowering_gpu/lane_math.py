@@ -41,7 +41,7 @@ class Multiples:
         return noted
 
     def _is_size(self, size: Expr) -> bool:
-        return any(self._facts.divides(k, size) for k in (self.number, *self._sizes))
+        return self._facts.divides(self.number, size) or any(self._facts.divides(k, size) for k in self._sizes)
 
     def holds(self, value: ir.Value) -> bool:
         """Whether an index, or an integer that it is a cast of, is known to be a multiple."""

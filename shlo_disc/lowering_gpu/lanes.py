@@ -134,7 +134,7 @@ class Lanes(Elements):
 
     def _flat(self, buffer: ir.Value, dims: Dims) -> ir.Value:
         """The array that a view of a tensor is of."""
-        pointer = buffer.owner.operands[0]
+        pointer = buffer.owner.operands[0]  # type: ignore[union-attr]
         total = product(dims).constant
         sizes = [] if total is not None else [functools.reduce(arith.muli, map(self.size_of, dims))]
         length = DYNAMIC if total is None else total
@@ -152,9 +152,12 @@ class Lanes(Elements):
             count = self.place.together(rest)
             here = self.place.leading[count - 1] if count else rest[0][0]
             taken, rest = rest[: max(count, 1)], rest[max(count, 1) :]
-            for _, size in taken if offset is not None else ():
+            if offset is None:
+                offset = here
+                continue
+            for _, size in taken:
                 offset = self.math.scale(offset, self.size_of(size), size.constant)
-            offset = here if offset is None else self.math.add(offset, here)
+            offset = self.math.add(offset, here)
         return offset or Position(index_constant(0))
 
 
