@@ -16,7 +16,11 @@ from shlo_disc.options import Options
 
 _PACKAGES = ("shlo_disc", "jax", "jaxlib", "torch-mlir", "llvmlite", "numpy")
 _FLAGS = {"opt_level": "--opt-level", "max_fusions": "--max-fusions"}
-_SWITCHES = {"symbolic": (True, "--symbolic"), "reuse": (False, "--no-reuse"), "deterministic": (True, "--deterministic")}
+_SWITCHES = {
+    "symbolic": (True, "--symbolic"),
+    "reuse": (False, "--no-reuse"),
+    "deterministic": (True, "--deterministic"),
+}
 
 
 def write_reproducer(read: Any, options: Options, target: str, error: BaseException) -> Path:

@@ -11,6 +11,7 @@ from shlo_disc.shape_dialect.dialect.host import (
     FUSION,
     GUARDS,
     ConvolutionCall,
+    DeviceProduct,
     Gemm,
     GemmProduct,
     Guard,
@@ -35,7 +36,7 @@ class Launched:
     """A command: the functions that it runs, the kind of its fusion and the fusion's name, which a copy lacks.
 
     `bytes` are those that a copy reads and writes, or clearing writes. `is_direct`: the program calls the kernel by
-    itself, without the runtime. `use`: the kernel of a launch.
+    itself, without the runtime. `use`: the kernel of a launch, or that of a product on a device.
     """
 
     name: str
@@ -78,6 +79,11 @@ def _gemm(op: ir.Operation) -> Launched:
     return Launched(_name(call.tile.name, call.products), "dot", _fusion(op), _guards(op))
 
 
+def _product(op: ir.Operation) -> Launched:
+    call: DeviceProduct = call_of(op)
+    return Launched(call.kernel.kernel, "dot", _fusion(op), _guards(op), use=call.kernel)
+
+
 def _convolution(op: ir.Operation) -> Launched:
     call: ConvolutionCall = call_of(op)
     return Launched(_name(call.tile.name, (call.gemm,)), "convolution", _fusion(op), _guards(op))
@@ -107,6 +113,7 @@ def _clear(op: ir.Operation) -> Launched:
 _COMMANDS = {
     "disc_host.launch": _launch,
     "disc_host.gemm": _gemm,
+    "disc_host.product": _product,
     "disc_host.convolution": _convolution,
     "disc_host.attention": _attention,
     "disc_host.library": _library,

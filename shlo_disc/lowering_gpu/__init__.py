@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The stage `kernels` for NVIDIA GPUs: every fusion becomes one gpu.func of one gpu.module.
 
-The plan is the one that the CPU lowering takes; `builders` says which kernel a fusion becomes.
+The plan is the one that the CPU lowering takes; `builders` says which kernel a fusion becomes. Matrix products are the
+runtime's, with a kernel of `product_kernel` for where there is no library.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from shlo_disc.lowering_gpu.builders import builder_of, unsupported
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.nvvm import device_module, lower_to_nvvm, nvvm_to_llvm_ir
+from shlo_disc.lowering_gpu.product_kernel import ProductForm, build_product, device_product, tiles_of
 from shlo_disc.lowering_gpu.scatter_starts import split_scatter_starts
 from shlo_disc.mlir import func, gpu, ir
 from shlo_disc.shape_dialect.dialect.host import KERNEL, KERNELS, ChosenKernel, KernelUse, kernel_attribute
+from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import FunctionName
+from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
@@ -34,6 +38,7 @@ class _Kernels:
         self.facts = facts
         self.deterministic = deterministic
         self.kernels = KernelCache(facts, self.build)
+        self.products: dict[ProductForm, gpu.GPUFuncOp] = {}
         with ir.InsertionPoint(module.body):
             module.context.get_dialect_descriptor("gpu")  # loads it
             self.device = gpu.GPUModuleOp(KERNELS)
@@ -41,16 +46,30 @@ class _Kernels:
 
     def choose(self, call: ir.OpView, fusion: func.FuncOp) -> None:
         """Write on a call which kernel it is."""
+        product = device_product(fusion)
+        chosen = self._fused(fusion) if product is None else self._product(product)
+        call.attributes[KERNEL] = kernel_attribute(chosen)
+
+    def _product(self, problem: MatrixProduct) -> ChosenKernel:
+        """The kernel that all products of a form share."""
+        form = ProductForm.of(problem)
+        if form not in self.products:
+            self.products[form] = build_product(self.device, form)
+        return ChosenKernel(self._use(form.name, problem.numbers, tiles_of(problem)))
+
+    def _fused(self, fusion: func.FuncOp) -> ChosenKernel:
         kernel, meaning = self.kernels.kernel_for(fusion)
 
         def here(e: Expr) -> Expr:
             return e.substitute(meaning) if meaning else e
 
-        blocks = self.facts.simplify(Expr.minimum(here(kernel.total), MAX_BLOCKS))
-        sizes = tuple(here(s) for s in kernel.sizes)
-        use = KernelUse(FunctionName(kernel.name), sizes, blocks, Expr.const(1), threads=THREADS)
+        use = self._use(kernel.name, tuple(here(s) for s in kernel.sizes), here(kernel.total))
         guards = tuple(dict.fromkeys(guard.substitute(meaning) for guard in kernel.guards))
-        call.attributes[KERNEL] = kernel_attribute(ChosenKernel(use, guards, results_from_zeros(fusion)))
+        return ChosenKernel(use, guards, results_from_zeros(fusion))
+
+    def _use(self, name: str, sizes: Dims, blocks: Expr) -> KernelUse:
+        blocks = self.facts.simplify(Expr.minimum(blocks, MAX_BLOCKS))
+        return KernelUse(FunctionName(name), sizes, blocks, Expr.const(1), threads=THREADS)
 
     def build(self, fusion: func.FuncOp, facts: Facts, name: str, outputs: OutputBuffers) -> Kernel:
         """Emit the kernel of a fusion."""

@@ -34,7 +34,7 @@ class GpuBackend:
     views = ("llvm", "ptx", "host-llvm")
 
     def tile_of(self, element: str) -> GemmTile:
-        """Raises CompilerError: products are refused before anybody asks."""
+        """Raises CompilerError: products on GPUs have no micro-kernels."""
         raise CompilerError(f"host: there is no micro-kernel of {element} for GPUs")
 
     def build_kernels(self, module: ir.Module, facts: Facts) -> ir.Module:

@@ -13,6 +13,7 @@ from shlo_disc.lowering_gpu.concatenate_kernel import build_concatenation
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.nonzero_kernel import build_nonzero
+from shlo_disc.lowering_gpu.product_kernel import device_product
 from shlo_disc.lowering_gpu.row_kernel import build_rows
 from shlo_disc.lowering_gpu.scan_kernel import build_scan
 from shlo_disc.lowering_gpu.scatter_kernel import build_scatter
@@ -62,7 +63,7 @@ def builder_of(fusion: func.FuncOp) -> Builder:
 
 def unsupported(fusion: func.FuncOp) -> list[Unsupported]:
     """The ops of a fusion that there is no kernel of."""
-    if kind_of(fusion) in BUILDERS:
+    if kind_of(fusion) in BUILDERS or device_product(fusion) is not None:
         return []
     taken = _IN_LOOPS if product_of(fusion) is None else _IN_LOOPS - _PRODUCTS
     return [_no_kernel(op) for op in fusion.entry_block.operations if op.operation.name not in taken]

@@ -15,8 +15,9 @@ from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.host_llvm.program import HostProgram, LoweredProgram
 from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
 from shlo_disc.lowering_gpu.nvvm import device_module
+from shlo_disc.lowering_gpu.product_block import product_block
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect.host import KernelUse, call_of
+from shlo_disc.shape_dialect.dialect.host import FUSION, KernelUse, call_of
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.utils.locations import source_line
 
@@ -27,22 +28,38 @@ def lower_host(module: ir.Module, signature: Signature) -> LoweredProgram:
         return _GpuProgram(module, signature).lowered()
 
 
+Key = tuple[str, str]
+"""Which entry of the table of kernels a command needs: the kernel and, for a product, its fusion, which errors name."""
+
+
+def _key(op: ir.Operation) -> Key:
+    if op.name == "disc_host.product":
+        return call_of(op).kernel.kernel, ir.StringAttr(op.attributes[FUSION]).value
+    return call_of(op).kernel, ""
+
+
+def _row(op: ir.Operation) -> dict[str, Any]:
+    """What the artifact's header says of a kernel."""
+    (name, fusion), call = _key(op), call_of(op)
+    use: KernelUse = call.kernel if fusion else call
+    row = {"name": name, "threads": use.threads, "where": source_line(op.location)}
+    return {**row, "fusion": fusion} if fusion else row
+
+
 class _GpuProgram(HostProgram):
     """That of one module."""
 
     def __init__(self, module: ir.Module, signature: Signature):
         super().__init__(module, signature)
         self.device = device_module(module)
-        self.kernels: dict[str, dict[str, Any]] = {}
+        self.kernels: dict[Key, dict[str, Any]] = {}
         for op in self.ops:
-            if op.name == "disc_host.launch":
-                use: KernelUse = call_of(op)
-                row = {"name": use.kernel, "threads": use.threads, "where": source_line(op.location)}
-                self.kernels.setdefault(use.kernel, row)
+            if op.name in ("disc_host.launch", "disc_host.product"):
+                self.kernels.setdefault(_key(op), _row(op))
 
     def writer(self, scope: Scope, words: Words, segment: int, command: int) -> RunWriter:
         """One that gives work to the runtime."""
-        numbers = {name: number for number, name in enumerate(self.kernels)}
+        numbers = {key: number for number, key in enumerate(self.kernels)}
         return GpuRunWriter(scope, words, segment, command, numbers)
 
     def modules(self) -> Mapping[str, ir.Module]:
@@ -57,9 +74,9 @@ class _GpuProgram(HostProgram):
 class GpuRunWriter(RunWriter):
     """Writes `disc_run` of a segment. `kernels`: the number of each."""
 
-    runtime_functions = ("enqueue", "copy", "clear", "read")
+    runtime_functions = ("enqueue", "copy", "clear", "read", "product")
 
-    def __init__(self, scope: Scope, words: Words, segment: int, command: int, kernels: Mapping[str, int]):
+    def __init__(self, scope: Scope, words: Words, segment: int, command: int, kernels: Mapping[Key, int]):
         super().__init__(scope, words, segment, command)
         self.kernels = kernels
 
@@ -67,6 +84,7 @@ class GpuRunWriter(RunWriter):
         """All commands, each a call of the runtime."""
         return {
             "disc_host.launch": self.launch,
+            "disc_host.product": self.product,
             "disc_host.copy": self.copy,
             "disc_host.clear": self.clear,
         }
@@ -76,10 +94,14 @@ class GpuRunWriter(RunWriter):
         use: KernelUse = call_of(op)
         arguments = kernel_arguments(use, range(len(op.operands)))
         operands = [
-            self.constant(self.kernels[use.kernel]), self.filled(arguments, op), self.constant(len(arguments)),
+            self.constant(self.kernels[_key(op)]), self.filled(arguments, op), self.constant(len(arguments)),
             self.size(use.items),
         ]  # fmt: skip
         self._call("enqueue", operands)
+
+    def product(self, op: ir.Operation) -> None:
+        """A matrix product."""
+        self._call("product", [self.filled(product_block(call_of(op), self.kernels[_key(op)]), op)])
 
     def copy(self, op: ir.Operation) -> None:
         """Bytes from one buffer to another."""

@@ -35,7 +35,7 @@ class GpuFrame(Frame):
     def open(self, module: gpu.GPUModuleOp, name: str) -> None:
         """Create the function at the end of `module`."""
         with ir.InsertionPoint(module.regions[0].blocks[0]):
-            type_ = ir.FunctionType.get([_pointer_type(v) for v in self.tensors], [])
+            type_ = ir.FunctionType.get([pointer_type(element_of(v.type).memory()) for v in self.tensors], [])
             function = gpu.GPUFuncOp(type_, name, kernel=True, known_block_size=[THREADS, 1, 1])
         self.begin_function(function)
         pointers = list(self.entry.arguments)[: len(self.tensors)]
@@ -69,13 +69,8 @@ class GpuFrame(Frame):
 
     def shared_memory(self, length: int, element: ir.Type) -> ir.Value:
         """An uninitialised array in the memory of the block."""
-        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-        type_ = ir.MemRefType.get([length], element, memory_space=space)
-        name = f"{self.function.name.value}_shared_{self.shared}"
         self.shared += 1
-        with ir.InsertionPoint(self.function):
-            memref.GlobalOp(name, type_, sym_visibility="private", initial_value=ir.UnitAttr.get())
-        return memref.GetGlobalOp(type_, name).result
+        return shared_array(self.function, self.shared - 1, length, element)
 
     def _view(self, pointer: ir.Value, value: ir.Value) -> ir.Value:
         """The contiguous tensor behind a pointer."""
@@ -121,5 +116,23 @@ def _global_space() -> ir.Attribute:
     return ir.Attribute.parse("#gpu.address_space<global>")
 
 
-def _pointer_type(value: ir.Value) -> ir.MemRefType:
-    return ir.MemRefType.get([], element_of(value.type).memory(), memory_space=_global_space())
+def pointer_type(element: ir.Type) -> ir.MemRefType:
+    """The type of an argument that points to elements."""
+    return ir.MemRefType.get([], element, memory_space=_global_space())
+
+
+def flat_view(pointer: ir.Value, length: ir.Value) -> ir.Value:
+    """So many elements behind a pointer, one after the other."""
+    element = ir.MemRefType(pointer.type).element_type
+    type_ = ir.MemRefType.get([DYNAMIC], element, layout=ir.StridedLayoutAttr.get(0, [1]), memory_space=_global_space())
+    return memref.ReinterpretCastOp(type_, pointer, [], [length], [], [0], [DYNAMIC], [1]).result
+
+
+def shared_array(function: gpu.GPUFuncOp, number: int, length: int, element: ir.Type) -> ir.Value:
+    """An uninitialised array in the memory of the block; `number` tells a kernel's arrays apart."""
+    space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+    type_ = ir.MemRefType.get([length], element, memory_space=space)
+    name = f"{function.name.value}_shared_{number}"
+    with ir.InsertionPoint(function):
+        memref.GlobalOp(name, type_, sym_visibility="private", initial_value=ir.UnitAttr.get())
+    return memref.GetGlobalOp(type_, name).result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What pays on GPUs. There are loops, and kernels of rows and lines; products and recurrences have none yet."""
+"""What pays on GPUs. Products stand by themselves, for a library; there are loops, and kernels of rows and lines."""
 
 from __future__ import annotations
 

@@ -251,7 +251,13 @@ class Gpu:
 class GpuDevice(Device):
     """A GPU as a device of programs."""
 
-    def __init__(self, ordinal: int, memory_limit: int, cache_limit: int) -> None: ...
+    def __init__(
+        self, ordinal: int, memory_limit: int, cache_limit: int, blas_names: Sequence[str], may_use_tf32: bool
+    ) -> None: ...
+    @property
+    def blas_version(self) -> int:
+        """cuBLASLt's, as it gives it; 0 where there is none."""
+
     @property
     def gpu(self) -> Gpu: ...
 

@@ -231,7 +231,31 @@ ATTENTION = Struct(
     ),
 )
 
-STRUCTS = {struct.name: struct for struct in (DOT, CONVOLUTION, ATTENTION)}
+BATCH_AXIS = Struct(
+    "DiscBatchAxis",
+    "A size of a batch of matrices, and the elements from one to the next in each of A, B and C.",
+    (Fields("int64_t", "size, a, b, c"),),
+)
+
+PRODUCT = Struct(
+    "DiscProduct",
+    "C[batch, m, n] = sum_k A[batch, m, k] * B[batch, k, n] on a device that is apart from the processor. Strides "
+    "count elements; C's along n is 1. The words before those of axes that are none are the parameters of the kernel.",
+    (
+        Fields("const void *", "a"),
+        Fields("const void *", "b"),
+        Fields("void *", "c"),
+        Fields("int64_t", "m, n, k"),
+        Fields("int64_t", "a_m, a_k, b_k, b_n, c_m"),
+        Fields("DiscBatchAxis", "batch[4]"),
+        Fields("int64_t", "batch_rank", "0..4"),
+        Fields("int64_t", "format", "of the elements, as in cuda/blas.cpp"),
+        Fields("int64_t", "precision", "of f32: 0 for all bits, 1 for TF32's where the device may, 2 for TF32's"),
+        Fields("int64_t", "kernel, blocks", "the program's kernel, by number, for where no library takes it"),
+    ),
+)
+
+STRUCTS = {struct.name: struct for struct in (DOT, CONVOLUTION, ATTENTION, BATCH_AXIS, PRODUCT)}
 FUNCTIONS = (KERNEL, TILE, TRANSFORM_PATCH, TRANSFORM_WEIGHTS, GATHER_PATCH)
 
 _RUNTIME = (("const DiscRuntime *", "runtime"),)
@@ -280,10 +304,15 @@ RUNTIME: Sequence[Function | Fields] = (
         "Waits for the work before, and brings up to 8 bytes from the device.",
         (*_RUNTIME, ("const void *", "from"), ("int64_t", "bytes"), ("void *", "to"), *_COMMAND),
     ),
+    Function(
+        "product",
+        "Gives a matrix product to the device: to a library there, or to the program's kernel.",
+        (*_RUNTIME, ("const DiscProduct *", "product"), *_COMMAND),
+    ),
 )  # fmt: skip
 """The fields of `DiscRuntime`: the functions of the runtime that a program calls, and what is the runtime's own.
 
-Programs for CPUs call the first ones, those for devices that are apart from the processor the last four.
+Programs for CPUs call the first ones, those for devices that are apart from the processor the last five.
 """
 
 RUNTIME_FUNCTIONS = {line.name: line for line in RUNTIME if isinstance(line, Function)}

@@ -15,6 +15,7 @@ from shlo_disc.dtypes import BY_NUMPY
 from . import _native
 from .adapt import unmasked
 from .artifact import Artifact, Bytes
+from .cuda_libraries import blas_names
 from .device import Device, Memory, TopologyDescription
 from .event import Future
 from .executable import LoadedExecutable
@@ -62,13 +63,24 @@ class Client:
         return cls(device_count=device_count, native_device=_native.default_device())
 
     @classmethod
-    def of_gpu(cls, ordinal: int = 0, *, memory_limit: int = 0, cache_limit: int = DEFAULT_CACHE_BYTES) -> Client:
+    def of_gpu(
+        cls,
+        ordinal: int = 0,
+        *,
+        memory_limit: int = 0,
+        cache_limit: int = DEFAULT_CACHE_BYTES,
+        uses_libraries: bool = True,
+        allow_tf32: bool = False,
+    ) -> Client:
         """A client for an NVIDIA GPU of this machine, by its number. Its memory and its stream of work are its own.
 
-        Calls give their work to the GPU and come back; results that are Buffers are there later. Raises DeviceError
-        where there is no such GPU, or no driver.
+        Calls give their work to the GPU and come back; results that are Buffers are there later. `uses_libraries`:
+        cuBLASLt, where it is installed, multiplies matrices of the types that it has; programs have kernels for all
+        others. `allow_tf32`: it may round factors of f32 to 10 bits, as XLA does on GPUs, in products whose precision
+        is the default. Raises DeviceError where there is no such GPU, or no driver.
         """
-        return cls(native_device=_native.GpuDevice(ordinal, memory_limit, cache_limit))
+        names = blas_names() if uses_libraries else []
+        return cls(native_device=_native.GpuDevice(ordinal, memory_limit, cache_limit, names, allow_tf32))
 
     def devices(self) -> list[Device]:
         """All devices, by number."""

@@ -58,9 +58,9 @@ def install(executable: shlo_disc.Executable) -> None:
 
 
 def fresh_client(**options: Any) -> Client:
-    """A client for a GPU that has done nothing yet."""
+    """A client for a GPU that has done nothing yet. NVIDIA's own libraries cannot use it."""
     mock_driver()
-    return Client.of_gpu(next(_ordinals), **options)
+    return Client.of_gpu(next(_ordinals), **{"uses_libraries": False, **options})
 
 
 def loaded(executable: shlo_disc.Executable, client: Client) -> LoadedExecutable:

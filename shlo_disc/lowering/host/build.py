@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.lowering.host.products import Operands, PackedOperand, Products, RuntimeCall, TileOf
+from shlo_disc.lowering.host.products import Operands, PackedOperand, Products, RuntimeCall, TileOf, precision_of
 from shlo_disc.lowering.host.segments import function_name, plans_of
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.mlir import arith, func, ir, memref
@@ -32,6 +32,7 @@ from shlo_disc.shape_dialect.dialect.host import (
     Bytes,
     Check,
     Constant,
+    DeviceProduct,
     Guard,
     LibraryCall,
     Size,
@@ -41,6 +42,7 @@ from shlo_disc.shape_dialect.dialect.host import (
 )
 from shlo_disc.shape_dialect.dialect.library import library_function_of
 from shlo_disc.shape_dialect.dialect.names import FLOPS
+from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import FunctionName, codec_of
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
@@ -293,6 +295,8 @@ class _Run:
             self._attention(call, what, more)
         elif isinstance(what, Gemm):
             self._write_product(self.program.products.several(fusion, *self._values(call)), more)
+        elif isinstance(what, Dot) and what.product is not None and KERNEL in call.attributes:
+            self._device_product(call, fusion, what.product, more)
         elif KERNEL in call.attributes:
             self._launch(call, fusion, more)
         elif isinstance(what, Dot) and what.product is not None:
@@ -308,6 +312,15 @@ class _Run:
     def _write_product(self, found: RuntimeCall, more: dict[str, ir.Attribute]) -> None:
         operands = [self._packed(v) if isinstance(v, PackedOperand) else self.buffer(v) for v in found.operands.values]
         write_op(found.name, found.call, operands, more=more | _guards(found.guards))
+
+    def _device_product(
+        self, call: ir.OpView, fusion: func.FuncOp, product: MatrixProduct, more: dict[str, ir.Attribute]
+    ) -> None:
+        """A product on a device, which the kernel of the call can compute."""
+        product = product.by_rows()
+        values = (call.operands[product.lhs], call.operands[product.rhs], call.results[0])
+        told = DeviceProduct(replace(product, lhs=0, rhs=1), kernel_of(call).use, precision_of(fusion))
+        write_op("product", told, [self.buffer(value) for value in values], more=more)
 
     def _packed(self, operand: PackedOperand) -> ir.Value:
         rhs = self.buffer(operand.value)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -156,6 +157,16 @@ class Products:
             read[sums] = operands.number(result)
         buffers = (*read, *map(operands.number, outputs))
         return self._product(problem, inputs, result, operands, GemmEpilogue(use, buffers))
+
+
+def precision_of(fusion: func.FuncOp) -> str:
+    """Which of `PRECISIONS` the dot of a fusion asks for; an algorithm other than TF32's asks for all bits."""
+    dot = next(op for op in fusion.entry_block.operations if op.operation.name == "stablehlo.dot_general")
+    if "algorithm" in dot.attributes:
+        is_tf32 = re.search(r"lhs_precision_type = tf32, rhs_precision_type = tf32", str(dot.attributes["algorithm"]))
+        return "tf32" if is_tf32 else "full"
+    stated = str(dot.attributes["precision_config"]) if "precision_config" in dot.attributes else ""
+    return "full" if "HIGH" in stated else "default"
 
 
 def _convolution(problem: ConvolutionProduct, gemm: RuntimeCall) -> RuntimeCall:

@@ -94,6 +94,12 @@ module {
       %1 = irdl.base "#builtin.dictionary" 
       irdl.attributes {"call" = %1}
     }
+    irdl.operation @product {
+      %0 = irdl.any
+      irdl.operands(buffers: variadic %0)
+      %1 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"call" = %1}
+    }
     irdl.operation @convolution {
       %0 = irdl.any
       irdl.operands(buffers: variadic %0)

@@ -68,6 +68,16 @@ _OPS: dict[str, tuple[type | None, str]] = {
         'tile = {format = {element = "f32", multiplier = "f32"}, is_x86, lanes = 16 : i64, rows = 14 : i64}}, '
         'fusion = "dot_0"} : (memref<?xi8>, memref<?xi8>, memref<?xi8>) -> ()',
     ),
+    "disc_host.product": (
+        host.DeviceProduct,
+        '"disc_host.product"(%x, %weights, %y) {call = {kernel = {grain = 1 : i64, items = @"floordiv(s + 63, 64)", '
+        "kernel = @product_f32_mk_kn, sizes = [@s, 32, 64, 64, 1, 32, 1, 32], threads = 256 : i64}, "
+        'precision = "default", problem = {batch = [], element = "f32", '
+        "k = {lhs = 1 : i64, result = 0 : i64, rhs = 32 : i64, size = 64 : i64}, lhs = 0 : i64, "
+        "m = {lhs = 64 : i64, result = 32 : i64, rhs = 0 : i64, size = @s}, "
+        "n = {lhs = 0 : i64, result = 1 : i64, rhs = 1 : i64, size = 32 : i64}, rhs = 1 : i64}}, "
+        'fusion = "dot_0"} : (memref<?xi8>, memref<?xi8>, memref<?xi8>) -> ()',
+    ),
     "disc_host.convolution": (host.ConvolutionCall, ""),
     "disc_host.attention": (host.AttentionCall, ""),
     "disc_host.library": (

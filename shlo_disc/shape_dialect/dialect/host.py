@@ -217,6 +217,24 @@ class Gemm:
     products: tuple[GemmProduct, ...]
 
 
+PRECISIONS = ("full", "default", "tf32")
+"""Of the factors of a product on a device: all of their bits, those of TF32 if the user of the device allows that, or
+those of TF32 as the program says."""
+
+
+@dataclass(frozen=True)
+class DeviceProduct:
+    """One product on a device, by rows: operands 0 and 1 are its sides, operand 2 is its result.
+
+    A library computes it, or, where there is none that takes it, `kernel`. precision: one of "full", "default" and
+    "tf32", for elements of f32.
+    """
+
+    problem: MatrixProduct
+    kernel: KernelUse
+    precision: str = "full"
+
+
 @dataclass(frozen=True)
 class ConvolutionCall:
     """A convolution as a GEMM. `gemm` has its product once more, with the operands of the op."""
@@ -273,6 +291,7 @@ RECORDS: dict[str, type] = {
     "disc_host.packed": Packed,
     "disc_host.launch": KernelUse,
     "disc_host.gemm": Gemm,
+    "disc_host.product": DeviceProduct,
     "disc_host.convolution": ConvolutionCall,
     "disc_host.attention": AttentionCall,
     "disc_host.library": LibraryCall,
@@ -313,8 +332,8 @@ def write_op(
 
 
 __all__ = [
-    "CALL", "DYNAMIC_DIMS", "FUSION", "GUARDS", "KERNEL", "KERNELS", "RECORDS", "AttentionCall", "Bind", "Bytes",
-    "Check", "ChosenKernel", "Constant", "ConvolutionCall", "Gemm", "GemmEpilogue", "GemmProduct", "GemmTile", "Guard",
-    "KernelUse", "LibraryCall", "Packed", "PackedFormat", "Plan", "Size", "buffer_type", "call_of", "kernel_attribute",
-    "kernel_of", "write_op",
+    "CALL", "DYNAMIC_DIMS", "FUSION", "GUARDS", "KERNEL", "KERNELS", "PRECISIONS", "RECORDS", "AttentionCall", "Bind",
+    "Bytes", "Check", "ChosenKernel", "Constant", "ConvolutionCall", "DeviceProduct", "Gemm", "GemmEpilogue",
+    "GemmProduct", "GemmTile", "Guard", "KernelUse", "LibraryCall", "Packed", "PackedFormat", "Plan", "Size",
+    "buffer_type", "call_of", "kernel_attribute", "kernel_of", "write_op",
 ]  # fmt: skip

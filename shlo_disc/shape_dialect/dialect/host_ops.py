@@ -14,6 +14,7 @@ an op is told stands in one attribute, `call`, a dictionary with one dataclass a
 | `disc_host.packed` | a right-hand side | its packed form, where the runtime has one |
 | `disc_host.launch` | inputs, outputs | runs a kernel |
 | `disc_host.gemm`, `.convolution`, `.attention` | as the call says | one call of the runtime |
+| `disc_host.product` | two sides, result | a matrix product on a device |
 | `disc_host.library` | inputs, outputs | calls a function of a library |
 | `disc_host.copy` | from, to | copies bytes |
 | `disc_host.clear` | to | writes zeros |
@@ -73,6 +74,14 @@ class LaunchOp(DiscHost.Operation, name="launch"):
 
 class GemmOp(DiscHost.Operation, name="gemm"):
     """Matrix products of one left-hand side, each with its epilogue."""
+
+    buffers: Sequence[ext.Operand[Any]]
+    call: ir.DictAttr
+    verify_invariants = staticmethod(verify_by)
+
+
+class ProductOp(DiscHost.Operation, name="product"):
+    """A matrix product on a device, by a library or by a kernel."""
 
     buffers: Sequence[ext.Operand[Any]]
     call: ir.DictAttr

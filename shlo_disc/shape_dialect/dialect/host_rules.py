@@ -11,12 +11,14 @@ from shlo_disc.shape_dialect.dialect.declarations import symbols_in
 from shlo_disc.shape_dialect.dialect.host import (
     DYNAMIC_DIMS,
     KERNEL,
+    PRECISIONS,
     RECORDS,
     AttentionCall,
     Bind,
     Bytes,
     Constant,
     ConvolutionCall,
+    DeviceProduct,
     Gemm,
     GemmProduct,
     KernelUse,
@@ -129,6 +131,20 @@ def _gemm(v: Scope, op: ir.Operation) -> None:
         raise Malformed("it is no product, or those of several left-hand sides")
     for product in call.products:
         _product(v, op, product)
+
+
+def _device_product(v: Scope, op: ir.Operation) -> None:
+    """Its result lies in rows, its kernel is one of `@kernels` and is told the problem, and it has a precision."""
+    call: DeviceProduct = call_of(op)
+    problem = call.problem
+    if (problem.lhs, problem.rhs) != (0, 1) or problem.n.result.constant != 1:
+        raise Malformed("its sides are not operands 0 and 1, or its result lies in columns")
+    if call.kernel.sizes != problem.numbers or call.kernel.given:
+        raise Malformed(f"@{call.kernel.kernel} is told another problem")
+    if call.precision not in PRECISIONS:
+        raise Malformed(f"there is no precision {call.precision!r}; there are {', '.join(PRECISIONS)}")
+    _numbers(op, [2])
+    check_use(v, call.kernel, len(op.operands))
 
 
 def _convolution(v: Scope, op: ir.Operation) -> None:
@@ -280,6 +296,7 @@ HOST_RULES: dict[str, Callable[[Scope, ir.Operation], None]] = {
     "disc_host.constant": _constant,
     "disc_host.launch": _launch,
     "disc_host.gemm": _gemm,
+    "disc_host.product": _device_product,
     "disc_host.convolution": _convolution,
     "disc_host.attention": _attention,
     "disc_host.library": _library,

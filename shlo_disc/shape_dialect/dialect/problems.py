@@ -56,6 +56,18 @@ class MatrixProduct:
         m, n, k = self.n.exchanged(), self.m.exchanged(), self.k.exchanged()
         return MatrixProduct(self.element, self.rhs, self.lhs, batch, m, n, k)
 
+    def by_rows(self) -> MatrixProduct:
+        """The same product with its sides exchanged where its result lies in columns: n has a stride of 1 in it."""
+        return self.transposed() if self.writes_columns else self
+
+    @property
+    def numbers(self) -> Dims:
+        """What a kernel of products by rows is told: m, n, k, the strides of lhs, of rhs and of a row of the result,
+        then the size of each batch axis and its strides in these."""
+        m, n, k = self.m, self.n, self.k
+        batch = (number for a in self.batch for number in (a.size, a.lhs, a.rhs, a.result))
+        return (m.size, n.size, k.size, m.lhs, k.lhs, k.rhs, n.rhs, m.result, *batch)
+
     @property
     def rows(self) -> Expr:
         """The rows of the result, those of all matrices."""

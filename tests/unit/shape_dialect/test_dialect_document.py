@@ -53,6 +53,7 @@ def test_example(name: str) -> None:
 def test_example_of_a_host_program(name: str) -> None:
     plan, size, constant = (examples()[f"disc_host.{n}"] for n in ("plan", "size", "constant"))
     above = "" if name == "disc_host.plan" else plan
+    numbers = ", ".join(f"%n{i}: index" for i in range(10))
     inside = "" if name in ("disc_host.plan", "disc_host.size", "disc_host.constant") else examples()[name]
     with make_context(), ir.Location.unknown():
         parsed = ir.Module.parse(
@@ -71,6 +72,10 @@ def test_example_of_a_host_program(name: str) -> None:
             module @kernels {{
               func.func @softmax(%x: memref<?x64xf32>, %y: memref<?x64xf32>, %from: index, %to: index, %s: index)
                   attributes {{disc.dynamic_dims = array<i64: 0, 0>}} {{
+                return
+              }}
+              func.func @product_f32_mk_kn(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>, {numbers})
+                  attributes {{disc.dynamic_dims = array<i64>}} {{
                 return
               }}
             }}

@@ -96,6 +96,26 @@ struct DiscAttention {
   int64_t magnitude;
 };
 
+/// A size of a batch of matrices, and the elements from one to the next in each of A, B and C.
+struct DiscBatchAxis {
+  int64_t size, a, b, c;
+};
+
+/// C[batch, m, n] = sum_k A[batch, m, k] * B[batch, k, n] on a device that is apart from the processor. Strides count
+/// elements; C's along n is 1. The words before those of axes that are none are the parameters of the kernel.
+struct DiscProduct {
+  const void *a;
+  const void *b;
+  void *c;
+  int64_t m, n, k;
+  int64_t a_m, a_k, b_k, b_n, c_m;
+  DiscBatchAxis batch[4];
+  int64_t batch_rank; // 0..4
+  int64_t format; // of the elements, as in cuda/blas.cpp
+  int64_t precision; // of f32: 0 for all bits, 1 for TF32's where the device may, 2 for TF32's
+  int64_t kernel, blocks; // the program's kernel, by number, for where no library takes it
+};
+
 /// What a program calls. `command` is the number of the call in the program's text, for whoever wants to tell them
 /// apart.
 struct DiscRuntime {
@@ -119,6 +139,8 @@ struct DiscRuntime {
   void (*clear)(const DiscRuntime *runtime, void *to, int64_t bytes, int64_t command);
   /// Waits for the work before, and brings up to 8 bytes from the device.
   void (*read)(const DiscRuntime *runtime, const void *from, int64_t bytes, void *to, int64_t command);
+  /// Gives a matrix product to the device: to a library there, or to the program's kernel.
+  void (*product)(const DiscRuntime *runtime, const DiscProduct *product, int64_t command);
 };
 
 /// Fills `words` for one set of symbol values; 0, or 1 + the index of the first check that failed.

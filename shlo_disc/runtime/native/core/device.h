@@ -21,6 +21,10 @@ struct KernelSpec {
   std::string name;
   int64_t threads = 1; // of a block
   std::string where;   // the line of the user's program that it computes, or empty
+  std::string fusion;  // the matrix product that it computes where no library does, or empty
+
+  /// What errors call the product.
+  std::string product() const { return fusion + (where.empty() ? "" : " (" + where + ")"); }
 };
 
 /// The end of the work that a device had been given at some time.

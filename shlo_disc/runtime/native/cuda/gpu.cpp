@@ -277,6 +277,11 @@ void Gpu::launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const
         "start the kernel " + name);
 }
 
+void Gpu::within(const std::function<void()> &body) const {
+  Entered entered(*this);
+  body();
+}
+
 std::shared_ptr<Event> Gpu::record() const { return std::make_shared<Event>(shared_from_this()); }
 
 void Gpu::wait() const {

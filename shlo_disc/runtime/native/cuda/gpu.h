@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -94,6 +95,12 @@ public:
   /// Starts a kernel whose parameters are words of 8 bytes.
   void launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const int64_t> words) const;
 
+  /// body(), with the GPU's context as that of the thread: for libraries, which give their work to `stream`.
+  void within(const std::function<void()> &body) const;
+
+  /// Notes what is given to the stream, which an error that shows later may come from.
+  void remember(std::string name) const;
+
   std::shared_ptr<Event> record() const;
 
   /// Waits for all work given so far. Throws Error(device) when any of it failed.
@@ -112,7 +119,6 @@ private:
 
   explicit Gpu(int ordinal);
   void check(Code code, const std::string &what) const;
-  void remember(std::string name) const;
   std::string since_last_wait() const;
 
   const Driver &driver_;

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <exception>
+#include <span>
 
 namespace disc::cuda {
 
@@ -39,14 +40,16 @@ template <typename Body> void guarded(Body body) noexcept {
 
 class GpuCommands : public Commands {
 public:
-  GpuCommands(std::shared_ptr<Gpu> gpu, const std::vector<KernelSpec> &kernels, std::string_view code)
-      : gpu_(std::move(gpu)) {
+  GpuCommands(std::shared_ptr<GpuDevice> device, const std::vector<KernelSpec> &kernels, std::string_view code)
+      : device_(std::move(device)), gpu_(device_->gpu()) {
     if (!kernels.empty())
       module_ = std::make_unique<Module>(gpu_, std::string(code));
     for (const KernelSpec &spec : kernels)
-      kernels_.push_back({module_->kernel(spec.name, spec.where), static_cast<unsigned>(spec.threads)});
+      kernels_.push_back(
+          {module_->kernel(spec.name, spec.where), static_cast<unsigned>(spec.threads), spec.product()});
     runtime_.opaque = this;
     runtime_.enqueue = enqueue, runtime_.copy = copy, runtime_.clear = clear, runtime_.read = read;
+    runtime_.product = product;
   }
 
   void check() const override {
@@ -58,6 +61,7 @@ private:
   struct Entry {
     Kernel kernel;
     unsigned threads;
+    std::string product; // what errors call the matrix product that it is of
   };
 
   static const GpuCommands &self(const DiscRuntime *runtime) {
@@ -68,10 +72,19 @@ private:
                       int64_t) {
     if (blocks == 0)
       return;
+    guarded([&] { self(runtime).launch(self(runtime).entry(kernel), {args, static_cast<size_t>(words)}, blocks); });
+  }
+
+  static void product(const DiscRuntime *runtime, const DiscProduct *product, int64_t) {
+    if (product->blocks == 0)
+      return;
     guarded([&] {
-      const Entry &entry = self(runtime).kernels_.at(static_cast<size_t>(kernel));
-      LaunchSizes sizes{{static_cast<unsigned>(blocks), 1, 1}, {entry.threads, 1, 1}, 0};
-      self(runtime).gpu_->launch(entry.kernel, sizes, {args, static_cast<size_t>(words)});
+      const Entry &entry = self(runtime).entry(product->kernel);
+      if (self(runtime).device_->blas().multiply(*product, entry.product))
+        return;
+      const auto *words = reinterpret_cast<const int64_t *>(product);
+      const auto *end = reinterpret_cast<const int64_t *>(product->batch + product->batch_rank);
+      self(runtime).launch(entry, {words, end}, product->blocks);
     });
   }
 
@@ -88,6 +101,13 @@ private:
     guarded([&] { self(runtime).gpu_->read(to, address_of(from), static_cast<size_t>(bytes)); });
   }
 
+  const Entry &entry(int64_t number) const { return kernels_.at(static_cast<size_t>(number)); }
+
+  void launch(const Entry &entry, std::span<const int64_t> words, int64_t blocks) const {
+    gpu_->launch(entry.kernel, {{static_cast<unsigned>(blocks), 1, 1}, {entry.threads, 1, 1}, 0}, words);
+  }
+
+  std::shared_ptr<GpuDevice> device_;
   std::shared_ptr<Gpu> gpu_;
   std::unique_ptr<Module> module_;
   std::vector<Entry> kernels_;
@@ -95,9 +115,10 @@ private:
 
 } // namespace
 
-GpuDevice::GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache_limit)
+GpuDevice::GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache_limit,
+                     std::vector<std::string> blas_names, bool may_use_tf32)
     : Device(std::make_shared<Allocator>(live_limit, cache_limit, std::make_shared<GpuMemory>(gpu))),
-      gpu_(std::move(gpu)) {}
+      gpu_(std::move(gpu)), blas_(gpu_, allocator, std::move(blas_names), may_use_tf32) {}
 
 void GpuDevice::write(void *to, const void *from, int64_t bytes) {
   gpu_->write(address_of(to), from, static_cast<size_t>(bytes));
@@ -111,7 +132,7 @@ std::unique_ptr<Commands> GpuDevice::commands(const std::vector<CallSpec> &calls
                                               const std::vector<KernelSpec> &kernels, std::string_view code) {
   if (!calls.empty())
     bad_artifact("programs for GPUs have no library calls");
-  return std::make_unique<GpuCommands>(gpu_, kernels, code);
+  return std::make_unique<GpuCommands>(std::static_pointer_cast<GpuDevice>(shared_from_this()), kernels, code);
 }
 
 } // namespace disc::cuda

@@ -2,6 +2,7 @@
 // A GPU as a device of programs.
 #pragma once
 
+#include "blas.h"
 #include "core/device.h"
 #include "gpu.h"
 
@@ -10,8 +11,9 @@ namespace disc::cuda {
 /// Keeps freed blocks for later work: they are given back to the driver when it has no more memory otherwise.
 class GpuDevice : public disc::Device {
 public:
-  /// `live_limit`, `cache_limit`: bytes, as `Allocator` has them.
-  GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache_limit);
+  /// `live_limit`, `cache_limit`: bytes, as `Allocator` has them. `blas_names`, `may_use_tf32`: as `Blas` has them.
+  GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache_limit, std::vector<std::string> blas_names,
+            bool may_use_tf32);
 
   bool is_host() const override { return false; }
   DLDevice dlpack() const override { return {kDLCUDA, gpu_->ordinal()}; }
@@ -26,8 +28,12 @@ public:
 
   const std::shared_ptr<Gpu> &gpu() const { return gpu_; }
 
+  /// What multiplies matrices on it.
+  Blas &blas() { return blas_; }
+
 private:
   std::shared_ptr<Gpu> gpu_;
+  Blas blas_;
 };
 
 } // namespace disc::cuda

@@ -208,8 +208,9 @@ Program parse_program(const nb::dict &header) {
       program.calls.push_back(call_spec(entry));
   if (header.contains("kernels"))
     for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "kernels"))
-      program.kernels.push_back(
-          {field<std::string>(entry, "name"), field<int64_t>(entry, "threads"), field<std::string>(entry, "where")});
+      program.kernels.push_back({field<std::string>(entry, "name"), field<int64_t>(entry, "threads"),
+                                 field<std::string>(entry, "where"),
+                                 entry.contains("fusion") ? field<std::string>(entry, "fusion") : ""});
   if (header.contains("packs")) {
     for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "packs"))
       program.packs.push_back(pack_spec(entry));

@@ -105,12 +105,18 @@ void bind_gpu(nb::module_ &module) {
       .def("wait", [](const Gpu &self) { without_gil([&] { self.wait(); }); });
   bind_memory_of_gpu(gpu);
   nb::class_<cuda::GpuDevice, Device>(module, "GpuDevice", "A GPU as a device of programs.")
-      .def(nb::new_([](int ordinal, int64_t memory_limit, int64_t cache_limit) {
+      .def(nb::new_([](int ordinal, int64_t memory_limit, int64_t cache_limit, std::vector<std::string> blas_names,
+                       bool may_use_tf32) {
              return without_gil([&] {
-               return std::make_shared<cuda::GpuDevice>(Gpu::get(ordinal), memory_limit, cache_limit);
+               return std::make_shared<cuda::GpuDevice>(Gpu::get(ordinal), memory_limit, cache_limit,
+                                                        std::move(blas_names), may_use_tf32);
              });
            }),
-           nb::arg("ordinal"), nb::arg("memory_limit"), nb::arg("cache_limit"))
+           nb::arg("ordinal"), nb::arg("memory_limit"), nb::arg("cache_limit"), nb::arg("blas_names"),
+           nb::arg("may_use_tf32"))
+      .def_prop_ro(
+          "blas_version", [](cuda::GpuDevice &self) { return without_gil([&] { return self.blas().version(); }); },
+          "cuBLASLt's, as it gives it; 0 where there is none.")
       .def_prop_ro("gpu", &cuda::GpuDevice::gpu);
   nb::class_<cuda::Module>(module, "GpuModule", "Code for a GPU: PTX, or a cubin.")
       .def("__init__",

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the runtime is told of a matrix product: the words of a `DiscProduct`, field by field."""
+
+from __future__ import annotations
+
+from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, laid_out
+from shlo_disc.runtime import abi
+from shlo_disc.shape_dialect.dialect.host import PRECISIONS, DeviceProduct
+from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
+
+FORMATS = ("f32", "f64", "f16", "bf16", "i8", "ui8", "i32", "ui32")
+"""Element types, in the order of runtime/native/cuda/blas.cpp."""
+
+
+def product_block(call: DeviceProduct, kernel: int) -> list[Entry]:
+    """The words of a product, whose kernel is number `kernel` of the program's."""
+    problem = call.problem
+    m, n, k = problem.m, problem.n, problem.k
+    none = (Expr.const(1), ZERO, ZERO, ZERO)
+    batch = [(axis.size, axis.lhs, axis.rhs, axis.result) for axis in problem.batch]
+    batch += [none] * (abi.PRODUCT.fields["batch"].count - len(batch))
+    entries = {
+        "a": Buffer(0),
+        "b": Buffer(1),
+        "c": Buffer(2),
+        "m": m.size,
+        "n": n.size,
+        "k": k.size,
+        "a_m": m.lhs,
+        "a_k": k.lhs,
+        "b_k": k.rhs,
+        "b_n": n.rhs,
+        "c_m": m.result,
+        "batch": [number for axis in batch for number in axis],
+        "batch_rank": len(problem.batch),
+        "format": FORMATS.index(problem.element),
+        "precision": PRECISIONS.index(call.precision),
+        "kernel": kernel,
+        "blocks": call.kernel.items,
+    }
+    return laid_out(abi.PRODUCT, entries)

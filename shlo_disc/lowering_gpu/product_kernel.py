@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Matrix products by a kernel of our own: any sizes, strides and number of batch axes, told at run time.
+
+A block computes a tile of the result of one matrix at a time. It walks k in steps of DEPTH: its threads bring a piece
+of either side to the memory of the block, in the type of the sums, and then each adds up SIDE x SIDE products from
+there (the blocking of Volkov and Demmel, "Benchmarking GPUs to tune dense linear algebra"). Rows and columns beyond the
+last are read as the last ones, and not written; beyond the end of k there are zeros on both sides.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shlo_disc.lowering.element_types import Element, constant_like, convert, from_memory, to_memory
+from shlo_disc.lowering.index_rules.folds import accumulator_of, multiply_add, zero_of
+from shlo_disc.lowering.positions import index_constant
+from shlo_disc.lowering_gpu.grid import THREADS, each_block, thread
+from shlo_disc.lowering_gpu.kernel import flat_view, pointer_type, shared_array
+from shlo_disc.mlir import arith, func, gpu, ir, memref, scf
+from shlo_disc.shape_dialect.dialect.fusion import Dot, fusion_of
+from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
+from shlo_disc.transforms.simplify.dot import SUM_TYPES
+
+TILE = 64
+"""Rows, and columns, of the result that a block computes at a time."""
+
+DEPTH = 16
+"""Elements along k that are in the memory of the block at a time."""
+
+SIDE = 4
+"""Rows, and columns, of a thread."""
+
+PITCH = TILE + SIDE
+"""Elements from one k to the next in the memory of the block: neighbours along k are in different banks."""
+
+NUMBERS, NUMBERS_OF_AXIS = 8, 4
+"""Of a product, and of each of its batch axes, as `MatrixProduct.numbers` has them."""
+
+
+@dataclass(frozen=True)
+class ProductForm:
+    """What a kernel is made for: the element type, and how the sides lie. The result lies in rows.
+
+    lhs, rhs: the axes in memory, those of neighbours last, such as "mk" and "kn". batch: the number of batch axes.
+    """
+
+    element: Element
+    lhs: str
+    rhs: str
+    batch: int
+
+    @staticmethod
+    def of(problem: MatrixProduct) -> ProductForm:
+        """That of a product by rows."""
+        lhs = "mk" if problem.k.lhs.constant == 1 else "km"
+        rhs = "kn" if problem.n.rhs.constant == 1 else "nk"
+        return ProductForm(Element(problem.element), lhs, rhs, len(problem.batch))
+
+    @property
+    def name(self) -> str:
+        """Of the kernel."""
+        batch = "b" * self.batch
+        return f"product_{self.element.name}_{batch}{self.lhs}_{batch}{self.rhs}"
+
+    @property
+    def result(self) -> Element:
+        """The element type of the result."""
+        return Element(SUM_TYPES[self.element.name])
+
+    @property
+    def sums(self) -> Element:
+        """What sums are held in."""
+        return accumulator_of(self.element, self.result)
+
+
+def device_product(fusion: func.FuncOp) -> MatrixProduct | None:
+    """The product by rows that a fusion is, if it is a dot that is one."""
+    what = fusion_of(fusion)
+    return what.product.by_rows() if isinstance(what, Dot) and what.product is not None else None
+
+
+def tiles_of(problem: MatrixProduct) -> Expr:
+    """How many tiles its result has, those of all matrices."""
+    tiles = ceildiv(problem.m.size, TILE) * ceildiv(problem.n.size, TILE)
+    for axis in problem.batch:
+        tiles = tiles * axis.size
+    return tiles
+
+
+def build_product(device: gpu.GPUModuleOp, form: ProductForm) -> gpu.GPUFuncOp:
+    """The kernel at the end of a module. It is told two sides and a result, then `MatrixProduct.numbers`."""
+    pointers = [pointer_type(e.memory()) for e in (form.element, form.element, form.result)]
+    numbers = [ir.IndexType.get()] * (NUMBERS + NUMBERS_OF_AXIS * form.batch)
+    with ir.InsertionPoint(device.regions[0].blocks[0]):
+        type_ = ir.FunctionType.get([*pointers, *numbers], [])
+        function = gpu.GPUFuncOp(type_, form.name, kernel=True, known_block_size=[THREADS, 1, 1])
+    entry = function.add_entry_block()
+    with ir.InsertionPoint(entry):
+        _Kernel(function, list(entry.arguments), form).write()
+        gpu.ReturnOp([])
+    return function
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """A side, or the result: its memory, and the sizes and strides of its batch axes, of its rows and of its columns.
+
+    The columns of a side are those along k.
+    """
+
+    memory: ir.Value
+    sizes: Sequence[ir.Value]
+    strides: Sequence[ir.Value]
+
+    @staticmethod
+    def of(pointer: ir.Value, sizes: Sequence[ir.Value], strides: Sequence[ir.Value]) -> _Matrix:
+        """What lies behind a pointer, up to the last element."""
+        one = index_constant(1)
+        reach = [arith.muli(arith.subi(size, one), stride) for size, stride in zip(sizes, strides, strict=True)]
+        return _Matrix(flat_view(pointer, functools.reduce(arith.addi, reach, one)), sizes, strides)
+
+    def place(self, indices: Sequence[ir.Value]) -> ir.Value:
+        """Where an element is; where a row begins for indices without a column."""
+        parts = [arith.muli(index, stride) for index, stride in zip(indices, self.strides, strict=False)]
+        return functools.reduce(arith.addi, parts)
+
+
+class _Side:
+    """A side, and the piece of it that is in the memory of the block.
+
+    Each thread brings SIDE elements of a piece, neighbours in memory by neighbours: those along k where `along_k`, else
+    those of different rows.
+    """
+
+    def __init__(self, function: gpu.GPUFuncOp, number: int, matrix: _Matrix, form: ProductForm, along_k: bool):
+        self.matrix, self.form = matrix, form
+        *_, self.rows, self.depth = matrix.sizes
+        self.piece = shared_array(function, number, DEPTH * PITCH, form.sums.register())
+        width = index_constant(DEPTH if along_k else TILE)
+        near, far = arith.remui(thread(), width), arith.divui(thread(), width)
+        apart = [_plus(far, THREADS // (DEPTH if along_k else TILE) * i) for i in range(SIDE)]
+        self.own_depths, self.own_rows = ([near] * SIDE, apart) if along_k else (apart, [near] * SIDE)
+        pairs = zip(self.own_depths, self.own_rows, strict=True)
+        self.slots = [arith.addi(_times(depth, PITCH), row) for depth, row in pairs]
+
+    def open(self, matrix: Sequence[ir.Value], first: ir.Value) -> None:
+        """Go to the rows from `first` of a matrix of the batch."""
+        last = arith.subi(self.rows, index_constant(1))
+        rows = [arith.minui(arith.addi(first, row), last) for row in self.own_rows]
+        self.starts = [self.matrix.place((*matrix, row)) for row in rows]
+
+    def load(self, first: ir.Value) -> list[ir.Value]:
+        """This thread's elements of the piece from `first` along k."""
+        pairs = zip(self.starts, self.own_depths, strict=True)
+        return [self._element(start, arith.addi(first, depth)) for start, depth in pairs]
+
+    def _element(self, start: ir.Value, k: ir.Value) -> ir.Value:
+        inside = arith.minui(k, arith.subi(self.depth, index_constant(1)))
+        place = arith.addi(start, arith.muli(inside, self.matrix.strides[-1]))
+        element = self.form.element
+        value = from_memory(memref.load(self.matrix.memory, [place]), element)
+        value = convert(value, Element("f32") if element.is_half else element, self.form.sums)
+        return arith.select(_below(k, self.depth), value, constant_like(value, 0))
+
+    def keep(self, values: Sequence[ir.Value]) -> None:
+        """Write this thread's elements to the memory of the block."""
+        for value, slot in zip(values, self.slots, strict=True):
+            memref.store(value, self.piece, [slot])
+
+    def factors(self, depth: int, place: ir.Value) -> list[ir.Value]:
+        """Those of SIDE rows from `place`, at one k of the piece."""
+        return [memref.load(self.piece, [_plus(place, depth * PITCH + i)]) for i in range(SIDE)]
+
+
+class _Kernel:
+    """The body of a kernel, at the insertion point."""
+
+    def __init__(self, function: gpu.GPUFuncOp, arguments: Sequence[ir.Value], form: ProductForm):
+        self.form = form
+        a, b, c, *numbers = arguments
+        m, n, k, a_m, a_k, b_k, b_n, c_m = numbers[:NUMBERS]
+        batch = [numbers[i : i + NUMBERS_OF_AXIS] for i in range(NUMBERS, len(numbers), NUMBERS_OF_AXIS)]
+        self.batch, *strides = ([axis[i] for axis in batch] for i in range(NUMBERS_OF_AXIS))
+        one, by_k = index_constant(1), (form.lhs == "mk", form.rhs == "nk")
+        lhs = _Matrix.of(a, (*self.batch, m, k), (*strides[0], *((a_m, one) if by_k[0] else (one, a_k))))
+        rhs = _Matrix.of(b, (*self.batch, n, k), (*strides[1], *((b_n, one) if by_k[1] else (one, b_k))))
+        self.result = _Matrix.of(c, (*self.batch, m, n), (*strides[2], c_m, one))
+        self.sides = [_Side(function, i, side, form, by_k[i]) for i, side in enumerate((lhs, rhs))]
+        across = index_constant(TILE // SIDE)
+        self.places = [_times(split(thread(), across), SIDE) for split in (arith.divui, arith.remui)]
+
+    def write(self) -> None:
+        """All tiles, one block a tile at a time."""
+        counts = [arith.divui(_plus(side.rows, TILE - 1), index_constant(TILE)) for side in self.sides]
+        each_block(functools.reduce(arith.muli, [*self.batch, *counts]), lambda tile: self._tile(tile, counts))
+
+    def _tile(self, tile: ir.Value, counts: Sequence[ir.Value]) -> None:
+        """One tile; from one to the next its place changes first along n, then along m, then over matrices."""
+        indices: list[ir.Value] = []
+        for size in reversed([*self.batch, *counts][1:]):
+            indices.insert(0, arith.remui(tile, size))
+            tile = arith.divui(tile, size)
+        *matrix, row, column = tile, *indices
+        firsts = _times(row, TILE), _times(column, TILE)
+        for side, first in zip(self.sides, firsts, strict=True):
+            side.open(matrix, first)
+        self._store(matrix, firsts, self._sums())
+
+    def _sums(self) -> list[ir.Value]:
+        """This thread's sums, row by row."""
+        zeros = [zero_of(self.form.sums)] * SIDE**2
+        loop = scf.ForOp(index_constant(0), self.sides[0].depth, index_constant(DEPTH), zeros)
+        with ir.InsertionPoint(loop.body):
+            pieces = [side.load(loop.induction_variable) for side in self.sides]
+            gpu.barrier()  # behind it, nobody reads the pieces of the step before
+            for side, piece in zip(self.sides, pieces, strict=True):
+                side.keep(piece)
+            gpu.barrier()
+            scf.yield_(self._added(list(loop.inner_iter_args)))
+        return list(loop.results)
+
+    def _added(self, sums: list[ir.Value]) -> list[ir.Value]:
+        """The sums with the products of a piece."""
+        for depth in range(DEPTH):
+            factors = [side.factors(depth, place) for side, place in zip(self.sides, self.places, strict=True)]
+            pairs = zip(itertools.product(*factors), sums, strict=True)
+            sums = [multiply_add(a, b, total, self.form.sums) for (a, b), total in pairs]
+        return sums
+
+    def _store(self, matrix: Sequence[ir.Value], firsts: Sequence[ir.Value], sums: Sequence[ir.Value]) -> None:
+        """Write those of the sums that the result has."""
+        starts = [arith.addi(first, place) for first, place in zip(firsts, self.places, strict=True)]
+        indices = itertools.product(*([_plus(start, i) for i in range(SIDE)] for start in starts))
+        for (row, column), total in zip(indices, sums, strict=True):
+            inside = arith.andi(_below(row, self.sides[0].rows), _below(column, self.sides[1].rows))
+            branch = scf.IfOp(inside, [])
+            with ir.InsertionPoint(branch.then_block):
+                value = to_memory(convert(total, self.form.sums, self.form.result), self.form.result)
+                memref.store(value, self.result.memory, [self.result.place((*matrix, row, column))])
+                scf.yield_([])
+
+
+def _plus(value: ir.Value, number: int) -> ir.Value:
+    return arith.addi(value, index_constant(number))
+
+
+def _times(value: ir.Value, number: int) -> ir.Value:
+    return arith.muli(value, index_constant(number))
+
+
+def _below(value: ir.Value, end: ir.Value) -> ir.Value:
+    return arith.cmpi(arith.CmpIPredicate.ult, value, end)

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""cuBLASLt without a GPU: a shared library of the functions that the runtime uses, over the mock driver and NumPy.
+
+A product is computed as late as its stream allows, with the factors rounded where TF32 is asked for, and its workspace
+is spoilt. What no caller may do (descriptors that do not fit each other, an algorithm of another problem, addresses
+that are aligned worse than was said, no context) is kept in `mistakes`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tests.gpu.mock_driver import mock_driver
+
+SUCCESS, INVALID_VALUE, EXECUTION_FAILED, NOT_SUPPORTED, UNKNOWN = 0, 7, 13, 15, 14
+NAMES = {
+    1: "CUBLAS_STATUS_NOT_INITIALIZED", INVALID_VALUE: "CUBLAS_STATUS_INVALID_VALUE",
+    EXECUTION_FAILED: "CUBLAS_STATUS_EXECUTION_FAILED", NOT_SUPPORTED: "CUBLAS_STATUS_NOT_SUPPORTED",
+    UNKNOWN: "CUBLAS_STATUS_INTERNAL_ERROR",
+}  # fmt: skip
+
+TYPES = {0: np.float32, 1: np.float64, 2: np.float16, 3: np.int8, 10: np.int32, 14: ml_dtypes.bfloat16}
+F32, F64, I32, F32_BY_TF32 = 68, 70, 72, 77
+TAKEN = {
+    (F32, 0, 0, 0), (F32_BY_TF32, 0, 0, 0), (F64, 1, 1, 1), (F32, 0, 2, 0), (F32, 0, 14, 0), (I32, 10, 3, 10),
+}  # fmt: skip
+"""Compute type, scale type, and the types of A and B and of C and D."""
+
+VERSION = 130200
+WORKSPACE = 4096
+"""Bytes that each algorithm asks for."""
+
+_ARGUMENTS = 16
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS)
+
+
+class Refused(Exception):
+    """A function of the library that gives an error."""
+
+    def __init__(self, status: int):
+        super().__init__(NAMES.get(status, str(status)))
+        self.status = status
+
+
+@dataclass
+class Matmul:
+    """A description of a product: its types, and whether A and B are transposed."""
+
+    compute: int
+    scale: int
+    transposed: dict[int, int] = field(default_factory=lambda: {3: 0, 4: 0})
+
+    def key(self) -> tuple[Any, ...]:
+        return self.compute, self.scale, *self.transposed.values()
+
+
+@dataclass
+class Layout:
+    """Matrices in columns, as many elements apart as `step`; `batch` and its stride are attributes 5 and 6."""
+
+    type: int
+    rows: int
+    columns: int
+    step: int
+    batch: dict[int, int] = field(default_factory=lambda: {5: 1, 6: 0})
+
+    def key(self) -> tuple[Any, ...]:
+        return self.type, self.rows, self.columns, self.step, *self.batch.values()
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(TYPES[self.type])
+
+    def matrices(self, address: int, transposed: int = 0) -> np.ndarray:
+        """All matrices of the batch at an address of the GPU."""
+        (count, stride), size = self.batch.values(), self.dtype.itemsize
+        reach = (count - 1) * stride + (self.columns - 1) * self.step + self.rows
+        data = mock_driver().view(address, reach * size).view(self.dtype)
+        shape, strides = (count, self.rows, self.columns), (stride * size, size, self.step * size)
+        found = np.lib.stride_tricks.as_strided(data, shape, strides)
+        return found.swapaxes(1, 2) if transposed else found
+
+
+def _at(address: int, type_: Any, count: int = 1) -> Any:
+    return (type_ * count).from_address(address)
+
+
+def _int(word: int) -> int:
+    return ctypes.c_int(word & 0xFFFFFFFF).value
+
+
+def _rounded(factor: np.ndarray) -> np.ndarray:
+    """To the 10 bits of TF32."""
+    bits = np.ascontiguousarray(factor).view(np.uint32)
+    return ((bits + np.uint32(0x0FFF) + ((bits >> np.uint32(13)) & np.uint32(1))) & np.uint32(0xFFFFE000)).view("f4")
+
+
+class MockBlas:
+    """The library. `fails`: what the next call of a function is to give."""
+
+    def __init__(self) -> None:
+        self.refuses = False
+        """Whether no problem has an algorithm."""
+        self.fails: dict[str, int] = {}
+        self.mistakes: list[str] = []
+        self.calls: list[str] = []
+        self.products: list[tuple[int, tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]] = []
+        """The compute type and the layouts of A, B and D of every product that was given."""
+        self._handles: dict[int, Any] = {}
+        self._numbers = itertools.count(1)
+        self._algorithms: list[tuple[Any, ...]] = []
+        self._texts: dict[str, Any] = {}
+
+    @property
+    def live_handles(self) -> list[str]:
+        """What has been created and not destroyed."""
+        return sorted(type(handle).__name__ for handle in self._handles.values())
+
+    def call(self, name: str, arguments: Sequence[int]) -> int:
+        """What the library's function `name` gives."""
+        self.calls.append(name)
+        if name in self.fails:
+            return self.fails.pop(name)
+        function = getattr(self, name)
+        try:
+            return function(*arguments[: function.__code__.co_argcount - 1]) or SUCCESS
+        except Refused as error:
+            return error.status
+        except Exception as error:
+            self.mistakes.append(f"{name}: {error!r}")
+            return UNKNOWN
+
+    def require(self, is_right: bool, what: str) -> None:
+        """Keep a mistake of the caller's."""
+        if not is_right:
+            self.mistakes.append(what)
+            raise Refused(INVALID_VALUE)
+
+    def _new(self, out: int, thing: Any) -> None:
+        number = next(self._numbers)
+        self._handles[number] = thing
+        _at(out, ctypes.c_uint64)[0] = number
+
+    def _in_context(self, name: str) -> None:
+        self.require(bool(getattr(mock_driver()._thread, "contexts", None)), f"{name} without a context")
+
+    # ---- functions --------------------------------------------------------------------------------------------------
+
+    def cublasLtGetVersion(self) -> int:
+        return VERSION
+
+    def cublasLtGetStatusName(self, status: int) -> int:
+        text = NAMES[_int(status)]
+        return ctypes.addressof(self._texts.setdefault(text, ctypes.create_string_buffer(text.encode())))
+
+    def cublasLtCreate(self, out: int) -> None:
+        self._in_context("cublasLtCreate")
+        self._new(out, self)
+
+    def cublasLtDestroy(self, blas: int) -> None:
+        self._in_context("cublasLtDestroy")
+        del self._handles[blas]
+
+    def cublasLtMatmulDescCreate(self, out: int, compute: int, scale: int) -> None:
+        self._new(out, Matmul(_int(compute), _int(scale)))
+
+    def cublasLtMatmulDescDestroy(self, matmul: int) -> None:
+        del self._handles[matmul]
+
+    def cublasLtMatmulDescSetAttribute(self, matmul: int, attribute: int, value: int, size: int) -> None:
+        self.require(_int(attribute) in (3, 4) and size == 4, "no attribute of a product")
+        self._handles[matmul].transposed[_int(attribute)] = _at(value, ctypes.c_int32)[0]
+
+    def cublasLtMatrixLayoutCreate(self, out: int, type_: int, rows: int, columns: int, step: int) -> None:
+        self.require(rows > 0 and columns > 0 and step >= rows, f"{rows} by {columns} elements, {step} apart")
+        self._new(out, Layout(_int(type_), rows, columns, step))
+
+    def cublasLtMatrixLayoutDestroy(self, layout: int) -> None:
+        del self._handles[layout]
+
+    def cublasLtMatrixLayoutSetAttribute(self, layout: int, attribute: int, value: int, size: int) -> None:
+        types = {5: ctypes.c_int32, 6: ctypes.c_int64}
+        self.require(ctypes.sizeof(types[_int(attribute)]) == size, "no attribute of a layout")
+        self._handles[layout].batch[_int(attribute)] = _at(value, types[_int(attribute)])[0]
+
+    def cublasLtMatmulPreferenceCreate(self, out: int) -> None:
+        self._new(out, {1: 0, 5: 256, 6: 256, 7: 256, 8: 256})
+
+    def cublasLtMatmulPreferenceDestroy(self, preference: int) -> None:
+        del self._handles[preference]
+
+    def cublasLtMatmulPreferenceSetAttribute(self, preference: int, attribute: int, value: int, size: int) -> None:
+        type_ = ctypes.c_uint64 if _int(attribute) == 1 else ctypes.c_uint32
+        self.require(ctypes.sizeof(type_) == size, "no attribute of a preference")
+        self._handles[preference][_int(attribute)] = _at(value, type_)[0]
+
+    def _problem(self, matmul: int, layouts: Sequence[int]) -> tuple[Any, ...]:
+        """What an algorithm is for, once it is known to be a product."""
+        what, (a, b, c, d) = self._handles[matmul], (self._handles[layout] for layout in layouts)
+        m, k = (a.columns, a.rows) if what.transposed[3] else (a.rows, a.columns)
+        other, n = (b.columns, b.rows) if what.transposed[4] else (b.rows, b.columns)
+        self.require((k, m, n) == (other, d.rows, d.columns), f"{m} by {k} times {other} by {n}")
+        self.require(c.key() == d.key(), "C and D differ")
+        self.require(a.type == b.type and len({a.batch[5], b.batch[5], d.batch[5]}) == 1, "sides differ")
+        self.require((what.compute, what.scale, a.type, d.type) in TAKEN, "types do not fit")
+        return what.key(), a.key(), b.key(), d.key()
+
+    def cublasLtMatmulAlgoGetHeuristic(
+        self, blas: int, matmul: int, a: int, b: int, c: int, d: int, preference: int, wanted: int, found: int,
+        count: int,
+    ) -> None:  # fmt: skip
+        self._in_context("cublasLtMatmulAlgoGetHeuristic")
+        problem = self._problem(matmul, (a, b, c, d))
+        limits = self._handles[preference]
+        _at(count, ctypes.c_int)[0] = 0
+        is_narrow = self._handles[a].type == 3
+        if self.refuses or (is_narrow and not self._takes_bytes(matmul, (a, b))):
+            raise Refused(NOT_SUPPORTED)
+        self.require(limits[1] >= WORKSPACE, "no room")
+        self._algorithms.append((problem, [limits[i] for i in (5, 6, 7, 8)]))
+        words = _at(found, ctypes.c_uint64, 12)
+        words[:] = [0xA190, len(self._algorithms) - 1, *[0] * 6, WORKSPACE, 0, 0, 0]
+        _at(count, ctypes.c_int)[0] = 1
+
+    def _takes_bytes(self, matmul: int, sides: Sequence[int]) -> bool:
+        """Products of bytes read both sides along k, by words of 32 bits."""
+        layouts = [self._handles[side] for side in sides]
+        return self._handles[matmul].transposed == {3: 1, 4: 0} and all(
+            number % 4 == 0 for one in layouts for number in (one.rows, one.step, one.batch[6])
+        )
+
+    def cublasLtMatmul(
+        self, blas: int, matmul: int, alpha: int, a: int, a_layout: int, b: int, b_layout: int, beta: int, c: int,
+        c_layout: int, d: int, d_layout: int, algorithm: int, workspace: int, workspace_bytes: int, stream: int,
+    ) -> None:  # fmt: skip
+        self._in_context("cublasLtMatmul")
+        problem = self._problem(matmul, (a_layout, b_layout, c_layout, d_layout))
+        magic, number = _at(algorithm, ctypes.c_uint64, 2)
+        self.require(magic == 0xA190 and self._algorithms[number][0] == problem, "an algorithm of another problem")
+        self.require(workspace_bytes >= WORKSPACE, "no workspace")
+        aligned = zip((a, b, c, d), self._algorithms[number][1], strict=True)
+        self.require(all(address % by == 0 for address, by in aligned), "addresses are not as aligned as was said")
+        what = self._handles[matmul]
+        scale = {0: ctypes.c_float, 1: ctypes.c_double, 10: ctypes.c_int32}[what.scale]
+        self.require((_at(alpha, scale)[0], _at(beta, scale)[0], c) == (1, 0, d), "it is no plain product")
+        left, right, target = (Layout(*key[:4], dict(zip((5, 6), key[4:], strict=True))) for key in problem[1:])
+        compute, _, *transposed = what.key()
+        self.products.append((compute, *problem[1:]))
+
+        def work() -> None:
+            mock_driver().view(workspace, workspace_bytes).fill(0xA5)
+            factors = [left.matrices(a, transposed[0]), right.matrices(b, transposed[1])]
+            if compute == F32_BY_TF32:
+                factors = [_rounded(factor) for factor in factors]
+            wide = np.int64 if compute == I32 else np.float64
+            target.matrices(d)[...] = np.matmul(*(factor.astype(wide) for factor in factors)).astype(target.dtype)
+
+        mock_driver()._give(stream, work)
+
+
+FUNCTIONS = [name for name in vars(MockBlas) if name.startswith("cublas")]
+
+
+def _source(functions: Sequence[str]) -> str:
+    registers = ", ".join(f"long a{i}" for i in range(_ARGUMENTS))
+    given = ", ".join(f"a{i}" for i in range(_ARGUMENTS))
+    lines = ["typedef long (*function)(" + ", ".join(["long"] * _ARGUMENTS) + ");"]
+    for name in functions:
+        lines += [f"function {name}_target;", f"long {name}({registers}) {{ return {name}_target({given}); }}"]
+    return "\n".join(lines)
+
+
+def compiled(functions: Sequence[str]) -> Path:
+    """A library of some functions, which call nothing yet."""
+    folder = Path(tempfile.mkdtemp(prefix="shlo_disc-libcublasLt-"))
+    source, library = folder / "blas.c", folder / "libcublasLt.so.13"
+    source.write_text(_source(functions))
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source)], check=True)
+    return library
+
+
+@functools.cache
+def library() -> tuple[Path, list[Any]]:
+    """The library, whose functions call the mock of the moment, and what keeps it alive."""
+    path = compiled(FUNCTIONS)
+    loaded = ctypes.CDLL(str(path))
+    targets = [_CALLBACK(functools.partial(_dispatch, name)) for name in FUNCTIONS]
+    for name, target in zip(FUNCTIONS, targets, strict=True):
+        ctypes.c_void_p.in_dll(loaded, f"{name}_target").value = ctypes.cast(target, ctypes.c_void_p).value
+    return path, [loaded, *targets]
+
+
+def _dispatch(name: str, *arguments: int) -> int:
+    return mock_blas().call(name, arguments)
+
+
+@functools.cache
+def mock_blas() -> MockBlas:
+    """The library of this process."""
+    library()
+    return MockBlas()

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The kernel of matrix products, in the emulator, which looks for races and accesses outside of a matrix as well."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Any
+
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+import shlo_disc
+from shlo_disc.codegen import compile_to_ptx
+from shlo_disc.compiler import import_stage, run_pipeline
+from shlo_disc.lowering.element_types import Element
+from shlo_disc.lowering_gpu import lower_to_nvvm, nvvm_to_llvm_ir
+from shlo_disc.lowering_gpu.product_block import FORMATS
+from shlo_disc.lowering_gpu.product_kernel import ProductForm, build_product, tiles_of
+from shlo_disc.mlir import gpu, ir
+from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.dialect.problems import Axis, MatrixProduct
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.transforms.simplify.dot import SUM_TYPES
+from tests.gpu.sass import read
+from tests.gpu.test_sass import needs_tools
+from tests.ir.gpu_cases import TARGETS, launches_of
+from tests.ir.gpu_emulator import Emulator
+
+SIZES = (
+    (1, 1, 1), (15, 17, 16), (16, 16, 17), (17, 15, 1), (64, 63, 15), (63, 65, 33), (65, 64, 16), (1, 130, 64),
+    (130, 1, 63), (130, 70, 20), (0, 5, 3), (5, 0, 3), (5, 3, 0),
+)  # fmt: skip
+LAYOUTS = tuple(itertools.product(("mk", "km"), ("kn", "nk")))
+DTYPES = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32, "f64": np.float64, "i8": np.int8,
+          "i32": np.int32, "ui8": np.uint8, "ui32": np.uint32}  # fmt: skip
+
+
+def kernels(*forms: ProductForm) -> ir.Module:
+    """A module of kernels; the context has to be the current one."""
+    module = ir.Module.create()
+    module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
+    module.context.get_dialect_descriptor("gpu")
+    with ir.InsertionPoint(module.body):
+        device = gpu.GPUModuleOp("kernels")
+        device.regions[0].blocks.append()
+    for form in forms:
+        build_product(device, form)
+    return module
+
+
+@functools.cache
+def emulated(form: ProductForm) -> tuple[Any, Emulator]:
+    """A kernel, and the context that it lives in."""
+    context = make_context()
+    with context, ir.Location.unknown():
+        return context, Emulator(kernels(form))
+
+
+def problem_of(element: str, lhs: np.ndarray, rhs: np.ndarray, result: np.ndarray) -> MatrixProduct:
+    """The product of stacks of matrices [batch..., m, k], [batch..., k, n] and [batch..., m, n]."""
+
+    def axis(size: int, *strides: tuple[np.ndarray, int] | None) -> Axis:
+        steps = (0 if s is None else s[0].strides[s[1]] // s[0].itemsize for s in strides)
+        return Axis(Expr.const(size), *map(Expr.const, steps))
+
+    m = axis(lhs.shape[-2], (lhs, -2), None, (result, -2))
+    n = axis(rhs.shape[-1], None, (rhs, -1), (result, -1))
+    k = axis(lhs.shape[-1], (lhs, -1), (rhs, -2), None)
+    rank = lhs.ndim - 2
+    batch = tuple(axis(lhs.shape[i], (lhs, i), (rhs, i), (result, i)) for i in range(rank))
+    return MatrixProduct(element, 0, 1, batch, m, n, k)
+
+
+def stack(text: str, batch: tuple[int, ...], axes: str, sizes: dict[str, int], dtype: Any, seed: int) -> np.ndarray:
+    """Random matrices [batch..., text] that lie in memory as `axes` says, with a hole behind each row."""
+    shape = [sizes[name] for name in axes]
+    least = 0 if np.dtype(dtype).kind == "u" else -4
+    random = np.random.default_rng([seed, *shape]).integers(least, 5, (*batch, shape[0], shape[1] + 3))
+    memory = random.astype(dtype)
+    matrices = memory[..., : shape[1]]
+    return matrices if text == axes else matrices.swapaxes(-1, -2)
+
+
+def flat(array: np.ndarray) -> np.ndarray:
+    """The memory that an array is a view of, as kernels see it."""
+    base = array if array.base is None else array.base
+    memory = base.reshape(-1)
+    return memory.view(f"i{memory.itemsize}") if memory.dtype.kind == "u" else memory
+
+
+def run(element: str, lhs_axes: str, rhs_axes: str, sizes: tuple[int, int, int], batch: tuple[int, ...] = ()) -> None:
+    """The kernel gives NumPy's numbers, and writes nothing else."""
+    named = dict(zip("mnk", sizes, strict=True))
+    lhs = stack("mk", batch, lhs_axes, named, DTYPES[element], 0)
+    rhs = stack("kn", batch, rhs_axes, named, DTYPES[element], 1)
+    memory = np.full((*batch, named["m"], named["n"] + 3), 77, DTYPES[SUM_TYPES[element]])
+    result = memory[..., : named["n"]]
+    problem = problem_of(element, lhs, rhs, result)
+    form = ProductForm(Element(element), lhs_axes, rhs_axes, len(batch))
+    context, emulator = emulated(form)
+    numbers = [number.constant for number in problem.numbers]
+    with context, ir.Location.unknown():
+        emulator.launch(form.name, tiles_of(problem).constant, [flat(lhs), flat(rhs), flat(result)], numbers)
+    wide = np.float64 if element[0] in "fb" else np.int64
+    np.testing.assert_array_equal(result, (lhs.astype(wide) @ rhs.astype(wide)).astype(memory.dtype))
+    assert (memory[..., named["n"] :] == 77).all()
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_sizes(sizes: tuple[int, int, int]) -> None:
+    run("f32", "mk", "kn", sizes)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids="_".join)
+@pytest.mark.parametrize("element", FORMATS)
+def test_types_and_layouts(element: str, layout: tuple[str, str]) -> None:
+    run(element, *layout, (17, 33, 19))
+
+
+@pytest.mark.parametrize("batch", [(0,), (1,), (3,), (2, 3), (2, 1, 2, 2)], ids=str)
+def test_batches(batch: tuple[int, ...]) -> None:
+    run("f32", "mk", "nk", (5, 7, 18), batch)
+    run("f32", "km", "kn", (3, 2, 4), batch)
+
+
+def test_tiles_over_a_batch() -> None:
+    run("f32", "km", "kn", (66, 70, 3), (2,))
+
+
+def test_any_number_of_blocks() -> None:
+    """The loop over tiles has a stride; a block that goes on does not spoil what its threads still read."""
+    form = ProductForm(Element("f32"), "mk", "kn", 0)
+    context, emulator = emulated(form)
+    lhs, rhs = (np.random.default_rng(0).integers(0, 5, shape).astype(np.float32) for shape in ((70, 5), (5, 130)))
+    result = np.zeros((70, 130), np.float32)
+    numbers = [number.constant for number in problem_of("f32", lhs, rhs, result).numbers]
+    with context, ir.Location.unknown():
+        emulator.launch(form.name, 1, [flat(lhs), flat(rhs), flat(result)], numbers)
+    np.testing.assert_array_equal(result, lhs @ rhs)
+
+
+def test_what_is_beyond_the_end_of_k_counts_for_nothing() -> None:
+    """Neighbours in memory of the last elements along k may be anything."""
+    form = ProductForm(Element("f32"), "mk", "kn", 0)
+    context, emulator = emulated(form)
+    lhs, rhs = np.full((4, 6), np.inf, np.float32), np.full((6, 4), np.nan, np.float32)
+    lhs[:, :3], rhs[:3] = 2, 3
+    result = np.zeros((4, 4), np.float32)
+    numbers = [number.constant for number in problem_of("f32", lhs[:, :3], rhs[:3], result).numbers]
+    with context, ir.Location.unknown():
+        emulator.launch(form.name, 1, [flat(lhs), flat(rhs), flat(result)], numbers)
+    np.testing.assert_array_equal(result, 18)
+
+
+@pytest.mark.parametrize("barrier", [0, 1])
+def test_no_barrier_can_be_left_out(barrier: int) -> None:
+    form = ProductForm(Element("f32"), "mk", "kn", 0)
+    with make_context(), ir.Location.unknown():
+        pieces = str(kernels(form)).split("gpu.barrier\n")
+        assert len(pieces) == 3
+        barriers = ["gpu.barrier\n"] * 2
+        barriers[barrier] = ""
+        text = "".join(a + b for a, b in zip(pieces, [*barriers, ""], strict=True))
+        side, result = np.ones((20, 20), np.float32), np.zeros((20, 20), np.float32)
+        numbers = [number.constant for number in problem_of("f32", side, side, result).numbers]
+        with pytest.raises(AssertionError, match="two threads touch one element"):
+            Emulator(ir.Module.parse(text)).launch(form.name, 1, [flat(side), flat(side), flat(result)], numbers)
+
+
+# ---- in programs ----------------------------------------------------------------------------------------------------
+
+
+def host_stage(function: Any, *arguments: tuple[str, str]) -> Any:
+    start = import_stage(function, TARGETS[0], shlo_disc.Options(), arguments, None, ())
+    return run_pipeline(start, "host")
+
+
+def test_products_of_a_form_share_a_kernel() -> None:
+    def twice(x: Any, w: Any, v: Any) -> Any:
+        return jnp.tanh(x @ w) @ v
+
+    launches = launches_of(host_stage(twice, ("b, 4", "float32"), ("4, n", "float32"), ("n, 9", "float32")))
+    products = [one for one in launches if one.kind == "dot"]
+    assert [one.name for one in products] == ["product_f32_mk_kn"] * 2
+    assert [str(size) for size in products[0].sizes] == ["b", "n", "4", "4", "1", "n", "1", "n"]
+    assert products[0].blocks.evaluate({"b": 65, "n": 200}) == 2 * 4
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "name"),
+    [
+        ("mk,kn->mn", ("m, k", "k, n"), "product_f32_mk_kn"),
+        ("mk,nk->mn", ("m, k", "n, k"), "product_f32_mk_nk"),
+        ("km,kn->mn", ("k, m", "k, n"), "product_f32_km_kn"),
+        ("mk,kn->nm", ("m, k", "k, n"), "product_f32_km_nk"),
+        ("bmk,bkn->bmn", ("b, m, k", "b, k, n"), "product_f32_bmk_bkn"),
+        ("bmhk,bnhk->bhmn", ("b, m, 3, k", "b, n, 3, k"), "product_f32_bbmk_bbnk"),
+    ],
+)
+def test_forms(equation: str, shapes: tuple[str, ...], name: str) -> None:
+    """A result in columns is one in rows with its sides exchanged."""
+    arguments = [(shape, "float32") for shape in shapes]
+    launches = launches_of(host_stage(functools.partial(jnp.einsum, equation), *arguments))
+    assert [one.name for one in launches if one.kind == "dot"] == [name]
+
+
+# ---- machine code ---------------------------------------------------------------------------------------------------
+
+FORMS = tuple(
+    ProductForm(Element(element), *layout, batch)
+    for element, layout, batch in [
+        *((element, ("mk", "kn"), 0) for element in FORMATS),
+        *(("f32", layout, 1) for layout in LAYOUTS),
+        ("bf16", ("mk", "nk"), 2), ("f32", ("mk", "kn"), 4),
+    ]
+)  # fmt: skip
+
+
+@needs_tools
+@pytest.mark.ptxas
+@pytest.mark.parametrize("target", TARGETS)
+def test_machine_code(target: str) -> None:
+    """No local memory; few enough registers for two blocks of a multiprocessor; factors are read four at a time."""
+    with make_context(), ir.Location.unknown():
+        text = nvvm_to_llvm_ir(lower_to_nvvm(kernels(*FORMS)))
+    found = {name: (usage, machine) for name, _, usage, machine in read(compile_to_ptx(text, target[5:], 3))}
+    assert found.keys() == {form.name for form in FORMS}
+    for name, (usage, machine) in found.items():
+        assert usage.spills == 0 and machine.count("LDL", "STL") == 0, name
+        assert usage.registers <= 128, (name, usage)
+        assert 128 in machine.widths("LDS"), (name, machine.widths("LDS"))
+
+
+def test_every_type_of_sums_has_a_format() -> None:
+    assert set(FORMATS) == set(SUM_TYPES)
+    for element, sums in SUM_TYPES.items():
+        assert ProductForm(Element(element), "mk", "kn", 0).result.name == sums
