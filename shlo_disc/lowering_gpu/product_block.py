@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, laid_out
 from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import PRECISIONS, DeviceProduct
@@ -19,7 +21,7 @@ def product_block(call: DeviceProduct, kernel: int) -> list[Entry]:
     none = (Expr.const(1), ZERO, ZERO, ZERO)
     batch = [(axis.size, axis.lhs, axis.rhs, axis.result) for axis in problem.batch]
     batch += [none] * (abi.PRODUCT.fields["batch"].count - len(batch))
-    entries = {
+    entries: dict[str, Entry | Sequence[Entry]] = {
         "a": Buffer(0),
         "b": Buffer(1),
         "c": Buffer(2),

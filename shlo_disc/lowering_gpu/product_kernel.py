@@ -142,8 +142,10 @@ class _Side:
         self.piece = shared_array(function, number, DEPTH * PITCH, form.sums.register())
         width = index_constant(DEPTH if along_k else TILE)
         near, far = arith.remui(thread(), width), arith.divui(thread(), width)
+        together = [near] * SIDE
         apart = [_plus(far, THREADS // (DEPTH if along_k else TILE) * i) for i in range(SIDE)]
-        self.own_depths, self.own_rows = ([near] * SIDE, apart) if along_k else (apart, [near] * SIDE)
+        self.own_depths: list[ir.Value] = together if along_k else apart
+        self.own_rows: list[ir.Value] = apart if along_k else together
         pairs = zip(self.own_depths, self.own_rows, strict=True)
         self.slots = [arith.addi(_times(depth, PITCH), row) for depth, row in pairs]
 

@@ -15,6 +15,7 @@ import shlo_disc
 from shlo_disc.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.lowering.host_llvm.constants import dense_bytes
 from shlo_disc.lowering.launches import launches_in
+from shlo_disc.lowering_gpu.product_kernel import device_product
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.buffers import Buffer, ResultBuffer, arenas_of, buffers_of
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
@@ -73,6 +74,11 @@ def in_place(x: Any, y: Any) -> Any:
     return second.T * weight, (second / weight[:, None]).sum(-1)
 
 
+def heads(x: Any, y: Any) -> Any:
+    """Products of two batch axes, between which the rows lie."""
+    return jnp.einsum("bshd,bnhd->bhsn", x, y, preferred_element_type=jnp.float32)
+
+
 IMAGE = (("b, s", "float32"),)
 
 CASES = {
@@ -102,6 +108,9 @@ CASES = {
     "best": Case(lambda x: jax.lax.top_k(jnp.pad(x, ((0, 0), (0, 4))), 5), IMAGE, 0),
     "cumulative": Case(lambda x: (jnp.cumsum(x, 1), jax.lax.cummax(x, 1, reverse=True)), IMAGE, 1e-5),
     "integer_product": Case(lambda x, y: jax.lax.dot(x, y), (("b, s", "int64"), ("s, 9", "int64")), 0),
+    "product": Case(lambda x, w: x @ w, (("b, s", "float32"), ("s, 40", "float32")), 1e-5),
+    "product_in_columns": Case(lambda x, w: (x @ w).T, (("b, s", "float16"), ("s, 5", "float16")), 1e-2),
+    "product_of_heads": Case(heads, (("b, s, 2, 8", "bfloat16"), ("b, 5, 2, 8", "bfloat16")), 1e-5),
     "whole": Case(lambda x: (x.sum(), x.max()), (("b, s", "float32"),), 1e-5),
 }
 
@@ -113,6 +122,10 @@ def lowered(name: str) -> Compilation:
     with jax.enable_x64(True):
         start = import_stage(case.function, TARGETS[0], shlo_disc.Options(), case.arguments, None, ())
         return run_pipeline(start, "host")
+
+
+def _name_of(op: ir.OpView) -> str:
+    return ir.StringAttr(op.attributes["sym_name"]).value if "sym_name" in op.attributes else ""
 
 
 class GpuLaunch(NamedTuple):
@@ -168,7 +181,12 @@ class Run:
     def _launch(self, call: ir.OpView, launch: Any) -> None:
         for result, buffer in zip(call.results, buffers_of(call), strict=True):
             self.buffers[result] = self._buffer(result, buffer)
-        pointers = [self.buffers[root(v)].view(self._dtype(v)) for v in [*call.operands, *call.results]]
+        operands = list(call.operands)
+        if launch.kind == "dot":
+            name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+            product = device_product(next(op for op in self.plan.body.operations if _name_of(op) == name))
+            operands = [operands[product.lhs], operands[product.rhs]]
+        pointers = [self.buffers[root(v)].view(self._dtype(v)) for v in [*operands, *call.results]]
         sizes = [s.evaluate(self.dims) for s in launch.sizes]
         self.machine.launch(launch.name, launch.blocks.evaluate(self.dims), pointers, sizes)
 

@@ -139,6 +139,9 @@ def _device_product(v: Scope, op: ir.Operation) -> None:
     problem = call.problem
     if (problem.lhs, problem.rhs) != (0, 1) or problem.n.result.constant != 1:
         raise Malformed("its sides are not operands 0 and 1, or its result lies in columns")
+    sides = (problem.m.lhs, problem.k.lhs), (problem.k.rhs, problem.n.rhs)
+    if any(1 not in (stride.constant for stride in strides) for strides in sides):
+        raise Malformed("the elements of a side are neighbours along neither axis")
     if call.kernel.sizes != problem.numbers or call.kernel.given:
         raise Malformed(f"@{call.kernel.kernel} is told another problem")
     if call.precision not in PRECISIONS:

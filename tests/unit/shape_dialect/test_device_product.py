@@ -19,6 +19,7 @@ CHANGES = {
     "precision": ('precision = "default"', 'precision = "some"', "no precision 'some'; there are full, default, tf32"),
     "side": ("lhs = 0 : i64, m =", "lhs = 2 : i64, m =", "its sides are not operands 0 and 1"),
     "columns": ("n = {lhs = 0 : i64, result = 1 : i64", "n = {lhs = 0 : i64, result = 2 : i64", "lies in columns"),
+    "neighbours": ("k = {lhs = 1 : i64", "k = {lhs = 2 : i64", "neighbours along neither axis"),
     "result": ("(%x, %w, %y)", "(%x, %w)", "it has no operand 2"),
     "problem": ("problem = {", "product = {", "problem is missing"),
 }
