@@ -15,7 +15,8 @@ from shlo_disc.lowering_gpu.builders import builder_of, unsupported
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.nvvm import device_module, lower_to_nvvm, nvvm_to_llvm_ir
-from shlo_disc.lowering_gpu.product_kernel import ProductForm, build_product, device_product, tiles_of
+from shlo_disc.lowering_gpu.product_form import ProductForm, device_product
+from shlo_disc.lowering_gpu.product_kernel import build_product, tiles_of
 from shlo_disc.lowering_gpu.scatter_starts import split_scatter_starts
 from shlo_disc.mlir import func, gpu, ir
 from shlo_disc.shape_dialect.dialect.host import KERNEL, KERNELS, ChosenKernel, KernelUse, kernel_attribute

@@ -13,7 +13,7 @@ from shlo_disc.lowering_gpu.concatenate_kernel import build_concatenation
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.nonzero_kernel import build_nonzero
-from shlo_disc.lowering_gpu.product_kernel import device_product
+from shlo_disc.lowering_gpu.product_form import device_product
 from shlo_disc.lowering_gpu.row_kernel import build_rows
 from shlo_disc.lowering_gpu.scan_kernel import build_scan
 from shlo_disc.lowering_gpu.scatter_kernel import build_scatter

@@ -15,6 +15,8 @@ PIPELINE = (
     "builtin.module(gpu.module("
     "canonicalize,cse,"
     "convert-scf-to-cf,"
+    "convert-nvgpu-to-nvvm,"
+    "convert-vector-to-llvm,"
     "convert-gpu-to-nvvm{index-bitwidth=64 use-bare-ptr-memref-call-conv=true},"
     "convert-math-to-llvm,"
     "reconcile-unrealized-casts,"

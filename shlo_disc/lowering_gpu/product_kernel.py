@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Matrix products by a kernel of our own: any sizes, strides and number of batch axes, told at run time.
+"""Matrix products by kernels of our own: any sizes, strides and number of batch axes, told at run time.
+
+Those of f16 and bf16 are in `tensor_product`. For all other types:
 
 A block computes a tile of the result of one matrix at a time. It walks k in steps of DEPTH: its threads bring a piece
 of either side to the memory of the block, in the type of the sums, and then each adds up SIDE x SIDE products from
@@ -12,18 +14,17 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from shlo_disc.lowering.element_types import Element, constant_like, convert, from_memory, to_memory
-from shlo_disc.lowering.index_rules.folds import accumulator_of, multiply_add, zero_of
+from shlo_disc.lowering.index_rules.folds import multiply_add, zero_of
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu.grid import THREADS, each_block, thread
-from shlo_disc.lowering_gpu.kernel import flat_view, pointer_type, shared_array
-from shlo_disc.mlir import arith, func, gpu, ir, memref, scf
-from shlo_disc.shape_dialect.dialect.fusion import Dot, fusion_of
+from shlo_disc.lowering_gpu.kernel import pointer_type, shared_array
+from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, Matrix, ProductForm, Told, indices_of
+from shlo_disc.lowering_gpu.tensor_product import TensorKernel, takes_tensor_cores
+from shlo_disc.mlir import arith, gpu, ir, memref, scf
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
-from shlo_disc.transforms.simplify.dot import SUM_TYPES
 
 TILE = 64
 """Rows, and columns, of the result that a block computes at a time."""
@@ -36,51 +37,6 @@ SIDE = 4
 
 PITCH = TILE + SIDE
 """Elements from one k to the next in the memory of the block: neighbours along k are in different banks."""
-
-NUMBERS, NUMBERS_OF_AXIS = 8, 4
-"""Of a product, and of each of its batch axes, as `MatrixProduct.numbers` has them."""
-
-
-@dataclass(frozen=True)
-class ProductForm:
-    """What a kernel is made for: the element type, and how the sides lie. The result lies in rows.
-
-    lhs, rhs: the axes in memory, those of neighbours last, such as "mk" and "kn". batch: the number of batch axes.
-    """
-
-    element: Element
-    lhs: str
-    rhs: str
-    batch: int
-
-    @staticmethod
-    def of(problem: MatrixProduct) -> ProductForm:
-        """That of a product by rows."""
-        lhs = "mk" if problem.k.lhs.constant == 1 else "km"
-        rhs = "kn" if problem.n.rhs.constant == 1 else "nk"
-        return ProductForm(Element(problem.element), lhs, rhs, len(problem.batch))
-
-    @property
-    def name(self) -> str:
-        """Of the kernel."""
-        batch = "b" * self.batch
-        return f"product_{self.element.name}_{batch}{self.lhs}_{batch}{self.rhs}"
-
-    @property
-    def result(self) -> Element:
-        """The element type of the result."""
-        return Element(SUM_TYPES[self.element.name])
-
-    @property
-    def sums(self) -> Element:
-        """What sums are held in."""
-        return accumulator_of(self.element, self.result)
-
-
-def device_product(fusion: func.FuncOp) -> MatrixProduct | None:
-    """The product by rows that a fusion is, if it is a dot that is one."""
-    what = fusion_of(fusion)
-    return what.product.by_rows() if isinstance(what, Dot) and what.product is not None else None
 
 
 def tiles_of(problem: MatrixProduct) -> Expr:
@@ -100,33 +56,10 @@ def build_product(device: gpu.GPUModuleOp, form: ProductForm) -> gpu.GPUFuncOp:
         function = gpu.GPUFuncOp(type_, form.name, kernel=True, known_block_size=[THREADS, 1, 1])
     entry = function.add_entry_block()
     with ir.InsertionPoint(entry):
-        _Kernel(function, list(entry.arguments), form).write()
+        kernel = TensorKernel if takes_tensor_cores(form) else _Kernel
+        kernel(function, list(entry.arguments), form).write()
         gpu.ReturnOp([])
     return function
-
-
-@dataclass(frozen=True)
-class _Matrix:
-    """A side, or the result: its memory, and the sizes and strides of its batch axes, of its rows and of its columns.
-
-    The columns of a side are those along k.
-    """
-
-    memory: ir.Value
-    sizes: Sequence[ir.Value]
-    strides: Sequence[ir.Value]
-
-    @staticmethod
-    def of(pointer: ir.Value, sizes: Sequence[ir.Value], strides: Sequence[ir.Value]) -> _Matrix:
-        """What lies behind a pointer, up to the last element."""
-        one = index_constant(1)
-        reach = [arith.muli(arith.subi(size, one), stride) for size, stride in zip(sizes, strides, strict=True)]
-        return _Matrix(flat_view(pointer, functools.reduce(arith.addi, reach, one)), sizes, strides)
-
-    def place(self, indices: Sequence[ir.Value]) -> ir.Value:
-        """Where an element is; where a row begins for indices without a column."""
-        parts = [arith.muli(index, stride) for index, stride in zip(indices, self.strides, strict=False)]
-        return functools.reduce(arith.addi, parts)
 
 
 class _Side:
@@ -136,7 +69,7 @@ class _Side:
     those of different rows.
     """
 
-    def __init__(self, function: gpu.GPUFuncOp, number: int, matrix: _Matrix, form: ProductForm, along_k: bool):
+    def __init__(self, function: gpu.GPUFuncOp, number: int, matrix: Matrix, form: ProductForm, along_k: bool):
         self.matrix, self.form = matrix, form
         *_, self.rows, self.depth = matrix.sizes
         self.piece = shared_array(function, number, DEPTH * PITCH, form.sums.register())
@@ -183,15 +116,10 @@ class _Kernel:
 
     def __init__(self, function: gpu.GPUFuncOp, arguments: Sequence[ir.Value], form: ProductForm):
         self.form = form
-        a, b, c, *numbers = arguments
-        m, n, k, a_m, a_k, b_k, b_n, c_m = numbers[:NUMBERS]
-        batch = [numbers[i : i + NUMBERS_OF_AXIS] for i in range(NUMBERS, len(numbers), NUMBERS_OF_AXIS)]
-        self.batch, *strides = ([axis[i] for axis in batch] for i in range(NUMBERS_OF_AXIS))
-        one, by_k = index_constant(1), (form.lhs == "mk", form.rhs == "nk")
-        lhs = _Matrix.of(a, (*self.batch, m, k), (*strides[0], *((a_m, one) if by_k[0] else (one, a_k))))
-        rhs = _Matrix.of(b, (*self.batch, n, k), (*strides[1], *((b_n, one) if by_k[1] else (one, b_k))))
-        self.result = _Matrix.of(c, (*self.batch, m, n), (*strides[2], c_m, one))
-        self.sides = [_Side(function, i, side, form, by_k[i]) for i, side in enumerate((lhs, rhs))]
+        told = Told.of(arguments, form)
+        self.batch, self.result = told.lhs.sizes[:-2], told.result
+        by_k = (form.lhs == "mk", form.rhs == "nk")
+        self.sides = [_Side(function, i, side, form, by_k[i]) for i, side in enumerate((told.lhs, told.rhs))]
         across = index_constant(TILE // SIDE)
         self.places = [_times(split(thread(), across), SIDE) for split in (arith.divui, arith.remui)]
 
@@ -202,11 +130,7 @@ class _Kernel:
 
     def _tile(self, tile: ir.Value, counts: Sequence[ir.Value]) -> None:
         """One tile; from one to the next its place changes first along n, then along m, then over matrices."""
-        indices: list[ir.Value] = []
-        for size in reversed([*self.batch, *counts][1:]):
-            indices.insert(0, arith.remui(tile, size))
-            tile = arith.divui(tile, size)
-        *matrix, row, column = tile, *indices
+        *matrix, row, column = indices_of(tile, [*self.batch, *counts])
         firsts = _times(row, TILE), _times(column, TILE)
         for side, first in zip(self.sides, firsts, strict=True):
             side.open(matrix, first)

@@ -15,7 +15,7 @@ import shlo_disc
 from shlo_disc.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.lowering.host_llvm.constants import dense_bytes
 from shlo_disc.lowering.launches import launches_in
-from shlo_disc.lowering_gpu.product_kernel import device_product
+from shlo_disc.lowering_gpu.product_form import device_product
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.buffers import Buffer, ResultBuffer, arenas_of, buffers_of
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product

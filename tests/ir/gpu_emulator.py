@@ -19,6 +19,7 @@ import numpy as np
 
 from shlo_disc.dtypes import BY_MLIR, numpy_dtype
 from shlo_disc.mlir import ir
+from tests.ir.gpu_tensor_cores import TensorCores
 from tests.ir.gpu_vectors import VectorOps, of_each
 
 WARP = 32
@@ -141,7 +142,7 @@ class Emulator:
         grid.check("blocks")
 
 
-class Block(VectorOps):
+class Block(VectorOps, TensorCores):
     """One block of a launch."""
 
     def __init__(self, globals_: dict[str, ir.MemRefType], number: int, blocks: int, threads: int):
@@ -160,6 +161,7 @@ class Block(VectorOps):
         self.since_barrier = Accesses()
         self.global_accesses: list[tuple[np.ndarray, bool]] = []
         self.global_atomics: list[np.ndarray] = []
+        self.begin_copies()
 
     def run(self, block: ir.Block, env: Env, active: Lanes) -> list[Lanes]:
         """Run a block's ops for the active lanes; gives what its terminator yields."""

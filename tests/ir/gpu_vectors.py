@@ -53,8 +53,15 @@ class VectorOps:
         return [np.repeat(source.reshape(self.threads, -1)[:, :1], width, 1)]
 
     def _vector_extract(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
-        (place,) = ir.DenseI64ArrayAttr(op.attributes["static_position"])
-        return [env[op.operands[0]][:, place]]
+        place = tuple(ir.DenseI64ArrayAttr(op.attributes["static_position"]))
+        assert len(op.operands) == 1
+        return [env[op.operands[0]][(slice(None), *place)]]
+
+    def _vector_extract_strided_slice(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        parts = (ir.ArrayAttr(op.attributes[name]) for name in ("offsets", "sizes", "strides"))
+        (first,), (length,), (step,) = ([ir.IntegerAttr(number).value for number in part] for part in parts)
+        assert step == 1
+        return [env[op.operands[0]][:, first : first + length]]
 
     def _vector_from_elements(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         return [np.stack([env[v] for v in op.operands], 1)]

@@ -18,7 +18,8 @@ from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.lowering.element_types import Element
 from shlo_disc.lowering_gpu import lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.lowering_gpu.product_block import FORMATS
-from shlo_disc.lowering_gpu.product_kernel import ProductForm, build_product, tiles_of
+from shlo_disc.lowering_gpu.product_form import ProductForm
+from shlo_disc.lowering_gpu.product_kernel import build_product, tiles_of
 from shlo_disc.mlir import gpu, ir
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.problems import Axis, MatrixProduct
@@ -74,11 +75,13 @@ def problem_of(element: str, lhs: np.ndarray, rhs: np.ndarray, result: np.ndarra
     return MatrixProduct(element, 0, 1, batch, m, n, k)
 
 
-def stack(text: str, batch: tuple[int, ...], axes: str, sizes: dict[str, int], dtype: Any, seed: int) -> np.ndarray:
+def stack(
+    text: str, batch: tuple[int, ...], axes: str, sizes: dict[str, int], dtype: Any, seed: int, hole: int = 3
+) -> np.ndarray:
     """Random matrices [batch..., text] that lie in memory as `axes` says, with a hole behind each row."""
     shape = [sizes[name] for name in axes]
     least = 0 if np.dtype(dtype).kind == "u" else -4
-    random = np.random.default_rng([seed, *shape]).integers(least, 5, (*batch, shape[0], shape[1] + 3))
+    random = np.random.default_rng([seed, *shape]).integers(least, 5, (*batch, shape[0], shape[1] + hole))
     memory = random.astype(dtype)
     matrices = memory[..., : shape[1]]
     return matrices if text == axes else matrices.swapaxes(-1, -2)
@@ -91,11 +94,13 @@ def flat(array: np.ndarray) -> np.ndarray:
     return memory.view(f"i{memory.itemsize}") if memory.dtype.kind == "u" else memory
 
 
-def run(element: str, lhs_axes: str, rhs_axes: str, sizes: tuple[int, int, int], batch: tuple[int, ...] = ()) -> None:
+def run(
+    element: str, lhs_axes: str, rhs_axes: str, sizes: tuple[int, int, int], batch: tuple[int, ...] = (), hole: int = 3
+) -> None:
     """The kernel gives NumPy's numbers, and writes nothing else."""
     named = dict(zip("mnk", sizes, strict=True))
-    lhs = stack("mk", batch, lhs_axes, named, DTYPES[element], 0)
-    rhs = stack("kn", batch, rhs_axes, named, DTYPES[element], 1)
+    lhs = stack("mk", batch, lhs_axes, named, DTYPES[element], 0, hole)
+    rhs = stack("kn", batch, rhs_axes, named, DTYPES[element], 1, hole)
     memory = np.full((*batch, named["m"], named["n"] + 3), 77, DTYPES[SUM_TYPES[element]])
     result = memory[..., : named["n"]]
     problem = problem_of(element, lhs, rhs, result)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What kernels of matrix products are made for, and what they are told at run time."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shlo_disc.lowering.element_types import Element
+from shlo_disc.lowering.index_rules.folds import accumulator_of
+from shlo_disc.lowering.positions import index_constant
+from shlo_disc.lowering_gpu.kernel import flat_view
+from shlo_disc.mlir import arith, func, ir
+from shlo_disc.shape_dialect.dialect.fusion import Dot, fusion_of
+from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
+from shlo_disc.transforms.simplify.dot import SUM_TYPES
+
+NUMBERS, NUMBERS_OF_AXIS = 8, 4
+"""Of a product, and of each of its batch axes, as `MatrixProduct.numbers` has them."""
+
+
+@dataclass(frozen=True)
+class ProductForm:
+    """What a kernel is made for: the element type, and how the sides lie. The result lies in rows.
+
+    lhs, rhs: the axes in memory, those of neighbours last, such as "mk" and "kn". batch: the number of batch axes.
+    """
+
+    element: Element
+    lhs: str
+    rhs: str
+    batch: int
+
+    @staticmethod
+    def of(problem: MatrixProduct) -> ProductForm:
+        """That of a product by rows."""
+        lhs = "mk" if problem.k.lhs.constant == 1 else "km"
+        rhs = "kn" if problem.n.rhs.constant == 1 else "nk"
+        return ProductForm(Element(problem.element), lhs, rhs, len(problem.batch))
+
+    @property
+    def name(self) -> str:
+        """Of the kernel."""
+        batch = "b" * self.batch
+        return f"product_{self.element.name}_{batch}{self.lhs}_{batch}{self.rhs}"
+
+    @property
+    def result(self) -> Element:
+        """The element type of the result."""
+        return Element(SUM_TYPES[self.element.name])
+
+    @property
+    def sums(self) -> Element:
+        """What sums are held in."""
+        return accumulator_of(self.element, self.result)
+
+
+def device_product(fusion: func.FuncOp) -> MatrixProduct | None:
+    """The product by rows that a fusion is, if it is a dot that is one."""
+    what = fusion_of(fusion)
+    return what.product.by_rows() if isinstance(what, Dot) and what.product is not None else None
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A side, or the result: its memory, and the sizes and strides of its batch axes, of its rows and of its columns.
+
+    The columns of a side are those along k.
+    """
+
+    memory: ir.Value
+    sizes: Sequence[ir.Value]
+    strides: Sequence[ir.Value]
+
+    @staticmethod
+    def of(pointer: ir.Value, sizes: Sequence[ir.Value], strides: Sequence[ir.Value]) -> Matrix:
+        """What lies behind a pointer, up to the last element."""
+        one = index_constant(1)
+        reach = [arith.muli(arith.subi(size, one), stride) for size, stride in zip(sizes, strides, strict=True)]
+        return Matrix(flat_view(pointer, functools.reduce(arith.addi, reach, one)), sizes, strides)
+
+    def place(self, indices: Sequence[ir.Value]) -> ir.Value:
+        """Where an element is; where a row begins for indices without a column."""
+        parts = [arith.muli(index, stride) for index, stride in zip(indices, self.strides, strict=False)]
+        return functools.reduce(arith.addi, parts)
+
+
+def indices_of(linear: ir.Value, sizes: Sequence[ir.Value]) -> list[ir.Value]:
+    """The index along each of some sizes, of which there is one, of a row-major linear index."""
+    indices: list[ir.Value] = []
+    for size in reversed(sizes[1:]):
+        indices.insert(0, arith.remui(linear, size))
+        linear = arith.divui(linear, size)
+    return [linear, *indices]
+
+
+@dataclass(frozen=True)
+class Told:
+    """The parameters of a kernel: both sides as [batch..., rows, k], the result as [batch..., rows, columns]."""
+
+    lhs: Matrix
+    rhs: Matrix
+    result: Matrix
+
+    @staticmethod
+    def of(arguments: Sequence[ir.Value], form: ProductForm) -> Told:
+        """From two sides, the result, and `MatrixProduct.numbers`."""
+        a, b, c, *numbers = arguments
+        m, n, k, a_m, a_k, b_k, b_n, c_m = numbers[:NUMBERS]
+        axes = [numbers[i : i + NUMBERS_OF_AXIS] for i in range(NUMBERS, len(numbers), NUMBERS_OF_AXIS)]
+        batch, *strides = ([axis[i] for axis in axes] for i in range(NUMBERS_OF_AXIS))
+        one = index_constant(1)
+        return Told(
+            Matrix.of(a, (*batch, m, k), (*strides[0], *((a_m, one) if form.lhs == "mk" else (one, a_k)))),
+            Matrix.of(b, (*batch, n, k), (*strides[1], *((b_n, one) if form.rhs == "nk" else (one, b_k)))),
+            Matrix.of(c, (*batch, m, n), (*strides[2], c_m, one)),
+        )

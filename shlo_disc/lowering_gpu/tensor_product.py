@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Products of f16 or bf16 matrices on tensor cores, for sizes that are told at run time.
+
+A block computes a tile of the result. Slices of both sides go to shared memory, several ahead of their use, by
+asynchronous copies of 16 bytes; warps read them as fragments (`ldmatrix`) and add them up in f32 (`mma.sync`), as in
+NVIDIA's CUTLASS. Rows of shared memory are eight elements longer than what is in them, so that the eight rows of a
+fragment lie in different banks. What is outside of the operands is filled with zeros and not written.
+
+How large tiles are is chosen by the sizes. A copy needs operands whose rows begin at multiples of 16 bytes; others are
+copied an element at a time.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from shlo_disc.lowering.elements import splat_constant
+from shlo_disc.lowering.positions import index_constant
+from shlo_disc.lowering_gpu import nvgpu
+from shlo_disc.lowering_gpu.grid import THREADS, WARP, each_block, thread
+from shlo_disc.lowering_gpu.kernel import shared_array
+from shlo_disc.lowering_gpu.product_form import Matrix, ProductForm, Told, indices_of
+from shlo_disc.mlir import arith, gpu, ir, memref, scf, vector
+
+CHUNK = 8
+"""Elements of 16 bytes."""
+
+FRAGMENT = 16
+"""Rows, columns or depth that one `ldmatrix` of four matrices reads."""
+
+SHARED_BYTES = 40 << 10
+"""Shared memory of a block for slices; more than 48 KiB would have to be asked for at the launch."""
+
+PROCESSORS = 128
+"""About as many multiprocessors as larger GPUs have: fewer tiles than that leave some idle."""
+
+Values = list[ir.Value]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A block's part of the result: `m` by `n` sums, of `m / m_warps` by `n / n_warps` for each warp.
+
+    `k`: of the depth, what a slice has.
+    """
+
+    m: int
+    n: int
+    m_warps: int
+    n_warps: int
+    k: int = 32
+
+    @property
+    def m_fragments(self) -> int:
+        """Fragments of the left side in a warp, 16 rows each."""
+        return self.m // self.m_warps // FRAGMENT
+
+    @property
+    def n_fragments(self) -> int:
+        """Pairs of fragments of the right side in a warp, 16 columns each."""
+        return self.n // self.n_warps // FRAGMENT
+
+
+LARGE, SMALL, FLAT = Tile(128, 128, 2, 4), Tile(64, 64, 2, 4), Tile(16, 128, 1, 8)
+"""Many products of few bytes; enough blocks for a smaller result; few rows, as in decoding."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Where a side's slices are in shared memory: `outer` rows of `inner` elements, from `start` on.
+
+    depth_inside: a row runs along the depth.
+    """
+
+    side: Matrix
+    depth_inside: bool
+    outer: int
+    inner: int
+    start: int
+
+    @property
+    def row(self) -> int:
+        """From one row to the next."""
+        return self.inner + CHUNK
+
+    @property
+    def size(self) -> int:
+        """Elements of one slice."""
+        return self.outer * self.row
+
+    def in_memory_order(self, axis: ir.Value, depth: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """What is of the side's rows and what is of the depth: that of the outer axis first."""
+        return (axis, depth) if self.depth_inside else (depth, axis)
+
+
+def takes_tensor_cores(form: ProductForm) -> bool:
+    """Whether a product is one of f16 or bf16."""
+    return form.element.is_half
+
+
+class TensorKernel:
+    """The body of a kernel, at the insertion point."""
+
+    def __init__(self, function: gpu.GPUFuncOp, arguments: Sequence[ir.Value], form: ProductForm):
+        nvgpu.load(function.context)
+        self.form = form
+        self.element = form.element.memory()
+        told = Told.of(arguments, form)
+        self.lhs, self.rhs, self.result = told.lhs, told.rhs, told.result
+        self.pointers = list(arguments[:2])
+        self.insides = (form.lhs == "mk", form.rhs == "nk")
+        elements = max(count * sum(s.size for s in slices) for count, slices in map(self.stages, (FLAT, SMALL, LARGE)))
+        self.shared = shared_array(function, 0, elements, self.element, alignment=nvgpu.CHUNK_BYTES)
+        *self.batch, self.m, self.n = self.result.sizes
+
+    def slices(self, tile: Tile) -> list[Slice]:
+        """Those of one stage, one behind the other."""
+        found: list[Slice] = []
+        for side, inside, size in zip((self.lhs, self.rhs), self.insides, (tile.m, tile.n), strict=True):
+            outer, inner = (size, tile.k) if inside else (tile.k, size)
+            found.append(Slice(side, inside, outer, inner, sum(s.size for s in found)))
+        return found
+
+    def stages(self, tile: Tile) -> tuple[int, list[Slice]]:
+        """How many stages there is shared memory for, and the slices of one."""
+        slices = self.slices(tile)
+        return min(4, SHARED_BYTES // (2 * sum(s.size for s in slices))), slices
+
+    # ---- choices ----------------------------------------------------------------------------------------------------
+
+    def write(self) -> None:
+        """All tiles of the result, in the version that suits sizes and addresses."""
+        few_rows = arith.cmpi(arith.CmpIPredicate.ule, self.m, index_constant(FLAT.m))
+        many = arith.cmpi(arith.CmpIPredicate.uge, self.count(self.tiles(LARGE)), index_constant(PROCESSORS))
+        aligned = self.is_aligned()
+        flat = self.either(aligned, self.with_tile(FLAT, True), self.with_tile(FLAT, False))
+        by_copies = self.either(many, self.with_tile(LARGE, True), self.with_tile(SMALL, True))
+        self.either(few_rows, flat, self.either(aligned, by_copies, self.with_tile(SMALL, False)))()
+
+    @staticmethod
+    def either(condition: ir.Value, then: Callable[[], None], otherwise: Callable[[], None]) -> Callable[[], None]:
+        """One of two versions, written when it is called."""
+
+        def both() -> None:
+            choice = scf.IfOp(condition, [], has_else=True)
+            for block, version in ((choice.then_block, then), (choice.else_block, otherwise)):
+                with ir.InsertionPoint(block):
+                    version()
+                    scf.yield_([])
+
+        return both
+
+    def is_aligned(self) -> ir.Value:
+        """Whether all rows of both sides begin at multiples of 16 bytes."""
+        addresses = [memref.ExtractAlignedPointerAsIndexOp(p).result for p in self.pointers]
+        aligned = [_is_multiple(address, nvgpu.CHUNK_BYTES) for address in addresses]
+        for side, inside in zip((self.lhs, self.rhs), self.insides, strict=True):
+            *batch, of_rows, of_depth = side.strides
+            aligned += [_is_multiple(stride, CHUNK) for stride in (*batch, of_rows if inside else of_depth)]
+        return functools.reduce(arith.andi, aligned)
+
+    def tiles(self, tile: Tile) -> Values:
+        """How many there are: of each batch axis, along m, along n."""
+        return [*self.batch, _parts(self.m, tile.m), _parts(self.n, tile.n)]
+
+    @staticmethod
+    def count(tiles: Values) -> ir.Value:
+        """How many there are in all."""
+        return functools.reduce(arith.muli, tiles)
+
+    def with_tile(self, tile: Tile, aligned: bool) -> Callable[[], None]:
+        """A version, written when it is called."""
+
+        def version() -> None:
+            tiles = self.tiles(tile)
+
+            def one(item: ir.Value) -> None:
+                _TileOfResult(self, tile, aligned, indices_of(item, tiles)).emit()
+
+            each_block(self.count(tiles), one)
+
+        return version
+
+
+class _TileOfResult:
+    """The work on one tile by one block."""
+
+    def __init__(self, kernel: TensorKernel, tile: Tile, aligned: bool, place: Values):
+        self.kernel, self.tile, self.aligned = kernel, tile, aligned
+        *batch, row, column = place
+        self.first_row, self.first_column = _times(row, tile.m), _times(column, tile.n)
+        self.starts = [_start(matrix, batch) for matrix in (kernel.lhs, kernel.rhs)]
+        self.batch = batch
+        self.stages, self.slices = kernel.stages(tile)
+        self.stage_size = sum(s.size for s in self.slices)
+        self.lane, warp = _divided(thread(), WARP)
+        column_warp, row_warp = _divided(warp, tile.n_warps)
+        self.warp_row = _times(row_warp, tile.m // tile.m_warps)
+        self.warp_column = _times(column_warp, tile.n // tile.n_warps)
+
+    def emit(self) -> None:
+        """Add up slice after slice, and write the sums."""
+        tile, (*_, depth) = self.tile, self.kernel.lhs.sizes
+        for number in range(self.stages - 1):
+            self.fetch(index_constant(number), index_constant(number))
+        zero = splat_constant(ir.VectorType.get([2, 2], ir.F32Type.get()))
+        count = tile.m_fragments * tile.n_fragments * 2
+        loop = scf.ForOp(index_constant(0), _parts(depth, tile.k), index_constant(1), [zero] * count)
+        with ir.InsertionPoint(loop.body):
+            number = loop.induction_variable
+            nvgpu.wait_for_groups(self.stages - 2)
+            gpu.barrier()
+            ahead = arith.addi(number, index_constant(self.stages - 1))
+            self.fetch(ahead, arith.remui(ahead, index_constant(self.stages)))
+            scf.yield_(self.multiply(arith.remui(number, index_constant(self.stages)), list(loop.inner_iter_args)))
+        nvgpu.wait_for_groups(0)
+        self.write(list(loop.results))
+        gpu.barrier()
+
+    # ---- slices -----------------------------------------------------------------------------------------------------
+
+    def fetch(self, number: ir.Value, stage: ir.Value) -> None:
+        """Begin to bring a slice of both sides into a stage of shared memory. Behind the depth it is zeros."""
+        first_depth, base = _times(number, self.tile.k), _times(stage, self.stage_size)
+        firsts = (self.first_row, self.first_column)
+        for slice_, start, first in zip(self.slices, self.starts, firsts, strict=True):
+            self._fetch_side(slice_, start, slice_.in_memory_order(first, first_depth), base)
+        nvgpu.close_group()
+
+    def _fetch_side(self, slice_: Slice, start: ir.Value, firsts: tuple[ir.Value, ir.Value], base: ir.Value) -> None:
+        chunks = slice_.inner // CHUNK
+        total = slice_.outer * chunks
+
+        def chunk(number: ir.Value) -> None:
+            column, row = _divided(number, chunks)
+            column = _times(column, CHUNK)
+            place = arith.addi(_plus(base, slice_.start), arith.addi(_times(row, slice_.row), column))
+            self._fetch_chunk(slice_, start, place, arith.addi(firsts[0], row), arith.addi(firsts[1], column))
+
+        for step in range(0, total, THREADS):
+            number = _plus(thread(), step)
+            if step + THREADS <= total:
+                chunk(number)
+                continue
+            some = scf.IfOp(_below(number, index_constant(total)), [])
+            with ir.InsertionPoint(some.then_block):
+                chunk(number)
+                scf.yield_([])
+
+    def _fetch_chunk(self, slice_: Slice, start: ir.Value, place: ir.Value, outer: ir.Value, inner: ir.Value) -> None:
+        side, zero = slice_.side, index_constant(0)
+        outer_size, inner_size = slice_.in_memory_order(*side.sizes[-2:])
+        outer_stride, _ = slice_.in_memory_order(*side.strides[-2:])
+        is_there = _below(outer, outer_size)
+        begin = arith.minui(inner, inner_size)
+        present = arith.minui(arith.subi(inner_size, begin), index_constant(CHUNK))
+        present = arith.select(is_there, present, zero)
+        row = arith.addi(start, arith.muli(arith.select(is_there, outer, zero), outer_stride))
+        if self.aligned:
+            at = arith.select(_below(zero, present), arith.addi(row, begin), zero)
+            nvgpu.copy_async(self.kernel.shared, place, side.memory, at, CHUNK, present)
+            return
+        for offset in range(CHUNK):
+            value = self._element(side, _below(index_constant(offset), present), arith.addi(row, _plus(inner, offset)))
+            memref.store(value, self.kernel.shared, [_plus(place, offset)])
+
+    def _element(self, side: Matrix, is_there: ir.Value, at: ir.Value) -> ir.Value:
+        """An element, zero where there is none."""
+        choice = scf.IfOp(is_there, [self.kernel.element], has_else=True)
+        with ir.InsertionPoint(choice.then_block):
+            scf.yield_([memref.load(side.memory, [at])])
+        with ir.InsertionPoint(choice.else_block):
+            scf.yield_([arith.constant(self.kernel.element, 0.0)])
+        return choice.results[0]
+
+    # ---- sums -------------------------------------------------------------------------------------------------------
+
+    def multiply(self, stage: ir.Value, sums: Values) -> Values:
+        """Add what a stage has."""
+        base = _times(stage, self.stage_size)
+        lhs, rhs = self.slices
+        for depth in range(0, self.tile.k, FRAGMENT):
+            right = [f for j in range(self.tile.n_fragments) for f in self._right(rhs, base, j * FRAGMENT, depth)]
+            new: Values = []
+            for i in range(self.tile.m_fragments):
+                left = self._matrices(lhs, base, self.warp_row, i * FRAGMENT, depth, lhs.depth_inside)
+                new += [nvgpu.multiply_add(left, b, sums[len(new) + j]) for j, b in enumerate(right)]
+            sums = new
+        return sums
+
+    def _right(self, slice_: Slice, base: ir.Value, column: int, depth: int) -> Values:
+        """Twice 8 columns of the right side, with 16 of the depth."""
+        four = self._matrices(slice_, base, self.warp_column, column, depth, not slice_.depth_inside)
+        type_ = ir.VectorType.get([2, 2], self.kernel.element)
+        return [vector.extract_strided_slice(type_, four, [first], [2], [1]) for first in (0, 2)]
+
+    def _matrices(
+        self, slice_: Slice, base: ir.Value, warp: ir.Value, place: int, depth: int, is_below_second: bool
+    ) -> ir.Value:
+        """The four matrices of 16 rows or columns and 16 of the depth. is_below_second: the second is the one below the
+        first, as the slice lies, and not the one beside it."""
+        low, high = _divided(self.lane, CHUNK)
+        second, third = _divided(high, 2)
+        down, right = (second, third) if is_below_second else (third, second)
+        outer, inner = slice_.in_memory_order(_plus(warp, place), index_constant(depth))
+        outer = arith.addi(outer, arith.addi(low, _times(down, CHUNK)))
+        inner = arith.addi(inner, _times(right, CHUNK))
+        at = arith.addi(arith.addi(_plus(base, slice_.start), inner), _times(outer, slice_.row))
+        return nvgpu.load_matrices(self.kernel.shared, at, transpose=not slice_.depth_inside)
+
+    # ---- results ----------------------------------------------------------------------------------------------------
+
+    def write(self, sums: Values) -> None:
+        """Write the sums that are inside of the result."""
+        in_group, group = _divided(self.lane, 4)
+        row = arith.addi(arith.addi(self.first_row, self.warp_row), group)
+        column = arith.addi(arith.addi(self.first_column, self.warp_column), _times(in_group, 2))
+        columns = self.tile.n_fragments * 2
+        for number, four in enumerate(sums):
+            for half in range(2):
+                below = _plus(row, number // columns * FRAGMENT + half * CHUNK)
+                for one in range(2):
+                    self._write(four, (half, one), below, _plus(column, number % columns * CHUNK + one))
+
+    def _write(self, four: ir.Value, place: tuple[int, int], row: ir.Value, column: ir.Value) -> None:
+        result, type_ = self.kernel.result, self.kernel.form.result.memory()
+        inside = scf.IfOp(arith.andi(_below(row, self.kernel.m), _below(column, self.kernel.n)), [])
+        with ir.InsertionPoint(inside.then_block):
+            value = vector.extract(four, [], list(place))
+            value = value if value.type == type_ else arith.truncf(type_, value)
+            memref.store(value, result.memory, [result.place((*self.batch, row, column))])
+            scf.yield_([])
+
+
+def _start(matrix: Matrix, batch: Values) -> ir.Value:
+    return matrix.place(batch) if batch else index_constant(0)
+
+
+def _parts(size: ir.Value, of: int) -> ir.Value:
+    """Of so many, how many there are, the last one perhaps not whole."""
+    return arith.divui(_plus(size, of - 1), index_constant(of))
+
+
+def _is_multiple(value: ir.Value, of: int) -> ir.Value:
+    return arith.cmpi(arith.CmpIPredicate.eq, arith.remui(value, index_constant(of)), index_constant(0))
+
+
+def _divided(value: ir.Value, by: int) -> tuple[ir.Value, ir.Value]:
+    """Remainder and quotient."""
+    return arith.remui(value, index_constant(by)), arith.divui(value, index_constant(by))
+
+
+def _plus(value: ir.Value, number: int) -> ir.Value:
+    return arith.addi(value, index_constant(number))
+
+
+def _times(value: ir.Value, number: int) -> ir.Value:
+    return arith.muli(value, index_constant(number))
+
+
+def _below(value: ir.Value, end: ir.Value) -> ir.Value:
+    return arith.cmpi(arith.CmpIPredicate.ult, value, end)

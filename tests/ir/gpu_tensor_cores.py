@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the emulator does for tensor cores: asynchronous copies, matrices of shared memory, products of fragments.
+
+A copy lands as late as it may, at the wait for its group; until then there is something else in its place, and its
+writes count from its beginning. Fragments are laid out as in NVIDIA's PTX manual for `ldmatrix` and `mma.m16n8k16`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from shlo_disc.mlir import ir
+
+WARP = 32
+_CHUNK_BYTES = 16
+_POISON = 113
+
+Lanes = np.ndarray
+Env = dict[ir.Value, Any]
+
+
+class TensorCores:
+    """That part of a block."""
+
+    threads: int
+    since_barrier: Any
+    global_accesses: list[tuple[Lanes, bool]]
+    lane: Lanes
+
+    def begin_copies(self) -> None:
+        """There are none."""
+        self.copies: list[tuple[Lanes, Lanes, Lanes, Lanes]] = []
+        self.groups: list[list[tuple[Lanes, Lanes, Lanes, Lanes]]] = []
+
+    # ---- copies ---------------------------------------------------------------------------------------------------
+
+    def _nvgpu_device_async_copy(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        target, place, source, at, present = (env[v] for v in op.operands)
+        length = ir.IntegerAttr(op.attributes["dstElements"]).value
+        size = source.data.itemsize
+        assert length * size == _CHUNK_BYTES and (active & (present > length)).sum() == 0
+        wanted = np.arange(length)[None, :]
+        inside = active[:, None] & (wanted < present[:, None])
+        from_ = source.offsets([at[:, None] + wanted], inside)
+        assert not (source.addresses(at)[active] % _CHUNK_BYTES).any(), "a copy from no multiple of 16 bytes"
+        assert not (place[active] * size % _CHUNK_BYTES).any(), "a copy to no multiple of 16 bytes"
+        to = target.offsets([place[:, None] + wanted], np.broadcast_to(active[:, None], inside.shape))
+        self.global_accesses.append((source.addresses(from_)[inside], False))
+        self._claim(target, to[active], active)
+        values = np.zeros(inside.shape, source.data.dtype)
+        values[inside] = source.data[from_[inside]]
+        target.data[to[active]] = np.array(_POISON, target.data.dtype)
+        self.copies.append((target.data, to[active], values[active], active))
+        return [np.zeros(self.threads, np.int32)]
+
+    def _claim(self, target: Any, to: Lanes, active: Lanes) -> None:
+        owners = np.repeat(self.lane[active], to.shape[1])
+        self.since_barrier.add(target.addresses(to).reshape(-1), owners, True)
+
+    def _nvvm_cp_async_commit_group(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        assert active.all(), "not all threads close a group of copies"
+        self.groups.append(self.copies)
+        self.copies = []
+        return []
+
+    def _nvvm_cp_async_wait_group(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        assert active.all(), "not all threads wait for copies"
+        pending = ir.IntegerAttr(op.attributes["n"]).value
+        while len(self.groups) > pending:
+            for data, to, values, owners in self.groups.pop(0):
+                data[to] = values
+                lanes = np.repeat(self.lane[owners], to.shape[1])
+                addresses = data.__array_interface__["data"][0] + to.reshape(-1) * data.itemsize
+                self.since_barrier.add(addresses, lanes, True)
+        return []
+
+    # ---- fragments ------------------------------------------------------------------------------------------------
+
+    def _nvgpu_ldmatrix(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        assert active.all(), "not all threads reach ldmatrix"
+        buffer, row = (env[v] for v in op.operands)
+        assert ir.IntegerAttr(op.attributes["numTiles"]).value == 4 and buffer.data.itemsize == 2
+        assert not (row * 2 % _CHUNK_BYTES).any(), "a row of a matrix at no multiple of 16 bytes"
+        rows = row.reshape(-1, 4, 8)[..., None] + np.arange(8)
+        everywhere = np.ones(rows.shape, bool)
+        offsets = buffer.offsets([rows], everywhere)
+        self.since_barrier.add(buffer.addresses(offsets).reshape(-1), np.repeat(self.lane, 8), False)
+        matrices = buffer.data[offsets]
+        if ir.BoolAttr(op.attributes["transpose"]).value:
+            matrices = matrices.swapaxes(-1, -2)
+        return [matrices.reshape(-1, 4, WARP, 2).swapaxes(1, 2).reshape(-1, 4, 2)]
+
+    def _nvgpu_mma_sync(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        assert active.all(), "not all threads reach mma.sync"
+        assert [ir.IntegerAttr(n).value for n in ir.ArrayAttr(op.attributes["mmaShape"])] == [16, 8, 16]
+        a, b, c = (env[v] for v in op.operands)
+        # Lane 4 g + t of a warp holds row g, and two columns from 2 t on, of each 8 x 8 matrix.
+        quarters = a.reshape(-1, 8, 4, 2, 2, 2).transpose(0, 4, 1, 3, 2, 5).reshape(-1, 16, 16)
+        columns = b.reshape(-1, 8, 4, 2, 2).transpose(0, 1, 3, 2, 4).reshape(-1, 8, 16)
+        product = np.einsum("wik,wjk->wij", quarters.astype(np.float32), columns.astype(np.float32))
+        halves = product.reshape(-1, 2, 8, 4, 2).transpose(0, 2, 3, 1, 4).reshape(-1, 2, 2)
+        return [(c + halves).astype(np.float32)]
