@@ -5,10 +5,11 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 RUN := JAX_PLATFORMS=cpu $(VENV)/bin/python
 
-.PHONY: demo test test-slow lint format bench clean help
+.PHONY: demo test test-slow lint format bench gpu-test gpu-bench gpu-bundle clean help
 
 help:
 	@echo "make demo | test | test-slow | lint | format | bench | clean"
+	@echo "make gpu-test | gpu-bench, where there is an NVIDIA GPU; gpu-bundle, for a machine that has one (docs/gpu.md)"
 
 $(STAMP): pyproject.toml CMakeLists.txt $(wildcard $(addprefix shlo_disc/runtime/native/,* */*))
 	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "Python 3.11 to 3.13 is needed: make PYTHON=python3.12 ...")'
@@ -38,6 +39,21 @@ format: $(STAMP)
 bench: $(STAMP)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[bench]'
 	$(RUN) -m benchmarks
+
+# Both ask for the machine's GPU: JAX's programs for the processor are the reference, and have it to themselves.
+gpu-test: $(STAMP)
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[cuda]'
+	$(RUN) -m pytest -q -rs tests/gpu/test_on_gpu.py
+
+gpu-bench: $(STAMP)
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[cuda]'
+	$(RUN) -m benchmarks.gpu
+
+# For instance: make gpu-bundle GPU_TARGET=cuda:sm_80
+GPU_TARGET ?= cuda:sm_90a
+gpu-bundle: $(STAMP)
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[cuda]'
+	$(RUN) -m tests.gpu.make_bundle --target $(GPU_TARGET)
 
 clean:
 	rm -rf $(VENV) build dist stubs demo_out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -19,6 +19,8 @@ import tempfile
 import time
 from typing import Any
 
+from benchmarks.tables import table
+
 
 class Clock:
     """Steps with the seconds that they took, on the wall clock and of the processor."""
@@ -75,8 +77,6 @@ def start_apart(model_name: str, layers: int, cache: str) -> dict[str, Any]:
 
 def report(model_name: str, layers: int) -> str:
     """The table of one model."""
-    from benchmarks.timing import table  # it imports JAX, which `start` wants to time
-
     with tempfile.TemporaryDirectory() as cache:
         starts = {"no cache": start_apart(model_name, layers, "")}
         start_apart(model_name, layers, cache)

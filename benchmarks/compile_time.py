@@ -19,7 +19,7 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.timing import table
+from benchmarks.tables import table
 
 Function = Callable[..., Any]
 

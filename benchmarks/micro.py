@@ -19,16 +19,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from benchmarks.timing import (
-    duration,
-    environment,
-    geometric_mean,
-    interleaved,
-    limit_threads,
-    rounds_for,
-    seconds,
-    table,
-)
+from benchmarks.tables import duration, geometric_mean, table
+from benchmarks.timing import environment, interleaved, limit_threads, rounds_for, seconds
 from examples import micro
 from examples.model import relative_error
 

@@ -17,7 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.timing import geometric_mean, interleaved, limit_threads, table
+from benchmarks.tables import geometric_mean, table
+from benchmarks.timing import interleaved, limit_threads
 from examples import bert
 from examples.model import function
 

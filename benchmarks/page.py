@@ -10,19 +10,8 @@ from pathlib import Path
 from benchmarks import figures
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.figures import Result
-from benchmarks.report import Table, lost_lines, refusals, tables
-from benchmarks.timing import duration
-
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 1200px; margin: 2em auto; padding: 0 1em; color: #222 }
-table { border-collapse: collapse; margin: 0.5em 0 1.5em; font-variant-numeric: tabular-nums; display: block;
-  overflow-x: auto }
-th, td { padding: 0.15em 0.7em; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap }
-th:first-child, td:first-child { text-align: left }
-.lost { color: #c00; font-weight: bold }
-img { max-width: 100% }
-summary { cursor: pointer }
-"""
+from benchmarks.report import lost_lines, refusals, tables
+from benchmarks.tables import STYLE, Table, duration, html_list, html_table
 
 
 def write_page(result: Result, file: Path) -> list[Path]:
@@ -49,13 +38,13 @@ def render(result: Result, pictures: dict[str, Path]) -> str:
         "<p class=lost>A small run: a smoke test, no measurement.</p>" if result["small"] else "",
         "<p>One compile of ours serves all shapes. What it loses is <span class=lost>red</span>.</p>",
         _image(pictures.get("")),
-        *(_table(table) for table in tables(result)),
-        f"<h2>Losses</h2>{_list(lost_lines(result), 'lost')}",
-        f"<h2>Refusals</h2>{_list(refusals(result), '')}",
+        *(html_table(table) for table in tables(result)),
+        f"<h2>Losses</h2>{html_list(lost_lines(result), 'lost')}",
+        f"<h2>Refusals</h2>{html_list(refusals(result), '')}",
     ]
     for name, work in result["works"].items():
         parts.append(f"<h2 id={name}>{html.escape(work['title'])}</h2>{_image(pictures.get(name))}")
-        parts.append(f"<details><summary>Every shape</summary>{_table(shapes_table(work))}</details>")
+        parts.append(f"<details><summary>Every shape</summary>{html_table(shapes_table(work))}</details>")
     head = f"<meta charset=utf-8><title>shlo_disc and its peers</title><style>{STYLE}</style>"
     return f"<!doctype html>\n<html lang=en><head>{head}</head><body>\n" + "\n".join(parts) + "\n</body></html>\n"
 
@@ -74,25 +63,6 @@ def shapes_table(work: Result) -> Table:
                 lost.add((index, column))
         rows.append(row)
     return Table("", "Medians of the warm calls.", [work["dims"], *map(figures.title, ran)], rows, lost)
-
-
-def _table(table: Table) -> str:
-    def cell(row: int, column: int, text: str) -> str:
-        mark = " class=lost" if (row, column) in table.lost else ""
-        return f"<td{mark}>{html.escape(text)}</td>"
-
-    head = "".join(f"<th>{html.escape(text)}</th>" for text in table.head)
-    body = "".join(
-        f"<tr>{''.join(cell(number, column, text) for column, text in enumerate(row))}</tr>\n"
-        for number, row in enumerate(table.rows)
-    )
-    title = f"<h2>{html.escape(table.title)}</h2>" if table.title else ""
-    return f"{title}<p>{html.escape(table.note)}</p><table><tr>{head}</tr>\n{body}</table>"
-
-
-def _list(lines: list[str], kind: str) -> str:
-    items = "".join(f"<li class='{kind}'>{html.escape(line)}</li>" for line in lines)
-    return f"<ul>{items}</ul>" if lines else "<p>None.</p>"
 
 
 def _image(path: Path | None) -> str:

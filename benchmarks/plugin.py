@@ -18,7 +18,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from benchmarks.timing import environment, geometric_mean, limit_threads, per_call, table
+from benchmarks.tables import geometric_mean, table
+from benchmarks.timing import environment, limit_threads, per_call
 from benchmarks.works import MODELS, Work
 from examples.model import relative_error
 

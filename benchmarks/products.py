@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import environment, geometric_mean, limit_threads, table
+from benchmarks.tables import geometric_mean, table
+from benchmarks.timing import environment, limit_threads
 
 THREADS = 2
 LAYERS = [(768, 768), (768, 3072), (3072, 768), (768, 2304), (64, 512), (512, 64)]

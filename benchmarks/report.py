@@ -5,26 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
 from benchmarks import figures
 from benchmarks.figures import Result
-from benchmarks.timing import duration
-
-
-@dataclass(frozen=True)
-class Table:
-    """A titled table; `lost` has the (row, column) of the cells in which ours loses."""
-
-    title: str
-    note: str
-    head: list[str]
-    rows: list[list[str]]
-    lost: set[tuple[int, int]] = field(default_factory=set)
-
-
-Show = Callable[[Any, Result, Result], str]
+from benchmarks.tables import Table, duration, markdown_table
 
 
 def tables(result: Result) -> list[Table]:
@@ -186,18 +170,10 @@ def markdown(result: Result) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in result["machine"]["versions"].items())
     parts = [f"{result['machine']['environment']}", f"Versions: {versions}.", f"Copies, read plus written: {speeds}."]
     for table in tables(result):
-        parts.append(f"### {table.title}\n\n{table.note}\n\n{_markdown_table(table)}")
+        parts.append(f"### {table.title}\n\n{table.note}\n\n{markdown_table(table)}")
     parts.append("### Losses\n\n" + _list(lost_lines(result)))
     parts.append("### Refusals\n\n" + _list(refusals(result)))
     return "\n\n".join(parts)
-
-
-def _markdown_table(table: Table) -> str:
-    lines = [f"| {' | '.join(table.head)} |", f"|{'--|' * len(table.head)}"]
-    for number, row in enumerate(table.rows):
-        cells = [f"**{cell}**" if (number, column) in table.lost else cell for column, cell in enumerate(row)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
 
 
 def _list(lines: list[str]) -> str:

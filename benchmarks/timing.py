@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Timing shared by the benchmarks and the demo: interleaved runs, medians, geometric means, the environment line.
+"""Timing shared by the benchmarks and the demo: interleaved runs, medians, the environment line.
 
 All times are seconds of `time.perf_counter`.
 """
@@ -11,7 +11,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -71,12 +71,6 @@ def rounds_for(one: float, budget: float, least: int = 3, most: int = 15) -> int
     return max(least, min(most, int(budget / max(one, 1e-9))))
 
 
-def geometric_mean(values: Iterable[float]) -> float:
-    """The geometric mean of positive numbers; NaN for none."""
-    logs = [math.log(value) for value in values]
-    return math.exp(statistics.fmean(logs)) if logs else math.nan
-
-
 def shape_stream(count: int, batch: int, length: int, tokens: int, seed: int = 0) -> list[tuple[int, int]]:
     """`count` different (b, s) with b <= batch, s <= length and b * s <= tokens, the corners among them.
 
@@ -95,20 +89,6 @@ def shape_stream(count: int, batch: int, length: int, tokens: int, seed: int = 0
             stream[b, min(max(s, 1), length)] = None
     shapes = list(stream)[:count]
     return [shapes[i] for i in random.permutation(len(shapes))]
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Text columns, right-aligned under their heads."""
-    widths = [max(len(cell) for cell in column) for column in zip(head, *rows, strict=True)]
-    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows)]
-    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
-
-
-def duration(value: float) -> str:
-    """Seconds as text of three digits or so in s, ms or us."""
-    if value >= 1.0:
-        return f"{value:.2f} s"
-    return f"{value * 1e3:.2f} ms" if value >= 1e-3 else f"{value * 1e6:.2f} us"
 
 
 def environment() -> str:

@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 
 import shlo_disc
-from benchmarks.timing import duration, environment, geometric_mean, interleaved, rounds_for, seconds, shape_stream
+from benchmarks.tables import duration, geometric_mean
+from benchmarks.timing import environment, interleaved, rounds_for, seconds, shape_stream
 from examples import bert
 from examples.model import Params, function, parameter_count, relative_error
 

@@ -40,7 +40,8 @@ def compile(
     StableHLO as text, bytecode or portable artifact (str, bytes or a path); or a JAX function with `args=`/`kwargs=`
     whose leaves are arrays, `jax.ShapeDtypeStruct`s or pairs like ("b, s, 768", "float32"). `constraints` are JAX's,
     e.g. "s <= 512", and apply to a JAX function. An Exported for several platforms is compiled for that of the target.
-    target: "cpu"; or "cuda:sm_80" or "cuda:sm_90", for NVIDIA GPUs of that generation and later ones.
+    target: "cpu"; "cuda", the first NVIDIA GPU of this machine; or "cuda:sm_80" or "cuda:sm_90", for GPUs of that
+    generation and later ones, or "cuda:sm_90a", for that generation alone.
 
     Raises ProgramError when the program cannot be parsed or verified, UnsupportedError listing every construct that
     cannot be compiled, with the user's source lines, and DiscError for a target that does not exist or lacks its tools.

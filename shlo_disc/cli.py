@@ -33,6 +33,7 @@ from shlo_disc.errors import ArtifactError, DiscError, OptionError
 from shlo_disc.opt_command import add_opt
 from shlo_disc.options import Options
 from shlo_disc.schedule import Schedule
+from shlo_disc.target import CPU, TARGETS
 
 if TYPE_CHECKING:
     from shlo_disc.executable import Executable
@@ -142,7 +143,7 @@ def _add_dialect(commands: Any) -> None:
 
 
 def _add_common(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--target", default="cpu", help="what to compile for (default: cpu)")
+    command.add_argument("--target", default=CPU, help=f"what to compile for: {', '.join(TARGETS)} (default: {CPU})")
     command.add_argument("--threads", type=int, default=0, help="threads of a call; 0: all processors")
     command.add_argument("--opt-level", type=int, help="LLVM's optimisation level, 0 to 3")
     command.add_argument("--schedule", metavar="FILE", help="how kernels are written, by `shlo_disc tune`")

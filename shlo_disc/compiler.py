@@ -14,12 +14,13 @@ from typing import Any
 
 from shlo_disc import importing
 from shlo_disc.compilation import Compilation, cpu_named, made
-from shlo_disc.errors import CompilerError, DiscError, OptionError, ProgramError
+from shlo_disc.errors import CompilerError, DeviceError, DiscError, OptionError, ProgramError
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.passes import PIPELINES, After, parse_pipeline, run_element, run_passes
 from shlo_disc.reader import Limits
+from shlo_disc.runtime.native_module import Gpu
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.names import STAGE
 from shlo_disc.shape_dialect.dialect.records import Malformed
@@ -28,7 +29,7 @@ from shlo_disc.shape_dialect.dialect.verifier import verify_dialect
 from shlo_disc.shape_dialect.inference.verify_sizes import verify_sizes
 from shlo_disc.shape_dialect.utils.regions import entry_block, main_function
 from shlo_disc.stages import STAGES
-from shlo_disc.target import jax_platforms
+from shlo_disc.target import CUDA, architecture_for, check_target, jax_platforms
 from shlo_disc.transforms.decisions import deciding
 from shlo_disc.transforms.policy import compiling_for
 from shlo_disc.verify import verify_buffers, verify_fusions
@@ -45,7 +46,7 @@ def import_stage(
     resume: bool = False,
 ) -> Compilation:
     """The first stage: any program becomes a normalised module. With `resume`, what a stage has printed goes on."""
-    c = Compilation(options, target, context or make_context(), cpu=cpu_named(options.cpu))
+    c = Compilation(options, named_target(target), context or make_context(), cpu=cpu_named(options.cpu))
 
     def work() -> None:
         read = importing.read(program, args, kwargs, constraints, Limits.of(options))
@@ -58,6 +59,22 @@ def import_stage(
     with c.context, ir.Location.unknown(), remembering():
         run_stage(c, "import", work)
     return c
+
+
+def named_target(target: str) -> str:
+    """The target; for "cuda" the one of the first GPU of this machine, such as "cuda:sm_90a".
+
+    Raises DiscError for what is no target, and for "cuda" where there is no GPU that programs run on.
+    """
+    check_target(target)
+    if target != CUDA:
+        return target
+    try:
+        capability = Gpu.get(0).facts["compute_capability"]
+    except DeviceError as error:
+        named = "name its architecture to compile for a GPU elsewhere, such as target='cuda:sm_90'"
+        raise DeviceError(f"the target 'cuda' is the GPU of this machine: {error}. {named}") from error
+    return f"{CUDA}:{architecture_for(capability)}"
 
 
 def run_pipeline(c: Compilation, last: str = STAGES[-1], after: After | None = None) -> Compilation:

@@ -12,7 +12,7 @@ from shlo_disc.executable import Executable
 from shlo_disc.options import Options
 from shlo_disc.programs import Program
 from shlo_disc.recovery import Attempts, compile_on
-from shlo_disc.target import cuda_architecture
+from shlo_disc.target import CPU, check_target
 
 if TYPE_CHECKING:
     from shlo_disc.compiler import Compilation
@@ -28,7 +28,8 @@ def compile_read(
     """
     started = time.perf_counter() if start is None else start
     reading = time.perf_counter() - started
-    cache = None if cuda_architecture(target) else open_cache(options)
+    check_target(target)
+    cache = open_cache(options) if target == CPU else None
     key = cache_key(read, options) if cache else ""
     executable = _cached(cache, key, read, options, started) if cache else None
     if executable is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from shlo_disc.dtypes import BY_NAME
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, ShapeError
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.target import runs_on
 
 from . import _native, cpu_features
 from .artifact import Artifact
@@ -428,17 +429,17 @@ def _check_target(target: Any) -> None:
 
 
 def _check_device(name: Any, client: Client) -> None:
-    """Refuses code for another kind of device, or a later GPU. `name`: of the target, None for CPUs."""
+    """Refuses code for another kind of device, or another GPU. `name`: of the target, None for CPUs."""
     (device, *_) = client.devices()
     if (name is None) != (device.platform == "cpu"):
         raise ArtifactError(f"made for {name or 'the CPU'}; this client's device is {device}")
     if name is None:
         return
-    major, minor = device.compute_capability
-    match = re.fullmatch(r"cuda:sm_(\d+)(\d)", name) if isinstance(name, str) else None
+    match = re.fullmatch(r"cuda:(sm_\d\d+a?)", name) if isinstance(name, str) else None
     if match is None:
         raise ArtifactError(f"header: {name!r} is no device")
-    if tuple(map(int, match.groups())) > (major, minor):
+    major, minor = device.compute_capability
+    if not runs_on(match[1], (major, minor)):
         raise ArtifactError(f"made for {name}; {device.device_kind} is an sm_{major}{minor}")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the runtime says where there is no GPU; run as a program, for a process with no driver."""
+"""What is here of NVIDIA's. Run as a program: what the runtime says in a process that has no driver."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import subprocess
 import sys
 
-from shlo_disc.errors import DeviceError
+from shlo_disc.errors import DeviceError, DiscError
 
 
 @functools.cache
@@ -15,6 +15,17 @@ def has_driver() -> bool:
     """Whether NVIDIA's driver is on this machine."""
     script = "import ctypes; ctypes.CDLL('libcuda.so.1')"
     return subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
+
+
+def has_libdevice() -> bool:
+    """Whether a program for GPUs that calls functions of NVIDIA's can be compiled to PTX here."""
+    from shlo_disc.codegen import cuda_toolkit
+
+    try:
+        cuda_toolkit.find_libdevice()
+    except DiscError:
+        return False
+    return True
 
 
 def main() -> None:

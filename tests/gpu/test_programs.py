@@ -16,24 +16,14 @@ import pytest
 
 import shlo_disc
 from shlo_disc.cli import main
-from shlo_disc.codegen import cuda_toolkit
-from shlo_disc.errors import ArgumentTypeError, ArtifactError, DeviceError, DiscError, ShapeError
+from shlo_disc.errors import ArgumentTypeError, ArtifactError, DeviceError, ShapeError
 from shlo_disc.runtime import Artifact, Client
 from shlo_disc.runtime.allocation import AllocationError
 from tests.gpu.emulated import fresh_client, install, loaded
+from tests.gpu.loop_programs import LOOPS, ROWS, rows
 from tests.gpu.mock_driver import OUT_OF_MEMORY, MockDriver, mock_driver
-from tests.gpu.no_driver import has_driver
+from tests.gpu.no_driver import has_driver, has_libdevice
 from tests.ir.gpu_cases import CASES, arrays
-
-
-def has_libdevice() -> bool:
-    """Whether a program for GPUs can be compiled to PTX here."""
-    try:
-        cuda_toolkit.find_libdevice()
-    except DiscError:
-        return False
-    return True
-
 
 pytestmark = [
     pytest.mark.skipif(has_driver(), reason="NVIDIA's own driver is here; a process has one"),
@@ -84,10 +74,6 @@ def test_every_case_at_several_sizes(client: Client, name: str) -> None:
         for dims in DIMS:
             given = arrays(case, dims)
             assert_close(run(*given), jax.jit(case.function)(*given), case.tolerance)
-
-
-def rows(b: int, s: int) -> np.ndarray:
-    return np.random.default_rng(b + s).standard_normal((b, s)).astype(np.float32)
 
 
 def test_buffers_stay_on_the_gpu_and_say_when_they_are_there(driver: MockDriver, client: Client) -> None:
@@ -233,43 +219,6 @@ def test_two_threads_call_one_program(client: Client) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
-
-
-def newton(x: Any, limit: Any) -> Any:
-    """Square roots, for as long as the worst one is off."""
-
-    def goes_on(state: Any) -> Any:
-        step, root = state
-        return (step < limit) & (jnp.abs(root * root - x).max() > 1e-3)
-
-    return jax.lax.while_loop(goes_on, lambda state: (state[0] + 1, (state[1] + x / state[1]) / 2), (0, x))
-
-
-def running(x: Any) -> Any:
-    """A scan that stacks what it carries."""
-    return jax.lax.scan(lambda carry, row: (jnp.tanh(carry + row), carry * 2), x[0] * 0, x)
-
-
-def branches(x: Any, which: Any) -> Any:
-    cosine = jax.lax.cond(x.sum() > 0, jnp.cos, lambda v: v.max(0, keepdims=True) - v, x)
-    return jax.lax.switch(which, [jnp.sin, jnp.negative, lambda v: v * v], cosine)
-
-
-def sum_of_squares(x: Any) -> Any:
-    return jax.lax.fori_loop(0, x.shape[0], lambda i, total: total + x[i] ** 2, jnp.zeros_like(x[0]))
-
-
-ROWS = (("b, s", "float32"),)
-ROWS_AND_NUMBER = (*ROWS, ("", "int32"))
-LOOPS = {
-    "while": (newton, ROWS_AND_NUMBER, lambda b, s: (np.abs(rows(b, s)) + 0.5, np.int32(40))),
-    "while_stopped": (newton, ROWS_AND_NUMBER, lambda b, s: (np.abs(rows(b, s)) + 0.5, np.int32(2))),
-    "scan": (running, ROWS, lambda b, s: (rows(b, s),)),
-    "fori": (sum_of_squares, ROWS, lambda b, s: (rows(b, s),)),
-    "branch_0": (branches, ROWS_AND_NUMBER, lambda b, s: (rows(b, s) + 5, np.int32(0))),
-    "branch_1": (branches, ROWS_AND_NUMBER, lambda b, s: (rows(b, s) - 5, np.int32(1))),
-    "branch_2": (branches, ROWS_AND_NUMBER, lambda b, s: (rows(b, s) - 5, np.int32(7))),
-}
 
 
 @functools.cache

@@ -213,7 +213,7 @@ FAULTS = {
     "all without a directory": (["opt", "add.mlir", "--stage", "all"], "--stage all needs --dump DIR"),
     "no such target": (
         ["opt", "add.mlir", "--target", "tpu"],
-        "unknown target 'tpu'; targets are 'cpu', 'cuda:sm_80', 'cuda:sm_90'",
+        "unknown target 'tpu'; targets are 'cpu', 'cuda', 'cuda:sm_80', 'cuda:sm_90', 'cuda:sm_90a'",
     ),
     "no such directory": (["opt", "add.mlir", "-o", "nowhere/x"], "nowhere/x: No such file or directory"),
     "bad program": (
