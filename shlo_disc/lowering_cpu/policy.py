@@ -17,6 +17,7 @@ CPU_POLICY = Policy(
     depthwise_features=8,
     attention_operands=16,
     attention_row_sizes=56,  # a row kernel's arguments have a place of 256 words in the runtime
+    rounded_products=frozenset(),
     recurrence_weights=5 << 18,  # they stay in a core's second-level cache
     recurrence_row=1 << 15,
     transposed_weights=1 << 18,

@@ -48,12 +48,12 @@ class _Kernels:
     def choose(self, call: ir.OpView, fusion: func.FuncOp) -> None:
         """Write on a call which kernel it is."""
         product = device_product(fusion)
-        chosen = self._fused(fusion) if product is None else self._product(product)
+        chosen = self._fused(fusion) if product is None else self._product(product, product.rounds_to(_element(fusion)))
         call.attributes[KERNEL] = kernel_attribute(chosen)
 
-    def _product(self, problem: MatrixProduct) -> ChosenKernel:
+    def _product(self, problem: MatrixProduct, rounded: bool) -> ChosenKernel:
         """The kernel that all products of a form share."""
-        form = ProductForm.of(problem)
+        form = ProductForm.of(problem, rounded)
         if form not in self.products:
             self.products[form] = build_product(self.device, form)
         return ChosenKernel(self._use(form.name, problem.numbers, tiles_of(problem)))
@@ -80,6 +80,11 @@ class _Kernels:
             blocks, cost = builder_of(fusion)(frame)
         frame.close()
         return Kernel(name, frame.function, frame.sizes, blocks, cost, frame.guards)
+
+
+def _element(fusion: func.FuncOp) -> str:
+    """The element type of its first result."""
+    return str(fusion.type.results[0].element_type)
 
 
 def build_gpu_kernels(planned: ir.Module, facts: Facts, deterministic: bool = False) -> ir.Module:

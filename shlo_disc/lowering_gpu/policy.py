@@ -17,6 +17,7 @@ GPU_POLICY = Policy(
     depthwise_features=1 << 62,
     attention_operands=0,
     attention_row_sizes=0,
+    rounded_products=frozenset({"bf16", "f16"}),
     recurrence_weights=0,
     recurrence_row=0,
     transposed_weights=0,

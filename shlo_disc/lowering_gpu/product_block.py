@@ -10,8 +10,11 @@ from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import PRECISIONS, DeviceProduct
 from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
 
-FORMATS = ("f32", "f64", "f16", "bf16", "i8", "ui8", "i32", "ui32")
-"""Element types, in the order of runtime/native/cuda/blas.cpp."""
+FORMATS = (
+    ("f32", False), ("f64", False), ("f16", False), ("bf16", False), ("i8", False), ("f16", True), ("bf16", True),
+    ("ui8", False), ("i32", False), ("ui32", False),
+)  # fmt: skip
+"""Element types, and whether sums are rounded to them, in the order of runtime/native/cuda/blas.cpp."""
 
 
 def product_block(call: DeviceProduct, kernel: int) -> list[Entry]:
@@ -35,7 +38,7 @@ def product_block(call: DeviceProduct, kernel: int) -> list[Entry]:
         "c_m": m.result,
         "batch": [number for axis in batch for number in axis],
         "batch_rank": len(problem.batch),
-        "format": FORMATS.index(problem.element),
+        "format": FORMATS.index((problem.element, call.rounded)),
         "precision": PRECISIONS.index(call.precision),
         "kernel": kernel,
         "blocks": call.kernel.items,

@@ -25,30 +25,33 @@ class ProductForm:
     """What a kernel is made for: the element type, and how the sides lie. The result lies in rows.
 
     lhs, rhs: the axes in memory, those of neighbours last, such as "mk" and "kn". batch: the number of batch axes.
+    rounded: the result has the sides' element type, and not that of the sums.
     """
 
     element: Element
     lhs: str
     rhs: str
     batch: int
+    rounded: bool = False
 
     @staticmethod
-    def of(problem: MatrixProduct) -> ProductForm:
+    def of(problem: MatrixProduct, rounded: bool) -> ProductForm:
         """That of a product by rows."""
         lhs = "mk" if problem.k.lhs.constant == 1 else "km"
         rhs = "kn" if problem.n.rhs.constant == 1 else "nk"
-        return ProductForm(Element(problem.element), lhs, rhs, len(problem.batch))
+        return ProductForm(Element(problem.element), lhs, rhs, len(problem.batch), rounded)
 
     @property
     def name(self) -> str:
         """Of the kernel."""
         batch = "b" * self.batch
-        return f"product_{self.element.name}_{batch}{self.lhs}_{batch}{self.rhs}"
+        sums = "" if not self.rounded else "_rounded"
+        return f"product_{self.element.name}{sums}_{batch}{self.lhs}_{batch}{self.rhs}"
 
     @property
     def result(self) -> Element:
         """The element type of the result."""
-        return Element(SUM_TYPES[self.element.name])
+        return self.element if self.rounded else Element(SUM_TYPES[self.element.name])
 
     @property
     def sums(self) -> Element:

@@ -33,7 +33,8 @@ NAMES = {
 TYPES = {0: np.float32, 1: np.float64, 2: np.float16, 3: np.int8, 10: np.int32, 14: ml_dtypes.bfloat16}
 F32, F64, I32, F32_BY_TF32 = 68, 70, 72, 77
 TAKEN = {
-    (F32, 0, 0, 0), (F32_BY_TF32, 0, 0, 0), (F64, 1, 1, 1), (F32, 0, 2, 0), (F32, 0, 14, 0), (I32, 10, 3, 10),
+    (F32, 0, 0, 0), (F32_BY_TF32, 0, 0, 0), (F64, 1, 1, 1), (F32, 0, 2, 0), (F32, 0, 14, 0), (F32, 0, 2, 2),
+    (F32, 0, 14, 14), (I32, 10, 3, 10),
 }  # fmt: skip
 """Compute type, scale type, and the types of A and B and of C and D."""
 

@@ -36,6 +36,12 @@ def test_the_last_rows_columns_and_depths(layout: tuple[str, str], sizes: tuple[
         run("f16", *layout, sizes, hole=hole)
 
 
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_sums_are_rounded_once(element: str) -> None:
+    for sizes, hole in (((17, 33, 90), 3), ((72, 40, 128), 0), ((5, 129, 64), 0)):
+        run(element, "mk", "kn", sizes, hole=hole, rounded=True)
+
+
 @pytest.mark.parametrize("sizes", [(0, 5, 3), (5, 0, 3), (5, 3, 0), (0, 8, 8), (8, 8, 0)], ids=str)
 def test_nothing(sizes: tuple[int, int, int]) -> None:
     run("bf16", "mk", "kn", sizes)
@@ -94,7 +100,9 @@ def test_a_flat_result_has_work_for_all_its_tiles() -> None:
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_machine_code(element: str, architecture: str) -> None:
     with make_context(), ir.Location.unknown():
-        module = kernels(*(ProductForm(Element(element), *layout, 1) for layout in LAYOUTS))
+        module = kernels(
+            *(ProductForm(Element(element), *layout, 1, rounded) for layout in LAYOUTS for rounded in (False, True))
+        )
         ptx = compile_to_ptx(nvvm_to_llvm_ir(lower_to_nvvm(module)), architecture)
     for _, _, usage, machine in read(ptx):
         assert usage.spills == machine.count("LDL", "STL") == 0

@@ -50,13 +50,18 @@ class _Sample(torch.nn.Module):
 
 
 def _function(op: Any) -> Any:
-    """What an op returns that can be compared: of `topk`, which may find any of equal elements, what stands there."""
-    if op.name != "topk":
+    """What an op returns that can be compared. Where it may find any of equal elements, that is what stands there."""
+    if op.name not in ("argsort", "sort", "topk"):
         return op.op
 
-    def found(x: Any, k: int, dim: int = -1, *args: Any, **kwargs: Any) -> Any:
-        values, indices = op.op(x, k, dim, *args, **kwargs)
-        return values, x.gather(dim, indices)
+    def found(x: Any, *args: Any, **kwargs: Any) -> Any:
+        result = op.op(x, *args, **kwargs)
+        if kwargs.get("stable"):
+            return result
+        *values, indices = (result,) if op.name == "argsort" else result
+        place = int(op.name == "topk")
+        dim = args[place] if len(args) > place else kwargs.get("dim", -1)
+        return *values, x.gather(dim, indices)
 
     return found
 

@@ -319,7 +319,8 @@ class _Run:
         """A product on a device, which the kernel of the call can compute."""
         product = product.by_rows()
         values = (call.operands[product.lhs], call.operands[product.rhs], call.results[0])
-        told = DeviceProduct(replace(product, lhs=0, rhs=1), kernel_of(call).use, precision_of(fusion))
+        rounded = product.rounds_to(str(element_type_of(call.results[0])))
+        told = DeviceProduct(replace(product, lhs=0, rhs=1), kernel_of(call).use, precision_of(fusion), rounded)
         write_op("product", told, [self.buffer(value) for value in values], more=more)
 
     def _packed(self, operand: PackedOperand) -> ir.Value:

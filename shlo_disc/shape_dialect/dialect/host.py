@@ -227,12 +227,13 @@ class DeviceProduct:
     """One product on a device, by rows: operands 0 and 1 are its sides, operand 2 is its result.
 
     A library computes it, or, where there is none that takes it, `kernel`. precision: one of "full", "default" and
-    "tf32", for elements of f32.
+    "tf32", for elements of f32. rounded: the result is of the sides' element type, to which each sum is rounded once.
     """
 
     problem: MatrixProduct
     kernel: KernelUse
     precision: str = "full"
+    rounded: bool = False
 
 
 @dataclass(frozen=True)

@@ -144,6 +144,8 @@ def _device_product(v: Scope, op: ir.Operation) -> None:
         raise Malformed("the elements of a side are neighbours along neither axis")
     if call.kernel.sizes != problem.numbers or call.kernel.given:
         raise Malformed(f"@{call.kernel.kernel} is told another problem")
+    if call.rounded and not problem.rounds_to(problem.element):
+        raise Malformed(f"sums of {problem.element} are not rounded")
     if call.precision not in PRECISIONS:
         raise Malformed(f"there is no precision {call.precision!r}; there are {', '.join(PRECISIONS)}")
     _numbers(op, [2])

@@ -60,6 +60,10 @@ class MatrixProduct:
         """The same product with its sides exchanged where its result lies in columns: n has a stride of 1 in it."""
         return self.transposed() if self.writes_columns else self
 
+    def rounds_to(self, result: str) -> bool:
+        """Whether a result of an element type (MLIR's name) has that of 16-bit sides, and not that of their sums."""
+        return self.element == result in ("bf16", "f16")
+
     @property
     def numbers(self) -> Dims:
         """What a kernel of products by rows is told: m, n, k, the strides of lhs, of rhs and of a row of the result,

@@ -14,7 +14,7 @@ from shlo_disc.shape_dialect.dialect.problems import MAX_BATCH, Axis, MatrixProd
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.transforms.simplify.dot import SUM_TYPES
+from shlo_disc.transforms.simplify.dot import SUM_TYPES, is_rounded
 
 _ZERO = Expr.const(0)
 
@@ -31,7 +31,7 @@ def match_product(fusion: func.FuncOp) -> MatrixProduct | None:
     if dot.operation.name != "stablehlo.dot_general" or len(operations) > 3:
         return None
     element = str(element_type_of(dot.operands[0]))
-    if str(element_type_of(dot.results[0])) != SUM_TYPES.get(element):
+    if str(element_type_of(dot.results[0])) != SUM_TYPES.get(element) and not is_rounded(dot):
         return None
     arguments = list(fusion.entry_block.arguments)
     if any(v not in arguments for v in dot.operands):

@@ -13,6 +13,7 @@ from shlo_disc.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.expand.build import convert, create
+from shlo_disc.transforms.policy import policy
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern, defined_by
 
 SUM_TYPES = {
@@ -64,11 +65,17 @@ def _keeps_free_order(permutation: Sequence[int], used: set[int]) -> bool:
     return free == sorted(free)
 
 
+def is_rounded(dot: ir.OpView) -> bool:
+    """Whether the target's products write the result's type, which is that of the operands."""
+    types = {str(element_type_of(v)) for v in (*dot.operands, dot.results[0])}
+    return len(types) == 1 and types <= policy().rounded_products
+
+
 def narrow_result(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
-    """`dot_general : bf16` is `convert(dot_general : f32)`, and so for other narrow types."""
+    """`dot_general : bf16` is `convert(dot_general : f32)`, and so for other narrow types, where products write f32."""
     element, result = element_type_of(op.operands[0]), element_type_of(op.results[0])
     sums = SUM_TYPES.get(str(element))
-    if sums is None or str(result) == sums or BY_MLIR[str(result)].bits >= BY_MLIR[sums].bits:
+    if is_rounded(op) or sums is None or str(result) == sums or BY_MLIR[str(result)].bits >= BY_MLIR[sums].bits:
         return NO_MATCH
     if element_type_of(op.operands[1]) != element or isinstance(result, ir.FloatType) != isinstance(
         element, ir.FloatType

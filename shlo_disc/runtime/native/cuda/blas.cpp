@@ -18,18 +18,20 @@ constexpr size_t kMostPlans = 4096;
 constexpr uint64_t kMostAlignment = 256;
 
 struct Format {
-  int64_t bytes, sum_bytes;
-  DataType element, sum;
+  int64_t bytes, result_bytes;
+  DataType element, sum, result;
   ComputeType compute;
 };
 
 /// The element types that the library takes, in the order of lowering_gpu/product_block.py. Others follow there.
 constexpr Format kFormats[] = {
-    {4, 4, DataType::r32f, DataType::r32f, ComputeType::f32},
-    {8, 8, DataType::r64f, DataType::r64f, ComputeType::f64},
-    {2, 4, DataType::r16f, DataType::r32f, ComputeType::f32},
-    {2, 4, DataType::r16bf, DataType::r32f, ComputeType::f32},
-    {1, 4, DataType::r8i, DataType::r32i, ComputeType::i32},
+    {4, 4, DataType::r32f, DataType::r32f, DataType::r32f, ComputeType::f32},
+    {8, 8, DataType::r64f, DataType::r64f, DataType::r64f, ComputeType::f64},
+    {2, 4, DataType::r16f, DataType::r32f, DataType::r32f, ComputeType::f32},
+    {2, 4, DataType::r16bf, DataType::r32f, DataType::r32f, ComputeType::f32},
+    {1, 4, DataType::r8i, DataType::r32i, DataType::r32i, ComputeType::i32},
+    {2, 2, DataType::r16f, DataType::r32f, DataType::r16f, ComputeType::f32},
+    {2, 2, DataType::r16bf, DataType::r32f, DataType::r16bf, ComputeType::f32},
 };
 
 /// The factors of A B and of C, in the type of the sums.
@@ -98,7 +100,7 @@ std::optional<Call> call_of(const DiscProduct &p, bool by_tf32) {
   Call call{{p.format, by_tf32, 1,
              {*a, 0, alignment_of(p.b, axes, &DiscBatchAxis::b, format.bytes)},
              {*b, 0, alignment_of(p.a, axes, &DiscBatchAxis::a, format.bytes)},
-             {*d, 0, alignment_of(p.c, axes, &DiscBatchAxis::c, format.sum_bytes)}},
+             {*d, 0, alignment_of(p.c, axes, &DiscBatchAxis::c, format.result_bytes)}},
             {}};
   if (auto longest = std::ranges::max_element(axes, {}, &DiscBatchAxis::size); longest != axes.end()) {
     if (longest->size > std::numeric_limits<int32_t>::max())
@@ -126,7 +128,7 @@ void for_each(std::span<const DiscBatchAxis> axes, Addresses at, const Format &f
   for (int64_t i = 0; i < axis.size; ++i)
     for_each(axes.subspan(1),
              Addresses{at.a + i * axis.a * format.bytes, at.b + i * axis.b * format.bytes,
-                       at.c + i * axis.c * format.sum_bytes},
+                       at.c + i * axis.c * format.result_bytes},
              format, body);
 }
 
@@ -229,7 +231,7 @@ std::unique_ptr<Blas::Plan> Blas::chosen(const BlasProblem &problem, const std::
   transpose(MatmulAttribute::transpose_b, problem.b);
   plan->a = plan->layout_of(problem.a, format.element, problem.batch, what);
   plan->b = plan->layout_of(problem.b, format.element, problem.batch, what);
-  plan->d = plan->layout_of(problem.d, format.sum, problem.batch, what);
+  plan->d = plan->layout_of(problem.d, format.result, problem.batch, what);
 
   PreferenceHandle preference = nullptr;
   library.check(library.create_preference(&preference), what);
