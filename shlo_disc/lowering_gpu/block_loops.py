@@ -22,7 +22,7 @@ def counted(
     return list(loop.results)
 
 
-def each_item(count: ir.Value, body: Callable[[ir.Value], None]) -> None:
+def each_item(count: ir.Value, body: Callable[[ir.Value], object]) -> None:
     """`body(item)` for all items below `count`, each by one thread of the block, the same one in all such loops."""
 
     def item(index: ir.Value, _: Values) -> Values:

@@ -310,7 +310,7 @@ class Block(VectorOps, TensorCores):
             carried = self.run(after, env | dict(zip(after.arguments, values, strict=True)), active)
         return results
 
-    def _arith_select(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+    def _arith_select(self, op: ir.OpView, env: Env, active: Lanes) -> list[Any]:
         condition, yes, no = (env[v] for v in op.operands)
         if isinstance(yes, View):
             assert not active.any() or len(np.unique(condition[active])) == 1, "threads choose different tensors"
