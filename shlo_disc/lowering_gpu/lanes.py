@@ -12,7 +12,6 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.element_types import Element, element_of, from_memory, to_memory
 from shlo_disc.lowering.elements import Elements, Positions, constant_of, splat_constant
 from shlo_disc.lowering.elementwise import Elementwise, same_lanes
@@ -112,7 +111,7 @@ class Lanes(Elements):
         return vector.from_elements(self.math.vector_type(type_), lanes)
 
     def store(self, buffer: ir.Value, value: ir.Value, positions: Positions, output: ir.Value) -> None:
-        """Write an output's element(s), whose lanes stand side by side."""
+        """Write an output's element(s): one scalar, one vector, or lane by lane."""
         element, dims = element_of(output.type), dims_of(output)
         value = to_memory(value, element)
         if not dims:
@@ -124,7 +123,9 @@ class Lanes(Elements):
         elif _is_side_by_side(offset):
             vector.store(self.splat(value), flat, [offset.base], **self._alignment(offset.base, element))
         else:
-            raise CompilerError(f"kernels: the lanes of {output} do not stand side by side")
+            lanes = self.splat(value)
+            for lane in range(self.width):
+                memref.store(vector.extract(lanes, [], [lane]), flat, [self.lane_math.lane(offset, lane)])
 
     def _alignment(self, first: ir.Value, element: Element) -> dict[str, int]:
         """That of an access of all lanes, which says nothing where it is not known to be more than an element's."""

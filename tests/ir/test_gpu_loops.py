@@ -15,6 +15,7 @@ import pytest
 
 import shlo_disc
 from shlo_disc.compiler import Compilation, import_stage, run_pipeline
+from shlo_disc.lowering import loop_kernel
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.lowering.launches import launches_in
 from shlo_disc.lowering_gpu import device_module
@@ -170,6 +171,23 @@ def test_scalars() -> None:
     start = import_stage(lambda x: jnp.exp(x) + 1, TARGETS[0], shlo_disc.Options(), (("", "float32"),), None, ())
     (got,) = emulated(run_pipeline(start, "host"), {}, [np.float32(2)])
     np.testing.assert_allclose(got, [np.exp(2) + 1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("s", [3, 12])
+def test_lanes_are_written_anywhere(monkeypatch: pytest.MonkeyPatch, s: int) -> None:
+    """A kernel may write its elements elsewhere than a loop does: here, those of a column into a row."""
+
+    def write_across(frame: Any, elements: Any, positions: Any, domain: Any, streaming: bool) -> None:
+        (output,), (buffer,) = frame.outputs, frame.output_buffers
+        frame.store(buffer, elements.at(output, positions), positions[::-1], output, elements, streaming)
+
+    monkeypatch.setattr(loop_kernel, "write_outputs", write_across)
+    arguments = (("s, s", "float32"), ("s", "float32"))
+    start = import_stage(lambda x, y: x + y, TARGETS[0], shlo_disc.Options(), arguments, None, ())
+    c = run_pipeline(start, "host")
+    x, y = random_array((s, s), "float32"), random_array((s,), "float32")
+    (got,) = emulated(c, {"s": s}, [x, y])
+    np.testing.assert_array_equal(got.reshape(s, s).T, x + y)
 
 
 def shifted(array: np.ndarray, count: int) -> np.ndarray:
