@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
+import threading
 import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -110,6 +111,7 @@ def blas(monkeypatch: pytest.MonkeyPatch) -> Iterator[MockBlas]:
     monkeypatch.setattr("shlo_disc.runtime.client.blas_names", lambda: ["libnowhere.so", str(mock_blas.library()[0])])
     yield found
     found.refuses = False
+    gc.collect()  # workspaces are large
     assert found.mistakes == []
 
 
@@ -243,6 +245,27 @@ def test_no_memory_for_the_workspace(driver: MockDriver, blas: MockBlas, monkeyp
         run(*given)
     monkeypatch.undo()
     assert_close(run(*given), jnp.dot(*given), 1e-5)
+
+
+def test_two_threads_multiply(driver: MockDriver, blas: MockBlas) -> None:
+    run = loaded(program("perceptron"), library_client())
+    wrong: list[BaseException] = []
+
+    def work(first: int) -> None:
+        try:
+            for b in range(first, first + 4):
+                given = arguments("perceptron", {"b": b, "s": 7})
+                assert_close(run(*given), jax.jit(perceptron)(*given), 1e-5)
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in (1, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert blas.calls.count("cublasLtMatmulAlgoGetHeuristic") == 2 * 6, "six sizes, two products"
 
 
 def test_an_old_library_is_refused(driver: MockDriver, monkeypatch: pytest.MonkeyPatch) -> None:
