@@ -156,12 +156,24 @@ class Bundle:
 
         return read
 
+    def weights(self, program: Program) -> list[np.ndarray]:
+        """The first arguments of a timed program, which are the same at all shapes."""
+        timing = program.timing
+        return self._arguments(program, 0, range(timing.weights)) if timing and timing.weights else []
+
     def inputs(self, program: Program, index: int) -> list[np.ndarray]:
-        """The arguments of a timed program at one of its shapes, weights first; floats are normal numbers."""
+        """The other arguments at one of the shapes."""
+        count = len(self.artifact(program.name).header["arguments"])
+        return self._arguments(program, index, range(_timing(program).weights, count))
+
+    def _arguments(self, program: Program, index: int, numbers: range) -> list[np.ndarray]:
+        """Floats are normal numbers."""
         timing, dims = _timing(program), _dims(program, index)
         read, drawn = self.archive(program.name), np.random.default_rng(0).standard_normal(1 << 20, np.float32)
         found = []
-        for number, row in enumerate(self.artifact(program.name).header["arguments"]):
+        rows = self.artifact(program.name).header["arguments"]
+        for number in numbers:
+            row = rows[number]
             if str(number) in timing.integers[index]:
                 found.append(read(timing.integers[index][str(number)]))
                 continue

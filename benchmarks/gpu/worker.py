@@ -56,8 +56,7 @@ class Worker:
     def start(self, program: str) -> Answer:
         """The seconds that it takes to make a program ready."""
         self._program = found = self._bundle.program(program)
-        timing = found.timing
-        weights = self._bundle.inputs(found, 0)[: timing.weights] if timing and timing.weights else []
+        weights = self._bundle.weights(found)
         start = time.perf_counter()
         self._contestant.load(found, weights)
         return {"seconds": time.perf_counter() - start}
@@ -65,9 +64,9 @@ class Worker:
     def first(self, index: int) -> Answer:
         """The seconds of the first call at a shape, and a sample of its results."""
         program = self._program
-        assert program is not None and program.timing is not None
+        assert program is not None
         self._inputs = None
-        self._inputs = self._contestant.place(self._bundle.inputs(program, index)[program.timing.weights :])
+        self._inputs = self._contestant.place(self._bundle.inputs(program, index))
         start = time.perf_counter()
         result = self._contestant.call(self._inputs)
         self._contestant.wait(result)

@@ -26,12 +26,15 @@ import pytest
 import shlo_disc
 from benchmarks.gpu.bundle import Array, Bundle, Program, Refusal, Result
 from benchmarks.gpu.contestants import CONTESTANTS
-from benchmarks.gpu.recording import Source, record, within
-from benchmarks.gpu.replay import difference
+from benchmarks.gpu.contestants.ours import Ours
+from benchmarks.gpu.recording import OPTIONS, Source, record, within
+from benchmarks.gpu.replay import check, difference
 from benchmarks.gpu.works import sources_of
-from tests.gpu import mock_driver
+from tests.gpu import mock_driver, recorded_programs
+from tests.gpu.emulated import fresh_client, install
 from tests.gpu.make_bundle import pack, write_programs, write_runtime
 from tests.gpu.no_driver import has_driver, has_libdevice
+from tests.ir.gpu_cases import CASES
 
 pytestmark = pytest.mark.skipif(has_driver(), reason="NVIDIA's own driver is here")
 
@@ -235,6 +238,20 @@ def test_a_program_is_read_as_it_was_written(tmp_path: Path) -> None:
     call = program.calls[0]
     given = [read(array) for array in call.arguments]
     np.testing.assert_array_equal(read(call.results[0].array), jax.jit(source.function)({}, *given))
+
+
+@pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install 'shlo_disc[cuda]'")
+@pytest.mark.parametrize("name", ["narrow_floats", "any_and_all"])
+def test_recorded_cases_are_right_in_the_emulator(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several results, of bf16, f16 and booleans, checked as on a GPU."""
+    monkeypatch.setattr(recorded_programs, "SIZES", ({"b": 1, "s": 1}, {"b": 2, "s": 33}))
+    source, bundle = recorded_programs.case_source(name, CASES[name]), Bundle(tmp_path)
+    with jax.enable_x64(True):
+        install(source.compile("cuda:sm_90a", OPTIONS))
+    program = record(source, "cuda:sm_90a", bundle)
+    assert isinstance(program, Program), program
+    found = check(bundle, program, Ours(bundle, fresh_client()))
+    assert found["calls"] == 2 and found["wrong"] == found["unsteady"] == [] and found["error"] <= 1
 
 
 def test_a_refused_program_says_why(tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ from shlo_disc.runtime.tree import LEAF, call_tree
 class Ours(Contestant):
     """One executable for all shapes; arguments and results are Buffers."""
 
-    def __init__(self, bundle: Bundle):
+    def __init__(self, bundle: Bundle, client: Client | None = None):
+        """`client`: of another GPU than the first."""
         super().__init__(bundle)
-        self.client = Client.of_gpu(0)
+        self.client = client or Client.of_gpu(0)
 
     @property
     def gpu(self) -> Any:
