@@ -128,15 +128,13 @@ def flat_view(pointer: ir.Value, length: ir.Value) -> ir.Value:
     return memref.ReinterpretCastOp(type_, pointer, [], [length], [], [0], [DYNAMIC], [1]).result
 
 
-def shared_array(
-    function: gpu.GPUFuncOp, number: int, length: int, element: ir.Type, alignment: int | None = None
-) -> ir.Value:
-    """An uninitialised array in the memory of the block, at a multiple of `alignment` bytes; `number` tells a kernel's
-    arrays apart."""
+def shared_array(function: gpu.GPUFuncOp, number: int, length: int, element: ir.Type) -> ir.Value:
+    """An uninitialised array in the memory of the block, at a multiple of 16 bytes; `number` tells a kernel's arrays
+    apart."""
     space = ir.Attribute.parse("#gpu.address_space<workgroup>")
     type_ = ir.MemRefType.get([length], element, memory_space=space)
     name = f"{function.name.value}_shared_{number}"
     with ir.InsertionPoint(function):
         initial = ir.UnitAttr.get()
-        memref.GlobalOp(name, type_, sym_visibility="private", initial_value=initial, alignment=alignment)
+        memref.GlobalOp(name, type_, sym_visibility="private", initial_value=initial, alignment=16)
     return memref.GetGlobalOp(type_, name).result

@@ -1,84 +1,201 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Row kernels for GPUs: one block a row.
+"""Row kernels for GPUs: a team of threads a row, which is a part of a warp, a warp or a block.
 
-Where each reduction is a plain sum, maximum, ... neighbouring threads take neighbouring columns. Any other body may
-depend on the order of its operands (an argmax keeps the first of equal elements), so each thread then takes a run of
-columns, and runs are combined in order.
+Where each reduction is a plain sum, maximum, ... neighbouring threads take neighbouring columns, and what a walk has
+read or computed is kept for later ones. Any other body may depend on the order of its operands (an argmax keeps the
+first of equal elements), so each thread then takes a run of columns, and runs are combined in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
-from shlo_disc.lowering.elements import Positions, uniform
-from shlo_disc.lowering.kernels import delinearize, op_cost
+from shlo_disc.lowering.elements import Positions
+from shlo_disc.lowering.kernels import op_cost
+from shlo_disc.lowering.long_sums import BLOCK, SHORT, LongSums, in_blocks
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.lowering.row_kernel import Body, RowKernel, Values
-from shlo_disc.lowering.rows import analyse_rows
-from shlo_disc.lowering_gpu.block_reduction import across_block
-from shlo_disc.lowering_gpu.grid import THREADS, each_block, thread
+from shlo_disc.lowering.row_kernel import Body, Computed, RowKernel, Values
+from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
+from shlo_disc.lowering_gpu.block_reduction import across_team
+from shlo_disc.lowering_gpu.grid import THREADS, WARP, each_block
+from shlo_disc.lowering_gpu.kept_rows import FEWEST, Kept, Slots, nothing_kept, worth_keeping
 from shlo_disc.lowering_gpu.kernel import GpuFrame
+from shlo_disc.lowering_gpu.row_runs import Runs, in_runs, width_of_runs
+from shlo_disc.lowering_gpu.teams import Team, team_of_rows
 from shlo_disc.mlir import arith, gpu, ir, scf
 from shlo_disc.shape_dialect.dialect.types import product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 
-class BlockRows(RowKernel):
-    """The work of one block on one row after another."""
+@dataclass(frozen=True)
+class Share:
+    """The runs that are a thread's: how many, and the first column of one of them."""
+
+    count: ir.Value
+    first_column: Callable[[ir.Value], ir.Value]
+
+
+class TeamRows(RowKernel):
+    """The work of a team on one row after another, `width` columns at a time."""
 
     frame: GpuFrame
 
-    def row(self, linear: ir.Value) -> None:
-        """One row."""
-        super().row(linear)
-        if sum(map(len, self.analysis.reduces.values())) == 1:
+    def __init__(self, frame: GpuFrame, analysis: RowAnalysis, team: Team, slots: Slots, width: int):
+        super().__init__(frame, analysis, frame.elements())
+        self.team, self.slots, self.width = team, slots, width
+        self.runs = Runs(frame, analysis, width)
+        self.results: list[list[Computed]] = []
+
+    def group(self, number: ir.Value) -> None:
+        """The rows that the teams of a block work on side by side. A row that there is not has no columns."""
+        linear, self.is_row = self.team.row(number), None
+        self.count = self.frame.size_of(product(self.analysis.columns))
+        if not self.team.is_block:
+            self.is_row = arith.cmpi(arith.CmpIPredicate.ult, linear, self.frame.size_of(product(self.analysis.rows)))
+            self.count = arith.select(self.is_row, self.count, index_constant(0))
+        self.slots.begin_row()
+        self.row(linear)
+        if THREADS in self.team.sizes and sum(map(len, self.analysis.reduces.values())) == 1:
             # Where there are more, each has its barrier between the other's reads in this row and writes in the next.
             gpu.barrier()
 
+    # ---- walks ------------------------------------------------------------------------------------------------------
+
     def walk(self, carried: Values, body: Body, fold: Callable[[Values], Values] | None, in_order: bool) -> Values:
-        """This thread's share of the columns."""
-        count = self.frame.size_of(product(self.analysis.columns))
-        threads = index_constant(THREADS)
-        begin, end, step = thread(), count, threads
-        if in_order:
-            length = arith.divui(arith.addi(count, index_constant(THREADS - 1)), threads)
-            begin = arith.minui(arith.muli(thread(), length), count)
-            end, step = arith.minui(arith.addi(begin, length), count), index_constant(1)
-        loop = scf.ForOp(begin, end, step, carried)
-        with ir.InsertionPoint(loop.body), self.elements.scope():
-            columns = uniform(delinearize(loop.induction_variable, self.analysis.columns, self.frame.size_of))
-            scf.yield_(body(columns, list(loop.inner_iter_args), None))
-        return list(loop.results)
+        """This thread's share of the columns: first those for which it has room to keep something, then the others."""
+        share = self._runs_in_order() if in_order else self._runs_side_by_side()
+        begin = index_constant(0)
+        if self.slots.buffers:
+            room = index_constant(self.slots.each // self.width)
+            carried = in_blocks(
+                begin, arith.minui(share.count, room), 1, carried, partial(self._run, share, body, True), None
+            )
+            begin = room
+        if not self.slots.buffers or may_be_longer(self.frame, self.team.length, self.slots.each * THREADS):
+            if fold is not None and self.slots.buffers:
+                carried = fold(carried)
+            block = max(1, BLOCK // self.width)
+            carried = in_blocks(begin, share.count, 1, carried, partial(self._run, share, body, False), fold, block)
+        self.slots.end_walk()
+        return carried
+
+    def _run(self, share: Share, body: Body, is_kept: bool, number: ir.Value, carried: Values) -> Values:
+        """One run of columns."""
+        elements, slots = self.elements, self.slots
+        with elements.scope():
+            self.runs.stand(self.rows, share.first_column(number))
+            elements.cached = {v: partial(self.runs.read, v) for v in self.runs.buffers}
+            if is_kept:
+                slots.stand(number, [partial(self._place_at, columns) for columns in self.runs.places])
+                elements.cached |= {v: partial(slots.read, v) for v in slots.held()}
+            for columns in self.runs.places:
+                carried = body(columns, carried, None)
+            if is_kept:
+                slots.write(elements, self.depth)
+            self.runs.write(self.results)
+        elements.cached, self.results = {}, []
+        return carried
+
+    def _place_at(self, columns: Positions, value: ir.Value) -> Positions:
+        return self.place(value, columns)
+
+    def _runs_side_by_side(self) -> Share:
+        """Neighbouring threads take neighbouring runs."""
+        shift, lane, width = self.team.shift, self.team.lane, index_constant(self.width)
+        rest = arith.subi(arith.subi(arith.shli(index_constant(1), shift), index_constant(1)), lane)
+        count = arith.shrui(arith.addi(arith.divui(self.count, width), rest), shift)
+        return Share(count, lambda n: arith.muli(arith.addi(arith.shli(n, shift), lane), width))
+
+    def _runs_in_order(self) -> Share:
+        """Each thread takes the columns behind those of the thread before."""
+        shift = self.team.shift
+        rest = arith.subi(arith.shli(index_constant(1), shift), index_constant(1))
+        length = arith.shrui(arith.addi(self.count, rest), shift)
+        begin = arith.minui(arith.muli(self.team.lane, length), self.count)
+        return Share(arith.minui(length, arith.subi(self.count, begin)), lambda n: arith.addi(begin, n))
 
     def across(self, combiner: Combiner, found: Values) -> Values:
-        """The combination of all threads of the block."""
-        return across_block(self.frame, combiner, found)
+        """The combination of all threads of the team."""
+        return across_team(self.frame, self.team, combiner, found)
+
+    def long_sums(self, combiners: Sequence[Combiner]) -> LongSums:
+        """A thread's share of a row may be long."""
+        return LongSums(combiners, may_be_long=may_be_longer(self.frame, self.team.length, SHORT * THREADS))
+
+    # ---- results ----------------------------------------------------------------------------------------------------
 
     def write_walk(self) -> None:
-        """The first thread writes what there is one of in a row."""
+        """The first thread of a team writes what there is one of in a row."""
         full, of_row = self.outputs(is_full=True), self.outputs(is_full=False)
 
         def body(columns: Positions, *_: object) -> Values:
-            self.store(self.compute(full, columns))
+            self.results.append(self.compute(full, columns))
             return []
 
         if full:
             self.walk([], body, None, False)
         if of_row:
-            if full:
-                # Threads that are still in the walk may read what these take the place of.
+            if full or self._may_take_over([value for value, _ in of_row]):
+                # Other threads may not have read yet what these take the place of.
                 gpu.barrier()
-            first = scf.IfOp(arith.cmpi(arith.CmpIPredicate.eq, thread(), index_constant(0)), [])
-            with ir.InsertionPoint(first.then_block), self.elements.scope():
+            with ir.InsertionPoint(scf.IfOp(self._is_first(), []).then_block), self.elements.scope():
                 self.store(self.compute(of_row, ()))
                 scf.yield_([])
 
+    def _may_take_over(self, outputs: Sequence[ir.Value]) -> bool:
+        """Whether outputs may lie where an input does, which has to be of the same type."""
+        return any(value.type == output.type for value in self.frame.inputs for output in outputs)
+
+    def _is_first(self) -> ir.Value:
+        is_first = arith.cmpi(arith.CmpIPredicate.eq, self.team.lane, index_constant(0))
+        return is_first if self.is_row is None else arith.andi(is_first, self.is_row)
+
+
+def may_be_longer(frame: GpuFrame, length: Expr, bound: int) -> bool:
+    """Whether it is not known that a size is at most so much."""
+    return frame.facts.prove(Relation.le(length, bound)) is not True
+
 
 def build_rows(frame: GpuFrame) -> tuple[Expr, Expr]:
-    """Emit the body; returns the number of rows and the cost of one."""
+    """Emit the body; returns how many blocks have work, and the cost of what one does."""
     analysis = analyse_rows(frame.fusion)
-    total = product(analysis.rows)
-    each_block(frame.size_of(total), BlockRows(frame, analysis, frame.elements()).row)
+    length, total = product(analysis.columns), product(analysis.rows)
+    in_order = any(Combiner(op, frame.elements().elementwise).monoid is None for op in _reduces(analysis))
+    kept = nothing_kept() if in_order else worth_keeping(frame.fusion, analysis)
+    team = team_of_rows(frame, length, WARP * kept.each)
+    slots = Slots(frame, kept, _room(frame, kept, length))
+    if kept.types and may_be_longer(frame, length, slots.each * THREADS):
+        fits = Relation.le(length, slots.each * THREADS)
+        frame.guard("rows kept in shared memory", "the ends of rows read again", fits)
+
+    def rows(width: int) -> None:
+        kernel = TeamRows(frame, analysis, team, slots, width)
+        each_block(team.groups(frame.size_of(total)), kernel.group)
+
+    width = 1 if in_order else width_of_runs(frame, analysis)
+    if width == 1:
+        rows(1)
+    else:
+        choice = scf.IfOp(in_runs(frame, analysis, width), [], has_else=True)
+        for block, columns in ((choice.then_block, width), (choice.else_block, 1)):
+            with ir.InsertionPoint(block):
+                rows(columns)
+                scf.yield_([])
     cost = sum(op_cost(op) for op in frame.fusion.entry_block.operations)
-    return total, max(1, cost) * product(analysis.columns)
+    return team.blocks(total), max(1, cost) * length
+
+
+def _reduces(analysis: RowAnalysis) -> list[ir.OpView]:
+    return [op for ops in analysis.reduces.values() for op in ops]
+
+
+def _room(frame: GpuFrame, kept: Kept, length: Expr) -> int:
+    """How many elements of each value a thread keeps: no more than it may have, in a warp or larger team."""
+    longest = frame.facts.range(length)[1]
+    if longest is None or longest > WARP * kept.each:
+        return kept.each
+    return -(-max(1, longest) // (WARP * FEWEST)) * FEWEST

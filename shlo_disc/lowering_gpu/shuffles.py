@@ -17,6 +17,13 @@ def from_lane_below(value: ir.Value, offset: int) -> ir.Value:
     return _shuffled(value, offset, gpu.ShuffleMode.UP)
 
 
+def from_lane(value: ir.Value, lane: ir.Value) -> ir.Value:
+    """What a lane of the warp has, whose number is an index."""
+    word = ir.IntegerType.get_signless(32)
+    number, width = arith.index_cast(word, lane), arith.constant(word, WARP)
+    return narrow(gpu.ShuffleOp(wide(value), number, width, gpu.ShuffleMode.IDX).shuffleResult, value.type)
+
+
 def wide(value: ir.Value) -> ir.Value:
     """A value as one or more words."""
     word = ir.IntegerType.get_signless(32)

@@ -112,7 +112,7 @@ class TensorKernel:
         self.pointers = list(arguments[:2])
         self.insides = (form.lhs == "mk", form.rhs == "nk")
         elements = max(count * sum(s.size for s in slices) for count, slices in map(self.stages, (FLAT, SMALL, LARGE)))
-        self.shared = shared_array(function, 0, elements, self.element, alignment=nvgpu.CHUNK_BYTES)
+        self.shared = shared_array(function, 0, elements, self.element)
         *self.batch, self.m, self.n = self.result.sizes
 
     def slices(self, tile: Tile) -> list[Slice]:

@@ -10,6 +10,7 @@ meanwhile.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -217,6 +218,36 @@ class Block(VectorOps, TensorCores):
         self._touch(env[buffer], [env[i] for i in indices], active, env[value])
         return []
 
+    def _memref_extract_aligned_pointer_as_index(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        view = env[op.operands[0]]
+        return [view.addresses(np.zeros(self.threads, np.int64))]
+
+    def _vector_load(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        buffer, *indices = op.operands
+        (width,) = ir.VectorType(op.results[0].type).shape
+        return [np.stack(self._neighbours(op, env[buffer], [env[i] for i in indices], active, [None] * width), 1)]
+
+    def _vector_store(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        value, buffer, *indices = op.operands
+        self._neighbours(op, env[buffer], [env[i] for i in indices], active, list(env[value].T))
+        return []
+
+    def _vector_extract(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        (place,) = ir.DenseI64ArrayAttr(op.attributes["static_position"])
+        return [env[op.operands[0]][:, place]]
+
+    def _vector_from_elements(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        return [np.stack([env[v] for v in op.operands], 1)]
+
+    def _neighbours(self, op: ir.OpView, view: View, indices: list[Lanes], active: Lanes, values: list) -> list[Lanes]:
+        """One access of neighbouring elements, which lie where `alignment` says."""
+        alignment = ir.IntegerAttr(op.attributes["alignment"]).value
+        first = view.addresses(view.offsets(indices, active))[active]
+        if any(view.data is s.data for s in self.shared.values()):
+            first = first - view.data.__array_interface__["data"][0]
+        assert not (first % alignment).any(), f"an access of several elements is not at a multiple of {alignment}"
+        return [self._touch(view, [*indices[:-1], indices[-1] + i], active, value) for i, value in enumerate(values)]
+
     def _touch(self, view: View, indices: list[Lanes], active: Lanes, value: Lanes | None) -> Lanes:
         if not active.any():
             return np.zeros(self.threads, view.data.dtype)
@@ -283,7 +314,8 @@ class Block(VectorOps, TensorCores):
         assert active.all(), "not all threads reach a shuffle"
         value, offset, width = (env[v] for v in op.operands)
         assert (width == WARP).all() and value.dtype.itemsize >= 4
-        source = self.lane % WARP + DIRECTIONS[str(op.attributes["mode"])] * offset
+        mode = re.findall(r"\w+", str(op.attributes["mode"]))[-1]
+        source = offset if mode == "idx" else self.lane % WARP + DIRECTIONS[mode] * offset
         valid = (source >= 0) & (source < WARP)
         return [value[np.where(valid, self.lane - self.lane % WARP + source, self.lane)], valid]
 
@@ -327,7 +359,7 @@ class Block(VectorOps, TensorCores):
         return results
 
 
-DIRECTIONS = {"#gpu<shuffle_mode down>": 1, "#gpu<shuffle_mode up>": -1}
+DIRECTIONS = {"down": 1, "up": -1}
 
 
 def chosen(lanes: Lanes, new: Any, old: Any) -> Any:

@@ -106,13 +106,14 @@ def test_fusions_with_equal_bodies_share_a_kernel() -> None:
     assert [str(s) for s in launches[0].sizes] == ["a", "b"] and [str(s) for s in launches[1].sizes] == ["c", "d"]
 
 
-def test_row_reductions_have_a_block_a_row_and_loops_a_thread_an_element() -> None:
+def test_row_reductions_have_a_team_a_row_and_loops_a_thread_an_element() -> None:
     (row,) = launches_of(lowered("softmax"))
     (loop,) = launches_of(lowered("transpose"))
     assert row.kind == "row_reduce" and row.threads == loop.threads == 256
-    assert row.blocks.evaluate({"b": 5, "s": 900}) == 5
+    lengths = {0: 2, 32: 2, 33: 5, 1024: 5, 1025: 33, 9000: 33}
+    assert {s: row.blocks.evaluate({"b": 33, "s": s}) for s in lengths} == lengths
     assert loop.kind == "loop" and loop.blocks.evaluate({"b": 3, "s": 11}) == -(-3 * 11 * 16 // 256)
-    assert row.blocks.evaluate({"b": 2**40, "s": 1}) == MAX_BLOCKS
+    assert row.blocks.evaluate({"b": 2**40, "s": 2000}) == MAX_BLOCKS
 
 
 # ---- PTX ----------------------------------------------------------------------------------------------------------
@@ -197,19 +198,19 @@ def test_loops_over_the_grid_have_a_stride() -> None:
     np.testing.assert_allclose(got.reshape(7, 50), jax.nn.softmax(rows), atol=1e-6)
 
 
-@pytest.mark.parametrize("barrier", [0, 1])
-@pytest.mark.parametrize("name", ["softmax", "argmax"])
-def test_no_barrier_can_be_left_out(name: str, barrier: int) -> None:
+@pytest.mark.parametrize(("name", "length", "barriers"), [("softmax", 2000, (0, 1)), ("softmax", 2001, (2, 3)),
+                                                          ("argmax", 2000, (0, 1))])  # fmt: skip
+def test_no_barrier_can_be_left_out(name: str, length: int, barriers: tuple[int, ...]) -> None:
     """The emulator sees the race that a missing barrier makes, within a row or from one row to the next."""
     c = lowered(name)
     pieces = re.split(r"(?<=\n) *gpu\.barrier\n", str(c.snapshots["host"]))
-    assert len(pieces) == 3
-    barriers = ["gpu.barrier\n"] * 2
-    barriers[barrier] = ""
-    text = "".join(a + b for a, b in zip(pieces, [*barriers, ""], strict=True))
-    rows, got = np.ones(3 * 300, np.float32), np.zeros(3 * 300, np.float64)
-    with c.context, ir.Location.unknown(), pytest.raises(AssertionError, match="two threads touch one element"):
-        Emulator(device_module(ir.Module.parse(text))).launch(launches_of(c)[0].name, 1, [rows, got], [3, 300])
+    assert len(pieces) == (5 if name == "softmax" else 3)
+    for barrier in barriers:
+        kept = ["" if i == barrier else "gpu.barrier\n" for i in range(len(pieces) - 1)]
+        text = "".join(a + b for a, b in zip(pieces, [*kept, ""], strict=True))
+        rows, got = np.ones(3 * length, np.float32), np.zeros(3 * length, np.float64)
+        with c.context, ir.Location.unknown(), pytest.raises(AssertionError, match="two threads touch one element"):
+            Emulator(device_module(ir.Module.parse(text))).launch(launches_of(c)[0].name, 1, [rows, got], [3, length])
 
 
 # ---- what cannot be done ------------------------------------------------------------------------------------------
