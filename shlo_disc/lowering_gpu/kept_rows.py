@@ -22,7 +22,10 @@ from shlo_disc.mlir import arith, func, ir, memref, vector
 from shlo_disc.shape_dialect.dialect.types import dims_of
 
 BYTES = 32 * 1024
-"""The shared memory of a block for what is kept, at most: five blocks have room on the smallest of the processors."""
+"""The shared memory of a block for what is kept, at most."""
+
+BLOCKS = 4
+"""Blocks that have room for as much on every processor. For more of them ptxas would spill registers."""
 
 MOST = 32
 """Elements of a value that a thread keeps, at most."""

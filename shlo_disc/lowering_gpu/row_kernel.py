@@ -21,7 +21,7 @@ from shlo_disc.lowering.row_kernel import Body, Computed, RowKernel, Values
 from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
 from shlo_disc.lowering_gpu.block_reduction import across_team
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, each_block
-from shlo_disc.lowering_gpu.kept_rows import FEWEST, Kept, Slots, nothing_kept, worth_keeping
+from shlo_disc.lowering_gpu.kept_rows import BLOCKS, FEWEST, Kept, Slots, nothing_kept, worth_keeping
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.row_runs import Runs, in_runs, width_of_runs
 from shlo_disc.lowering_gpu.teams import Team, team_of_rows
@@ -168,6 +168,9 @@ def build_rows(frame: GpuFrame) -> tuple[Expr, Expr]:
     kept = nothing_kept() if in_order else worth_keeping(frame.fusion, analysis)
     team = team_of_rows(frame, length, WARP * kept.each)
     slots = Slots(frame, kept, _room(frame, kept, length))
+    if kept.types:
+        word = ir.IntegerType.get_signless(32)
+        frame.function.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(word, BLOCKS)
     if kept.types and may_be_longer(frame, length, slots.each * THREADS):
         fits = Relation.le(length, slots.each * THREADS)
         frame.guard("rows kept in shared memory", "the ends of rows read again", fits)
