@@ -218,36 +218,6 @@ class Block(VectorOps, TensorCores):
         self._touch(env[buffer], [env[i] for i in indices], active, env[value])
         return []
 
-    def _memref_extract_aligned_pointer_as_index(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
-        view = env[op.operands[0]]
-        return [view.addresses(np.zeros(self.threads, np.int64))]
-
-    def _vector_load(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
-        buffer, *indices = op.operands
-        (width,) = ir.VectorType(op.results[0].type).shape
-        return [np.stack(self._neighbours(op, env[buffer], [env[i] for i in indices], active, [None] * width), 1)]
-
-    def _vector_store(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
-        value, buffer, *indices = op.operands
-        self._neighbours(op, env[buffer], [env[i] for i in indices], active, list(env[value].T))
-        return []
-
-    def _vector_extract(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
-        (place,) = ir.DenseI64ArrayAttr(op.attributes["static_position"])
-        return [env[op.operands[0]][:, place]]
-
-    def _vector_from_elements(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
-        return [np.stack([env[v] for v in op.operands], 1)]
-
-    def _neighbours(self, op: ir.OpView, view: View, indices: list[Lanes], active: Lanes, values: list) -> list[Lanes]:
-        """One access of neighbouring elements, which lie where `alignment` says."""
-        alignment = ir.IntegerAttr(op.attributes["alignment"]).value
-        first = view.addresses(view.offsets(indices, active))[active]
-        if any(view.data is s.data for s in self.shared.values()):
-            first = first - view.data.__array_interface__["data"][0]
-        assert not (first % alignment).any(), f"an access of several elements is not at a multiple of {alignment}"
-        return [self._touch(view, [*indices[:-1], indices[-1] + i], active, value) for i, value in enumerate(values)]
-
     def _touch(self, view: View, indices: list[Lanes], active: Lanes, value: Lanes | None) -> Lanes:
         if not active.any():
             return np.zeros(self.threads, view.data.dtype)
@@ -347,7 +317,7 @@ class Block(VectorOps, TensorCores):
         if isinstance(yes, View):
             assert not active.any() or len(np.unique(condition[active])) == 1, "threads choose different tensors"
             return [yes if (condition & active).any() else no]
-        return [np.where(condition, yes, no)]
+        return [np.where(of_each(condition, yes), yes, no)]
 
     def _scf_if(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         condition = env[op.operands[0]]

@@ -23,29 +23,31 @@ class VectorOps:
     """The ops of the dialect `vector`, and addresses. `_touch` reads or writes one element a thread."""
 
     threads: int
+    shared: dict[str, Any]
     _touch: Callable[..., Lanes]
 
     def _vector_load(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
-        buffer, index = op.operands
-        self._check_alignment(op, env[buffer], env[index], active)
+        buffer, *indices = op.operands
         (width,) = ir.VectorType(op.results[0].type).shape
-        return [np.stack([self._touch(env[buffer], [env[index] + i], active, None) for i in range(width)], 1)]
+        return [np.stack(self._neighbours(op, env[buffer], [env[i] for i in indices], active, [None] * width), 1)]
 
     def _vector_store(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
-        value, buffer, index = op.operands
-        self._check_alignment(op, env[buffer], env[index], active)
-        for i in range(env[value].shape[1]):
-            self._touch(env[buffer], [env[index] + i], active, env[value][:, i])
+        value, buffer, *indices = op.operands
+        self._neighbours(op, env[buffer], [env[i] for i in indices], active, list(env[value].T))
         return []
 
-    def _check_alignment(self, op: ir.OpView, view: Any, index: Lanes, active: Lanes) -> None:
-        """A GPU refuses an access that is not aligned as its instruction says."""
+    def _neighbours(self, op: ir.OpView, view: Any, indices: list[Lanes], active: Lanes, values: list) -> list[Lanes]:
+        """One access of neighbouring elements. A GPU refuses one that is not aligned as its instruction says."""
         alignment = ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else 1
-        wrong = active & (view.addresses(view.offsets([index], active)) % alignment != 0)
-        assert not wrong.any(), f"an access of {alignment} bytes is not aligned"
+        first = view.addresses(view.offsets(indices, active))[active]
+        if any(view.data is s.data for s in self.shared.values()):
+            first = first - view.data.__array_interface__["data"][0]
+        assert not (first % alignment).any(), f"an access of {alignment} bytes is not aligned"
+        return [self._touch(view, [*indices[:-1], indices[-1] + i], active, value) for i, value in enumerate(values)]
 
     def _memref_extract_aligned_pointer_as_index(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
-        return [np.full(self.threads, env[op.operands[0]].addresses(np.int64(0)))]
+        view = env[op.operands[0]]
+        return [view.addresses(np.full(self.threads, view.start, np.int64))]
 
     def _vector_broadcast(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         source = env[op.operands[0]]
