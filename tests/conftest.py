@@ -51,6 +51,7 @@ def ptxas_available() -> bool:
 
 THINNED = {
     "tests/fuzz/": 5,
+    "tests/gpu/test_lines": 5,
     "tests/gpu/test_ops": 120,
     "tests/ir/test_lowering_gpu": 6,
     "tests/pjrt/": 5,
