@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import cast
 
+from shlo_disc.lowering.columns import has_columns
 from shlo_disc.lowering.elements import MathLibrary
 from shlo_disc.lowering.kernel_module import KernelModule, copied
 from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers, has_rows, op_cost
@@ -19,7 +20,7 @@ from shlo_disc.lowering.loop_kernel import build_loop
 from shlo_disc.lowering.rows import analyse_rows
 from shlo_disc.lowering.scatter import results_from_zeros
 from shlo_disc.lowering_cpu import vector_math
-from shlo_disc.lowering_cpu.emitters.column_kernel import build_columns, has_columns
+from shlo_disc.lowering_cpu.emitters.column_kernel import build_columns
 from shlo_disc.lowering_cpu.emitters.concatenate_kernel import build_concatenation
 from shlo_disc.lowering_cpu.emitters.convolution_kernel import build_convolution
 from shlo_disc.lowering_cpu.emitters.epilogue_kernel import TILE_SIZES, build_epilogue

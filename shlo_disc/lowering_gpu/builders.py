@@ -9,6 +9,7 @@ from shlo_disc.errors import Unsupported
 from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.kernels import has_rows
 from shlo_disc.lowering.loop_kernel import build_loop
+from shlo_disc.lowering_gpu.column_kernel import build_columns, has_column_tiles
 from shlo_disc.lowering_gpu.concatenate_kernel import build_concatenation
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
@@ -58,6 +59,8 @@ _PRODUCTS = frozenset({"stablehlo.dot_general"})
 
 def builder_of(fusion: func.FuncOp) -> Builder:
     """That of a fusion which `unsupported` finds nothing in."""
+    if kind_of(fusion) == "reduce" and has_column_tiles(fusion):
+        return build_columns
     return BUILDERS.get(kind_of(fusion), build_rows if has_rows(fusion) else build_elements)
 
 

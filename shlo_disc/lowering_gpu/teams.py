@@ -52,17 +52,17 @@ class Team:
 
     def is_larger_than(self, size: int) -> ir.Value:
         """Whether teams are, decided at run time."""
-        return arith.cmpi(arith.CmpIPredicate.ugt, self.shift, index_constant(_log(size)))
+        return arith.cmpi(arith.CmpIPredicate.ugt, self.shift, index_constant(log2(size)))
 
     def groups(self, rows: ir.Value) -> ir.Value:
         """How many times the rows that a block works on at once there are; the last may be less than whole."""
-        in_block = arith.subi(index_constant(_log(THREADS)), self.shift)
+        in_block = arith.subi(index_constant(log2(THREADS)), self.shift)
         rest = arith.subi(arith.shli(index_constant(1), in_block), index_constant(1))
         return arith.shrui(arith.addi(rows, rest), in_block)
 
     def row(self, group: ir.Value) -> ir.Value:
         """The row of this team in a group of rows."""
-        in_block = arith.subi(index_constant(_log(THREADS)), self.shift)
+        in_block = arith.subi(index_constant(log2(THREADS)), self.shift)
         return arith.addi(arith.shli(group, in_block), self.number)
 
     def blocks(self, rows: Expr) -> Expr:
@@ -82,11 +82,11 @@ def team_of_rows(frame: GpuFrame, length: Expr, longest: int) -> Team:
     """The team for rows of `length` elements; a warp takes those of at most `longest`."""
     steps = _possible(frame, length, ((PART, 0), (WARP, SHORT + 1), (THREADS, longest + 1)))
     names = {PART: f"{PART} threads a row", WARP: "a warp a row", THREADS: "a block a row"}
-    shift = index_constant(_log(steps[0][0]))
+    shift = index_constant(log2(steps[0][0]))
     for (size, _), (larger, least) in zip(steps, steps[1:], strict=False):
         frame.guard(names[size], names[larger], Relation.le(length, least - 1))
         is_long = arith.cmpi(arith.CmpIPredicate.uge, frame.size_of(length), index_constant(least))
-        shift = arith.select(is_long, index_constant(_log(larger)), shift)
+        shift = arith.select(is_long, index_constant(log2(larger)), shift)
     size = arith.shli(index_constant(1), shift)
     lane = arith.andi(thread(), arith.subi(size, index_constant(1)))
     return Team(length, steps, shift, lane, arith.shrui(thread(), shift))
@@ -103,5 +103,6 @@ def _possible(frame: GpuFrame, length: Expr, steps: tuple[Step, ...]) -> tuple[S
     )
 
 
-def _log(size: int) -> int:
+def log2(size: int) -> int:
+    """The exponent of a power of two."""
     return size.bit_length() - 1

@@ -7,8 +7,6 @@ that every row is read in runs of whole cache lines.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from shlo_disc.lowering.element_types import constant_like, element_of
 from shlo_disc.lowering.elements import Elements
 from shlo_disc.lowering.index_rules.folds import nest
@@ -18,58 +16,12 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
 from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
-from shlo_disc.mlir import arith, func, ir, scf
+from shlo_disc.mlir import arith, ir, scf
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
-from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.transforms.decisions import Pattern
 
 CHEAP = 4
 """Cost of an element up to which a block is wide: all of its vectors are computed in the same loop."""
-
-
-COLUMNS: Pattern[_Reduction] = Pattern("column-kernel", "a reduction walks down neighbouring columns side by side")
-
-
-@dataclass(frozen=True)
-class _Reduction:
-    """What a fusion returns, and the reduction that makes it."""
-
-    results: list[ir.Value]
-    op: ir.OpView
-
-    @property
-    def rank(self) -> int:
-        """That of what is reduced."""
-        return len(dims_of(self.op.operands[0]))
-
-
-@COLUMNS.requires("the fusion returns one value, which is all that the reduction makes")
-def _has_one_result(found: _Reduction) -> bool:
-    return len(found.results) == len(found.op.results) == 1
-
-
-@COLUMNS.requires("there are columns and rows")
-def _has_rows(found: _Reduction) -> bool:
-    return found.rank > 1
-
-
-@COLUMNS.requires("it reduces along all axes but the last")
-def _keeps_the_last_axis(found: _Reduction) -> bool:
-    return sorted(integers(found.op.attributes["dimensions"])) == list(range(found.rank - 1))
-
-
-def has_columns(fusion: func.FuncOp) -> bool:
-    """One reduction along all axes but the last is what the kernel writes."""
-    return COLUMNS.match(_returned_reduction, fusion) is not None
-
-
-def _returned_reduction(fusion: func.FuncOp) -> _Reduction | None:
-    *_, returned = fusion.entry_block.operations
-    results = list(returned.operands)
-    if not results or isinstance(results[0].owner, ir.Block) or results[0].owner.operation.name != "stablehlo.reduce":
-        return None
-    return _Reduction(results, results[0].owner.operation.opview)
 
 
 def build_columns(frame: CpuFrame) -> tuple[Expr, Expr]:

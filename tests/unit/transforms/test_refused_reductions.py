@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from shlo_disc.lowering_cpu.emitters.column_kernel import has_columns
+from shlo_disc.lowering.columns import has_columns
 from shlo_disc.lowering_cpu.policy import CPU_POLICY
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.context import make_context

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reductions down columns, such as the gradient of a bias: which fusions are one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.transforms.decisions import Pattern
+
+COLUMNS: Pattern[Reduction] = Pattern("column-kernel", "a reduction walks down neighbouring columns side by side")
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What a fusion returns, and the reduction that makes it."""
+
+    results: list[ir.Value]
+    op: ir.OpView
+
+    @property
+    def reduced(self) -> list[int]:
+        """The axes along which it reduces."""
+        return sorted(integers(self.op.attributes["dimensions"]))
+
+    @property
+    def rank(self) -> int:
+        """That of what is reduced."""
+        return len(dims_of(self.op.operands[0]))
+
+
+@COLUMNS.requires("the fusion returns one value, which is all that the reduction makes")
+def _has_one_result(found: Reduction) -> bool:
+    return len(found.results) == len(found.op.results) == 1
+
+
+@COLUMNS.requires("there are columns and rows")
+def _has_rows(found: Reduction) -> bool:
+    return found.rank > 1
+
+
+@COLUMNS.requires("it reduces along all axes but the last")
+def _keeps_the_last_axis(found: Reduction) -> bool:
+    return found.reduced == list(range(found.rank - 1))
+
+
+def has_columns(fusion: func.FuncOp) -> bool:
+    """One reduction along all axes but the last is what the kernel writes."""
+    return COLUMNS.match(_returned_reduction, fusion) is not None
+
+
+def _returned_reduction(fusion: func.FuncOp) -> Reduction | None:
+    *_, returned = fusion.entry_block.operations
+    results = list(returned.operands)
+    if not results or isinstance(results[0].owner, ir.Block) or results[0].owner.operation.name != "stablehlo.reduce":
+        return None
+    return Reduction(results, results[0].owner.operation.opview)
+
+
+# ---- columns of several axes, in each of several blocks of rows -----------------------------------------------------
+
+TILES: Pattern[Reduction] = Pattern("column-tiles", "a reduction walks down columns, many threads to each")
+
+
+@TILES.requires("all that the fusion returns is made by one reduction")
+def _has_one_maker(found: Reduction) -> bool:
+    return all(value in list(found.op.results) for value in found.results)
+
+
+@TILES.requires("it reduces along neighbouring axes, behind which there are others")
+def _keeps_last_axes(found: Reduction) -> bool:
+    first, last = (found.reduced[0], found.reduced[-1]) if found.reduced else (0, -1)
+    return found.reduced == list(range(first, last + 1)) and len(found.reduced) > 0 and last < found.rank - 1
+
+
+def column_tiles(fusion: func.FuncOp) -> Reduction | None:
+    """The reduction that a fusion is, if it goes down columns."""
+    return TILES.match(_returned_reduction, fusion)
+
+
+def parts(found: Reduction) -> tuple[Dims, Dims, Dims]:
+    """The sizes of the axes before those that are reduced along, of these, and of the axes behind them."""
+    dims, reduced = dims_of(found.op.operands[0]), found.reduced
+    return dims[: reduced[0]], dims[reduced[0] : reduced[-1] + 1], dims[reduced[-1] + 1 :]

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Column kernels for GPUs: reductions along axes that are not the last, such as the gradient of a bias.
+
+A block has a tile of neighbouring columns, down which its threads walk in strands: side by side, or one behind the
+other where the body of the reduction may depend on the order. What the strands have found is combined in their order,
+in shared memory. Short columns have one strand, and thin tensors narrow tiles, so that there are enough blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shlo_disc.lowering.columns import Reduction, column_tiles, parts
+from shlo_disc.lowering.elements import Positions, uniform
+from shlo_disc.lowering.kernels import delinearize, op_cost
+from shlo_disc.lowering.long_sums import SHORT, LongSums, in_blocks
+from shlo_disc.lowering.positions import index_constant
+from shlo_disc.lowering.reduction import Accumulators, Combiner, start_values
+from shlo_disc.lowering_gpu.grid import THREADS, WARP, each_block, thread
+from shlo_disc.lowering_gpu.kernel import GpuFrame
+from shlo_disc.lowering_gpu.shuffles import narrow, wide
+from shlo_disc.lowering_gpu.teams import is_at_least, log2
+from shlo_disc.mlir import arith, func, gpu, ir, memref, scf
+from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
+from shlo_disc.shape_dialect.symbolic.facts import Relation
+
+MANY = 8192
+"""Columns that make enough blocks of WARP columns each."""
+
+_FEWEST = 8
+"""Columns of a tile, at least."""
+
+_SECTOR = 32
+"""Bytes that memory gives at once: the least that a row of a tile is to have."""
+
+
+def has_column_tiles(fusion: func.FuncOp) -> bool:
+    """Whether this kernel computes what a fusion returns."""
+    return column_tiles(fusion) is not None
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Tiles over `columns`, in each of `outer` blocks of `rows` rows. narrowest: the fewest columns of a tile."""
+
+    outer: Expr
+    rows: Expr
+    columns: Expr
+    narrowest: int
+
+    @property
+    def all_columns(self) -> Expr:
+        """Those of all blocks of rows together."""
+        return self.outer * self.columns
+
+    def shift(self, frame: GpuFrame) -> ir.Value:
+        """The width of a tile, as a power of two; noted as a choice of the kernel."""
+        frame.guard("strands down a column", "a thread a column", Relation.gt(self.rows, SHORT))
+        tile = index_constant(log2(WARP))
+        if self.narrowest < WARP:
+            frame.guard("narrow tiles", "wide tiles", Relation.lt(self.all_columns, MANY), of_size=True)
+            is_thin = _below(frame.size_of(self.all_columns), index_constant(MANY))
+            tile = arith.select(is_thin, index_constant(log2(self.narrowest)), tile)
+        is_long = _below(index_constant(SHORT), frame.size_of(self.rows))
+        return arith.select(is_long, tile, index_constant(log2(THREADS)))
+
+    def blocks(self) -> Expr:
+        """How many tiles there are, of which narrower ones are more."""
+        is_long, is_thin = is_at_least(self.rows, SHORT + 1), 1 - is_at_least(self.all_columns, MANY)
+        tiles = (
+            ceildiv(self.columns, THREADS),
+            ceildiv(self.columns, WARP) * is_long,
+            ceildiv(self.columns, self.narrowest) * is_long * is_thin,
+        )
+        return self.outer * Expr.maximum(*tiles)
+
+
+class ColumnTiles:
+    """The work of a block on one tile after another."""
+
+    def __init__(self, frame: GpuFrame, found: Reduction, tiles: Tiles):
+        self.frame, self.found, self.tiles = frame, found, tiles
+        self.elements = frame.elements()
+        self.combiner = Combiner(found.op, self.elements.elementwise)
+        self.shift = tiles.shift(frame)
+        self.strands = arith.shrui(index_constant(THREADS), self.shift)
+        self.strand = arith.shrui(thread(), self.shift)
+        last = arith.subi(arith.shli(index_constant(1), self.shift), index_constant(1))
+        self.lane = arith.andi(thread(), last)
+        self.across = arith.shrui(arith.addi(frame.size_of(tiles.columns), last), self.shift)
+        self.buffers: list[ir.Value] = []
+
+    def total(self) -> ir.Value:
+        """How many tiles there are."""
+        return arith.muli(self.frame.size_of(self.tiles.outer), self.across)
+
+    def tile(self, number: ir.Value) -> None:
+        """One tile."""
+        before, _, behind = parts(self.found)
+        outer, first = arith.divui(number, self.across), arith.remui(number, self.across)
+        column = arith.addi(arith.shli(first, self.shift), self.lane)
+        is_there = _below(column, self.frame.size_of(self.tiles.columns))
+        with self.elements.scope():
+            outer_at = uniform(delinearize(outer, before, self.frame.size_of))
+            column_at = uniform(delinearize(column, behind, self.frame.size_of))
+            operands = list(self.found.op.operands)
+            inits = [self.elements.at(v, ()) for v in operands[len(operands) // 2 :]]
+            starts, is_pending = start_values(self.combiner, inits, 1)
+            own = self._walk(outer_at, column_at, is_there, starts)
+            self._leave(own)
+            gpu.barrier()
+            is_first = arith.cmpi(arith.CmpIPredicate.eq, self.strand, index_constant(0))
+            with ir.InsertionPoint(scf.IfOp(arith.andi(is_first, is_there), []).then_block), self.elements.scope():
+                total = self._of_strands(own)
+                self._store(self.combiner.combine(inits, total) if is_pending else total, (*outer_at, *column_at))
+                scf.yield_([])
+            gpu.barrier()  # before the next tile's strands leave what they find
+
+    def _walk(self, outer: Positions, column: Positions, is_there: ir.Value, start: Accumulators) -> Accumulators:
+        """What this thread's strand combines to; nothing in a column that there is not."""
+        _, sizes, _ = parts(self.found)
+        sums = LongSums([self.combiner], may_be_long=not self._is_short())
+        inputs = list(self.found.op.operands)[: len(self.found.op.results)]
+        begin, step, length = self._share(
+            arith.select(is_there, self.frame.size_of(self.tiles.rows), index_constant(0))
+        )
+
+        def row(number: ir.Value, carried: Accumulators) -> Accumulators:
+            with self.elements.scope():
+                linear = arith.addi(begin, arith.muli(number, step))
+                at = (*outer, *uniform(delinearize(linear, sizes, self.frame.size_of)), *column)
+                ((own, long),) = sums.split(carried)
+                return [*self.combiner.combine(own, [self.elements.at(v, at) for v in inputs]), *long]
+
+        fold = sums.fold if sums.any else None
+        (total,) = sums.finish(in_blocks(index_constant(0), length, 1, sums.start([start]), row, fold))
+        return total
+
+    def _share(self, rows: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """The first row of this thread's strand, the step to its next, and how many it has."""
+        rounded = arith.addi(rows, arith.subi(self.strands, index_constant(1)))
+        in_block = arith.subi(index_constant(log2(THREADS)), self.shift)
+        if self.combiner.monoid is not None:
+            return self.strand, self.strands, arith.shrui(arith.subi(rounded, self.strand), in_block)
+        length = arith.shrui(rounded, in_block)
+        begin = arith.minui(arith.muli(self.strand, length), rows)
+        return begin, index_constant(1), arith.minui(length, arith.subi(rows, begin))
+
+    def _is_short(self) -> bool:
+        """Whether a strand is known to have few rows, in tiles of any width."""
+        shortest = THREADS // WARP
+        return self.frame.facts.prove(Relation.le(self.tiles.rows, SHORT * shortest)) is True
+
+    # ---- between the strands ----------------------------------------------------------------------------------------
+
+    def _leave(self, own: Accumulators) -> None:
+        words = [wide(v) for v in own]
+        self.buffers = [self.frame.shared_memory(THREADS, v.type) for v in words]
+        for value, buffer in zip(words, self.buffers, strict=True):
+            memref.store(value, buffer, [thread()])
+
+    def _of_strands(self, own: Accumulators) -> Accumulators:
+        """What the strands have left, combined in their order."""
+
+        def left(strand: ir.Value) -> Accumulators:
+            place = [arith.addi(arith.shli(strand, self.shift), self.lane)]
+            return [narrow(memref.load(b, place), v.type) for b, v in zip(self.buffers, own, strict=True)]
+
+        loop = scf.ForOp(index_constant(1), self.strands, index_constant(1), own)
+        with ir.InsertionPoint(loop.body):
+            scf.yield_(self.combiner.combine(list(loop.inner_iter_args), left(loop.induction_variable)))
+        return list(loop.results)
+
+    def _store(self, total: Accumulators, at: Positions) -> None:
+        values = dict(zip(self.found.op.results, self.combiner.rounded(total), strict=True))
+        for output, buffer in zip(self.frame.outputs, self.frame.output_buffers, strict=True):
+            self.frame.store(buffer, values[output], at, output, self.elements, False)
+
+
+def build_columns(frame: GpuFrame) -> tuple[Expr, Expr]:
+    """Emit the body; returns how many blocks have work, and the cost of what one does."""
+    found = column_tiles(frame.fusion)
+    assert found is not None
+    before, rows, behind = parts(found)
+    size = bytes_of(element_type_of(found.op.operands[0]))
+    narrowest = min(WARP, max(_FEWEST, _SECTOR // size))
+    tiles = Tiles(product(before), product(rows), product(behind), narrowest)
+    kernel = ColumnTiles(frame, found, tiles)
+    each_block(kernel.total(), kernel.tile)
+    cost = sum(op_cost(op) for op in frame.fusion.entry_block.operations)
+    return tiles.blocks(), max(1, cost) * product(dims_of(found.op.operands[0]))
+
+
+def _below(a: ir.Value, b: ir.Value) -> ir.Value:
+    return arith.cmpi(arith.CmpIPredicate.ult, a, b)
