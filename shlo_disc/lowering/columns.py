@@ -64,20 +64,26 @@ def _returned_reduction(fusion: func.FuncOp) -> Reduction | None:
 TILES: Pattern[Reduction] = Pattern("column-tiles", "a reduction walks down columns, many threads to each")
 
 
-@TILES.requires("all that the fusion returns is made by one reduction")
-def _has_one_maker(found: Reduction) -> bool:
-    return all(value in list(found.op.results) for value in found.results)
+@TILES.requires("each result of the fusion has the sizes of what the reduction makes")
+def _has_its_sizes(found: Reduction) -> bool:
+    return all(dims_of(value) == dims_of(found.op.results[0]) for value in found.results)
 
 
 @TILES.requires("it reduces along neighbouring axes, behind which there are others")
 def _keeps_last_axes(found: Reduction) -> bool:
-    first, last = (found.reduced[0], found.reduced[-1]) if found.reduced else (0, -1)
-    return found.reduced == list(range(first, last + 1)) and len(found.reduced) > 0 and last < found.rank - 1
+    first, *_, last = found.reduced * 2 or [0, found.rank]
+    return found.reduced == list(range(first, last + 1)) and last < found.rank - 1
 
 
 def column_tiles(fusion: func.FuncOp) -> Reduction | None:
-    """The reduction that a fusion is, if it goes down columns."""
-    return TILES.match(_returned_reduction, fusion)
+    """The reduction of a fusion that has one, if it goes down columns; what follows it may be computed from it."""
+    return TILES.match(_only_reduction, fusion)
+
+
+def _only_reduction(fusion: func.FuncOp) -> Reduction | None:
+    *ops, returned = fusion.entry_block.operations
+    reductions = [op for op in ops if op.operation.name == "stablehlo.reduce"]
+    return Reduction(list(returned.operands), reductions[0]) if len(reductions) == 1 else None
 
 
 def parts(found: Reduction) -> tuple[Dims, Dims, Dims]:

@@ -180,8 +180,7 @@ class ColumnTiles:
 
 def build_columns(frame: GpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns how many blocks have work, and the cost of what one does."""
-    found = column_tiles(frame.fusion)
-    assert found is not None
+    found = Reduction(frame.outputs, frame.maker())
     before, rows, behind = parts(found)
     size = bytes_of(element_type_of(found.op.operands[0]))
     narrowest = min(WARP, max(_FEWEST, _SECTOR // size))
