@@ -8,8 +8,10 @@ in shared memory. Short columns have one strand, and thin tensors narrow tiles, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.columns import Reduction, column_tiles, parts
 from shlo_disc.lowering.elements import Positions, uniform
 from shlo_disc.lowering.kernels import delinearize, op_cost
@@ -173,14 +175,24 @@ class ColumnTiles:
         return list(loop.results)
 
     def _store(self, total: Accumulators, at: Positions) -> None:
-        values = dict(zip(self.found.op.results, self.combiner.rounded(total), strict=True))
-        for output, buffer in zip(self.frame.outputs, self.frame.output_buffers, strict=True):
-            self.frame.store(buffer, values[output], at, output, self.elements, False)
+        """Write the results, which the reduction has made or which are computed from what it has made."""
+        made = dict(zip(self.found.op.results, self.combiner.rounded(total), strict=True))
+
+        def reader(value: ir.Value) -> Callable[[Positions], ir.Value | None]:
+            return lambda positions: value if positions == at else None
+
+        self.elements.cached = {v: reader(value) for v, value in made.items()}
+        values = [self.elements.at(output, at) for output in self.frame.outputs]
+        self.elements.cached = {}
+        for output, value, buffer in zip(self.frame.outputs, values, self.frame.output_buffers, strict=True):
+            self.frame.store(buffer, value, at, output, self.elements, False)
 
 
 def build_columns(frame: GpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns how many blocks have work, and the cost of what one does."""
-    found = Reduction(frame.outputs, frame.maker())
+    found = column_tiles(frame.fusion)
+    if found is None:
+        raise CompilerError("kernels: a fusion that is no reduction down columns")
     before, rows, behind = parts(found)
     size = bytes_of(element_type_of(found.op.operands[0]))
     narrowest = min(WARP, max(_FEWEST, _SECTOR // size))

@@ -34,7 +34,8 @@ LONG = 64
 def width_of_runs(frame: GpuFrame, analysis: RowAnalysis) -> int:
     """The columns of a run where rows are divided into runs; 1 where they never are, or where it does not pay."""
     sizes = [bytes_of(element_type_of(v)) for v in _tensors(frame, analysis)]
-    if not sizes or total_code_size(frame.fusion.entry_block.operations) >= LONG:
+    each = [op for op in frame.fusion.entry_block.operations if any(map(analysis.is_full, op.results))]
+    if not sizes or total_code_size(each) >= LONG:
         return 1
     width = min(WIDEST, BYTES // max(sizes))
     is_divided = frame.facts.prove(Relation.eq(analysis.columns[-1] % width, 0)) if width > 1 else False

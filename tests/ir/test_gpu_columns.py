@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +43,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "two": (lambda x: (x * 2).max((0, 1)), MIDDLE),
     "trailing": (lambda x: x.sum(0), MIDDLE),
     "argmax": (largest_of_rows, LEADING),
+    "mean": (lambda x: (x.mean(1), jnp.exp(x.sum(1) / 100)), MIDDLE),
     "argmax_middle": (lambda x: jnp.argmin(x, 1), MIDDLE),
 }
 
@@ -81,7 +83,7 @@ def test_rows_and_columns_around_each_guard(rows: int, columns: int) -> None:
 
 
 @pytest.mark.parametrize("dims", [(2, 3, 5), (3, 40, 11), (37, 5, 9), (300, 1, 2)], ids=str)
-@pytest.mark.parametrize("name", ["middle", "two", "trailing", "argmax_middle"])
+@pytest.mark.parametrize("name", ["middle", "two", "trailing", "mean", "argmax_middle"])
 def test_several_axes(name: str, dims: tuple[int, int, int]) -> None:
     check(name, "float32", dict(zip("anm", dims, strict=True)), 1e-6)
 
@@ -132,3 +134,21 @@ def test_any_number_of_blocks_is_right() -> None:
     with c.context, ir.Location.unknown():
         Emulator(device_module(c.module)).launch(launch.name, 2, [table.reshape(-1), got], sizes)
     np.testing.assert_allclose(got, table.sum(0), atol=1e-5)
+
+
+@pytest.mark.parametrize("barrier", [0, 1])
+def test_no_barrier_can_be_left_out(barrier: int) -> None:
+    c = lowered("sum", "float32")
+    pieces = re.split(r"(?<=\n) *gpu\.barrier\n", str(c.snapshots["host"]))
+    assert len(pieces) == 3
+    text = pieces[0] + pieces[1].join(["", "gpu.barrier\n"] if barrier == 0 else ["gpu.barrier\n", ""]) + pieces[2]
+    (launch,) = launches_of(c)
+    sizes = [size.evaluate({"n": 70, "m": 20}) for size in launch.sizes]
+    arrays = [np.ones(70 * 20, np.float32), np.zeros(20, np.float32)]
+    with c.context, ir.Location.unknown(), pytest.raises(AssertionError, match="two threads touch one element"):
+        Emulator(device_module(ir.Module.parse(text))).launch(launch.name, 1, arrays, sizes)
+
+
+def test_what_is_computed_from_a_reduction_is_part_of_its_kernel() -> None:
+    for name in ("mean", "argmax_middle"):
+        assert all("shared" in text for text in str(lowered(name, "float32").snapshots["host"]).split("gpu.func")[1:])
