@@ -100,7 +100,9 @@ class ColumnTiles:
     def tile(self, number: ir.Value) -> None:
         """One tile."""
         before, _, behind = parts(self.found)
-        outer, first = arith.divui(number, self.across), arith.remui(number, self.across)
+        outer, first = index_constant(0), number
+        if self.tiles.outer != 1:
+            outer, first = arith.divui(number, self.across), arith.remui(number, self.across)
         column = arith.addi(arith.shli(first, self.shift), self.lane)
         is_there = _below(column, self.frame.size_of(self.tiles.columns))
         with self.elements.scope():
