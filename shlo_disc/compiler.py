@@ -72,8 +72,8 @@ def named_target(target: str) -> str:
     try:
         capability = Gpu.get(0).facts["compute_capability"]
     except DeviceError as error:
-        named = "name its architecture to compile for a GPU elsewhere, such as target='cuda:sm_90'"
-        raise DeviceError(f"the target 'cuda' is the GPU of this machine: {error}. {named}") from error
+        elsewhere = "to compile for one elsewhere, name its architecture, such as target='cuda:sm_90'"
+        raise DeviceError(f"the target 'cuda' is the GPU of this machine; {elsewhere}: {error}") from error
     return f"{CUDA}:{architecture_for(capability)}"
 
 

@@ -199,7 +199,8 @@ class Bundle:
         self.file(program.name, "json").parent.mkdir(parents=True, exist_ok=True)
         self.file(program.name, "shlodisc").write_bytes(artifact.serialize())
         with self.file(program.name, "npz").open("wb") as file:
-            np.savez_compressed(file, **dict(arrays))
+            by_key: dict[str, Any] = dict(arrays)
+            np.savez_compressed(file, **by_key)
         if exported:
             self.file(program.name, "jax").write_bytes(exported)
         self.file(program.name, "json").write_text(json.dumps(asdict(program)))

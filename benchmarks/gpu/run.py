@@ -13,7 +13,7 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +154,7 @@ class Run:
         return works[program.name]
 
 
-def _line(work: Result, index: int, parts: Sequence[str]) -> str:
+def _line(work: Result, index: int, parts: Iterable[str]) -> str:
     shape = ", ".join(map(str, work["shapes"][index]))
     return f"  {work['title']} ({shape}): {'; '.join(part for part in parts if part)}"
 

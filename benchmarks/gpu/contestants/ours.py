@@ -26,7 +26,8 @@ class Ours(Contestant):
     @property
     def gpu(self) -> Any:
         """The native core's GPU."""
-        return self.client.native_device.gpu
+        device: Any = self.client.native_device
+        return device.gpu
 
     def facts(self) -> dict[str, Any]:
         """What the GPU has."""
