@@ -40,7 +40,7 @@ bench: $(STAMP)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[bench]'
 	$(RUN) -m benchmarks
 
-# Both ask for the machine's GPU: JAX's programs for the processor are the reference, and have it to themselves.
+# The reference is JAX on the processor; its programs for GPUs, where it has any, are timed in a process of their own.
 gpu-test: $(STAMP)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[cuda]'
 	$(RUN) -m pytest -q -rs tests/gpu/test_on_gpu.py

@@ -8,7 +8,9 @@ off: its functions (libdevice's) and its order of sums are others.
 from __future__ import annotations
 
 import hashlib
+import os
 import time
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ import numpy as np
 import shlo_disc
 from benchmarks.gpu.bundle import Array, Bundle, Call, Program, Refusal, Result, Timing
 from benchmarks.works import Work
-from shlo_disc.errors import UnsupportedError
+from shlo_disc.errors import DiscError, UnsupportedError
 from shlo_disc.runtime import Artifact
 
 OPTIONS = shlo_disc.Options(cpu="x86-64-v3")
@@ -102,11 +104,13 @@ def _record(source: Source, target: str, bundle: Bundle) -> Program:
 
 
 def _reason(error: Exception) -> str:
-    """The first op that is not supported, and why, without the user's line; or what went wrong."""
+    """The first op that is not supported, and why, without the user's line; or what went wrong, in JAX or here."""
     if isinstance(error, UnsupportedError) and error.constructs:
         first = error.constructs[0]
         return f"{first.op.split(' (')[0]}: {first.reason}"
-    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
+    text = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
+    raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
+    return f"JAX: {text}" if not isinstance(error, DiscError) and f"{os.sep}jax{os.sep}" in raised_in else text
 
 
 def _call(source: Source, archive: _Archive, dims: str, arguments: tuple[Any, ...]) -> Call:

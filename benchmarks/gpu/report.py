@@ -48,7 +48,7 @@ def family_line(result: Result, family: str, count: int) -> str:
     parts = [f"{family}: {len(right)} of {count} programs right ({calls} calls)"]
     skipped = sum(map(is_skipped, rows))
     parts += [f"{skipped} not run, for ml_dtypes is not installed"] if skipped else []
-    parts += [f"{refused} refused by the compiler"] if refused else []
+    parts += [f"{refused} refused when they were compiled"] if refused else []
     return ", ".join(parts)
 
 
@@ -70,8 +70,8 @@ def checks_table(result: Result) -> Table:
             lost.add((number, 3))
     head = ["family", "programs", "calls", "wrong", "not run", "refused", "largest error", "unsteady"]
     note = (
-        "Calls of recorded programs against XLA's results on a processor. Refused: by the compiler, and so not in the "
-        "bundle. Errors are shares of what is allowed. Unsteady: programs whose bits differ from run to run."
+        "Calls of recorded programs against XLA's results on a processor. Refused: when they were compiled, and so not "
+        "in the bundle. Errors are shares of what is allowed. Unsteady: programs whose bits differ from run to run."
     )
     return Table("Checks", note, head, rows, lost)
 
@@ -236,7 +236,9 @@ def header(result: Result, programs: Sequence[Program]) -> str:
     calls, timed = sum(len(p.calls) for p in programs), sum(p.timing is not None for p in programs)
     targets = ", ".join(sorted({p.target for p in programs}))
     lines = [f"{len(programs)} programs for {targets} with {calls} calls; {timed} programs are timed"]
-    return "\n".join([*environment(result), *lines, f"{len(result['refused'])} programs were refused by the compiler"])
+    return "\n".join(
+        [*environment(result), *lines, f"{len(result['refused'])} programs were refused when they were compiled"]
+    )
 
 
 def text(result: Result) -> str:
@@ -265,7 +267,7 @@ def page(result: Result) -> str:
         html_table(starts_table(result)) if works else "",
         *(f"<h2>{html.escape(work['title'])}</h2>{html_table(shapes_table(work))}" for work in works),
         f"<h2>Contestants that refused</h2>{html_list(_refused_works(result), '')}",
-        f"<h2>Refused by the compiler</h2>{html_list(refusals(result), '')}",
+        f"<h2>Refused when they were compiled</h2>{html_list(refusals(result), '')}",
         f"<h2>Different from run to run</h2>{html_list(unsteady, '')}",
         f"<h2>Left out, for the time was up</h2>{html_list(left_out, '')}",
     ]
