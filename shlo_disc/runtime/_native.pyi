@@ -65,6 +65,8 @@ class Buffer:
         dl_device: object | None = None,
         copy: object | None = None,
     ) -> object: ...
+    @property
+    def __cuda_array_interface__(self) -> dict: ...
     def __dlpack_device__(self) -> tuple: ...
     def __len__(self) -> int: ...
 
@@ -252,8 +254,17 @@ class GpuDevice(Device):
     """A GPU as a device of programs."""
 
     def __init__(
-        self, ordinal: int, memory_limit: int, cache_limit: int, blas_names: Sequence[str], may_use_tf32: bool
+        self,
+        ordinal: int,
+        memory_limit: int,
+        cache_limit: int,
+        blas_names: Sequence[str],
+        may_use_tf32: bool,
+        graphs: int,
     ) -> None: ...
+    def launch_stats(self) -> dict:
+        """How runs of programs were given to the GPU."""
+
     @property
     def blas_version(self) -> int:
         """cuBLASLt's, as it gives it; 0 where there is none."""

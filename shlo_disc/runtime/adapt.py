@@ -30,6 +30,8 @@ def adapt_argument(value: Any, path: str, key: str = "") -> Any:
         return value
     if hasattr(value, "__array__"):
         return _by_array_method(value, path)
+    if hasattr(value, "__cuda_array_interface__"):
+        raise ArgumentTypeError(f"{path} is on a GPU, and the program runs on the CPU: copy it to the host")
     raise ArgumentTypeError(f"{path} is a {type(value)}, which is not an array or a number")
 
 

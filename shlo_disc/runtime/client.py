@@ -23,6 +23,7 @@ from .keys import is_key_array, key_data
 from .native_module import Buffer, install_extension_dtype
 
 DEFAULT_CACHE_BYTES = 1 << 30
+DEFAULT_GRAPHS = 128
 _Result = TypeVar("_Result")
 
 
@@ -71,16 +72,21 @@ class Client:
         cache_limit: int = DEFAULT_CACHE_BYTES,
         uses_libraries: bool = True,
         allow_tf32: bool = False,
+        graphs: bool | int = True,
     ) -> Client:
         """A client for an NVIDIA GPU of this machine, by its number. Its memory and its stream of work are its own.
 
         Calls give their work to the GPU and come back; results that are Buffers are there later. `uses_libraries`:
         cuBLASLt, where it is installed, multiplies matrices of the types that it has; programs have kernels for all
         others. `allow_tf32`: it may round factors of f32 to 10 bits, as XLA does on GPUs, in products whose precision
-        is the default. Raises DeviceError where there is no such GPU, or no driver.
+        is the default. `graphs`: whether calls that come again are CUDA graphs, or the most of these that are kept
+        (`Device.launch_stats` counts them). Raises DeviceError where there is no such GPU, or no driver.
         """
+        kept = DEFAULT_GRAPHS if graphs is True else int(graphs)
+        if min(memory_limit, cache_limit, kept) < 0:
+            raise ValueError("memory_limit, cache_limit and graphs must not be negative")
         names = blas_names() if uses_libraries else []
-        return cls(native_device=_native.GpuDevice(ordinal, memory_limit, cache_limit, names, allow_tf32))
+        return cls(native_device=_native.GpuDevice(ordinal, memory_limit, cache_limit, names, allow_tf32, kept))
 
     def devices(self) -> list[Device]:
         """All devices, by number."""

@@ -95,6 +95,16 @@ class Device:
         """Counters of all devices: live, peak, cached and constant bytes; arena, result and other allocations."""
         return self._native.memory_stats()
 
+    def launch_stats(self) -> dict[str, int]:
+        """How programs were given to a GPU: `runs` of segments command by command, and their `commands`; `replays` as a
+        CUDA graph; `captures` that made one and `graph_failures`; `graphs` that are kept, and `graph_commands` in them.
+
+        Raises AttributeError for processors.
+        """
+        if self._gpu is None:
+            raise AttributeError("processors have no launches")
+        return self._native.launch_stats()
+
 
 class TopologyDescription:
     """What is known of the devices without a client. The PJRT plugin says the same, byte for byte."""

@@ -30,6 +30,13 @@ def jax_elements(array: Any) -> np.ndarray:
     return whole
 
 
+def shared_with_jax(buffer: Any) -> Any:
+    """A Buffer on a GPU as a jax.Array there, which shares its memory."""
+    import jax
+
+    return jax.dlpack.from_dlpack(buffer)
+
+
 @functools.cache
 def jax_converter() -> tuple[ToJax, Collect | None]:
     """Turns NumPy arrays into jax.Arrays on the CPU that share the memory, uncommitted like the results of jax.jit.

@@ -19,18 +19,37 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONTEXT, BAD_IMAGE = 0, 1, 2, 201, 218
-NOT_FOUND, NOT_READY, ILLEGAL_ADDRESS, UNKNOWN = 500, 600, 700, 999
+from tests.gpu.mock_streams import (
+    BAD_IMAGE,
+    CAPTURE_INVALIDATED,
+    CAPTURE_UNSUPPORTED,
+    ILLEGAL_ADDRESS,
+    INVALID_CONTEXT,
+    INVALID_VALUE,
+    LEGACY,
+    NOT_FOUND,
+    OUT_OF_MEMORY,
+    PER_THREAD,
+    SUCCESS,
+    UNKNOWN,
+    Refused,
+    Stream,
+    Streams,
+)
+from tests.gpu.mock_streams import words_at as _words
+
 NAMES = {
     INVALID_VALUE: "CUDA_ERROR_INVALID_VALUE", OUT_OF_MEMORY: "CUDA_ERROR_OUT_OF_MEMORY",
     INVALID_CONTEXT: "CUDA_ERROR_INVALID_CONTEXT", BAD_IMAGE: "CUDA_ERROR_INVALID_PTX",
     NOT_FOUND: "CUDA_ERROR_NOT_FOUND", ILLEGAL_ADDRESS: "CUDA_ERROR_ILLEGAL_ADDRESS",
+    CAPTURE_UNSUPPORTED: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+    CAPTURE_INVALIDATED: "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
 }  # fmt: skip
 
 FIRST_ADDRESS = 0x7F00_0000_0000_0000
@@ -38,30 +57,13 @@ FIRST_ADDRESS = 0x7F00_0000_0000_0000
 
 ATTRIBUTES = {16: 132, 38: 50 << 20, 75: 9, 76: 0, 82: 65536, 97: 227 << 10}
 POISON = 0xA5
+FIRST_CONTEXT = 0x100
 
 _ARGUMENTS = 11
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_int64] * _ARGUMENTS)
 
 Kernel = Callable[["MockDriver", tuple[int, ...], tuple[int, ...], Sequence[int]], None]
 """Called with the driver, the sizes of the grid and of a block, and the parameters as words."""
-
-
-class Refused(Exception):
-    """A function of the driver that gives an error."""
-
-    def __init__(self, code: int):
-        super().__init__(NAMES.get(code, str(code)))
-        self.code = code
-
-
-@dataclass
-class Stream:
-    """Work that has been given, and how much of it is done."""
-
-    given: list[Callable[[], None]] = field(default_factory=list)
-    done: int = 0
-    is_busy: bool = False
-    """Work is being done: what Python collects meanwhile may ask to wait for it, and is not waited for."""
 
 
 @dataclass
@@ -71,15 +73,11 @@ class Image:
     kernels: dict[str, tuple[int, Kernel]]
 
 
-def _words(address: int, count: int, type_: Any = ctypes.c_uint64) -> Any:
-    return (type_ * count).from_address(address)
-
-
 def _bytes_at(address: int, count: int) -> np.ndarray:
     return np.frombuffer(_words(address, count, ctypes.c_ubyte), np.uint8)
 
 
-class MockDriver:
+class MockDriver(Streams):
     """The driver. `memory`: bytes that all GPUs have together."""
 
     def __init__(self, memory: int = 1 << 30, devices: int = 256):
@@ -93,11 +91,12 @@ class MockDriver:
         self._lock = threading.RLock()
         self._texts: dict[str, Any] = {}
         self._thread = threading.local()
-        self._numbers = itertools.count(1)
+        self._numbers = itertools.count(16)
         self._blocks: dict[int, np.ndarray] = {}
         self._pinned: dict[int, Any] = {}
         self._next = FIRST_ADDRESS
-        self._handles: dict[int, Any] = {}
+        self._handles: dict[int, Any] = {LEGACY: Stream(), PER_THREAD: Stream()}
+        self._owners: dict[int, int] = {}
         self._ended: set[int] = set()
 
     # ---- what tests ask ---------------------------------------------------------------------------------------------
@@ -110,7 +109,7 @@ class MockDriver:
     @property
     def live_handles(self) -> list[str]:
         """What has been created and not destroyed."""
-        return sorted(type(handle).__name__ for handle in self._handles.values())
+        return sorted(type(h).__name__ for number, h in self._handles.items() if number not in (LEGACY, PER_THREAD))
 
     def view(self, address: int, count: int) -> np.ndarray:
         """The bytes at an address of the GPU."""
@@ -134,7 +133,7 @@ class MockDriver:
     def call(self, name: str, arguments: Sequence[int]) -> int:
         """What the library's function `name` gives."""
         with self._lock:
-            if name in self.fails:
+            if name in self.fails and name != "cuStreamEndCapture":
                 return self.fails.pop(name)
             function = getattr(self, name)
             contexts = getattr(self._thread, "contexts", None)
@@ -145,6 +144,9 @@ class MockDriver:
                 if contexts[-1] in self._ended:
                     return ILLEGAL_ADDRESS
             try:
+                self.refuse_unsafe(name)
+                if self.fails.pop(name, None):
+                    self.invalidate_captures()  # the end of a capture ends it in any case
                 function(*arguments[: function.__code__.co_argcount - 1])
             except Refused as error:
                 if error.code == ILLEGAL_ADDRESS and contexts:
@@ -155,24 +157,14 @@ class MockDriver:
                 return UNKNOWN
             return SUCCESS
 
+    def _context(self) -> int:
+        """That of this thread."""
+        return self._thread.contexts[-1]
+
     def _new(self, out: int, thing: Any) -> None:
         number = next(self._numbers)
         self._handles[number] = thing
         _words(out, 1)[0] = number
-
-    def _stream(self, number: int) -> Stream:
-        return self._handles[number]
-
-    def _run(self, stream: Stream, until: int) -> None:
-        if stream.is_busy:
-            return
-        stream.is_busy = True
-        try:
-            while stream.done < until:
-                stream.done += 1
-                stream.given[stream.done - 1]()
-        finally:
-            stream.is_busy = False
 
     def _text(self, out: int, text: str) -> None:
         kept = self._texts.setdefault(text, ctypes.create_string_buffer(text.encode()))
@@ -207,7 +199,7 @@ class MockDriver:
         _words(out, 1, ctypes.c_int)[0] = ATTRIBUTES[_int(attribute)]
 
     def cuDevicePrimaryCtxRetain(self, out: int, device: int) -> None:
-        _words(out, 1)[0] = 0x100 + _int(device)
+        _words(out, 1)[0] = FIRST_CONTEXT + _int(device)
 
     def cuDevicePrimaryCtxRelease_v2(self, device: int) -> None: ...
 
@@ -218,10 +210,6 @@ class MockDriver:
 
     def cuCtxPopCurrent_v2(self, out: int) -> None:
         _words(out, 1)[0] = self._thread.contexts.pop()
-
-    def cuCtxSynchronize(self) -> None:
-        for stream in [h for h in self._handles.values() if isinstance(h, Stream)]:
-            self._run(stream, len(stream.given))
 
     # ---- memory -----------------------------------------------------------------------------------------------------
 
@@ -234,11 +222,12 @@ class MockDriver:
         if self.live_bytes + count > self.memory:
             raise Refused(OUT_OF_MEMORY)
         self._blocks[self._next] = np.full(count, POISON, np.uint8)
+        self._owners[self._next] = self._context() - FIRST_CONTEXT
         _words(out, 1)[0] = self._next
         self._next += -(-count // 512) * 512 + 512
 
     def cuMemFree_v2(self, address: int) -> None:
-        self.cuCtxSynchronize()
+        self._finish()
         if self._blocks.pop(address, None) is None:
             self.mistakes.append(f"{address:#x} is not allocated, or was freed before")
             raise Refused(INVALID_VALUE)
@@ -268,55 +257,29 @@ class MockDriver:
     def cuMemcpyDtoDAsync_v2(self, to: int, source: int, count: int, stream: int) -> None:
         self._give(stream, lambda: self._copy(to, self.view(source, count)))
 
+    def cuMemcpy2DAsync_v2(self, copy: int, stream: int) -> None:
+        (_, _, kind, _, source, _, source_step, _, _, to_kind, _, to, _, to_step, count, rows) = _words(copy, 16)
+        if (_int(kind), _int(to_kind)) != (2, 2) or min(source_step, to_step) < count:
+            raise Refused(INVALID_VALUE)
+
+        def work() -> None:
+            for row in range(rows):
+                self._copy(to + row * to_step, self.view(source + row * source_step, count))
+
+        self._give(stream, work)
+
+    def cuPointerGetAttribute(self, out: int, attribute: int, address: int) -> None:
+        for start, block in self._blocks.items():
+            if _int(attribute) == 9 and start <= address < start + block.nbytes:
+                _words(out, 1, ctypes.c_int)[0] = self._owners[start]
+                return
+        raise Refused(INVALID_VALUE)
+
     def _copy(self, to: int, source: np.ndarray) -> None:
         self.view(to, source.nbytes)[...] = source
 
     def cuMemsetD8Async(self, to: int, byte: int, count: int, stream: int) -> None:
         self._give(stream, lambda: self.view(to, count).fill(byte & 0xFF))
-
-    # ---- streams and events -----------------------------------------------------------------------------------------
-
-    def _give(self, stream: int, work: Callable[[], None]) -> None:
-        self._stream(stream).given.append(work)
-
-    def cuStreamCreate(self, out: int, flags: int) -> None:
-        self._new(out, Stream())
-
-    def cuStreamDestroy_v2(self, stream: int) -> None:
-        del self._handles[stream]
-
-    def cuStreamSynchronize(self, stream: int) -> None:
-        found = self._stream(stream)
-        self._run(found, len(found.given))
-
-    def cuStreamWaitEvent(self, stream: int, event: int, flags: int) -> None:
-        point = list(self._handles[event])
-        self._give(stream, lambda: self._reach(point))
-
-    def _reach(self, point: list[Any]) -> None:
-        if point:
-            self._run(*point)
-
-    def cuEventCreate(self, out: int, flags: int) -> None:
-        self._new(out, [])
-
-    def cuEventDestroy_v2(self, event: int) -> None:
-        del self._handles[event]
-
-    def cuEventRecord(self, event: int, stream: int) -> None:
-        found = self._stream(stream)
-        self._handles[event][:] = [found, len(found.given)]
-
-    def cuEventQuery(self, event: int) -> None:
-        """Each question brings the stream one piece of work further."""
-        if point := self._handles[event]:
-            stream, until = point
-            if stream.done < until:
-                self._run(stream, stream.done + 1)
-                raise Refused(NOT_READY)
-
-    def cuEventSynchronize(self, event: int) -> None:
-        self._reach(self._handles[event])
 
     # ---- code -------------------------------------------------------------------------------------------------------
 
@@ -366,10 +329,10 @@ def _int(word: int) -> int:
 
 
 _WITHOUT_CONTEXT = frozenset(
-    name for name in vars(MockDriver)
+    name for name in dir(MockDriver)
     if name.startswith(("cuInit", "cuDriver", "cuGet", "cuDevice", "cuCtxP"))
 )  # fmt: skip
-FUNCTIONS = [name for name in vars(MockDriver) if name.startswith("cu")]
+FUNCTIONS = [name for name in dir(MockDriver) if name.startswith("cu")]
 
 
 def _source() -> str:

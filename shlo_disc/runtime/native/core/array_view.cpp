@@ -124,6 +124,29 @@ bool is_contiguous(const int64_t *shape, const int64_t *strides, size_t rank, in
   return ordered;
 }
 
+std::optional<Rows> rows_of(const ArrayView &view, const int64_t *shape, size_t rank) {
+  int64_t element = info(view.dtype).size, bytes = byte_count(shape, rank, element);
+  if (view.byte_swapped || bytes < 0)
+    return std::nullopt;
+  if (view.contiguous || bytes == 0)
+    return Rows{1, bytes, bytes};
+  Rows rows{1, element, 0};
+  for (size_t dim = rank; dim-- > 0;) {
+    if (shape[dim] == 1)
+      continue;
+    if (rows.count == 1 && view.strides[dim] == rows.bytes) {
+      rows.bytes *= shape[dim];
+      continue;
+    }
+    if (rows.count == 1)
+      rows.step = view.strides[dim];
+    else if (view.strides[dim] != rows.count * rows.step)
+      return std::nullopt;
+    rows.count *= shape[dim];
+  }
+  return rows.step < rows.bytes ? std::nullopt : std::optional(rows);
+}
+
 void copy_contiguous(const ArrayView &view, const int64_t *shape, size_t rank, char *destination) {
   int64_t element_bytes = info(view.dtype).size;
   int64_t bytes = byte_count(shape, rank, element_bytes);

@@ -5,11 +5,17 @@
 #include "dtype.h"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace disc {
 
 class Device;
+
+/// An array as rows of contiguous bytes, each so many bytes behind the one before.
+struct Rows {
+  int64_t count = 0, bytes = 0, step = 0;
+};
 
 struct ArrayView {
   const char *data = nullptr;
@@ -31,6 +37,9 @@ int64_t byte_count(const int64_t *shape, size_t rank, int64_t element_bytes);
 
 /// Whether strides in bytes describe C order without gaps; sizes of one and empty arrays have no order.
 bool is_contiguous(const int64_t *shape, const int64_t *strides, size_t rank, int64_t element_bytes);
+
+/// The rows of an array; none where they are not at one distance, overlap, or have another byte order.
+std::optional<Rows> rows_of(const ArrayView &view, const int64_t *shape, size_t rank);
 
 /// Copies the elements in C order and in this machine's byte order to `destination`.
 void copy_contiguous(const ArrayView &view, const int64_t *shape, size_t rank, char *destination);

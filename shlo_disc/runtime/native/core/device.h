@@ -3,11 +3,14 @@
 #pragma once
 
 #include "abi.h"
+#include "array_view.h"
 #include "dlpack.h"
 #include "memory.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +40,15 @@ public:
   virtual void wait() const = 0;
 };
 
+/// A run of one segment of a program, and everything that it depends on, unless it asks for data.
+struct SegmentRun {
+  DiscRun function = nullptr;
+  const DiscRuntime *runtime = nullptr;
+  std::span<void *const> buffers;
+  std::span<const int64_t> words;
+  void *arena = nullptr;
+};
+
 /// What the host functions of one program call. Its functions do not throw, for there is compiled code around them.
 class Commands {
 public:
@@ -44,10 +56,16 @@ public:
 
   const DiscRuntime &runtime() const { return runtime_; }
 
+  /// Gives the commands of a run to the device. Throws what they have failed with.
+  virtual void run(const SegmentRun &run) const {
+    run.function(run.runtime, run.buffers.data(), run.words.data(), run.arena);
+    check();
+  }
+
+protected:
   /// Throws what the commands that this thread has given since the last time have failed with.
   virtual void check() const = 0;
 
-protected:
   DiscRuntime runtime_{};
 };
 
@@ -71,8 +89,23 @@ public:
   /// The stream of its work, for producers of arrays to wait in; null where `is_host`.
   virtual void *stream() const { return nullptr; }
 
+  /// Has the work that is given from now on wait for that of another library's stream.
+  virtual void wait_in_stream(void *) {}
+
   /// Waits for all work on it, that of other libraries included.
   virtual void wait_for_all() {}
+
+  /// The number of the device of this kind whose memory an address is; none where it is of no such device.
+  virtual std::optional<int32_t> owner_of(const void *) { return std::nullopt; }
+
+  /// Copies rows on the device, so that they follow each other.
+  virtual void copy_rows(void *to, const void *from, const Rows &rows) = 0;
+
+  /// Gives memory that is kept for later work back to the system; the bytes.
+  virtual int64_t trim() { return allocator->trim(); }
+
+  /// What its user should know and has not been told; empty most of the time.
+  virtual std::string take_notice() { return {}; }
 
   /// As errors name it.
   virtual std::string name() const = 0;

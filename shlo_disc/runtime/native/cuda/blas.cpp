@@ -284,7 +284,7 @@ bool Blas::multiply(const DiscProduct &product, const std::string &name) {
     void *room = plan.workspace ? workspace() : nullptr;
     const Format &format = kFormats[product.format];
     Factors factors = factors_of(format);
-    gpu_->remember(name);
+    gpu_->remember(std::make_shared<const std::vector<std::string>>(1, name));
     Addresses first{static_cast<const char *>(product.a), static_cast<const char *>(product.b),
                     static_cast<char *>(product.c)};
     for_each(call->outer, first, format, [&](const Addresses &at) {

@@ -25,6 +25,24 @@ using StreamHandle = StreamState *;
 using EventHandle = EventState *;
 using ModuleHandle = ModuleState *;
 using FunctionHandle = FunctionState *;
+using GraphHandle = GraphState *;
+using GraphProgramHandle = GraphProgramState *;
+
+/// CUDA_MEMCPY2D: rows of bytes, each so many bytes behind the one before.
+struct CopyOfRows {
+  /// One side of the copy.
+  struct Side {
+    size_t x = 0, y = 0;
+    int kind = 2; // CU_MEMORYTYPE_DEVICE
+    const void *host = nullptr;
+    Address device = 0;
+    void *array = nullptr;
+    size_t step = 0;
+  };
+  Side from, to;
+  size_t bytes = 0, rows = 0;
+};
+static_assert(sizeof(CopyOfRows) == 16 * sizeof(uint64_t));
 
 /// F(member, function of the library, parameters).
 #define DISC_CUDA_FUNCTIONS(F)                                                                                         \
@@ -50,6 +68,8 @@ using FunctionHandle = FunctionState *;
   F(copy_in, cuMemcpyHtoDAsync_v2, (Address to, const void *from, size_t bytes, StreamHandle stream))                  \
   F(copy_out, cuMemcpyDtoHAsync_v2, (void *to, Address from, size_t bytes, StreamHandle stream))                       \
   F(copy, cuMemcpyDtoDAsync_v2, (Address to, Address from, size_t bytes, StreamHandle stream))                         \
+  F(copy_rows, cuMemcpy2DAsync_v2, (const CopyOfRows *copy, StreamHandle stream))                                      \
+  F(pointer_attribute, cuPointerGetAttribute, (void *value, int attribute, Address address))                           \
   F(fill, cuMemsetD8Async, (Address to, unsigned char byte, size_t bytes, StreamHandle stream))                        \
   F(create_stream, cuStreamCreate, (StreamHandle *stream, unsigned flags))                                             \
   F(destroy_stream, cuStreamDestroy_v2, (StreamHandle stream))                                                         \
@@ -67,7 +87,14 @@ using FunctionHandle = FunctionState *;
   F(function_attribute, cuFuncGetAttribute, (int *value, int attribute, FunctionHandle function))                      \
   F(launch, cuLaunchKernel,                                                                                            \
     (FunctionHandle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,   \
-     unsigned block_z, unsigned shared_bytes, StreamHandle stream, void **parameters, void **extra))
+     unsigned block_z, unsigned shared_bytes, StreamHandle stream, void **parameters, void **extra))                   \
+  F(begin_capture, cuStreamBeginCapture_v2, (StreamHandle stream, int mode))                                           \
+  F(end_capture, cuStreamEndCapture, (StreamHandle stream, GraphHandle *graph))                                        \
+  F(make_graph_program, cuGraphInstantiateWithFlags,                                                                   \
+    (GraphProgramHandle *program, GraphHandle graph, unsigned long long flags))                                        \
+  F(launch_graph, cuGraphLaunch, (GraphProgramHandle program, StreamHandle stream))                                    \
+  F(destroy_graph_program, cuGraphExecDestroy, (GraphProgramHandle program))                                           \
+  F(destroy_graph, cuGraphDestroy, (GraphHandle graph))
 
 /// The functions of the library, each as a member.
 struct Driver {
@@ -87,6 +114,7 @@ struct Driver {
 };
 
 constexpr Code kSuccess = 0;
+constexpr Code kInvalidValue = 1;
 constexpr Code kOutOfMemory = 2;
 constexpr Code kNotReady = 600;
 

@@ -16,6 +16,8 @@ constexpr size_t kNamesKept = 16;
 // CUdevice_attribute
 constexpr int kMultiprocessors = 16, kCacheBytes = 38, kMajor = 75, kMinor = 76, kRegisters = 82, kSharedOptIn = 97;
 
+constexpr int kDeviceOrdinal = 9; // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+
 constexpr unsigned kNonBlocking = 1;   // CU_STREAM_NON_BLOCKING: no order with the default stream
 constexpr unsigned kWithoutTiming = 2; // CU_EVENT_DISABLE_TIMING
 
@@ -45,32 +47,26 @@ GpuFacts facts_of(const Driver &driver, int device) {
 
 } // namespace
 
-/// Makes a GPU's context the current one of this thread for a while.
-class Gpu::Entered {
-public:
-  explicit Entered(const Gpu &gpu) : driver_(gpu.driver_) {
-    if (is_forked)
-      throw Error(ErrorKind::device, "a GPU cannot be used in a process that was forked from one that uses it: start "
-                                     "processes with multiprocessing's 'spawn'");
-    std::string lost;
-    {
-      std::lock_guard lock(gpu.mutex_);
-      lost = gpu.lost_;
-    }
-    if (!lost.empty())
-      throw Error(ErrorKind::device, lost);
-    driver_.check(driver_.push_context(gpu.context_), "enter the context of a GPU");
-  }
-  ~Entered() {
-    ContextHandle left = nullptr;
-    driver_.pop_context(&left);
-  }
-  Entered(const Entered &) = delete;
-  Entered &operator=(const Entered &) = delete;
+thread_local Capture *Gpu::capture_ = nullptr;
 
-private:
-  const Driver &driver_;
-};
+Gpu::Entered::Entered(const Gpu &gpu) : driver_(gpu.driver_) {
+  if (is_forked)
+    throw Error(ErrorKind::device, "a GPU cannot be used in a process that was forked from one that uses it: start "
+                                   "processes with multiprocessing's 'spawn'");
+  std::string lost;
+  {
+    std::lock_guard lock(gpu.mutex_);
+    lost = gpu.lost_;
+  }
+  if (!lost.empty())
+    throw Error(ErrorKind::device, lost);
+  driver_.check(driver_.push_context(gpu.context_), "enter the context of a GPU");
+}
+
+Gpu::Entered::~Entered() {
+  ContextHandle left = nullptr;
+  driver_.pop_context(&left);
+}
 
 /// Pinned memory through which copies go from and to memory that is not: the processor fills one half while the GPU
 /// reads the other.
@@ -165,6 +161,7 @@ Gpu::Gpu(int ordinal) : driver_(Driver::instance()), ordinal_(ordinal) {
   driver_.check(driver_.retain_context(&context_, device_), "create a context on GPU " + std::to_string(ordinal));
   Entered entered(*this);
   driver_.check(driver_.create_stream(&stream_, kNonBlocking), "create a stream");
+  driver_.check(driver_.create_stream(&capture_stream_, kNonBlocking), "create a stream");
   staging_ = std::make_unique<Staging>(*this);
 }
 
@@ -174,26 +171,41 @@ Gpu::~Gpu() {
   {
     Entered entered(*this);
     staging_.reset();
+    driver_.destroy_stream(capture_stream_);
     driver_.destroy_stream(stream_);
   }
   driver_.release_context(device_);
 }
 
-void Gpu::remember(std::string name) const {
+void Gpu::remember(const KernelNames &kernels) const {
+  if (is_capturing()) {
+    capture_->kernels.insert(capture_->kernels.end(), kernels->begin(), kernels->end());
+    return;
+  }
   std::lock_guard lock(mutex_);
   if (started_.size() < kNamesKept)
-    started_.push_back(std::move(name));
+    started_.push_back(kernels);
   else
-    started_[starts_ % kNamesKept] = std::move(name);
+    started_[starts_ % kNamesKept] = kernels;
   ++starts_;
 }
 
 /// The kernels that may have caused an error which is seen only later, in their order.
 std::string Gpu::since_last_wait() const {
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < started_.size(); ++i) {
+    const std::vector<std::string> &together = *started_[(starts_ + i) % started_.size()];
+    names.insert(names.end(), together.begin(), together.end());
+  }
   std::string text;
-  for (size_t i = 0; i < started_.size(); ++i)
-    text += (text.empty() ? "" : ", ") + started_[(starts_ + i) % started_.size()];
+  for (size_t i = names.size() - std::min(names.size(), kNamesKept); i < names.size(); ++i)
+    text.append(text.empty() ? "" : ", ").append(names[i]);
   return text.empty() ? text : "; the last kernels before it: " + text;
+}
+
+void Gpu::refuse_in_capture(const char *what) const {
+  if (is_capturing())
+    throw Error(ErrorKind::device, std::string("could not capture work that has to ") + what);
 }
 
 void Gpu::check(Code code, const std::string &what) const {
@@ -218,6 +230,7 @@ int64_t Gpu::free_memory() const {
 }
 
 Address Gpu::allocate(size_t bytes) const {
+  refuse_in_capture("allocate memory");
   Entered entered(*this);
   Address address = 0;
   Code code = driver_.allocate(&address, bytes);
@@ -239,6 +252,7 @@ void Gpu::release(Address address) const noexcept {
 void Gpu::write(Address to, const void *from, size_t bytes) const {
   if (bytes == 0)
     return;
+  refuse_in_capture("copy to a GPU");
   Entered entered(*this);
   staging_->write(to, static_cast<const char *>(from), bytes);
 }
@@ -246,6 +260,7 @@ void Gpu::write(Address to, const void *from, size_t bytes) const {
 void Gpu::read(void *to, Address from, size_t bytes) const {
   if (bytes == 0)
     return;
+  refuse_in_capture("copy from a GPU");
   Entered entered(*this);
   staging_->read(static_cast<char *>(to), from, bytes);
 }
@@ -254,14 +269,25 @@ void Gpu::copy(Address to, Address from, size_t bytes) const {
   if (bytes == 0)
     return;
   Entered entered(*this);
-  check(driver_.copy(to, from, bytes, stream_), "copy on a GPU");
+  check(driver_.copy(to, from, bytes, work_stream()), "copy on a GPU");
+}
+
+void Gpu::copy_rows(Address to, Address from, const Rows &rows) const {
+  if (rows.count == 0 || rows.bytes == 0)
+    return;
+  Entered entered(*this);
+  CopyOfRows copy;
+  copy.from.device = from, copy.from.step = static_cast<size_t>(rows.step);
+  copy.to.device = to, copy.to.step = static_cast<size_t>(rows.bytes);
+  copy.bytes = static_cast<size_t>(rows.bytes), copy.rows = static_cast<size_t>(rows.count);
+  check(driver_.copy_rows(&copy, work_stream()), "copy rows on a GPU");
 }
 
 void Gpu::fill(Address to, uint8_t byte, size_t bytes) const {
   if (bytes == 0)
     return;
   Entered entered(*this);
-  check(driver_.fill(to, byte, bytes, stream_), "fill memory of a GPU");
+  check(driver_.fill(to, byte, bytes, work_stream()), "fill memory of a GPU");
 }
 
 void Gpu::launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const int64_t> words) const {
@@ -269,12 +295,14 @@ void Gpu::launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const
   std::vector<void *> parameters;
   for (const int64_t &word : words)
     parameters.push_back(const_cast<int64_t *>(&word));
-  std::string name = kernel.name + (kernel.where.empty() ? "" : " (" + kernel.where + ")");
-  remember(name);
+  const std::string &name = kernel.shown->front();
+  remember(kernel.shown);
   const auto &[gx, gy, gz] = sizes.grid;
   const auto &[bx, by, bz] = sizes.block;
-  check(driver_.launch(kernel.function, gx, gy, gz, bx, by, bz, sizes.shared_bytes, stream_, parameters.data(), nullptr),
-        "start the kernel " + name);
+  Code code = driver_.launch(kernel.function, gx, gy, gz, bx, by, bz, sizes.shared_bytes, work_stream(),
+                             parameters.data(), nullptr);
+  if (code != kSuccess)
+    check(code, "start the kernel " + name);
 }
 
 void Gpu::within(const std::function<void()> &body) const {
@@ -285,6 +313,7 @@ void Gpu::within(const std::function<void()> &body) const {
 std::shared_ptr<Event> Gpu::record() const { return std::make_shared<Event>(shared_from_this()); }
 
 void Gpu::wait() const {
+  refuse_in_capture("wait for a GPU");
   Entered entered(*this);
   check(driver_.wait_for_stream(stream_), "finish the work of a GPU");
   std::lock_guard lock(mutex_);
@@ -293,8 +322,32 @@ void Gpu::wait() const {
 }
 
 void Gpu::wait_for_all() const {
+  refuse_in_capture("wait for a GPU");
+  std::lock_guard lock(capture_mutex_);
   Entered entered(*this);
   check(driver_.wait_for_context(), "finish the work of a GPU");
+}
+
+void Gpu::wait_in_stream(StreamHandle other) const {
+  refuse_in_capture("wait for another stream");
+  Entered entered(*this);
+  EventHandle event = nullptr;
+  check(driver_.create_event(&event, kWithoutTiming), "create an event");
+  Code code = driver_.record_event(event, other);
+  if (code == kSuccess)
+    code = driver_.stream_waits(stream_, event, 0);
+  driver_.destroy_event(event); // once it has happened
+  check(code, "wait for the stream of another library");
+}
+
+std::optional<int> Gpu::owner_of(Address address) const {
+  Entered entered(*this);
+  int ordinal = -1;
+  Code code = driver_.pointer_attribute(&ordinal, kDeviceOrdinal, address);
+  if (code == kInvalidValue)
+    return std::nullopt;
+  check(code, "ask whose memory an address is");
+  return ordinal < 0 ? std::nullopt : std::optional(ordinal); // -2: memory of the host's
 }
 
 Event::Event(std::shared_ptr<const Gpu> gpu) : gpu_(std::move(gpu)) {
@@ -354,9 +407,10 @@ Module::~Module() {
   }
 }
 
-Kernel Module::kernel(const std::string &name, std::string where) const {
+Kernel Module::kernel(const std::string &name, const std::string &where) const {
   Gpu::Entered entered(*gpu_);
-  Kernel kernel{nullptr, name, std::move(where)};
+  std::vector<std::string> shown{name + (where.empty() ? "" : " (" + where + ")")};
+  Kernel kernel{nullptr, name, std::make_shared<const std::vector<std::string>>(std::move(shown))};
   gpu_->check(gpu_->driver_.find_function(&kernel.function, handle_, name.c_str()), "find the kernel " + name);
   return kernel;
 }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,11 +46,21 @@ private:
   EventHandle handle_ = nullptr;
 };
 
+/// Kernels that were started together, as errors name them.
+using KernelNames = std::shared_ptr<const std::vector<std::string>>;
+
 /// A kernel of a module, and what errors say of it.
 struct Kernel {
   FunctionHandle function = nullptr;
   std::string name;  // in the code
-  std::string where; // the line of the user's program that it computes, or empty
+  KernelNames shown; // the name, and the line of the user's program that it computes
+};
+
+/// Work that a thread gives to a GPU while that is captured.
+struct Capture {
+  const Gpu *gpu = nullptr;
+  StreamHandle stream = nullptr;
+  std::vector<std::string> kernels; // as errors name them
 };
 
 /// How a kernel is started: sizes of the grid and of each block, and bytes of shared memory beyond what it declares.
@@ -61,6 +72,8 @@ struct LaunchSizes {
 
 /// A GPU through its primary context, which is also that of JAX and PyTorch in this process. Work is done in one stream,
 /// in the order in which it was given, whichever thread gave it; only what is said to wait waits. Thread-safe.
+///
+/// Work that a thread gives while it is captured (graphs.h) is kept, and not done; asking for data is refused meanwhile.
 ///
 /// After an error of the kind that ends a context, every call throws it again. In a child process after fork(), every
 /// call throws.
@@ -90,6 +103,9 @@ public:
   void read(void *to, Address from, size_t bytes) const;
 
   void copy(Address to, Address from, size_t bytes) const;
+
+  /// Copies rows, so that they follow each other.
+  void copy_rows(Address to, Address from, const Rows &rows) const;
   void fill(Address to, uint8_t byte, size_t bytes) const;
 
   /// Starts a kernel whose parameters are words of 8 bytes.
@@ -98,8 +114,9 @@ public:
   /// body(), with the GPU's context as that of the thread: for libraries, which give their work to `stream`.
   void within(const std::function<void()> &body) const;
 
-  /// Notes what is given to the stream, which an error that shows later may come from.
-  void remember(std::string name) const;
+  /// Notes what is given to the stream, or to the graph that is being captured: an error that shows later may come from
+  /// it.
+  void remember(const KernelNames &kernels) const;
 
   std::shared_ptr<Event> record() const;
 
@@ -109,16 +126,38 @@ public:
   /// The same, for the work of other libraries in this process as well.
   void wait_for_all() const;
 
-  void *stream() const { return stream_; }
+  /// Has work that is given from now on wait for what another stream of this GPU's context has been given.
+  void wait_in_stream(StreamHandle other) const;
+
+  /// The number of the GPU whose memory an address is; none where it is of none.
+  std::optional<int> owner_of(Address address) const;
+
+  /// The one that work of this thread is to be given to.
+  void *stream() const { return work_stream(); }
 
 private:
   friend class Event;
+  friend class Graph;
   friend class Module;
-  class Entered;
   class Staging;
+
+  /// Makes a GPU's context the current one of this thread for a while.
+  class Entered {
+  public:
+    explicit Entered(const Gpu &gpu);
+    ~Entered();
+    Entered(const Entered &) = delete;
+    Entered &operator=(const Entered &) = delete;
+
+  private:
+    const Driver &driver_;
+  };
 
   explicit Gpu(int ordinal);
   void check(Code code, const std::string &what) const;
+  StreamHandle work_stream() const { return is_capturing() ? capture_->stream : stream_; }
+  bool is_capturing() const { return capture_ && capture_->gpu == this; }
+  void refuse_in_capture(const char *what) const;
   std::string since_last_wait() const;
 
   const Driver &driver_;
@@ -127,9 +166,12 @@ private:
   GpuFacts facts_;
   ContextHandle context_ = nullptr;
   StreamHandle stream_ = nullptr;
+  StreamHandle capture_stream_ = nullptr; // for work that is kept
+  mutable std::mutex capture_mutex_;      // is held while work is captured: nobody may wait for the context then
+  static thread_local Capture *capture_;  // of this thread, or null
   std::unique_ptr<Staging> staging_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::string> started_; // the last kernels since work was last seen to be done, as a ring
+  mutable std::vector<KernelNames> started_; // the last starts since work was last seen to be done, as a ring
   mutable size_t starts_ = 0;                // all of those
   mutable std::string lost_;                 // the error that ended the context
 };
@@ -144,7 +186,8 @@ public:
   Module &operator=(const Module &) = delete;
 
   /// Throws Error(device) where there is no kernel of that name.
-  Kernel kernel(const std::string &name, std::string where = "") const;
+  /// `where`: the line of the user's program that it computes, or empty.
+  Kernel kernel(const std::string &name, const std::string &where = "") const;
 
 private:
   std::shared_ptr<const Gpu> gpu_;

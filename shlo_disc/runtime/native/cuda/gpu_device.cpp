@@ -3,6 +3,7 @@
 
 #include "kernels/library_call.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <span>
@@ -13,24 +14,36 @@ namespace {
 
 Address address_of(const void *pointer) { return reinterpret_cast<Address>(pointer); }
 
-/// The memory of a GPU, as an allocator takes it.
+/// The memory of a GPU, as an allocator takes it. Graphs, which have some, give way to it.
 class GpuMemory : public MemorySource {
 public:
-  explicit GpuMemory(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
+  GpuMemory(std::shared_ptr<Gpu> gpu, std::shared_ptr<Graphs> graphs)
+      : gpu_(std::move(gpu)), graphs_(std::move(graphs)) {}
 
-  void *allocate(size_t bytes) override { return reinterpret_cast<void *>(gpu_->allocate(bytes)); }
+  void *allocate(size_t bytes) override {
+    Address address = gpu_->allocate(bytes);
+    if (address == 0 && graphs_->clear() > 0)
+      address = gpu_->allocate(bytes);
+    return reinterpret_cast<void *>(address);
+  }
+
   void release(void *address, size_t) noexcept override { gpu_->release(address_of(address)); }
 
 private:
   std::shared_ptr<Gpu> gpu_;
+  std::shared_ptr<Graphs> graphs_;
 };
 
 /// What the commands of this thread have failed with first. Those after it do nothing, and read zeros.
 thread_local std::exception_ptr failure;
 
+/// What this thread has given since its run began.
+thread_local GivenWork given;
+
 template <typename Body> void guarded(Body body) noexcept {
   if (failure)
     return;
+  ++given.commands;
   try {
     body();
   } catch (...) {
@@ -38,10 +51,16 @@ template <typename Body> void guarded(Body body) noexcept {
   }
 }
 
+bool waits_for_each_kernel() {
+  const char *value = std::getenv("CUDA_LAUNCH_BLOCKING");
+  return value && std::string_view(value) != "" && std::string_view(value) != "0";
+}
+
 class GpuCommands : public Commands {
 public:
-  GpuCommands(std::shared_ptr<GpuDevice> device, const std::vector<KernelSpec> &kernels, std::string_view code)
-      : device_(std::move(device)), gpu_(device_->gpu()) {
+  GpuCommands(std::shared_ptr<GpuDevice> device, std::shared_ptr<Graphs> graphs,
+              const std::vector<KernelSpec> &kernels, std::string_view code)
+      : device_(std::move(device)), gpu_(device_->gpu()), graphs_(std::move(graphs)) {
     if (!kernels.empty())
       module_ = std::make_unique<Module>(gpu_, std::string(code));
     for (const KernelSpec &spec : kernels)
@@ -51,13 +70,28 @@ public:
     runtime_.enqueue = enqueue, runtime_.copy = copy, runtime_.clear = clear, runtime_.read = read;
     runtime_.product = product;
   }
+  ~GpuCommands() override { graphs_->forget(this); }
 
+  void run(const SegmentRun &run) const override {
+    if (run.runtime != &runtime_) // somebody watches the commands
+      return Commands::run(run);
+    graphs_->run(this, run, [&] { return give(run); });
+  }
+
+protected:
   void check() const override {
     if (std::exception_ptr found = std::exchange(failure, nullptr))
       std::rethrow_exception(found);
   }
 
 private:
+  /// Gives the commands of a run one by one.
+  GivenWork give(const SegmentRun &run) const {
+    given = {};
+    Commands::run(run);
+    return given;
+  }
+
   struct Entry {
     Kernel kernel;
     unsigned threads;
@@ -98,6 +132,7 @@ private:
 
   static void read(const DiscRuntime *runtime, const void *from, int64_t bytes, void *to, int64_t) {
     std::memset(to, 0, sizeof(int64_t));
+    given.asks = true;
     guarded([&] { self(runtime).gpu_->read(to, address_of(from), static_cast<size_t>(bytes)); });
   }
 
@@ -109,6 +144,7 @@ private:
 
   std::shared_ptr<GpuDevice> device_;
   std::shared_ptr<Gpu> gpu_;
+  std::shared_ptr<Graphs> graphs_;
   std::unique_ptr<Module> module_;
   std::vector<Entry> kernels_;
 };
@@ -116,9 +152,14 @@ private:
 } // namespace
 
 GpuDevice::GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache_limit,
-                     std::vector<std::string> blas_names, bool may_use_tf32)
-    : Device(std::make_shared<Allocator>(live_limit, cache_limit, std::make_shared<GpuMemory>(gpu))),
-      gpu_(std::move(gpu)), blas_(gpu_, allocator, std::move(blas_names), may_use_tf32) {}
+                     std::vector<std::string> blas_names, bool may_use_tf32, int64_t graphs)
+    : GpuDevice(gpu, live_limit, cache_limit, std::move(blas_names), may_use_tf32,
+                std::make_shared<Graphs>(gpu, waits_for_each_kernel() ? 0 : graphs)) {}
+
+GpuDevice::GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache_limit,
+                     std::vector<std::string> blas_names, bool may_use_tf32, std::shared_ptr<Graphs> graphs)
+    : Device(std::make_shared<Allocator>(live_limit, cache_limit, std::make_shared<GpuMemory>(gpu, graphs))),
+      gpu_(std::move(gpu)), blas_(gpu_, allocator, std::move(blas_names), may_use_tf32), graphs_(std::move(graphs)) {}
 
 void GpuDevice::write(void *to, const void *from, int64_t bytes) {
   gpu_->write(address_of(to), from, static_cast<size_t>(bytes));
@@ -128,11 +169,23 @@ void GpuDevice::read(void *to, const void *from, int64_t bytes) {
   gpu_->read(to, address_of(from), static_cast<size_t>(bytes));
 }
 
+std::optional<int32_t> GpuDevice::owner_of(const void *address) { return gpu_->owner_of(address_of(address)); }
+
+void GpuDevice::copy_rows(void *to, const void *from, const Rows &rows) {
+  gpu_->copy_rows(address_of(to), address_of(from), rows);
+}
+
+int64_t GpuDevice::trim() {
+  graphs_->clear();
+  return Device::trim();
+}
+
 std::unique_ptr<Commands> GpuDevice::commands(const std::vector<CallSpec> &calls,
                                               const std::vector<KernelSpec> &kernels, std::string_view code) {
   if (!calls.empty())
     bad_artifact("programs for GPUs have no library calls");
-  return std::make_unique<GpuCommands>(std::static_pointer_cast<GpuDevice>(shared_from_this()), kernels, code);
+  auto device = std::static_pointer_cast<GpuDevice>(shared_from_this());
+  return std::make_unique<GpuCommands>(std::move(device), graphs_, kernels, code);
 }
 
 } // namespace disc::cuda

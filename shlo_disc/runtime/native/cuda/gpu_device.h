@@ -5,6 +5,7 @@
 #include "blas.h"
 #include "core/device.h"
 #include "gpu.h"
+#include "graphs.h"
 
 namespace disc::cuda {
 
@@ -12,13 +13,20 @@ namespace disc::cuda {
 class GpuDevice : public disc::Device {
 public:
   /// `live_limit`, `cache_limit`: bytes, as `Allocator` has them. `blas_names`, `may_use_tf32`: as `Blas` has them.
+  /// `graphs`: the most CUDA graphs that are kept, 0 for none; there are none either where the driver is told to wait
+  /// for each kernel (CUDA_LAUNCH_BLOCKING).
   GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache_limit, std::vector<std::string> blas_names,
-            bool may_use_tf32);
+            bool may_use_tf32, int64_t graphs);
 
   bool is_host() const override { return false; }
   DLDevice dlpack() const override { return {kDLCUDA, gpu_->ordinal()}; }
   void *stream() const override { return gpu_->stream(); }
+  void wait_in_stream(void *stream) override { gpu_->wait_in_stream(static_cast<StreamHandle>(stream)); }
   void wait_for_all() override { gpu_->wait_for_all(); }
+  std::optional<int32_t> owner_of(const void *address) override;
+  void copy_rows(void *to, const void *from, const Rows &rows) override;
+  int64_t trim() override;
+  std::string take_notice() override { return graphs_->take_notice(); }
   std::string name() const override { return "GPU " + std::to_string(gpu_->ordinal()); }
   void write(void *to, const void *from, int64_t bytes) override;
   void read(void *to, const void *from, int64_t bytes) override;
@@ -27,13 +35,18 @@ public:
                                      std::string_view code) override;
 
   const std::shared_ptr<Gpu> &gpu() const { return gpu_; }
+  LaunchCounts launch_counts() const { return graphs_->counts(); }
 
   /// What multiplies matrices on it.
   Blas &blas() { return blas_; }
 
 private:
+  GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache_limit, std::vector<std::string> blas_names,
+            bool may_use_tf32, std::shared_ptr<Graphs> graphs);
+
   std::shared_ptr<Gpu> gpu_;
   Blas blas_;
+  std::shared_ptr<Graphs> graphs_;
 };
 
 } // namespace disc::cuda

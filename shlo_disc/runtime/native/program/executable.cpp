@@ -91,7 +91,7 @@ Results Executable::run(std::shared_ptr<const Plan> plan, std::vector<void *> bu
     run_segments(results, buffers, runtime);
   } else {
     Block arena(allocator(), results.plan->arena_bytes, BlockKind::arena);
-    run_segment(0, buffers.data(), *results.plan, arena.address(), runtime);
+    run_segment(0, buffers, *results.plan, arena.address(), runtime);
   }
   results.done = device_->record();
   return results;
@@ -115,15 +115,14 @@ void Executable::run_segments(Results &results, std::vector<void *> &buffers, co
     const Plan &plan = k == 0 ? *results.plan : *results.others.back();
     arenas.push_back(std::make_unique<Block>(allocator(), plan.arena_bytes, BlockKind::arena));
     void *arena = buffers[first_arena + k] = arenas.back()->address();
-    run_segment(k, buffers.data(), plan, arena, runtime);
+    run_segment(k, buffers, plan, arena, runtime);
   }
 }
 
 /// Runs one segment; what commands have failed with becomes an error once it is over.
-void Executable::run_segment(size_t segment, void *const *buffers, const Plan &plan, void *arena,
+void Executable::run_segment(size_t segment, std::span<void *const> buffers, const Plan &plan, void *arena,
                              const DiscRuntime &runtime) const {
-  code_->runs[segment](&runtime, buffers, plan.words.data(), arena);
-  commands_->check();
+  commands_->run({code_->runs[segment], &runtime, buffers, plan.words, arena});
 }
 
 std::shared_ptr<Block> Executable::pack(const PackSpec &spec, const void *source) const {

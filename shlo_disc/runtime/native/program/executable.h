@@ -122,7 +122,7 @@ private:
   void hold_constants(ConstantBlock constants);
   void allocate_results(size_t segment, const Plan &plan, std::vector<Results::Leaf> &results,
                         std::vector<void *> &buffers) const;
-  void run_segment(size_t segment, void *const *buffers, const Plan &plan, void *arena,
+  void run_segment(size_t segment, std::span<void *const> buffers, const Plan &plan, void *arena,
                    const DiscRuntime &runtime) const;
   void run_segments(Results &results, std::vector<void *> &buffers, const DiscRuntime &runtime) const;
 

@@ -55,6 +55,7 @@ public:
     runtime_.convolution = convolution, runtime_.attention = attention;
   }
 
+protected:
   void check() const override {
     if (std::optional<std::string> failure = take_failure())
       throw Error(ErrorKind::custom_call, *failure);
@@ -68,6 +69,12 @@ private:
 } // namespace
 
 void Processors::write(void *to, const void *from, int64_t bytes) { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+
+void Processors::copy_rows(void *to, const void *from, const Rows &rows) {
+  for (int64_t i = 0; i < rows.count; ++i)
+    std::memcpy(static_cast<char *>(to) + i * rows.bytes, static_cast<const char *>(from) + i * rows.step,
+                static_cast<size_t>(rows.bytes));
+}
 
 std::unique_ptr<Commands> Processors::commands(const std::vector<CallSpec> &calls,
                                                const std::vector<KernelSpec> &kernels, std::string_view) {

@@ -21,6 +21,7 @@ public:
   void write(void *to, const void *from, int64_t bytes) override;
   void read(void *to, const void *from, int64_t bytes) override { write(to, from, bytes); }
   std::shared_ptr<const Event> record() override { return nullptr; }
+  void copy_rows(void *to, const void *from, const Rows &rows) override;
   std::unique_ptr<Commands> commands(const std::vector<CallSpec> &calls, const std::vector<KernelSpec> &kernels,
                                      std::string_view code) override;
 

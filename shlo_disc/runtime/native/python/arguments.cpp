@@ -63,7 +63,8 @@ Arguments::Arguments(const Program &program, Device &device, const std::vector<P
   if (bound) {
     std::copy(bound->views_.begin(), bound->views_.end(), views_.begin());
     dims_.insert(dims_.end(), bound->dims_.begin(), bound->dims_.end());
-    any_jax_ = bound->any_jax_, any_foreign_ = bound->any_foreign_;
+    any_jax_ = bound->any_jax_, any_jax_on_device_ = bound->any_jax_on_device_;
+    any_foreign_ = bound->any_foreign_;
     added_ = bound->views_.size();
   }
   for (PyObject *leaf : leaves)
@@ -80,7 +81,7 @@ Arguments::Arguments(const Program &program, Device &device, size_t count)
 Arguments::~Arguments() { release_buffers(0); }
 
 void Arguments::add(PyObject *leaf) {
-  before_last_ = {owners_.size(), py_buffers_.size(), blocks_.size()};
+  before_last_ = {owners_.size(), py_buffers_.size(), blocks_.size(), any_foreign_};
   describe(added_++, leaf);
 }
 
@@ -96,6 +97,10 @@ void Arguments::keep_last(std::optional<size_t> twin) {
     return release_last();
   }
   std::shared_ptr<Block> copy = copy_of(index, shape_of(index), BlockKind::constant);
+  if (any_foreign_ && !before_last_.foreign) { // its owner may free it as soon as it is let go of
+    without_gil([&] { device_.record()->wait(); });
+    any_foreign_ = false;
+  }
   release_last();
   views_[index] = ArrayView();
   views_[index].data = static_cast<const char *>(copy->address());
@@ -177,6 +182,8 @@ bool Arguments::describe_jax(size_t index, PyObject *leaf) {
     // bfloat16, arrays on several devices, and deleted ones (whose own error comes from the conversion).
     PyErr_Clear();
   }
+  if (describe_jax_on_device(index, leaf))
+    return true;
   nb::object array = argument_hooks().jax_elements(nb::handle(leaf));
   if (!PyArray_Check(array.ptr()))
     return false;
@@ -213,9 +220,11 @@ void Arguments::describe_by_numpy(size_t index, PyObject *number) {
   describe_numpy(index, array.ptr());
 }
 
-/// NumPy scalars, subclasses of its arrays, objects with __dlpack__ or __array__, PRNG keys, and arrays of a JAX that was loaded after the last
-/// call.
+/// NumPy scalars, subclasses of its arrays, objects with __cuda_array_interface__, __dlpack__ or __array__, PRNG keys,
+/// and arrays of a JAX that was loaded after the last call.
 void Arguments::describe_other(size_t index, PyObject *leaf) {
+  if (describe_array_interface(index, leaf))
+    return;
   const ArraySpec &spec = program_.arguments[index];
   nb::object adapted = argument_hooks().adapt(nb::handle(leaf), spec.path.c_str(), spec.key.c_str());
   owners_.push_back(adapted);
@@ -279,7 +288,9 @@ bool Arguments::is_usable(size_t index) const {
   const ArrayView &view = views_[index];
   if (device_.is_host())
     return view.usable_in_place() && !device_.allocator->guard_pages();
-  return view.device == &device_ && view.contiguous;
+  constexpr uintptr_t alignment = 16; // what a kernel may read at once
+  bool is_aligned = reinterpret_cast<uintptr_t>(view.data) % alignment == 0;
+  return view.device == &device_ && view.contiguous && !view.byte_swapped && is_aligned;
 }
 
 /// The address of an argument's elements, or of their copy; null for one that was forgotten.
@@ -297,7 +308,7 @@ std::shared_ptr<Block> Arguments::copy_of(size_t index, const int64_t *shape, Bl
   const ArrayView &view = views_[index];
   const ArraySpec &spec = program_.arguments[index];
   if (view.device == &device_)
-    throw Error(ErrorKind::type, spec.path + " is strided, which programs on GPUs do not take: copy it");
+    return copy_on_device(index, shape, kind);
   if (view.device != nullptr)
     throw Error(ErrorKind::type, spec.path + " is on " + view.device->name() + ", and the program runs on " +
                                      device_.name() + ": copy it there, or to the host");
@@ -314,6 +325,19 @@ std::shared_ptr<Block> Arguments::copy_of(size_t index, const int64_t *shape, Bl
     copy_contiguous(view, shape, spec.shape.size(), ordered.data());
   const char *source = ordered.empty() ? view.data : ordered.data();
   without_gil([&] { device_.write(block->address(), source, bytes); });
+  return block;
+}
+
+/// The same for an array that lies on the device: it is put into order there, by one copy.
+std::shared_ptr<Block> Arguments::copy_on_device(size_t index, const int64_t *shape, BlockKind kind) const {
+  const ArrayView &view = views_[index];
+  const ArraySpec &spec = program_.arguments[index];
+  std::optional<Rows> rows = rows_of(view, shape, spec.shape.size());
+  if (!rows)
+    throw Error(ErrorKind::type, spec.path + " does not lie in rows of contiguous elements at one distance, which " +
+                                     device_.name() + " could put into order by one copy: pass a contiguous array");
+  auto block = std::make_shared<Block>(device_.allocator, rows->count * rows->bytes, kind);
+  without_gil([&] { device_.copy_rows(block->address(), view.data, *rows); });
   return block;
 }
 

@@ -45,6 +45,9 @@ public:
   std::span<const int64_t> dims() const { return dims_; }
   bool any_jax() const { return any_jax_; }
 
+  /// Whether one of JAX's arrays lies where the program runs, and that is no processor.
+  bool any_jax_on_device() const { return any_jax_on_device_; }
+
   /// Whether other libraries own some of what the device reads, so that its work has to be waited for.
   bool any_foreign() const { return any_foreign_; }
   const ArrayView &view(size_t index) const { return views_[index]; }
@@ -71,18 +74,23 @@ private:
   /// What is held, in numbers.
   struct Held {
     size_t owners = 0, buffers = 0, blocks = 0;
+    bool foreign = false;
   };
 
   void release_last();
   void release_buffers(size_t count);
   const int64_t *shape_of(size_t index) const;
   std::shared_ptr<Block> copy_of(size_t index, const int64_t *shape, BlockKind kind) const;
+  std::shared_ptr<Block> copy_on_device(size_t index, const int64_t *shape, BlockKind kind) const;
   void *usable(size_t index, const int64_t *shape);
   void check_dlpack_device(size_t index, DLDevice device) const;
   void describe(size_t index, PyObject *leaf);
   void describe_numpy(size_t index, PyObject *array);
   bool describe_buffer(size_t index, PyObject *leaf);
   bool describe_jax(size_t index, PyObject *leaf);
+  bool describe_jax_on_device(size_t index, nb::handle leaf);
+  bool describe_array_interface(size_t index, PyObject *leaf);
+  void check_owner(size_t index, const void *data) const;
   bool describe_scalar(size_t index, PyObject *leaf);
   void describe_by_numpy(size_t index, PyObject *number);
   void describe_other(size_t index, PyObject *leaf);
@@ -103,6 +111,7 @@ private:
   std::vector<Py_buffer> py_buffers_;
   std::vector<std::shared_ptr<Block>> blocks_; // Buffers' memory and copies
   bool any_jax_ = false;
+  bool any_jax_on_device_ = false;
   bool any_foreign_ = false;
   size_t added_ = 0;
   Held before_last_;

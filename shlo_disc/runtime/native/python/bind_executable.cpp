@@ -242,7 +242,7 @@ void bind_device(nb::module_ &module) {
   nb::class_<Device>(module, "Device", "Where programs run, and its memory, shared by the executables of one client.")
       .def("memory_stats", [](const Device &self) { return stats_dict(self.allocator->stats()); })
       .def("reset_peak", [](const Device &self) { self.allocator->reset_peak(); })
-      .def("trim", [](const Device &self) { return without_gil([&] { return self.allocator->trim(); }); })
+      .def("trim", [](Device &self) { return without_gil([&] { return self.trim(); }); })
       .def("fail_allocation", [](const Device &self, int64_t k) { self.allocator->fail_allocation(k); },
            "Test hook: the k-th next allocation fails once; 0 switches it off.")
       .def("buffer_from_host", &buffer_from_host, nb::arg("array"), nb::arg("memory"));

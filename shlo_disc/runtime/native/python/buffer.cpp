@@ -12,22 +12,35 @@ namespace disc {
 
 namespace {
 
+/// Waits for what others have given to a GPU, without Python's lock if this thread has it.
+void wait_for_others(Device &device) noexcept {
+  auto wait = [&device] {
+    try {
+      device.wait_for_all();
+    } catch (const Error &) {
+      // The memory is gone with the context.
+    }
+  };
+  if (Py_IsInitialized() && PyGILState_Check())
+    without_gil(wait);
+  else
+    wait();
+}
+
+/// A share of memory for others: what they have given to a GPU may still read it when they let go of it, and the next
+/// call would write it.
+std::shared_ptr<Block> lent_block(std::shared_ptr<Block> block, const std::shared_ptr<Device> &device) {
+  if (!device)
+    return block;
+  Block *memory = block.get();
+  return {memory, [block = std::move(block), device](Block *) { wait_for_others(*device); }};
+}
+
 /// What a DLPack capsule owns: the tensor, its shape, and a share of the memory.
 template <typename Managed> struct Export {
   Managed managed{};
   std::vector<int64_t> shape;
   std::shared_ptr<Block> block;
-  std::shared_ptr<Device> device; // null: the host
-
-  /// What a consumer has given to a GPU may still read it, and the next call would write it.
-  ~Export() {
-    try {
-      if (device)
-        device->wait_for_all();
-    } catch (const Error &) {
-      // The memory is gone with the context.
-    }
-  }
 };
 
 template <typename Managed> void destroy_unclaimed(PyObject *capsule, const char *name) {
@@ -41,7 +54,7 @@ template <typename Managed> void destroy_unclaimed(PyObject *capsule, const char
 template <typename Managed>
 Managed *make_export(std::shared_ptr<Block> block, DType dtype, const std::vector<int64_t> &shape,
                      const std::shared_ptr<Device> &device) {
-  auto *owner = new Export<Managed>{{}, shape, std::move(block), device};
+  auto *owner = new Export<Managed>{{}, shape, lent_block(std::move(block), device)};
   Managed &managed = owner->managed;
   DLTensor &tensor = managed.dl_tensor;
   tensor.data = owner->block->address();
@@ -81,6 +94,11 @@ const std::shared_ptr<Block> &Buffer::block() const {
   if (!block_)
     throw Error(ErrorKind::state, "the buffer has been deleted");
   return block_;
+}
+
+void Buffer::lend() {
+  if (!lent_)
+    lent_ = block_ = lent_block(block(), device_);
 }
 
 int64_t Buffer::byte_size() const { return byte_count(shape_.data(), shape_.size(), info(dtype_).size); }
@@ -232,6 +250,7 @@ void bind_buffer(nb::module_ &module) {
           },
           nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
           nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
+      .def_prop_ro("__cuda_array_interface__", &array_interface)
       .def("__dlpack_device__",
            [](const Buffer &self) {
              DLDevice device = self.device() ? self.device()->dlpack() : DLDevice{kDLCPU, 0};

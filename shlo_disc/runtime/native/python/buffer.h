@@ -27,7 +27,12 @@ public:
   const std::vector<int64_t> &shape() const { return shape_; }
   const nb::object &memory() const { return memory_; }
   bool is_deleted() const { return block_ == nullptr; }
+
+  /// Gives the memory up, or forgets it until the Buffer ends, where it was lent and nobody but the Buffer owns it.
   void remove() { block_.reset(); }
+
+  /// Notes that others know the address, and read it as long as the Buffer lives.
+  void lend();
 
   /// Whose memory it is; null: the host's.
   const std::shared_ptr<Device> &device() const { return device_; }
@@ -51,6 +56,7 @@ public:
 
 private:
   std::shared_ptr<Block> block_;
+  std::shared_ptr<Block> lent_; // the same, once others know its address
   DType dtype_;
   std::vector<int64_t> shape_;
   nb::object memory_;
@@ -63,6 +69,10 @@ nb::object numpy_array(std::shared_ptr<Block> block, DType dtype, const int64_t 
 
 /// A copy of a C-contiguous NumPy array. Throws Error(type) for element types that programs do not have.
 Buffer make_buffer(const std::shared_ptr<Device> &device, nb::handle array, nb::object memory);
+
+/// What a Buffer is by the CUDA array interface. Throws nb::attribute_error for one on the host, and for elements that the
+/// interface does not name.
+nb::dict array_interface(Buffer &buffer);
 
 nb::tuple shape_tuple(const int64_t *shape, size_t rank);
 

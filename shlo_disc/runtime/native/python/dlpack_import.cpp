@@ -67,6 +67,22 @@ void Arguments::describe_dlpack(size_t index, nb::handle leaf) {
   describe_tensor(index, static_cast<DLManagedTensor *>(PyCapsule_GetPointer(owner.ptr(), nullptr))->dl_tensor);
 }
 
+/// Takes a jax.Array that lies on the program's GPU where it is; false for others, which come through the host.
+bool Arguments::describe_jax_on_device(size_t index, nb::handle leaf) {
+  if (device_.is_host() || program_.arguments[index].dtype > DType::c128) // JAX exports none of the small types
+    return false;
+  DLDevice own = device_.dlpack();
+  try {
+    nb::tuple device = nb::cast<nb::tuple>(leaf.attr("__dlpack_device__")());
+    if (nb::cast<int32_t>(device[0]) != own.device_type || nb::cast<int32_t>(device[1]) != own.device_id)
+      return false;
+  } catch (const nb::python_error &) {
+    return false; // on several devices, or deleted, which the conversion says
+  }
+  describe_dlpack(index, leaf);
+  return any_jax_on_device_ = true;
+}
+
 /// Arrays on the host come from anywhere, those on a GPU are taken where they are.
 void Arguments::check_dlpack_device(size_t index, DLDevice device) const {
   DLDevice own = device_.dlpack();

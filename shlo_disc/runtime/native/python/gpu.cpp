@@ -18,6 +18,19 @@ namespace {
 
 using cuda::Gpu;
 
+nb::dict launch_stats(const cuda::GpuDevice &device) {
+  cuda::LaunchCounts counts = device.launch_counts();
+  nb::dict found;
+  found["runs"] = counts.runs;
+  found["commands"] = counts.commands;
+  found["replays"] = counts.replays;
+  found["captures"] = counts.captures;
+  found["graph_failures"] = counts.failures;
+  found["graphs"] = counts.graphs;
+  found["graph_commands"] = counts.graph_commands;
+  return found;
+}
+
 nb::dict facts_of(const Gpu &gpu) {
   const cuda::GpuFacts &facts = gpu.facts();
   nb::dict found;
@@ -106,14 +119,15 @@ void bind_gpu(nb::module_ &module) {
   bind_memory_of_gpu(gpu);
   nb::class_<cuda::GpuDevice, Device>(module, "GpuDevice", "A GPU as a device of programs.")
       .def(nb::new_([](int ordinal, int64_t memory_limit, int64_t cache_limit, std::vector<std::string> blas_names,
-                       bool may_use_tf32) {
+                       bool may_use_tf32, int64_t graphs) {
              return without_gil([&] {
                return std::make_shared<cuda::GpuDevice>(Gpu::get(ordinal), memory_limit, cache_limit,
-                                                        std::move(blas_names), may_use_tf32);
+                                                        std::move(blas_names), may_use_tf32, graphs);
              });
            }),
            nb::arg("ordinal"), nb::arg("memory_limit"), nb::arg("cache_limit"), nb::arg("blas_names"),
-           nb::arg("may_use_tf32"))
+           nb::arg("may_use_tf32"), nb::arg("graphs"))
+      .def("launch_stats", &launch_stats, "How runs of programs were given to the GPU.")
       .def_prop_ro(
           "blas_version", [](cuda::GpuDevice &self) { return without_gil([&] { return self.blas().version(); }); },
           "cuBLASLt's, as it gives it; 0 where there is none.")

@@ -109,6 +109,12 @@ nb::list PythonExecutable::call_sharded(const std::vector<std::pair<nb::tuple, n
   without_gil([&] {
     run_participants(static_cast<int64_t>(calls.size()), core_->calls_others(), [&](Communicator &communicator) {
       auto position = static_cast<size_t>(communicator.participant());
+      if (!core_->device()->is_host()) { // one device, which has no collectives
+        results[position] = core_->run(plans[position], std::move(buffers[position]), {}, core_->runtime());
+        if (arguments[position]->any_foreign())
+          results[position].done->wait();
+        return;
+      }
       ParticipantRuntime runtime(core_->runtime(), communicator);
       results[position] = core_->run(plans[position], std::move(buffers[position]), core_->constant_forms(),
                                      runtime.runtime());
@@ -133,14 +139,14 @@ nb::object PythonExecutable::run(Arguments &arguments, Output output, const Pack
                                  const DiscRuntime &runtime) {
   std::shared_ptr<const Plan> plan = core_->plan(arguments.dims());
   if (output == Output::automatic)
-    output = arguments.any_jax() ? Output::jax : Output::numpy;
+    output = arguments.any_jax_on_device() ? Output::jax_on_device : arguments.any_jax() ? Output::jax : Output::numpy;
   if (output == Output::jax)
     collect_dropped_results();
   std::vector<void *> buffers;
   buffers.reserve(core_->buffer_count());
   buffers.resize(program().arguments.size());
   arguments.addresses(buffers.data());
-  return make_results(
+  nb::object made = make_results(
       without_gil([&] {
         Results results = core_->run(std::move(plan), std::move(buffers), packed, runtime);
         if (arguments.any_foreign()) // their owners may free them as soon as this returns
@@ -148,6 +154,10 @@ nb::object PythonExecutable::run(Arguments &arguments, Output output, const Pack
         return results;
       }),
       output, hooks_.memory);
+  if (std::string notice = core_->device()->take_notice(); !notice.empty())
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, notice.c_str(), 1) != 0)
+      throw nb::python_error();
+  return made;
 }
 
 std::shared_ptr<Block> PythonExecutable::pack(const PackSpec &spec, const void *source) const {
@@ -177,10 +187,14 @@ nb::object PythonExecutable::make_result(const ArraySpec &spec, Results::Leaf le
                 core_->device(), done);
   if (output == Output::buffer)
     return nb::cast(std::move(buffer));
+  if (output == Output::jax_on_device && info(spec.dtype).has_dlpack()) {
+    nb::object shared = nb::module_::import_("shlo_disc.runtime.jax_arrays").attr("shared_with_jax")(std::move(buffer));
+    return spec.key.empty() ? shared : hooks_.key_array(shared, spec.key.c_str());
+  }
   nb::object array = numpy_array(buffer.host_block(), spec.dtype, leaf.shape, rank);
   if (!spec.key.empty())
     return hooks_.key_array(array, spec.key.c_str());
-  if (output != Output::jax)
+  if (output == Output::numpy)
     return array;
   if (!to_jax_.is_valid()) {
     nb::tuple both = nb::cast<nb::tuple>(hooks_.jax_converter());

@@ -17,7 +17,8 @@
 
 namespace disc {
 
-enum class Output { automatic, numpy, jax, buffer };
+/// The last is for calls that a jax.Array on the program's GPU is given to.
+enum class Output { automatic, numpy, jax, buffer, jax_on_device };
 
 /// Python objects that calls need; set once by the Python face.
 struct ExecutableHooks {
