@@ -18,6 +18,6 @@ ROWS = (
         tests=_TESTS,
     ),
     *rows("index", "gather dynamic_gather", ALL, tests=_GATHERS),
-    *rows("kernel", "scatter", ALL, tests=_GATHERS, gpu=()),
+    *rows("kernel", "scatter", ALL, tests=_GATHERS),
     *rows("expand", "broadcast torch_index_select", ALL, tests="tests/run/test_ops_old.py"),
 )

@@ -8,12 +8,10 @@ from shlo_disc.registry.row import Row, rows
 
 _TESTS = "tests/run/test_ops_linalg.py"
 _FFT = "tests/run/test_ops_fft.py"
-_PRODUCTS = FLOAT | {"i8", "i32", "ui8", "ui32"}
-"""Element types of products of matrices."""
 
 ROWS = (
-    *rows("dot", "dot_general", ALL, tests="tests/run/test_ops_dot.py", gpu=ALL - _PRODUCTS),
-    *rows("expand", "dot einsum", ALL, tests="tests/run/test_ops_old.py", gpu=ALL - _PRODUCTS - COMPLEX),
+    *rows("dot", "dot_general", ALL, tests="tests/run/test_ops_dot.py"),
+    *rows("expand", "dot einsum", ALL, tests="tests/run/test_ops_old.py"),
     *rows("expand", "unary_einsum", ALL, tests="tests/run/test_ops_old.py"),
     *rows("library", "cholesky triangular_solve", FLOAT | NARROW_FLOAT | COMPLEX, tests=_TESTS),
     *rows("library", "fft", {"f32", "f64"} | COMPLEX, tests=_FFT),

@@ -14,7 +14,7 @@ ROWS = (
     *rows("expand", "dynamic_conv", ALL, tests=_CONVOLUTIONS),
     *rows("index", "reduce_window", ALL, tests=_WINDOWS),
     Row("@stablehlo.dynamic_reduce_window", "expand", ALL, ALL, tests=_WINDOWS),
-    *rows("kernel", "select_and_scatter", ALL - COMPLEX, spec=ALL, tests=_WINDOWS, gpu=()),
+    *rows("kernel", "select_and_scatter", ALL - COMPLEX, spec=ALL, tests=_WINDOWS),
     *rows(
         "expand",
         "batch_norm_grad batch_norm_inference batch_norm_training",

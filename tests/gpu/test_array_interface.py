@@ -19,8 +19,7 @@ from shlo_disc.runtime import Client, _native
 from tests.gpu.emulated import fresh_client, loaded
 from tests.gpu.mock_driver import FIRST_CONTEXT, MockDriver, mock_driver
 from tests.gpu.mock_streams import LEGACY, PER_THREAD
-from tests.gpu.no_driver import has_driver
-from tests.gpu.test_programs import has_libdevice
+from tests.gpu.no_driver import has_driver, has_libdevice
 
 pytestmark = [
     pytest.mark.skipif(has_driver(), reason="NVIDIA's own driver is here; a process has one"),

@@ -20,10 +20,10 @@ import shlo_disc
 from shlo_disc.errors import DeviceError
 from shlo_disc.runtime import Client
 from tests.gpu.emulated import fresh_client, loaded
+from tests.gpu.loop_programs import newton
 from tests.gpu.mock_driver import ILLEGAL_ADDRESS, OUT_OF_MEMORY, Image, MockDriver, Refused, mock_driver
 from tests.gpu.mock_streams import CAPTURE_INVALIDATED, CAPTURE_UNSUPPORTED
-from tests.gpu.no_driver import has_driver
-from tests.gpu.test_programs import has_libdevice, newton
+from tests.gpu.no_driver import has_driver, has_libdevice
 from tests.ir.gpu_cases import in_place
 
 pytestmark = [

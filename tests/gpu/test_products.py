@@ -24,8 +24,8 @@ from tests.gpu import mock_blas
 from tests.gpu.emulated import fresh_client, loaded
 from tests.gpu.mock_blas import EXECUTION_FAILED, F32, F32_BY_TF32, F64, FUNCTIONS, I32, VERSION, MockBlas
 from tests.gpu.mock_driver import MockDriver, mock_driver
-from tests.gpu.no_driver import has_driver
-from tests.gpu.test_programs import assert_close, has_libdevice
+from tests.gpu.no_driver import has_driver, has_libdevice
+from tests.gpu.test_programs import assert_close
 from tests.run.op_check import random_array, small_integers
 
 pytestmark = [
