@@ -73,7 +73,7 @@ def unsupported(fusion: func.FuncOp) -> list[Unsupported]:
 
 
 def _no_kernel(op: ir.OpView) -> Unsupported:
-    name, label = op.operation.name, operation_name(op.location)
+    name, label = op.operation.name, operation_name(op.location) or _library_function(op)
     return Unsupported(
         f"{name} ({label})" if label else name,
         str(element_type_of(op.results[0])) if op.results else "",
@@ -81,3 +81,10 @@ def _no_kernel(op: ir.OpView) -> Unsupported:
         "this op has no kernel for GPUs",
         "compile with target='cpu', or move it out of the compiled function",
     )
+
+
+def _library_function(op: ir.OpView) -> str:
+    """What a call of a library computes."""
+    if "call_target_name" not in op.attributes:
+        return ""
+    return ir.StringAttr(op.attributes["call_target_name"]).value.rsplit(".", 1)[-1]

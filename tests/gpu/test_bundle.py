@@ -30,7 +30,7 @@ from benchmarks.gpu.contestants.ours import Ours
 from benchmarks.gpu.recording import OPTIONS, Source, record, within
 from benchmarks.gpu.replay import check, difference
 from benchmarks.gpu.works import sources_of
-from tests.gpu import mock_driver, recorded_programs
+from tests.gpu import mock_driver, mock_streams, recorded_programs
 from tests.gpu.emulated import fresh_client, install
 from tests.gpu.make_bundle import pack, write_programs, write_runtime
 from tests.gpu.no_driver import has_driver, has_libdevice
@@ -53,7 +53,8 @@ def double(driver, grid, block, words):
 SITE = """
 import os
 if "MOCK" in os.environ:
-    import json, mock_driver, pathlib
+    import json, pathlib
+    from tests.gpu import mock_driver
     import numpy as np
     {kernels}
     here = pathlib.Path(__file__).parent
@@ -121,7 +122,9 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in Path(np.__file__).parents[1].glob("numpy*"):
         if path.name in ("numpy", "numpy.libs"):
             (site / path.name).symlink_to(path)
-    (site / "mock_driver.py").write_bytes(Path(mock_driver.__file__).read_bytes())
+    (site / "tests" / "gpu").mkdir(parents=True)
+    for module in (mock_driver, mock_streams):
+        (site / "tests" / "gpu" / Path(module.__file__).name).write_bytes(Path(module.__file__).read_bytes())
     (site / "sitecustomize.py").write_text(SITE.format(kernels=textwrap.indent(KERNELS, "    ").strip()))
     return folder
 

@@ -16,8 +16,11 @@ from benchmarks.gpu.contestants import Contestant, Refused
 from benchmarks.gpu.contestants.xla import Jit
 from benchmarks.gpu.recording import Source, record
 from benchmarks.gpu.works import PLAIN, plain_work, sources_of
-from benchmarks.torch_models.plain import PROGRAMS
 from tests.gpu.no_driver import has_libdevice
+
+pytest.importorskip("torch")
+
+from benchmarks.torch_models.plain import PROGRAMS
 
 pytestmark = pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install 'shlo_disc[cuda]'")
 

@@ -36,6 +36,7 @@ def driver() -> Iterator[MockDriver]:
     found = mock_driver()
     found.mistakes.clear()
     found.launches.clear()
+    gc.collect()  # what earlier tests have left
     before = found.live_bytes
     yield found
     assert found.mistakes == []

@@ -334,7 +334,7 @@ def test_bad_options(name: str) -> None:
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("target", ["tpu", "cuda", "CPU", ""])
+@pytest.mark.parametrize("target", ["tpu", "cuda:sm_10", "CPU", ""])
 def test_bad_target(target: str) -> None:
     with pytest.raises(DiscError) as caught:
         shlo_disc.compile(ADD, target=target)

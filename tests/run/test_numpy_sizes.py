@@ -273,8 +273,3 @@ def test_a_size_inside_of_a_loop_is_refused() -> None:
 
     with pytest.raises(UnsupportedError, match=r"nonzero.*cannot be read inside of a loop or branch"):
         shlo_disc.compile(function, args=(("b", "float32"),))
-
-
-def test_there_is_no_kernel_for_gpus() -> None:
-    with pytest.raises(UnsupportedError, match=r"disc\.nonzero.*no kernel for GPUs"):
-        shlo_disc.compile(sizes.flatnonzero, args=(("b", "float32"),), target="cuda:sm_90")
