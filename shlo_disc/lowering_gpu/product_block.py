@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, laid_out
+from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, laid_out, sizes_of_product
 from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import PRECISIONS, DeviceProduct
 from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
@@ -20,7 +20,6 @@ FORMATS = (
 def product_block(call: DeviceProduct, kernel: int) -> list[Entry]:
     """The words of a product, whose kernel is number `kernel` of the program's."""
     problem = call.problem
-    m, n, k = problem.m, problem.n, problem.k
     none = (Expr.const(1), ZERO, ZERO, ZERO)
     batch = [(axis.size, axis.lhs, axis.rhs, axis.result) for axis in problem.batch]
     batch += [none] * (abi.PRODUCT.fields["batch"].count - len(batch))
@@ -28,14 +27,7 @@ def product_block(call: DeviceProduct, kernel: int) -> list[Entry]:
         "a": Buffer(0),
         "b": Buffer(1),
         "c": Buffer(2),
-        "m": m.size,
-        "n": n.size,
-        "k": k.size,
-        "a_m": m.lhs,
-        "a_k": k.lhs,
-        "b_k": k.rhs,
-        "b_n": n.rhs,
-        "c_m": m.result,
+        **sizes_of_product(problem),
         "batch": [number for axis in batch for number in axis],
         "batch_rank": len(problem.batch),
         "format": FORMATS.index((problem.element, call.rounded)),

@@ -19,6 +19,7 @@ from shlo_disc.lowering.element_types import Element, constant_like, convert, fr
 from shlo_disc.lowering.index_rules.folds import multiply_add, zero_of
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu.grid import THREADS, each_block, thread
+from shlo_disc.lowering_gpu.index_math import below, plus, times
 from shlo_disc.lowering_gpu.kernel import pointer_type, shared_array
 from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, Matrix, ProductForm, Told, indices_of
 from shlo_disc.lowering_gpu.tensor_product import TensorKernel, takes_tensor_cores
@@ -76,11 +77,11 @@ class _Side:
         width = index_constant(DEPTH if along_k else TILE)
         near, far = arith.remui(thread(), width), arith.divui(thread(), width)
         together = [near] * SIDE
-        apart = [_plus(far, THREADS // (DEPTH if along_k else TILE) * i) for i in range(SIDE)]
+        apart = [plus(far, THREADS // (DEPTH if along_k else TILE) * i) for i in range(SIDE)]
         self.own_depths: list[ir.Value] = together if along_k else apart
         self.own_rows: list[ir.Value] = apart if along_k else together
         pairs = zip(self.own_depths, self.own_rows, strict=True)
-        self.slots = [arith.addi(_times(depth, PITCH), row) for depth, row in pairs]
+        self.slots = [arith.addi(times(depth, PITCH), row) for depth, row in pairs]
 
     def open(self, matrix: Sequence[ir.Value], first: ir.Value) -> None:
         """Go to the rows from `first` of a matrix of the batch."""
@@ -99,7 +100,7 @@ class _Side:
         element = self.form.element
         value = from_memory(memref.load(self.matrix.memory, [place]), element)
         value = convert(value, Element("f32") if element.is_half else element, self.form.sums)
-        return arith.select(_below(k, self.depth), value, constant_like(value, 0))
+        return arith.select(below(k, self.depth), value, constant_like(value, 0))
 
     def keep(self, values: Sequence[ir.Value]) -> None:
         """Write this thread's elements to the memory of the block."""
@@ -108,7 +109,7 @@ class _Side:
 
     def factors(self, depth: int, place: ir.Value) -> list[ir.Value]:
         """Those of SIDE rows from `place`, at one k of the piece."""
-        return [memref.load(self.piece, [_plus(place, depth * PITCH + i)]) for i in range(SIDE)]
+        return [memref.load(self.piece, [plus(place, depth * PITCH + i)]) for i in range(SIDE)]
 
 
 class _Kernel:
@@ -121,17 +122,17 @@ class _Kernel:
         by_k = (form.lhs == "mk", form.rhs == "nk")
         self.sides = [_Side(function, i, side, form, by_k[i]) for i, side in enumerate((told.lhs, told.rhs))]
         across = index_constant(TILE // SIDE)
-        self.places = [_times(split(thread(), across), SIDE) for split in (arith.divui, arith.remui)]
+        self.places = [times(split(thread(), across), SIDE) for split in (arith.divui, arith.remui)]
 
     def write(self) -> None:
         """All tiles, one block a tile at a time."""
-        counts = [arith.divui(_plus(side.rows, TILE - 1), index_constant(TILE)) for side in self.sides]
+        counts = [arith.divui(plus(side.rows, TILE - 1), index_constant(TILE)) for side in self.sides]
         each_block(functools.reduce(arith.muli, [*self.batch, *counts]), lambda tile: self._tile(tile, counts))
 
     def _tile(self, tile: ir.Value, counts: Sequence[ir.Value]) -> None:
         """One tile; from one to the next its place changes first along n, then along m, then over matrices."""
         *matrix, row, column = indices_of(tile, [*self.batch, *counts])
-        firsts = _times(row, TILE), _times(column, TILE)
+        firsts = times(row, TILE), times(column, TILE)
         for side, first in zip(self.sides, firsts, strict=True):
             side.open(matrix, first)
         self._store(matrix, firsts, self._sums())
@@ -160,23 +161,11 @@ class _Kernel:
     def _store(self, matrix: Sequence[ir.Value], firsts: Sequence[ir.Value], sums: Sequence[ir.Value]) -> None:
         """Write those of the sums that the result has."""
         starts = [arith.addi(first, place) for first, place in zip(firsts, self.places, strict=True)]
-        indices = itertools.product(*([_plus(start, i) for i in range(SIDE)] for start in starts))
+        indices = itertools.product(*([plus(start, i) for i in range(SIDE)] for start in starts))
         for (row, column), total in zip(indices, sums, strict=True):
-            inside = arith.andi(_below(row, self.sides[0].rows), _below(column, self.sides[1].rows))
+            inside = arith.andi(below(row, self.sides[0].rows), below(column, self.sides[1].rows))
             branch = scf.IfOp(inside, [])
             with ir.InsertionPoint(branch.then_block):
                 value = to_memory(convert(total, self.form.sums, self.form.result), self.form.result)
                 memref.store(value, self.result.memory, [self.result.place((*matrix, row, column))])
                 scf.yield_([])
-
-
-def _plus(value: ir.Value, number: int) -> ir.Value:
-    return arith.addi(value, index_constant(number))
-
-
-def _times(value: ir.Value, number: int) -> ir.Value:
-    return arith.muli(value, index_constant(number))
-
-
-def _below(value: ir.Value, end: ir.Value) -> ir.Value:
-    return arith.cmpi(arith.CmpIPredicate.ult, value, end)

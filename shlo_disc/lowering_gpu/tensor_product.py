@@ -20,6 +20,7 @@ from shlo_disc.lowering.elements import splat_constant
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import nvgpu
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, each_block, thread
+from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import shared_array
 from shlo_disc.lowering_gpu.product_form import Matrix, ProductForm, Told, indices_of
 from shlo_disc.mlir import arith, gpu, ir, memref, scf, vector
@@ -163,7 +164,7 @@ class TensorKernel:
 
     def tiles(self, tile: Tile) -> Values:
         """How many there are: of each batch axis, along m, along n."""
-        return [*self.batch, _parts(self.m, tile.m), _parts(self.n, tile.n)]
+        return [*self.batch, parts(self.m, tile.m), parts(self.n, tile.n)]
 
     @staticmethod
     def count(tiles: Values) -> ir.Value:
@@ -190,15 +191,15 @@ class _TileOfResult:
     def __init__(self, kernel: TensorKernel, tile: Tile, aligned: bool, place: Values):
         self.kernel, self.tile, self.aligned = kernel, tile, aligned
         *batch, row, column = place
-        self.first_row, self.first_column = _times(row, tile.m), _times(column, tile.n)
+        self.first_row, self.first_column = times(row, tile.m), times(column, tile.n)
         self.starts = [_start(matrix, batch) for matrix in (kernel.lhs, kernel.rhs)]
         self.batch = batch
         self.stages, self.slices = kernel.stages(tile)
         self.stage_size = sum(s.size for s in self.slices)
-        self.lane, warp = _divided(thread(), WARP)
-        column_warp, row_warp = _divided(warp, tile.n_warps)
-        self.warp_row = _times(row_warp, tile.m // tile.m_warps)
-        self.warp_column = _times(column_warp, tile.n // tile.n_warps)
+        self.lane, warp = divided(thread(), WARP)
+        column_warp, row_warp = divided(warp, tile.n_warps)
+        self.warp_row = times(row_warp, tile.m // tile.m_warps)
+        self.warp_column = times(column_warp, tile.n // tile.n_warps)
 
     def emit(self) -> None:
         """Add up slice after slice, and write the sums."""
@@ -207,7 +208,7 @@ class _TileOfResult:
             self.fetch(index_constant(number), index_constant(number))
         zero = splat_constant(ir.VectorType.get([2, 2], ir.F32Type.get()))
         count = tile.m_fragments * tile.n_fragments * 2
-        loop = scf.ForOp(index_constant(0), _parts(depth, tile.k), index_constant(1), [zero] * count)
+        loop = scf.ForOp(index_constant(0), parts(depth, tile.k), index_constant(1), [zero] * count)
         with ir.InsertionPoint(loop.body):
             number = loop.induction_variable
             nvgpu.wait_for_groups(self.stages - 2)
@@ -223,7 +224,7 @@ class _TileOfResult:
 
     def fetch(self, number: ir.Value, stage: ir.Value) -> None:
         """Begin to bring a slice of both sides into a stage of shared memory. Behind the depth it is zeros."""
-        first_depth, base = _times(number, self.tile.k), _times(stage, self.stage_size)
+        first_depth, base = times(number, self.tile.k), times(stage, self.stage_size)
         firsts = (self.first_row, self.first_column)
         for slice_, start, first in zip(self.slices, self.starts, firsts, strict=True):
             self._fetch_side(slice_, start, slice_.in_memory_order(first, first_depth), base)
@@ -234,17 +235,17 @@ class _TileOfResult:
         total = slice_.outer * chunks
 
         def chunk(number: ir.Value) -> None:
-            column, row = _divided(number, chunks)
-            column = _times(column, CHUNK)
-            place = arith.addi(_plus(base, slice_.start), arith.addi(_times(row, slice_.row), column))
+            column, row = divided(number, chunks)
+            column = times(column, CHUNK)
+            place = arith.addi(plus(base, slice_.start), arith.addi(times(row, slice_.row), column))
             self._fetch_chunk(slice_, start, place, arith.addi(firsts[0], row), arith.addi(firsts[1], column))
 
         for step in range(0, total, THREADS):
-            number = _plus(thread(), step)
+            number = plus(thread(), step)
             if step + THREADS <= total:
                 chunk(number)
                 continue
-            some = scf.IfOp(_below(number, index_constant(total)), [])
+            some = scf.IfOp(below(number, index_constant(total)), [])
             with ir.InsertionPoint(some.then_block):
                 chunk(number)
                 scf.yield_([])
@@ -253,18 +254,18 @@ class _TileOfResult:
         side, zero = slice_.side, index_constant(0)
         outer_size, inner_size = slice_.in_memory_order(*side.sizes[-2:])
         outer_stride, _ = slice_.in_memory_order(*side.strides[-2:])
-        is_there = _below(outer, outer_size)
+        is_there = below(outer, outer_size)
         begin = arith.minui(inner, inner_size)
         present = arith.minui(arith.subi(inner_size, begin), index_constant(CHUNK))
         present = arith.select(is_there, present, zero)
         row = arith.addi(start, arith.muli(arith.select(is_there, outer, zero), outer_stride))
         if self.aligned:
-            at = arith.select(_below(zero, present), arith.addi(row, begin), zero)
+            at = arith.select(below(zero, present), arith.addi(row, begin), zero)
             nvgpu.copy_async(self.kernel.shared, place, side.memory, at, CHUNK, present)
             return
         for offset in range(CHUNK):
-            value = self._element(side, _below(index_constant(offset), present), arith.addi(row, _plus(inner, offset)))
-            memref.store(value, self.kernel.shared, [_plus(place, offset)])
+            value = self._element(side, below(index_constant(offset), present), arith.addi(row, plus(inner, offset)))
+            memref.store(value, self.kernel.shared, [plus(place, offset)])
 
     def _element(self, side: Matrix, is_there: ir.Value, at: ir.Value) -> ir.Value:
         """An element, zero where there is none."""
@@ -279,7 +280,7 @@ class _TileOfResult:
 
     def multiply(self, stage: ir.Value, sums: Values) -> Values:
         """Add what a stage has."""
-        base = _times(stage, self.stage_size)
+        base = times(stage, self.stage_size)
         lhs, rhs = self.slices
         for depth in range(0, self.tile.k, FRAGMENT):
             right = [f for j in range(self.tile.n_fragments) for f in self._right(rhs, base, j * FRAGMENT, depth)]
@@ -301,32 +302,32 @@ class _TileOfResult:
     ) -> ir.Value:
         """The four matrices of 16 rows or columns and 16 of the depth. is_below_second: the second is the one below the
         first, as the slice lies, and not the one beside it."""
-        low, high = _divided(self.lane, CHUNK)
-        second, third = _divided(high, 2)
+        low, high = divided(self.lane, CHUNK)
+        second, third = divided(high, 2)
         down, right = (second, third) if is_below_second else (third, second)
-        outer, inner = slice_.in_memory_order(_plus(warp, place), index_constant(depth))
-        outer = arith.addi(outer, arith.addi(low, _times(down, CHUNK)))
-        inner = arith.addi(inner, _times(right, CHUNK))
-        at = arith.addi(arith.addi(_plus(base, slice_.start), inner), _times(outer, slice_.row))
+        outer, inner = slice_.in_memory_order(plus(warp, place), index_constant(depth))
+        outer = arith.addi(outer, arith.addi(low, times(down, CHUNK)))
+        inner = arith.addi(inner, times(right, CHUNK))
+        at = arith.addi(arith.addi(plus(base, slice_.start), inner), times(outer, slice_.row))
         return nvgpu.load_matrices(self.kernel.shared, at, transpose=not slice_.depth_inside)
 
     # ---- results ----------------------------------------------------------------------------------------------------
 
     def write(self, sums: Values) -> None:
         """Write the sums that are inside of the result."""
-        in_group, group = _divided(self.lane, 4)
+        in_group, group = divided(self.lane, 4)
         row = arith.addi(arith.addi(self.first_row, self.warp_row), group)
-        column = arith.addi(arith.addi(self.first_column, self.warp_column), _times(in_group, 2))
+        column = arith.addi(arith.addi(self.first_column, self.warp_column), times(in_group, 2))
         columns = self.tile.n_fragments * 2
         for number, four in enumerate(sums):
             for half in range(2):
-                below = _plus(row, number // columns * FRAGMENT + half * CHUNK)
+                below = plus(row, number // columns * FRAGMENT + half * CHUNK)
                 for one in range(2):
-                    self._write(four, (half, one), below, _plus(column, number % columns * CHUNK + one))
+                    self._write(four, (half, one), below, plus(column, number % columns * CHUNK + one))
 
     def _write(self, four: ir.Value, place: tuple[int, int], row: ir.Value, column: ir.Value) -> None:
         result, type_ = self.kernel.result, self.kernel.form.result.memory()
-        inside = scf.IfOp(arith.andi(_below(row, self.kernel.m), _below(column, self.kernel.n)), [])
+        inside = scf.IfOp(arith.andi(below(row, self.kernel.m), below(column, self.kernel.n)), [])
         with ir.InsertionPoint(inside.then_block):
             value = vector.extract(four, [], list(place))
             value = value if value.type == type_ else arith.truncf(type_, value)
@@ -338,27 +339,5 @@ def _start(matrix: Matrix, batch: Values) -> ir.Value:
     return matrix.place(batch) if batch else index_constant(0)
 
 
-def _parts(size: ir.Value, of: int) -> ir.Value:
-    """Of so many, how many there are, the last one perhaps not whole."""
-    return arith.divui(_plus(size, of - 1), index_constant(of))
-
-
 def _is_multiple(value: ir.Value, of: int) -> ir.Value:
     return arith.cmpi(arith.CmpIPredicate.eq, arith.remui(value, index_constant(of)), index_constant(0))
-
-
-def _divided(value: ir.Value, by: int) -> tuple[ir.Value, ir.Value]:
-    """Remainder and quotient."""
-    return arith.remui(value, index_constant(by)), arith.divui(value, index_constant(by))
-
-
-def _plus(value: ir.Value, number: int) -> ir.Value:
-    return arith.addi(value, index_constant(number))
-
-
-def _times(value: ir.Value, number: int) -> ir.Value:
-    return arith.muli(value, index_constant(number))
-
-
-def _below(value: ir.Value, end: ir.Value) -> ir.Value:
-    return arith.cmpi(arith.CmpIPredicate.ult, value, end)

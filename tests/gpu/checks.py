@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs for GPUs against XLA: compiled once, loaded over the mock driver, called at several sizes."""
+"""Programs for GPUs against XLA on the CPU: compiled once, called at several sizes over the mock driver."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import jax
 import numpy as np
 
 import shlo_disc
-from shlo_disc.codegen import cuda_toolkit
-from shlo_disc.errors import DiscError
-from shlo_disc.runtime import Client
-from tests.gpu.emulated import loaded
+from tests.gpu.emulated import loaded, shared_client
+from tests.gpu.mock_driver import mock_driver
 from tests.run.op_check import (
     Inputs,
     Sizes,
@@ -30,25 +28,28 @@ from tests.run.op_check import (
 TARGET = "cuda:sm_90"
 
 
-def has_libdevice() -> bool:
-    """Whether a program for GPUs can be compiled to PTX here."""
-    try:
-        cuda_toolkit.find_libdevice()
-    except DiscError:
-        return False
-    return True
-
-
-def compiled(function: Any, specs: Sequence[Spec] | None = None) -> shlo_disc.Executable:
-    """A function, or StableHLO text, for GPUs."""
+def compiled(
+    program: Callable[..., Any] | str, specs: Sequence[Spec] = (), target: str = TARGET, **options: Any
+) -> shlo_disc.Executable:
+    """A JAX function with symbolic sizes, or StableHLO text, which may have `?`."""
+    chosen = shlo_disc.Options(**options)
     with jax.enable_x64(True):
-        if specs is None:
-            return shlo_disc.compile(function, target=TARGET)
-        return shlo_disc.compile(function, target=TARGET, args=tuple(specs))
+        if isinstance(program, str):
+            return shlo_disc.compile(program, target=target, options=chosen)
+        return shlo_disc.compile(program, target=target, args=tuple(specs), options=chosen)
+
+
+def run_on_gpu(executable: shlo_disc.Executable, calls: Iterable[Sequence[np.ndarray]]) -> list[Any]:
+    """The results of each call; the runtime makes no mistake with the driver."""
+    driver = mock_driver()
+    driver.mistakes.clear()
+    run = loaded(executable, shared_client())
+    results = [jax.tree.map(np.asarray, run(*arrays)) for arrays in calls]
+    assert driver.mistakes == []
+    return results
 
 
 def check(
-    client: Client,
     function: Callable[..., Any],
     specs: Sequence[Spec],
     sizes: Iterable[Sizes],
@@ -57,35 +58,37 @@ def check(
     ulps: float = 0.0,
     scaled: bool = False,
     floor: float = 0.0,
+    **options: Any,
 ) -> shlo_disc.Executable:
     """Compile once, run at every one of `sizes`, compare with XLA; as `tests.run.op_check.check`."""
-    executable = compiled(function, specs)
-    run = loaded(executable, client)
-    for number, size in enumerate(sizes):
-        arrays = [inputs(shape_of(text, size), dtype, number + 10 * i) for i, (text, dtype) in enumerate(specs)]
+    executable, sizes = compiled(function, specs, **options), list(sizes)
+    calls = [
+        [inputs(shape_of(text, size), dtype, number + 10 * i) for i, (text, dtype) in enumerate(specs)]
+        for number, size in enumerate(sizes)
+    ]
+    for size, arrays, got in zip(sizes, calls, run_on_gpu(executable, calls), strict=True):
         want = run_xla(function, arrays)
-        scale = (
-            run_xla(function, [np.abs(a).astype(a.dtype) if is_float(a.dtype) else a for a in arrays])
-            if scaled
-            else None
-        )
+        scale = run_xla(function, [_magnitude(a) for a in arrays]) if scaled else None
         try:
-            assert_same(run(*arrays), want, ulps, scale, floor)
+            assert_same(got, want, ulps, scale, floor)
         except AssertionError as error:
             raise AssertionError(f"at {size}: {error}") from None
     return executable
 
 
+def _magnitude(array: np.ndarray) -> np.ndarray:
+    return np.abs(array).astype(array.dtype) if is_float(array.dtype) else array
+
+
 def check_text(
-    client: Client, text: str, calls: Iterable[Sequence[np.ndarray]], ulps: float = 0.0, floor: float = 0.0
+    text: str, calls: Iterable[Sequence[np.ndarray]], ulps: float = 0.0, floor: float = 0.0, **options: Any
 ) -> shlo_disc.Executable:
-    """Compile `text`, which may have `?`, and compare every call with XLA."""
-    executable = compiled(text)
-    run = loaded(executable, client)
-    for arrays in calls:
+    """The same for StableHLO text."""
+    executable, calls = compiled(text, **options), [list(arrays) for arrays in calls]
+    for arrays, got in zip(calls, run_on_gpu(executable, calls), strict=True):
         refined = refine(text, tuple((a.shape, a.dtype.name) for a in arrays))
         try:
-            assert_same(run(*arrays), run_xla_text(refined, list(arrays)), ulps, floor=floor)
+            assert_same(got, run_xla_text(refined, arrays), ulps, floor=floor)
         except AssertionError as error:
             raise AssertionError(f"at {[a.shape for a in arrays]}: {error}") from None
     return executable

@@ -17,7 +17,10 @@ from shlo_disc.shape_dialect.dialect.context import make_context
 from tests.gpu.mock_driver import Image, MockDriver, mock_driver
 from tests.ir.gpu_emulator import Emulator, dtype_of
 
-_ordinals = itertools.count(32)
+_SHARED = 1024
+"""The GPU of programs that do not care what it has done before. What a process has once used of a GPU it keeps."""
+
+_ordinals = itertools.count(_SHARED + 1)
 """GPUs that no test of the driver has."""
 
 
@@ -61,6 +64,12 @@ def fresh_client(**options: Any) -> Client:
     """A client for a GPU that has done nothing yet. NVIDIA's own libraries cannot use it."""
     mock_driver()
     return Client.of_gpu(next(_ordinals), **{"uses_libraries": False, **options})
+
+
+def shared_client() -> Client:
+    """A client with memory of its own, for a GPU that others use as well."""
+    mock_driver()
+    return Client.of_gpu(_SHARED, uses_libraries=False)
 
 
 def loaded(executable: shlo_disc.Executable, client: Client) -> LoadedExecutable:

@@ -80,7 +80,7 @@ def _bytes_at(address: int, count: int) -> np.ndarray:
 class MockDriver(Streams):
     """The driver. `memory`: bytes that all GPUs have together."""
 
-    def __init__(self, memory: int = 1 << 30, devices: int = 256):
+    def __init__(self, memory: int = 1 << 30, devices: int = 4096):
         self.memory, self.devices = memory, devices
         self.images: dict[bytes, Image] = {}
         """By the bytes that are loaded."""

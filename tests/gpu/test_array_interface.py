@@ -17,30 +17,13 @@ import shlo_disc
 from shlo_disc.errors import ArgumentTypeError, ShapeError
 from shlo_disc.runtime import Client, _native
 from tests.gpu.emulated import fresh_client, loaded
-from tests.gpu.mock_driver import FIRST_CONTEXT, MockDriver, mock_driver
+from tests.gpu.marks import needs_mock_driver
+from tests.gpu.mock_driver import FIRST_CONTEXT, MockDriver
 from tests.gpu.mock_streams import LEGACY, PER_THREAD
-from tests.gpu.no_driver import has_driver, has_libdevice
 
-pytestmark = [
-    pytest.mark.skipif(has_driver(), reason="NVIDIA's own driver is here; a process has one"),
-    pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install 'shlo_disc[cuda]'"),
-]
+pytestmark = needs_mock_driver
 
 ROWS = (("b, s", "float32"),)
-
-
-@pytest.fixture
-def driver() -> Iterator[MockDriver]:
-    """The driver, whose caller must make no mistake."""
-    found = mock_driver()
-    found.mistakes.clear()
-    yield found
-    assert found.mistakes == []
-
-
-@pytest.fixture
-def client(driver: MockDriver) -> Client:
-    return fresh_client()
 
 
 @functools.cache

@@ -12,12 +12,11 @@ import pytest
 from shlo_disc.codegen import assemble
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.context import make_context
-from tests.gpu.checking import compile_for_gpu, has_libdevice
+from tests.gpu.checks import compiled
+from tests.gpu.marks import needs_libdevice
 from tests.gpu.test_scatter import BITS
 from tests.ir.gpu_cases import TARGETS
 from tests.ir.gpu_emulator import Emulator
-
-needs_libdevice = pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install 'shlo_disc[cuda]'")
 
 # ---- machine code ---------------------------------------------------------------------------------------------------
 
@@ -51,7 +50,7 @@ INSTRUCTIONS = {
 
 @functools.cache
 def ptx_of(kind: str, body: str, target: str) -> str:
-    return compile_for_gpu(BITS.replace("TYPE", kind).replace("BODY", body), target=target).as_text("ptx")
+    return compiled(BITS.replace("TYPE", kind).replace("BODY", body), target=target).as_text("ptx")
 
 
 def atomics_in(ptx: str) -> tuple[str, ...]:

@@ -16,13 +16,13 @@ from benchmarks.gpu.contestants import Contestant, Refused
 from benchmarks.gpu.contestants.xla import Jit
 from benchmarks.gpu.recording import Source, record
 from benchmarks.gpu.works import PLAIN, plain_work, sources_of
-from tests.gpu.no_driver import has_libdevice
+from tests.gpu.marks import needs_libdevice
 
 pytest.importorskip("torch")
 
 from benchmarks.torch_models.plain import PROGRAMS
 
-pytestmark = pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install 'shlo_disc[cuda]'")
+pytestmark = needs_libdevice
 
 
 class OnProcessor(Jit):

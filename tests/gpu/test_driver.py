@@ -18,10 +18,10 @@ import pytest
 from shlo_disc.errors import DeviceError
 from shlo_disc.runtime.allocation import AllocationError
 from shlo_disc.runtime.native_module import Gpu, GpuModule
+from tests.gpu.marks import needs_no_driver
 from tests.gpu.mock_driver import ILLEGAL_ADDRESS, OUT_OF_MEMORY, Image, MockDriver, Refused, mock_driver
-from tests.gpu.no_driver import has_driver
 
-pytestmark = pytest.mark.skipif(has_driver(), reason="NVIDIA's own driver is here; a process has one")
+pytestmark = needs_no_driver
 
 HALF = 4 << 20
 """Of the pinned memory that copies go through."""
@@ -31,16 +31,12 @@ _ordinals = itertools.count()
 
 
 @pytest.fixture
-def driver() -> Iterator[MockDriver]:
-    """The driver, whose caller must make no mistake."""
-    found = mock_driver()
-    found.mistakes.clear()
-    found.launches.clear()
+def driver(driver: MockDriver) -> Iterator[MockDriver]:
+    """The driver, whose caller must give back all memory."""
     gc.collect()  # what earlier tests have left
-    before = found.live_bytes
-    yield found
-    assert found.mistakes == []
-    assert found.live_bytes == before
+    before = driver.live_bytes
+    yield driver
+    assert driver.live_bytes == before
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from shlo_disc.compiler import named_target
 from shlo_disc.errors import ArtifactError
 from shlo_disc.runtime import Artifact
 from tests.gpu.emulated import fresh_client, install, loaded
+from tests.gpu.marks import needs_no_driver
 from tests.gpu.mock_driver import ATTRIBUTES, mock_driver
-from tests.gpu.no_driver import has_driver
 
-pytestmark = pytest.mark.skipif(has_driver(), reason="NVIDIA's own driver is here; a process has one")
+pytestmark = needs_no_driver
 
 ROWS = (("b, s", "float32"),)
 

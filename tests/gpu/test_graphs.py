@@ -21,31 +21,25 @@ from shlo_disc.errors import DeviceError
 from shlo_disc.runtime import Client
 from tests.gpu.emulated import fresh_client, loaded
 from tests.gpu.loop_programs import newton
-from tests.gpu.mock_driver import ILLEGAL_ADDRESS, OUT_OF_MEMORY, Image, MockDriver, Refused, mock_driver
+from tests.gpu.marks import needs_mock_driver
+from tests.gpu.mock_driver import ILLEGAL_ADDRESS, OUT_OF_MEMORY, Image, MockDriver, Refused
 from tests.gpu.mock_streams import CAPTURE_INVALIDATED, CAPTURE_UNSUPPORTED
-from tests.gpu.no_driver import has_driver, has_libdevice
 from tests.ir.gpu_cases import in_place
 
-pytestmark = [
-    pytest.mark.skipif(has_driver(), reason="NVIDIA's own driver is here; a process has one"),
-    pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install 'shlo_disc[cuda]'"),
-]
+pytestmark = needs_mock_driver
 
 ARGUMENTS = (("b, s", "float32"), ("b, b, s", "float32"))
 """Those of `in_place`, which takes several kernels and an arena."""
 
 
 @pytest.fixture
-def driver() -> Iterator[MockDriver]:
-    """The driver, whose caller must make no mistake, and end what it makes."""
-    found = mock_driver()
-    found.mistakes.clear()
+def driver(driver: MockDriver) -> Iterator[MockDriver]:
+    """The driver, whose caller must end the graphs that it makes."""
     gc.collect()
-    before = graphs_of(found)
-    yield found
+    before = graphs_of(driver)
+    yield driver
     gc.collect()
-    assert found.mistakes == []
-    assert graphs_of(found) == before
+    assert graphs_of(driver) == before
 
 
 def graphs_of(driver: MockDriver) -> list[str]:

@@ -19,32 +19,19 @@ from shlo_disc.lowering_gpu import device_module
 from shlo_disc.mlir import ir
 from shlo_disc.runtime import Client
 from shlo_disc.shape_dialect.dialect.context import make_context
-from tests.gpu.checks import check, check_text, compiled, has_libdevice
-from tests.gpu.emulated import fresh_client, loaded
-from tests.gpu.mock_driver import mock_driver
-from tests.gpu.no_driver import has_driver
+from tests.gpu.checks import check, check_text, compiled
+from tests.gpu.emulated import loaded
+from tests.gpu.marks import needs_mock_driver
 from tests.ir.gpu_emulator import Emulator
 from tests.run.op_check import DTYPES, Sizes, random_array, small_integers
-from tests.run.test_ops_sort import BODIES, COMPARATOR, special
+from tests.run.test_ops_sort import BODIES, COMPARATOR, sorted_and_more, sorted_by_keys, special
 
-pytestmark = [
-    pytest.mark.skipif(has_driver(), reason="NVIDIA's own driver is here; a process has one"),
-    pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install 'shlo_disc[cuda]'"),
-]
+pytestmark = needs_mock_driver
 
 LENGTHS = (1, 2, 31, 32, 33, 255, 256, 257, 1000)
 SIZES: list[Sizes] = [{"n": n} for n in LENGTHS]
 MATRICES: list[Sizes] = [{"m": m, "n": n} for m, n in [(1, 1), (2, 3), (3, 33), (33, 2)]]
 FLOATS = ("float32", "float64", "float16", "bfloat16")
-
-
-@pytest.fixture
-def client() -> Iterator[Client]:
-    """A client whose driver sees no mistake."""
-    driver = mock_driver()
-    driver.mistakes.clear()
-    yield fresh_client()
-    assert driver.mistakes == []
 
 
 def kinds(executable: Any) -> list[str]:
@@ -55,17 +42,17 @@ def kinds(executable: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_sorts_of_every_type(client: Client, dtype: str) -> None:
+def test_sorts_of_every_type(dtype: str) -> None:
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
         return jnp.sort(x), jnp.argsort(x)
 
     inputs = small_integers if dtype == "bool" else random_array
-    executable = check(client, function, [("n", dtype)], SIZES, inputs=inputs)
+    executable = check(function, [("n", dtype)], SIZES, inputs=inputs)
     assert kinds(executable).count("sort") == 2
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_equal_elements_zeros_and_nans(client: Client, dtype: str) -> None:
+def test_equal_elements_zeros_and_nans(dtype: str) -> None:
     """Ties stay in their order, both ways; every bit of an element comes with it."""
 
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
@@ -73,37 +60,24 @@ def test_equal_elements_zeros_and_nans(client: Client, dtype: str) -> None:
         return jnp.isnan(ascending), jnp.nan_to_num(ascending), places, jnp.argsort(x, descending=True)
 
     inputs = special if dtype != "bfloat16" else small_integers
-    check(client, function, [("n", dtype)], SIZES[1:], inputs=inputs)
+    check(function, [("n", dtype)], SIZES[1:], inputs=inputs)
 
 
-def test_axes(client: Client) -> None:
+def test_axes() -> None:
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
         cube = jnp.stack([x, -x, x * 3], axis=1)
         return jnp.sort(x, axis=0), jnp.argsort(x, axis=1), jnp.sort(cube, axis=1), jnp.sort(x, axis=None)
 
-    check(client, function, [("m, n", "float32")], MATRICES)
+    check(function, [("m, n", "float32")], MATRICES)
 
 
-def test_several_operands_and_keys(client: Client) -> None:
-    def function(x: jax.Array, y: jax.Array, z: jax.Array) -> tuple[jax.Array, ...]:
-        return (
-            *lax.sort((x, y, z), num_keys=1),
-            *lax.sort((x, y, z), num_keys=2),
-            *lax.sort((x, y, z), num_keys=3, dimension=0),
-        )
-
+def test_several_operands_and_keys() -> None:
     specs = [("m, n", "int8"), ("m, n", "float32"), ("m, n", "uint64")]
-    check(client, function, specs, MATRICES, inputs=small_integers)
+    check(sorted_by_keys, specs, MATRICES, inputs=small_integers)
 
 
-def test_computed_operands(client: Client) -> None:
-    """What is computed before goes into the kernel, what comes after reads its result."""
-
-    def function(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
-        ordered = jnp.sort(jnp.abs(x) + y)
-        return ordered * 2 - ordered[:, ::-1], jnp.sort(jnp.concatenate([x, x[:, ::2]], axis=1)), ordered.sum(0)
-
-    check(client, function, [("m, n", "float32"), ("n", "float32")], MATRICES, ulps=64, floor=1.0)
+def test_computed_operands() -> None:
+    check(sorted_and_more, [("m, n", "float32"), ("n", "float32")], MATRICES, ulps=64, floor=1.0)
 
 
 def many_keys(count: int) -> Any:
@@ -116,19 +90,19 @@ def many_keys(count: int) -> Any:
 
 
 @pytest.mark.parametrize(("count", "lengths"), [(2, (1500, 2049)), (30, (1, 127, 128, 129, 400))])
-def test_passes_over_long_lines(client: Client, count: int, lengths: tuple[int, ...]) -> None:
+def test_passes_over_long_lines(count: int, lengths: tuple[int, ...]) -> None:
     sizes: list[Sizes] = [{"n": n} for n in lengths]
-    check(client, many_keys(count), [("n", "int64")], sizes, inputs=small_integers)
+    check(many_keys(count), [("n", "int64")], sizes, inputs=small_integers)
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_comparators(client: Client, name: str) -> None:
+def test_comparators(name: str) -> None:
     text = COMPARATOR.format(shape="?x?", axis=-1, stable="true", body=BODIES[name])
 
     def call(m: int, n: int) -> list[np.ndarray]:
         return [random_array((m, n), "float32"), small_integers((m, n), "int32", m) * 7]
 
-    check_text(client, text, [call(*s) for s in [(1, 1), (3, 17), (0, 5), (5, 0), (2, 130), (1, 700)]])
+    check_text(text, [call(*s) for s in [(1, 1), (3, 17), (0, 5), (5, 0), (2, 130), (1, 700)]])
 
 
 @pytest.mark.parametrize("direction", ("GE", "NE", "EQ"))
@@ -143,28 +117,28 @@ def test_comparators_that_are_no_order(client: Client, direction: str) -> None:
         assert (np.take_along_axis(x, places, axis=1) == keys).all()
 
 
-def test_sorts_in_loops_and_order_statistics(client: Client) -> None:
+def test_sorts_in_loops_and_order_statistics() -> None:
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
         repeated = lax.fori_loop(0, 3, lambda i, c: jnp.sort(c * -1 + i), x)
         return repeated, jnp.median(x), jnp.quantile(x, 0.9)
 
-    check(client, function, [("n", "float32")], [{"n": n} for n in (1, 5, 300)], ulps=4, floor=1.0)
+    check(function, [("n", "float32")], [{"n": n} for n in (1, 5, 300)], ulps=4, floor=1.0)
 
 
 # ---- selections -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", (*FLOATS, "uint8", "int64"))
-def test_selections(client: Client, dtype: str) -> None:
+def test_selections(dtype: str) -> None:
     def function(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
         return *lax.top_k(jnp.concatenate([x, x], axis=1), 2), lax.top_k(y, 1)[1], lax.top_k(y[:, ::-1] * 2, 1)[0]
 
     inputs = special if dtype in FLOATS and dtype != "bfloat16" else random_array
-    executable = check(client, function, [("m, n", dtype), ("m, n", dtype)], MATRICES, inputs=inputs)
+    executable = check(function, [("m, n", dtype), ("m, n", dtype)], MATRICES, inputs=inputs)
     assert kinds(executable).count("top_k") == 3
 
 
-def test_selections_from_long_lines(client: Client) -> None:
+def test_selections_from_long_lines() -> None:
     """Better elements come all the time, or never, or are equal to what is there."""
 
     def function(x: jax.Array) -> tuple[Any, ...]:
@@ -174,18 +148,18 @@ def test_selections_from_long_lines(client: Client) -> None:
             lax.top_k(-jnp.arange(x.shape[0] + 7) + x[0], 7),
         )
 
-    check(client, function, [("n", "float32")], [{"n": n} for n in (1, 448, 449, 1300)])
+    check(function, [("n", "float32")], [{"n": n} for n in (1, 448, 449, 1300)])
 
 
 @pytest.mark.parametrize(("count", "k"), [(12, 64), (30, 30)])
-def test_selections_of_many_operands(client: Client, count: int, k: int) -> None:
+def test_selections_of_many_operands(count: int, k: int) -> None:
     """A tile has twice as many slots as are selected, however many operands there are."""
 
     def function(x: jax.Array) -> Any:
         keys = [(x * number) % 5 for number in range(1, count)]
         return [lax.slice_in_dim(found, 0, k) for found in lax.sort([*keys, x], num_keys=count - 1)]
 
-    executable = check(client, function, [(f"n + {k}", "int64")], [{"n": 1}, {"n": 300}], inputs=small_integers)
+    executable = check(function, [(f"n + {k}", "int64")], [{"n": 1}, {"n": 300}], inputs=small_integers)
     assert "top_k" in kinds(executable)
 
 
@@ -205,7 +179,7 @@ CUMULATIVE = {"cumsum": lax.cumsum, "cumprod": lax.cumprod, "cummax": lax.cummax
 
 @pytest.mark.parametrize("dtype", ("float32", "float64", "float16", "bfloat16", "int8", "int32", "uint64"))
 @pytest.mark.parametrize("name", CUMULATIVE)
-def test_cumulative_ops(client: Client, name: str, dtype: str) -> None:
+def test_cumulative_ops(name: str, dtype: str) -> None:
     cumulate = CUMULATIVE[name]
 
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
@@ -218,19 +192,19 @@ def test_cumulative_ops(client: Client, name: str, dtype: str) -> None:
         return np.sign(found).astype(found.dtype)  # products of any order are the same
 
     ulps = 64 if name == "cumsum" else 0
-    executable = check(client, function, [("n", dtype)], SIZES, inputs=inputs, ulps=ulps, scaled=ulps > 0)
+    executable = check(function, [("n", dtype)], SIZES, inputs=inputs, ulps=ulps, scaled=ulps > 0)
     assert set(kinds(executable)) == {"scan"}
 
 
-def test_cumulative_ops_along_every_axis(client: Client) -> None:
+def test_cumulative_ops_along_every_axis() -> None:
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
         cube = jnp.stack([x, -x], axis=1) * 2
         return jnp.cumsum(x, 0), jnp.cumsum(x, 1), lax.cummax(cube, 1), lax.cummin(cube, 0), jnp.cumsum(x * 2 - 1, None)
 
-    check(client, function, [("m, n", "float32")], MATRICES, ulps=64, scaled=True)
+    check(function, [("m, n", "float32")], MATRICES, ulps=64, scaled=True)
 
 
-def test_cumulative_ops_of_nan_and_infinity(client: Client) -> None:
+def test_cumulative_ops_of_nan_and_infinity() -> None:
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
         return jnp.isnan(lax.cumsum(x)), jnp.isnan(lax.cummax(x)), lax.cumsum(jnp.where(jnp.isnan(x), jnp.inf, x))
 
@@ -239,17 +213,17 @@ def test_cumulative_ops_of_nan_and_infinity(client: Client) -> None:
         found[shape[0] * 2 // 3 :] = np.nan
         return found
 
-    check(client, function, [("n", "float32")], SIZES, inputs=inputs)
+    check(function, [("n", "float32")], SIZES, inputs=inputs)
 
 
-def test_logarithms_of_sums_and_gradients(client: Client) -> None:
+def test_logarithms_of_sums_and_gradients() -> None:
     def loss(x: jax.Array) -> jax.Array:
         return (jnp.cumsum(jnp.sin(x)) * jnp.cumsum(x, axis=0) * x).sum()
 
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
         return lax.cumlogsumexp(x), lax.cumlogsumexp(x, reverse=True), jax.grad(loss)(x)
 
-    check(client, function, [("n", "float32")], [{"n": n} for n in (1, 2, 33, 257)], ulps=512, floor=16.0)
+    check(function, [("n", "float32")], [{"n": n} for n in (1, 2, 33, 257)], ulps=512, floor=16.0)
 
 
 def last_of(n: int, low: int, high: int) -> str:
@@ -344,18 +318,18 @@ def test_all_goes_on_with_a_size_of_data(client: Client) -> None:
 
 
 @pytest.mark.parametrize("dtype", ("int16", "int64", "uint16", "bool"))
-def test_products_of_types_that_no_library_has(client: Client, dtype: str) -> None:
+def test_products_of_types_that_no_library_has(dtype: str) -> None:
     def function(x: jax.Array, y: jax.Array) -> jax.Array:
         return lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,))))
 
     specs = [("b, m, k", dtype), ("b, k, 3", dtype)]
     sizes: list[Sizes] = [{"b": 1, "m": 1, "k": 1}, {"b": 2, "m": 7, "k": 33}, {"b": 3, "m": 31, "k": 5}]
-    executable = check(client, function, specs, sizes, inputs=random_array)
+    executable = check(function, specs, sizes, inputs=random_array)
     assert kinds(executable) == ["dot"]
 
 
 @pytest.mark.parametrize("dtype", ("float32", "int32", "float64"))
-def test_convolutions(client: Client, dtype: str) -> None:
+def test_convolutions(dtype: str) -> None:
     def function(x: jax.Array, w: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
         names = ("NHWC", "HWIO", "NHWC")
         return (
@@ -367,7 +341,7 @@ def test_convolutions(client: Client, dtype: str) -> None:
 
     specs = [("b, h, 9, 4", dtype), ("3, 2, 4, 5", dtype), ("2, 3, 2, 6", dtype)]
     sizes: list[Sizes] = [{"b": 1, "h": 4}, {"b": 2, "h": 9}]
-    check(client, function, specs, sizes, inputs=small_integers)
+    check(function, specs, sizes, inputs=small_integers)
 
 
 # ---- what keeps threads apart ---------------------------------------------------------------------------------------

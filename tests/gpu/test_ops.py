@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -15,31 +14,18 @@ from shlo_disc.dtypes import BY_MLIR, numpy_dtype
 from shlo_disc.errors import UnsupportedError
 from shlo_disc.registry import TABLE
 from shlo_disc.registry.dtypes import NARROW_FLOAT, NARROW_INT
-from shlo_disc.runtime import Client
-from tests.gpu.checks import TARGET, compiled, has_libdevice
-from tests.gpu.emulated import fresh_client, loaded
-from tests.gpu.mock_driver import mock_driver
-from tests.gpu.no_driver import has_driver
+from tests.gpu.checks import TARGET, compiled
+from tests.gpu.emulated import loaded, shared_client
+from tests.gpu.marks import needs_mock_driver
+from tests.gpu.mock_driver import MockDriver
 from tests.gpu.op_program import Program, Tensor
 from tests.gpu.op_rows import FORMS, WITHOUT, pairs, row_of
 from tests.run.op_check import assert_same, refine, run_xla_text
 
-pytestmark = [
-    pytest.mark.skipif(has_driver(), reason="NVIDIA's own driver is here; a process has one"),
-    pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install 'shlo_disc[cuda]'"),
-]
+pytestmark = needs_mock_driver
 
 PAIRS = [pair for pair in pairs() if pair[0] not in WITHOUT]
 NARROW = NARROW_INT | NARROW_FLOAT
-
-
-@pytest.fixture
-def client() -> Iterator[Client]:
-    """A client whose driver sees no mistake."""
-    driver = mock_driver()
-    driver.mistakes.clear()
-    yield fresh_client()
-    assert driver.mistakes == []
 
 
 def array(of: Tensor, n: int, seed: int, program: Program) -> np.ndarray:
@@ -95,13 +81,13 @@ def comparable(result: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("op", "element"), PAIRS, ids=[f"{op}-{element}" for op, element in PAIRS])
-def test_row(client: Client, op: str, element: str) -> None:
+def test_row(driver: MockDriver, op: str, element: str) -> None:
     program = FORMS[op](element)
     if element not in row_of(op).on_gpus:
         with pytest.raises(UnsupportedError):
             compiled(program.text)
         return
-    run = loaded(compiled(program.text), client)
+    run = loaded(compiled(program.text), shared_client())
     for n in (1, 37):
         arrays = [array(a, n, i, program) for i, a in enumerate(program.arguments)]
         got = [comparable(r) for r in jax.tree.leaves(run(*arrays))]

@@ -22,16 +22,13 @@ from shlo_disc.runtime import Client, cuda_libraries
 from shlo_disc.runtime.allocation import AllocationError
 from tests.gpu import mock_blas
 from tests.gpu.emulated import fresh_client, loaded
+from tests.gpu.marks import needs_mock_driver
 from tests.gpu.mock_blas import EXECUTION_FAILED, F32, F32_BY_TF32, F64, FUNCTIONS, I32, VERSION, MockBlas
-from tests.gpu.mock_driver import MockDriver, mock_driver
-from tests.gpu.no_driver import has_driver, has_libdevice
-from tests.gpu.test_programs import assert_close
+from tests.gpu.mock_driver import MockDriver
+from tests.ir.gpu_cases import assert_close
 from tests.run.op_check import random_array, small_integers
 
-pytestmark = [
-    pytest.mark.skipif(has_driver(), reason="NVIDIA's own driver is here; a process has one"),
-    pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install 'shlo_disc[cuda]'"),
-]
+pytestmark = needs_mock_driver
 
 
 class Program(NamedTuple):
@@ -90,16 +87,6 @@ PROGRAMS = {
 }  # fmt: skip
 
 DIMS = ({"b": 2, "s": 2}, {"b": 3, "s": 7}, {"b": 2, "s": 16}, {"b": 5, "s": 17})
-
-
-@pytest.fixture
-def driver() -> Iterator[MockDriver]:
-    """The driver, whose caller must make no mistake."""
-    found = mock_driver()
-    found.mistakes.clear()
-    found.launches.clear()
-    yield found
-    assert found.mistakes == []
 
 
 @pytest.fixture

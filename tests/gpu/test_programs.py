@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import gc
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,30 +21,13 @@ from shlo_disc.runtime import Artifact, Client
 from shlo_disc.runtime.allocation import AllocationError
 from tests.gpu.emulated import fresh_client, install, loaded
 from tests.gpu.loop_programs import LOOPS, ROWS, rows
-from tests.gpu.mock_driver import OUT_OF_MEMORY, MockDriver, mock_driver
-from tests.gpu.no_driver import has_driver, has_libdevice
-from tests.ir.gpu_cases import CASES, arrays
+from tests.gpu.marks import needs_mock_driver
+from tests.gpu.mock_driver import OUT_OF_MEMORY, MockDriver
+from tests.ir.gpu_cases import CASES, arrays, assert_close
 
-pytestmark = [
-    pytest.mark.skipif(has_driver(), reason="NVIDIA's own driver is here; a process has one"),
-    pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install 'shlo_disc[cuda]'"),
-]
+pytestmark = needs_mock_driver
 
 DIMS = ({"b": 1, "s": 1}, {"b": 3, "s": 7}, {"b": 2, "s": 33}, {"b": 5, "s": 300})
-
-
-@pytest.fixture
-def driver() -> Iterator[MockDriver]:
-    """The driver, whose caller must make no mistake."""
-    found = mock_driver()
-    found.mistakes.clear()
-    yield found
-    assert found.mistakes == []
-
-
-@pytest.fixture
-def client(driver: MockDriver) -> Client:
-    return fresh_client()
 
 
 @functools.cache
@@ -53,18 +35,6 @@ def program(name: str) -> shlo_disc.Executable:
     case = CASES[name]
     with jax.enable_x64(True):
         return shlo_disc.compile(case.function, target="cuda:sm_90", args=case.arguments)
-
-
-def assert_close(got: Any, want: Any, tolerance: float) -> None:
-    for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
-        g, w = np.asarray(g), np.asarray(w)
-        assert g.shape == w.shape and g.dtype == w.dtype
-        if w.dtype.kind in "iub":
-            np.testing.assert_array_equal(g, w)
-            continue
-        g, w = g.astype(np.float64), w.astype(np.float64)
-        scale = np.abs(w[np.isfinite(w)]).max(initial=1.0)
-        np.testing.assert_allclose(g, w, rtol=0, atol=tolerance * scale)
 
 
 @pytest.mark.parametrize("name", sorted(CASES))

@@ -17,9 +17,19 @@ from shlo_disc.cli import main
 from shlo_disc.lowering.launches import CLEAR, COPY, launches_in
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.context import make_context
-from tests.gpu.checking import check, check_text, compile_for_gpu, needs_mock_driver, run_on_gpu
+from tests.gpu.checks import check, check_text, compiled, run_on_gpu
+from tests.gpu.marks import needs_mock_driver
 from tests.run.op_check import INTEGERS, Sizes, assert_same, random_array, run_xla, small_integers
-from tests.run.test_ops_scatter import ADD, BODIES, NUMBERS, SCATTER, START, inputs
+from tests.run.test_ops_scatter import (
+    ADD,
+    BODIES,
+    NUMBERS,
+    SCATTER,
+    START,
+    gradients_of_gathers,
+    inputs,
+    segments_and_counts,
+)
 
 pytestmark = needs_mock_driver
 
@@ -162,7 +172,7 @@ def test_several_results_that_depend_on_each_other() -> None:
          random_array((n,), "float32", 1), random_array((n,), "int32", 1)]
         for v, n in [(1, 1), (16, 33), (33, 16), (5, 0)]
     ]  # fmt: skip
-    executable = compile_for_gpu(text)
+    executable = compiled(text)
     assert not is_atomic(executable)
     for (x, y, i, u, w), got in zip(calls, run_on_gpu(executable, calls), strict=True):
         want = [x.copy(), y.copy()]
@@ -210,10 +220,10 @@ def test_many_replacements_are_whole_and_in_order_if_asked(dtype: str) -> None:
     specs = [("5", dtype), ("n - 1", "int32"), ("n - 1", dtype)]
     x, i, y = np.zeros(5, np.float32), np.random.default_rng(3).integers(0, 7, MANY), np.arange(MANY) % 100
     call = [x.astype(jnp.dtype(dtype)), i.astype(np.int32), (y + 1).astype(jnp.dtype(dtype))]
-    (got,) = run_on_gpu(compile_for_gpu(function, specs), [call])
+    (got,) = run_on_gpu(compiled(function, specs), [call])
     for place in range(5):
         assert got[place] in call[2][call[1] == place]
-    ordered = compile_for_gpu(function, specs, deterministic=True)
+    ordered = compiled(function, specs, deterministic=True)
     assert not is_atomic(ordered)
     assert_same(run_on_gpu(ordered, [call])[0], run_xla(function, call))
 
@@ -223,7 +233,7 @@ def test_sizes_that_are_known_leave_one_kind() -> None:
         return x.at[i].set(y)
 
     for n, has_atomics in ((1024, False), (1025, True)):
-        executable = compile_for_gpu(function, [("v", "float32"), (f"{n}", "int32"), (f"{n}", "float32")])
+        executable = compiled(function, [("v", "float32"), (f"{n}", "int32"), (f"{n}", "float32")])
         assert is_atomic(executable) == has_atomics and guards(executable) == []
 
 
@@ -237,7 +247,7 @@ def test_rounding_is_that_of_the_order_if_asked() -> None:
     values = rng.standard_normal(300, np.float32) * np.float32(10) ** rng.integers(-4, 5, 300).astype(np.float32)
     call = [np.zeros(3, np.float32), rng.integers(0, 3, 300).astype(np.int32), values]
     want = run_xla(function, call)
-    loose, exact = (compile_for_gpu(function, ELEMENTS, deterministic=d) for d in (False, True))
+    loose, exact = (compiled(function, ELEMENTS, deterministic=d) for d in (False, True))
     assert is_atomic(loose) and not is_atomic(exact)
     (got,), (same,) = run_on_gpu(loose, [call]), run_on_gpu(exact, [call])
     assert_same(same, want)
@@ -338,31 +348,18 @@ def test_scatters_in_loops() -> None:
 
 
 def test_gradients_of_gathers() -> None:
-    def function(x: jax.Array, i: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
-        rows = jax.grad(lambda t: (t[i] * y[:, None]).sum())(x)
-        elements = jax.grad(lambda t: (jnp.take_along_axis(t, i[None] % t.shape[1], axis=1) * y).sum())(x)
-        return rows, elements
-
-    check(function, [("v, d", "float32"), ("n - 1", "int32"), ("n - 1", "float32")], SIZES, inputs=inputs)
+    check(gradients_of_gathers, [("v, d", "float32"), ("n - 1", "int32"), ("n - 1", "float32")], SIZES, inputs=inputs)
 
 
 def test_segments_and_counts() -> None:
-    def function(x: jax.Array, i: jax.Array) -> tuple[jax.Array, ...]:
-        return (
-            jax.ops.segment_sum(x, i, num_segments=7),
-            jax.ops.segment_max(x, i, num_segments=7),
-            jnp.bincount(i, length=9),
-            jnp.zeros((5, x.shape[0]), x.dtype).at[i % 5, jnp.arange(x.shape[0])].set(x),
-        )
-
-    check(function, [("n - 1", "float32"), ("n - 1", "int32")], SIZES[1:5], inputs=inputs)
+    check(segments_and_counts, [("n - 1", "float32"), ("n - 1", "int32")], SIZES[1:5], inputs=inputs)
 
 
 def test_kernels_say_where_they_come_from() -> None:
     def function(x: jax.Array, i: jax.Array, y: jax.Array) -> jax.Array:
         return jnp.exp(x).at[i].add(y)
 
-    kernels = compile_for_gpu(function, ELEMENTS).artifact.header["kernels"]
+    kernels = compiled(function, ELEMENTS).artifact.header["kernels"]
     line = function.__code__.co_firstlineno + 1
     assert len(kernels) == 2
     assert all(re.search(rf"test_scatter\.py:{line}\b", kernel["where"]) for kernel in kernels)

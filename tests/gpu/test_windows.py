@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -10,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.gpu.checking import check, check_text, compile_for_gpu, needs_mock_driver
+from tests.gpu.checks import check, check_text, compiled
+from tests.gpu.marks import needs_mock_driver
 from tests.gpu.test_scatter import commands, is_atomic
 from tests.run.op_check import Sizes, dtype_of, mlir_dtype, random_array, small_integers
-from tests.run.test_concatenations import SHAPE, pieces
+from tests.run.test_concatenations import SHAPE, joined
 from tests.run.test_ops_window import SELECT_AND_SCATTER, pool_gradient
 
 pytestmark = needs_mock_driver
@@ -127,13 +129,8 @@ PIECES: list[Sizes] = [{"b": 3, "d": n + 1} for n in (0, 1, 2, 7, 31)]
 def test_pieces_of_all_kinds(axis: int, dtype: str) -> None:
     """At the first of the sizes most pieces are empty."""
 
-    def function(x: jax.Array, y: jax.Array) -> jax.Array:
-        if dtype in ("int8", "bool"):
-            return jnp.concatenate([x, y, ~x, x & y] * 3, axis)
-        return jnp.concatenate(pieces(x, y, axis), axis)
-
     sizes = PIECES if dtype == "float32" else PIECES[:3]
-    executable = check(function, [(SHAPE, dtype)] * 2, sizes, ulps=4, floor=1.0)
+    executable = check(functools.partial(joined, axis=axis), [(SHAPE, dtype)] * 2, sizes, ulps=4, floor=1.0)
     assert "concatenate" in commands(executable)
 
 
@@ -151,7 +148,7 @@ def test_a_stack_of_many_is_found_by_halving() -> None:
 
     specs = [("n - 1, d", "float32")] * 2
     check(function, specs, [{"n": 5, "d": 11}, {"n": 1, "d": 3}])
-    text = compile_for_gpu(function, specs).as_text("host")
+    text = compiled(function, specs).as_text("host")
     assert text.count("arith.cmpi ult") == 15
 
 

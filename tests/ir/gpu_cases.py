@@ -15,6 +15,7 @@ import shlo_disc
 from shlo_disc.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.lowering.host_llvm.constants import dense_bytes
 from shlo_disc.lowering.launches import launches_in
+from shlo_disc.lowering_gpu import device_module
 from shlo_disc.lowering_gpu.product_form import device_product
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.buffers import Buffer, ResultBuffer, arenas_of, buffers_of
@@ -22,7 +23,7 @@ from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_typ
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import entry_block
 from shlo_disc.transforms.views import root
-from tests.ir.gpu_emulator import dtype_of
+from tests.ir.gpu_emulator import Emulator, dtype_of
 from tests.run.op_check import random_array
 
 TARGETS = ("cuda:sm_80", "cuda:sm_90")
@@ -214,3 +215,23 @@ def arrays(case: Case, dims: dict[str, int]) -> list[np.ndarray]:
         array = random_array(shape, dtype, position)
         found.append(array % 1100 if dtype == "int32" and case is CASES["embedding"] else array)
     return found
+
+
+def emulated(c: Compilation, dims: dict[str, int], given: list[np.ndarray]) -> list[np.ndarray]:
+    """The flat results of a call of a program at the stage `host`, whose kernels the emulator runs."""
+    known = {s.name for s in c.signature.symbols}
+    with c.context, ir.Location.unknown():
+        return Run(c, {k: v for k, v in dims.items() if k in known}, Emulator(device_module(c.module)))(given)
+
+
+def assert_close(found: Any, wanted: Any, tolerance: float) -> None:
+    """Floats agree up to a tolerance of the largest of each result, all else bit by bit. What is found may be flat."""
+    for got, want in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        got, want = np.asarray(got), np.asarray(want)
+        got = got.view(want.dtype).reshape(want.shape)
+        if want.dtype.kind in "iub":
+            np.testing.assert_array_equal(got, want)
+            continue
+        got, want = got.astype(np.float64), want.astype(np.float64)
+        scale = np.abs(want[np.isfinite(want)]).max(initial=1.0)
+        np.testing.assert_allclose(got, want, rtol=0, atol=tolerance * scale)

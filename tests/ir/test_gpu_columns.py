@@ -18,7 +18,7 @@ from shlo_disc.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.lowering.launches import launches_in
 from shlo_disc.lowering_gpu import device_module
 from shlo_disc.mlir import ir
-from tests.ir.gpu_cases import TARGETS, Run, launches_of
+from tests.ir.gpu_cases import TARGETS, assert_close, emulated, launches_of
 from tests.ir.gpu_emulator import Emulator
 from tests.run.op_check import random_array
 
@@ -56,23 +56,10 @@ def lowered(name: str, dtype: str) -> Compilation:
         return run_pipeline(import_stage(function, TARGETS[0], shlo_disc.Options(), typed, None, ()), "host")
 
 
-def run(c: Compilation, dims: dict[str, int], given: list[np.ndarray]) -> list[np.ndarray]:
-    known = {s.name for s in c.signature.symbols}
-    with c.context, ir.Location.unknown():
-        return Run(c, {k: v for k, v in dims.items() if k in known}, Emulator(device_module(c.module)))(given)
-
-
 def check(name: str, dtype: str, dims: dict[str, int], tolerance: float) -> None:
     function, arguments = PROGRAMS[name]
     given = [random_array(tuple(dims[d] for d in text.split(", ")), dtype, i) for i, text in enumerate(arguments)]
-    want = [np.asarray(w) for w in jax.tree.leaves(jax.jit(function)(*given))]
-    for g, w in zip(run(lowered(name, dtype), dims, given), want, strict=True):
-        g = g.view(w.dtype).reshape(w.shape)
-        if w.dtype.kind in "iub":
-            np.testing.assert_array_equal(g, w)
-            continue
-        g, w = g.astype(np.float64), w.astype(np.float64)
-        np.testing.assert_allclose(g, w, rtol=0, atol=tolerance * np.abs(w[np.isfinite(w)]).max(initial=1.0))
+    assert_close(emulated(lowered(name, dtype), dims, given), jax.jit(function)(*given), tolerance)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 31, 32, 33, 64, 257])
@@ -101,13 +88,13 @@ def test_the_first_of_equal_elements_is_found_in_any_strand() -> None:
     table = np.zeros((200, 6), np.float32)
     table[[150, 90, 3], [0, 0, 1]] = 1
     table[[199, 64], [2, 3]] = np.nan
-    got, _ = run(lowered("argmax", "float32"), {"n": 200, "m": 6}, [table])
+    got, _ = emulated(lowered("argmax", "float32"), {"n": 200, "m": 6}, [table])
     np.testing.assert_array_equal(got, jnp.argmax(table, 0))
 
 
 def test_long_columns_are_summed_as_exactly_as_short_ones() -> None:
     table = (np.random.default_rng(0).random((40_000, 2)) + 1).astype(np.float32)
-    (got,) = run(lowered("sum", "float32"), {"n": 40_000, "m": 2}, [table])
+    (got,) = emulated(lowered("sum", "float32"), {"n": 40_000, "m": 2}, [table])
     exact = table.astype(np.float64).sum(0)
     assert np.all(np.abs(got - exact) <= exact * 2**-22)
 

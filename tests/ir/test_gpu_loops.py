@@ -23,7 +23,7 @@ from shlo_disc.mlir import ir
 from tests.gpu.sass import read
 from tests.gpu.test_sass import needs_tools
 from tests.ir import gpu_vectors
-from tests.ir.gpu_cases import TARGETS, Case, Run, arrays, launches_of
+from tests.ir.gpu_cases import TARGETS, Case, arrays, assert_close, emulated, launches_of
 from tests.ir.gpu_emulator import Block, Emulator, View
 from tests.run.op_check import random_array
 
@@ -121,25 +121,10 @@ def lowered(name: str, constraints: tuple[str, ...] = ()) -> Compilation:
         return run_pipeline(start, "host")
 
 
-def emulated(c: Compilation, dims: dict[str, int], given: list[np.ndarray]) -> list[np.ndarray]:
-    """The flat results of a call."""
-    known = {s.name for s in c.signature.symbols}
-    with c.context, ir.Location.unknown():
-        machine = Emulator(device_module(c.module))
-        return Run(c, {k: v for k, v in dims.items() if k in known}, machine)(given)
-
-
 def assert_right(name: str, dims: dict[str, int], given: list[np.ndarray], c: Compilation | None = None) -> None:
     case = LOOPS[name]
-    wanted = [np.asarray(w) for w in jax.tree.leaves(jax.jit(case.function)(*given))]
-    for got, want in zip(emulated(c or lowered(name), dims, given), wanted, strict=True):
-        got = got.view(want.dtype).reshape(want.shape)
-        if want.dtype.kind in "iub":
-            np.testing.assert_array_equal(got, want)
-            continue
-        got, want = got.astype(np.float64), want.astype(np.float64)
-        scale = np.abs(want[np.isfinite(want)]).max(initial=1.0)
-        np.testing.assert_allclose(got, want, rtol=0, atol=case.tolerance * scale)
+    wanted = jax.jit(case.function)(*given)
+    assert_close(emulated(c or lowered(name), dims, given), wanted, case.tolerance)
 
 
 def kernels(c: Compilation) -> str:

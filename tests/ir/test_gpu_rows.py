@@ -18,10 +18,8 @@ import pytest
 import shlo_disc
 from shlo_disc.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.lowering.launches import launches_in
-from shlo_disc.lowering_gpu import device_module
-from shlo_disc.mlir import ir
 from tests.ir import gpu_emulator
-from tests.ir.gpu_cases import TARGETS, Run, layer_norm
+from tests.ir.gpu_cases import TARGETS, assert_close, emulated, layer_norm
 from tests.ir.gpu_emulator import Emulator
 from tests.run.op_check import random_array
 
@@ -58,23 +56,8 @@ def lowered(name: str, dtype: str, dims: tuple[str, ...] | None = None) -> Compi
         return run_pipeline(import_stage(function, TARGETS[0], shlo_disc.Options(), typed, None, ()), "host")
 
 
-def run(c: Compilation, dims: dict[str, int], given: list[np.ndarray]) -> list[np.ndarray]:
-    """The emulator's results, flat."""
-    known = {s.name for s in c.signature.symbols}
-    with c.context, ir.Location.unknown():
-        return Run(c, {k: v for k, v in dims.items() if k in known}, Emulator(device_module(c.module)))(given)
-
-
 def check(name: str, c: Compilation, dims: dict[str, int], given: list[np.ndarray], tolerance: float) -> None:
-    want = [np.asarray(w) for w in jax.tree.leaves(jax.jit(PROGRAMS[name][0])(*given))]
-    for g, w in zip(run(c, dims, given), want, strict=True):
-        g = g.view(w.dtype).reshape(w.shape)
-        if w.dtype.kind in "iub":
-            np.testing.assert_array_equal(g, w)
-            continue
-        g, w = g.astype(np.float64), w.astype(np.float64)
-        scale = np.abs(w[np.isfinite(w)]).max(initial=1.0)
-        np.testing.assert_allclose(g, w, rtol=0, atol=tolerance * scale)
+    assert_close(emulated(c, dims, given), jax.jit(PROGRAMS[name][0])(*given), tolerance)
 
 
 def arrays(name: str, dtype: str, dims: dict[str, int]) -> list[np.ndarray]:
@@ -149,7 +132,7 @@ def test_an_element_is_read_once(name: str, length: int, monkeypatch: pytest.Mon
     dims = {"b": 2, "s": length}
     given = arrays(name, "float32", dims)
     counted = Counted(monkeypatch, given[0])
-    run(lowered(name, "float32"), dims, given)
+    emulated(lowered(name, "float32"), dims, given)
     assert counted.reads == dict.fromkeys(range(2 * length), 1)
     assert (counted.runs > 0) == (length % 4 == 0)
 
@@ -167,7 +150,7 @@ def test_what_there_is_no_room_for_is_read_again(length: int, monkeypatch: pytes
 def test_long_rows_are_summed_as_exactly_as_short_ones() -> None:
     c = lowered("sum", "float32")
     rows = (np.random.default_rng(0).random((1, 300_001)) + 1).astype(np.float32)
-    (got,) = run(c, {"b": 1, "s": rows.size}, [rows])
+    (got,) = emulated(c, {"b": 1, "s": rows.size}, [rows])
     exact = rows.astype(np.float64).sum()
     assert abs(float(got[0]) - exact) <= exact * 2**-22
 
@@ -224,7 +207,7 @@ def test_results_in_the_place_of_operands(monkeypatch: pytest.MonkeyPatch) -> No
         taken.clear()
         given = [random_array((2, 4, length), "float32"), random_array((2, 4), "float32", 1)]
         want = [np.asarray(w).reshape(-1) for w in jax.jit(function)(*given)]
-        for g, w in zip(run(c, {"b": 4, "s": length}, given), want, strict=True):
+        for g, w in zip(emulated(c, {"b": 4, "s": length}, given), want, strict=True):
             np.testing.assert_allclose(g, w, rtol=0, atol=1e-5 * max(1, np.abs(w).max()))
         assert taken == {4, 4 * length}
 
@@ -238,5 +221,5 @@ def test_two_axes_of_columns_and_of_rows() -> None:
     )
     for length in (1, 6, 7, 180):
         given = [random_array((3, length, 6), "float32")]
-        for g, w in zip(run(c, {"b": 3, "s": length}, given), jax.jit(function)(*given), strict=True):
+        for g, w in zip(emulated(c, {"b": 3, "s": length}, given), jax.jit(function)(*given), strict=True):
             np.testing.assert_allclose(g, np.asarray(w).reshape(-1), rtol=1e-5, atol=1e-4)

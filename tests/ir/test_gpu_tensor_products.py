@@ -96,6 +96,7 @@ def test_a_flat_result_has_work_for_all_its_tiles() -> None:
 
 
 @needs_tools
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_machine_code(element: str, architecture: str) -> None:

@@ -26,7 +26,7 @@ from shlo_disc.lowering_gpu import MAX_BLOCKS, build_gpu_kernels, device_module
 from shlo_disc.mlir import ir
 from shlo_disc.runtime import Artifact
 from shlo_disc.shape_dialect.dialect.context import make_context
-from tests.ir.gpu_cases import CASES, TARGETS, Run, arrays, launches_of, lowered
+from tests.ir.gpu_cases import CASES, TARGETS, Run, arrays, assert_close, emulated, launches_of, lowered
 from tests.ir.gpu_emulator import Emulator
 from tests.run.op_check import random_array
 
@@ -151,28 +151,11 @@ def test_divisions_and_square_roots_are_rounded_correctly() -> None:
 # ---- numbers ------------------------------------------------------------------------------------------------------
 
 
-def run(name: str, dims: dict[str, int]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of the emulator's and XLA's results."""
-    case = CASES[name]
-    given = arrays(case, dims)
-    c = lowered(name)
-    names = {s.name for s in c.signature.symbols}
-    with c.context, ir.Location.unknown():
-        got = Run(c, {k: v for k, v in dims.items() if k in names}, Emulator(device_module(c.module)))(given)
-    want = [np.asarray(w) for w in jax.tree.leaves(jax.jit(case.function)(*given))]
-    return [(g.view(w.dtype).reshape(w.shape), w) for g, w in zip(got, want, strict=True)]
-
-
 @pytest.mark.parametrize("dims", [{"b": 1, "s": 1}, {"b": 3, "s": 7}, {"b": 2, "s": 33}, {"b": 2, "s": 531}], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels_compute_what_xla_computes(name: str, dims: dict[str, int]) -> None:
-    for got, want in run(name, dims):
-        if want.dtype.kind in "iub":
-            np.testing.assert_array_equal(got, want)
-            continue
-        got, want = got.astype(np.float64), want.astype(np.float64)
-        scale = np.abs(want[np.isfinite(want)]).max(initial=1.0)
-        np.testing.assert_allclose(got, want, rtol=0, atol=CASES[name].tolerance * scale)
+    given = arrays(CASES[name], dims)
+    assert_close(emulated(lowered(name), dims, given), jax.jit(CASES[name].function)(*given), CASES[name].tolerance)
 
 
 def test_argmax_keeps_the_first_of_equal_elements_and_the_first_nan() -> None:

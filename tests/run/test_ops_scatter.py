@@ -62,25 +62,29 @@ def test_batches() -> None:
     check(function, [("v, d", "float32"), ("v, n", "int32"), ("v, n", "float32")], SIZES, inputs=inputs)
 
 
-def test_gradients_of_gathers() -> None:
-    def function(x: jax.Array, i: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
-        rows = jax.grad(lambda t: (t[i] * y[:, None]).sum())(x)
-        elements = jax.grad(lambda t: (jnp.take_along_axis(t, i[None] % t.shape[1], axis=1) * y).sum())(x)
-        return rows, elements
+def gradients_of_gathers(x: jax.Array, i: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
+    """Of rows, and of elements."""
+    rows = jax.grad(lambda t: (t[i] * y[:, None]).sum())(x)
+    elements = jax.grad(lambda t: (jnp.take_along_axis(t, i[None] % t.shape[1], axis=1) * y).sum())(x)
+    return rows, elements
 
-    check(function, [("v, d", "float32"), ("n", "int32"), ("n", "float32")], SIZES, inputs=inputs)
+
+def segments_and_counts(x: jax.Array, i: jax.Array) -> tuple[jax.Array, ...]:
+    """Sums and extremes by segment, a histogram, and numbers written into a matrix."""
+    return (
+        jax.ops.segment_sum(x, i, num_segments=7),
+        jax.ops.segment_max(x, i, num_segments=7),
+        jnp.bincount(i, length=9),
+        jnp.zeros((5, x.shape[0]), x.dtype).at[i % 5, jnp.arange(x.shape[0])].set(x),
+    )
+
+
+def test_gradients_of_gathers() -> None:
+    check(gradients_of_gathers, [("v, d", "float32"), ("n", "int32"), ("n", "float32")], SIZES, inputs=inputs)
 
 
 def test_segments_and_counts() -> None:
-    def function(x: jax.Array, i: jax.Array) -> tuple[jax.Array, ...]:
-        return (
-            jax.ops.segment_sum(x, i, num_segments=7),
-            jax.ops.segment_max(x, i, num_segments=7),
-            jnp.bincount(i, length=9),
-            jnp.zeros((5, x.shape[0]), x.dtype).at[i % 5, jnp.arange(x.shape[0])].set(x),
-        )
-
-    check(function, [("n", "float32"), ("n", "int32")], SIZES, inputs=inputs)
+    check(segments_and_counts, [("n", "float32"), ("n", "int32")], SIZES, inputs=inputs)
 
 
 START: dict[str, tuple[str, float, bool]] = {

@@ -61,27 +61,29 @@ def test_axes() -> None:
     check(function, [("m, n", "float32")], MATRICES)
 
 
-def test_several_operands_and_keys() -> None:
-    def function(x: jax.Array, y: jax.Array, z: jax.Array) -> tuple[jax.Array, ...]:
-        return (
-            *lax.sort((x, y, z), num_keys=1),
-            *lax.sort((x, y, z), num_keys=2),
-            *lax.sort((x, y, z), num_keys=3, dimension=0),
-            jnp.lexsort((z, y, x)),
-        )
+def sorted_and_more(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
+    """What is computed before a sort goes into its kernel, what comes after reads its result."""
+    ordered = jnp.sort(jnp.abs(x) + y)
+    return ordered * 2 - ordered[:, ::-1], jnp.sort(jnp.concatenate([x, x[:, ::2]], axis=1)), ordered.sum(0)
 
+
+def sorted_by_keys(x: jax.Array, y: jax.Array, z: jax.Array) -> tuple[jax.Array, ...]:
+    """By one, two and three of three operands."""
+    return (
+        *lax.sort((x, y, z), num_keys=1),
+        *lax.sort((x, y, z), num_keys=2),
+        *lax.sort((x, y, z), num_keys=3, dimension=0),
+        jnp.lexsort((z, y, x)),
+    )
+
+
+def test_several_operands_and_keys() -> None:
     specs = [("m, n", "int8"), ("m, n", "float32"), ("m, n", "uint64")]
-    check(function, specs, MATRICES, inputs=small_integers)
+    check(sorted_by_keys, specs, MATRICES, inputs=small_integers)
 
 
 def test_computed_operands() -> None:
-    """What is computed before goes into the kernel, what comes after reads its result."""
-
-    def function(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
-        ordered = jnp.sort(jnp.abs(x) + y)
-        return ordered * 2 - ordered[:, ::-1], jnp.sort(jnp.concatenate([x, x[:, ::2]], axis=1)), ordered.sum(0)
-
-    check(function, [("m, n", "float32"), ("n", "float32")], MATRICES, ulps=64, floor=1.0)
+    check(sorted_and_more, [("m, n", "float32"), ("n", "float32")], MATRICES, ulps=64, floor=1.0)
 
 
 def test_order_statistics() -> None:

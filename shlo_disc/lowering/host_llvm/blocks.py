@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from shlo_disc.errors import CompilerError
 from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import KernelUse
+from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
@@ -37,6 +38,21 @@ Entry = Expr | int | Buffer | Symbol | Word
 """A word of a block: a size, or an address."""
 
 Entries = Mapping[str, "Entry | Sequence[Entry]"]
+
+
+def sizes_of_product(problem: MatrixProduct) -> dict[str, Entry | Sequence[Entry]]:
+    """The sizes and strides of one matrix, in which the blocks of all targets agree."""
+    m, n, k = problem.m, problem.n, problem.k
+    return {
+        "m": m.size,
+        "n": n.size,
+        "k": k.size,
+        "a_m": m.lhs,
+        "a_k": k.lhs,
+        "b_k": k.rhs,
+        "b_n": n.rhs,
+        "c_m": m.result,
+    }
 
 
 def laid_out(struct: abi.Struct, entries: Entries) -> list[Entry]:

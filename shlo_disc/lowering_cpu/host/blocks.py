@@ -5,7 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, Symbol, Word, kernel_arguments, laid_out
+from shlo_disc.lowering.host_llvm.blocks import (
+    Buffer,
+    Entry,
+    Symbol,
+    Word,
+    kernel_arguments,
+    laid_out,
+    sizes_of_product,
+)
 from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.micro_kernels.winograd_kernel import FUNCTIONS
 from shlo_disc.runtime import abi
@@ -37,7 +45,6 @@ def _dot(product: GemmProduct, tile: GemmTile, behind: int, follower: int) -> di
     """A `DiscDot` whose epilogue's arguments begin at word `behind`, before the next one at word `follower`."""
     problem = product.problem
     padding = abi.DOT.fields["batch"].count - len(problem.batch)
-    m, n, k = problem.m, problem.n, problem.k
     return {
         "format": FORMATS.index(tile.format),
         "batch_rank": len(problem.batch),
@@ -45,15 +52,8 @@ def _dot(product: GemmProduct, tile: GemmTile, behind: int, follower: int) -> di
         "a_batch": [*(a.lhs for a in problem.batch), *[ZERO] * padding],
         "b_batch": [*(a.rhs for a in problem.batch), *[ZERO] * padding],
         "c_batch": [*(a.result for a in problem.batch), *[ZERO] * padding],
-        "m": m.size,
-        "n": n.size,
-        "k": k.size,
-        "a_m": m.lhs,
-        "a_k": k.lhs,
-        "b_k": k.rhs,
-        "b_n": n.rhs,
-        "c_m": m.result,
-        "c_n": n.result,
+        **sizes_of_product(problem),
+        "c_n": problem.n.result,
         "a": Buffer(problem.lhs),
         "b": Buffer(problem.rhs),
         "c": Buffer(product.result),

@@ -332,6 +332,8 @@ void bind_executable(nb::module_ &module) {
       .def(
           "contents_of",
           [](const PythonExecutable &self, const std::vector<nb::object> &arrays) {
+            if (!self.core()->device()->is_host())
+              throw Error(ErrorKind::device, "contents_of is for programs of the processor");
             return Contents(self.core()->pool(), arrays);
           },
           nb::arg("arrays"), "What contiguous arrays hold now, by fingerprints; for programs of the processor.")

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Arithmetic of indices with numbers that are known."""
+
+from __future__ import annotations
+
+from shlo_disc.lowering.positions import index_constant
+from shlo_disc.mlir import arith, ir
+
+
+def plus(value: ir.Value, number: int) -> ir.Value:
+    """value + number."""
+    return arith.addi(value, index_constant(number))
+
+
+def times(value: ir.Value, number: int) -> ir.Value:
+    """value * number."""
+    return arith.muli(value, index_constant(number))
+
+
+def divided(value: ir.Value, by: int) -> tuple[ir.Value, ir.Value]:
+    """Remainder and quotient."""
+    return arith.remui(value, index_constant(by)), arith.divui(value, index_constant(by))
+
+
+def parts(size: ir.Value, of: int) -> ir.Value:
+    """How many parts of so many there are, the last one perhaps not whole."""
+    return arith.divui(plus(size, of - 1), index_constant(of))
+
+
+def below(value: ir.Value, end: ir.Value) -> ir.Value:
+    """value < end, without signs."""
+    return arith.cmpi(arith.CmpIPredicate.ult, value, end)

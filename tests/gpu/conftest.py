@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The mock driver, and a client over it, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from shlo_disc.runtime import Client
+from tests.gpu.emulated import fresh_client
+from tests.gpu.mock_driver import MockDriver, mock_driver
+
+
+@pytest.fixture
+def driver() -> Iterator[MockDriver]:
+    """The driver, whose caller must make no mistake."""
+    found = mock_driver()
+    found.mistakes.clear()
+    found.launches.clear()
+    yield found
+    assert found.mistakes == []
+
+
+@pytest.fixture
+def client(driver: MockDriver) -> Client:
+    """One for a GPU that has done nothing yet."""
+    return fresh_client()
