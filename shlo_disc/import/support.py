@@ -258,7 +258,12 @@ def _check_approx_top_k(op: ir.OpView) -> str | None:
     name = "mhlo.backend_config"
     stated = name in op.attributes and isinstance(op.attributes[name], ir.DictAttr)
     stated = stated and "reduction_dim" in op.attributes[name]
-    return _check_called_body(op) if stated else "a top-k that does not name its dimension has no lowering"
+    if not stated:
+        return "a top-k that does not name its dimension has no lowering"
+    selected = list(op.operands)[: len(op.results)]
+    if len({ir.RankedTensorType(v.type).rank for v in (*selected, *op.results)}) != 1:
+        return "a top-k of operands or results of several ranks has no lowering"
+    return _check_called_body(op)
 
 
 def _check_einsum(op: ir.OpView) -> str | None:

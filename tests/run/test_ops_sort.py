@@ -10,6 +10,7 @@ from jax import lax
 from jax import numpy as jnp
 
 import shlo_disc
+from shlo_disc.errors import ProgramError, ShapeError, UnsupportedError
 from tests.run.op_check import DTYPES, Sizes, check, check_text, random_array, small_integers
 
 LENGTHS = (1, 2, 15, 16, 17, 31, 33, 97, 300)
@@ -231,3 +232,31 @@ def test_only_one_result_is_used() -> None:
 
     executable = check(function, [("n", "int32")], SIZES[::2])
     assert executable.memory(n=64).arena_bytes == 4 * 64 * 8
+
+
+APPROXIMATE = """
+func.func private @above(%p0: tensor<f32>, %p1: tensor<f32>, %p2: tensor<i32>, %p3: tensor<i32>) -> tensor<i1> {
+  %s = stablehlo.compare GT, %p0, %p1 : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  return %s : tensor<i1>
+}
+func.func @main(%a0: tensor<?x9xf32>, %a1: tensor<OTHERxi32>) -> (tensor<?x5xf32>, tensor<?x5xi32>) {
+  %least = stablehlo.constant dense<0.0> : tensor<f32>
+  %none = stablehlo.constant dense<-1> : tensor<i32>
+  %s:2 = stablehlo.custom_call @ApproxTopK(%a0, %a1, %least, %none) {
+    called_computations = [@above], mhlo.backend_config = {reduction_dim = 1 : i64, top_k = 5 : i64}}
+    : (tensor<?x9xf32>, tensor<OTHERxi32>, tensor<f32>, tensor<i32>) -> (tensor<?x5xf32>, tensor<?x5xi32>)
+  return %s#0, %s#1 : tensor<?x5xf32>, tensor<?x5xi32>
+}
+"""
+
+
+def test_an_approximate_top_k_selects_from_operands_of_equal_sizes() -> None:
+    run = shlo_disc.compile(APPROXIMATE.replace("OTHER", "?x9"))
+    values, places = np.arange(27, dtype=np.float32).reshape(3, 9), np.tile(np.arange(9, dtype=np.int32), (3, 1))
+    np.testing.assert_array_equal(run(values, places)[1], np.tile(np.arange(8, 3, -1), (3, 1)))
+    with pytest.raises(ShapeError):
+        run(values, places[:2])
+    with pytest.raises(UnsupportedError, match="several ranks"):
+        shlo_disc.compile(APPROXIMATE.replace("OTHER", "?x9x2"))
+    with pytest.raises(ProgramError, match="must be equal and never are"):
+        shlo_disc.compile(APPROXIMATE.replace("OTHER", "?x8"))

@@ -153,3 +153,22 @@ func.func @main(%x: tensor<?x9xf32, [@b, 9]>) -> tensor<?x4xf32> {
   %0 = stablehlo.custom_call @stablehlo.dynamic_top_k(%x, %k) : (tensor<?x9xf32, [@b, 9]>, tensor<i64>) -> tensor<?x4xf32>
   return %0 : tensor<?x4xf32>
 }
+
+// -----
+
+// What an approximate top-k selects from has equal sizes.
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: stablehlo.custom_call @ApproxTopK({{.*}} : (tensor<?x9xf32, [@b, 9]>, tensor<?x9xi32, [@b, 9]>, tensor<f32>, tensor<i32>)
+func.func private @above(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>) -> tensor<i1> {
+  %0 = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  return %0 : tensor<i1>
+}
+func.func @main(%x: tensor<?x9xf32, [@b, 9]>, %i: tensor<?x9xi32, [@c, 9]>) -> (tensor<?x5xf32>, tensor<?x5xi32>) {
+  %least = stablehlo.constant dense<0.0> : tensor<f32>
+  %none = stablehlo.constant dense<-1> : tensor<i32>
+  %0:2 = stablehlo.custom_call @ApproxTopK(%x, %i, %least, %none) {
+    called_computations = [@above], mhlo.backend_config = {reduction_dim = 1 : i64, top_k = 5 : i64}}
+    : (tensor<?x9xf32, [@b, 9]>, tensor<?x9xi32, [@c, 9]>, tensor<f32>, tensor<i32>) -> (tensor<?x5xf32>, tensor<?x5xi32>)
+  return %0#0, %0#1 : tensor<?x5xf32>, tensor<?x5xi32>
+}

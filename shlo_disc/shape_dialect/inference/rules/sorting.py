@@ -17,7 +17,14 @@ def _top_k(p: Propagation, op: ir.OpView) -> list[Dims]:
 
 
 def _approx_top_k(p: Propagation, op: ir.OpView) -> list[Dims]:
-    """The sizes are operands; else the count is static, and so are the other sizes or they are the first operand's."""
+    """The sizes are operands; else the count is static, and so are the other sizes or they are the first operand's.
+
+    What is selected from, one operand a result, has the same sizes.
+    """
+    first, *others = (dims_of(v) for v in list(op.operands)[: len(op.results)])
+    for dims in others:
+        for a, b in zip(first, dims, strict=True):
+            p.equal(a, b, op)
     if "indices_of_shape_operands" not in op.attributes:
         axis = ir.IntegerAttr(ir.DictAttr(op.attributes["mhlo.backend_config"])["reduction_dim"]).value
         tensor, dims = ir.RankedTensorType(op.results[0].type), dims_of(op.operands[0])
