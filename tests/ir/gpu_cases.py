@@ -185,8 +185,9 @@ class Run:
         operands = list(call.operands)
         if launch.kind == "dot":
             name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-            product = device_product(next(op for op in self.plan.body.operations if _name_of(op) == name))
-            operands = [operands[product.lhs], operands[product.rhs]]
+            problem = device_product(next(op for op in self.plan.body.operations if _name_of(op) == name))
+            if problem is not None:
+                operands = [operands[problem.lhs], operands[problem.rhs]]
         pointers = [self.buffers[root(v)].view(self._dtype(v)) for v in [*operands, *call.results]]
         sizes = [s.evaluate(self.dims) for s in launch.sizes]
         self.machine.launch(launch.name, launch.blocks.evaluate(self.dims), pointers, sizes)
