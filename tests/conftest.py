@@ -53,6 +53,8 @@ THINNED = {
     "tests/fuzz/": 5,
     "tests/gpu/test_lines": 5,
     "tests/gpu/test_ops": 120,
+    "tests/gpu/": 4,
+    "tests/ir/test_gpu_": 5,
     "tests/ir/test_lowering_gpu": 6,
     "tests/pjrt/": 5,
     "tests/run/test_jax_harnesses": 5,
