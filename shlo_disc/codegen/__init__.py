@@ -7,9 +7,9 @@ from .masked_loads import split_masked_loads
 from .narrow_floats import legalize_small_floats
 from .native import assembly, compile_to_object, optimized_llvm_ir
 from .pipelines import CPU_PIPELINE, lower_to_llvm
-from .ptx import assemble, compile_to_ptx
+from .ptx import assemble, compile_to_ptx, data_layout
 
 __all__ = [
     "CPU_PIPELINE", "CpuTarget", "assemble", "assembly", "compile_to_object", "compile_to_ptx",
-    "legalize_small_floats", "lower_to_llvm", "optimized_llvm_ir", "split_masked_loads", "to_llvm_ir",
+    "data_layout", "legalize_small_floats", "lower_to_llvm", "optimized_llvm_ir", "split_masked_loads", "to_llvm_ir",
 ]  # fmt: skip

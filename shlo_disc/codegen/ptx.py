@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 import tempfile
@@ -46,6 +47,12 @@ def compile_to_ptx(ir_text: str, arch: str = "sm_80", opt_level: int = 3, flush_
         internalize(module, kernels)
         optimise(module, machine, opt_level)
         return str(machine.emit_assembly(module))
+
+
+@functools.cache
+def data_layout() -> str:
+    """LLVM's description of how data lie in the memory of GPUs, the same for all architectures."""
+    return str(_target_machine("sm_80", 0).target_data)
 
 
 def _target_machine(arch: str, opt_level: int) -> llvm.TargetMachine:

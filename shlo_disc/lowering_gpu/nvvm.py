@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from shlo_disc.codegen import legalize_small_floats, to_llvm_ir
+from shlo_disc.codegen import data_layout, legalize_small_floats, to_llvm_ir
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.lowering_gpu.atomics import relax_atomics
@@ -78,8 +78,12 @@ def _callee(op: ir.Operation) -> str | None:
 
 
 def nvvm_to_llvm_ir(module: ir.Module) -> str:
-    """The LLVM IR text of the kernels of `module`, which `lower_to_nvvm` has lowered."""
+    """The LLVM IR text of the kernels of `module`, which `lower_to_nvvm` has lowered.
+
+    It is written for the GPU's layout of data: in LLVM's own an i64 is aligned to 4 bytes, and is loaded in halves.
+    """
     plain = ir.Module.create(ir.Location.unknown(module.context))
+    plain.operation.attributes["llvm.data_layout"] = ir.StringAttr.get(data_layout(), module.context)
     for op in module.body.operations:
         for inner in op.regions[0].blocks[0].operations:
             plain.body.append(inner.operation.clone(ip=False))
