@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from math import inf
 
@@ -54,6 +55,9 @@ class BoundSearch:
             sample = self.least_sample(e)
             if sample is not None and sample < bound:
                 return False
+            lows = (self._quick_bound(self._store.canonical(below)) for below in _below(e))
+            if any(known is not None and known >= bound for known in lows):
+                return True
             low = self._world.corner_bound(e) if _is_expandable(e) else None
         if low is None or low < bound:
             low = self.lower_bound(e)
@@ -242,6 +246,25 @@ def _first_extremum(e: Expr) -> Atom | None:
             if inner is not None:
                 return inner
     return None
+
+
+def _below(e: Expr) -> Iterator[Expr]:
+    """Expressions that are nowhere more than `e`: an operand in place of a max that is added or a min subtracted."""
+    for term in e.terms:
+        coefficient, monomial = term
+        if len(monomial) == 1 and monomial[0][1] == 1 and isinstance(monomial[0][0], Max if coefficient > 0 else Min):
+            rest = e - Expr((term,))
+            yield from (rest + coefficient * operand for operand in _leaves(monomial[0][0], type(monomial[0][0])))
+
+
+def _leaves(atom: Atom, kind: type[Atom]) -> Iterator[Expr]:
+    """The operands of a max or min; those of its operands where these are of the same kind."""
+    for operand in atom.operands:
+        inner = next(iter(operand.atoms()), None)
+        if isinstance(inner, kind) and operand == Expr.of_atom(inner):
+            yield from _leaves(inner, kind)
+        else:
+            yield operand
 
 
 def _replace(e: Expr, old: Atom, new: Expr) -> Expr:

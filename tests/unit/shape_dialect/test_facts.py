@@ -36,6 +36,12 @@ def make(declarations: dict[str, dict[str, object]] | None = None, *relations: s
         ([], "a == a", True),
         ([], "a == a + 1", False),
         ([], "a != a + c + 1", True),
+        # a max is no less than any of its operands, however many there are, and a min no more
+        ([], "max(a*b, max(b*s, max(s*t, max(8*b, max(c*d, max(a*t, max(d*d, max(a*a*b, c*t)))))))) + a >= s*t", True),
+        ([], "max(a*b, max(b*s, max(s*t, max(8*b, max(c*d, max(a*t, max(d*d, max(a*a*b, c*t)))))))) >= s*t + 1", None),
+        ([], "s*t >= min(a*b, min(b*s, min(s*t, min(8*b, min(c*d, min(a*t, min(d*d, min(a*a*b, c*t))))))))", True),
+        ([], "max(a*b, c*d) >= min(a*b, c*d)", True),
+        ([], "min(a*b, c*d) >= max(a*b, c*d)", None),
         # products of nonnegative atoms are monotone
         ([], "b*s >= s", True),
         ([], "4*b*s <= 4*b*s + 3", True),
