@@ -19,6 +19,7 @@ from shlo_disc.compiling import compile_read
 from shlo_disc.errors import OptionError, UnsupportedError
 from shlo_disc.options import Options
 from shlo_disc.programs import TextProgram
+from shlo_disc.torch.floats import without_fixed_floats
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
 from shlo_disc.torch.weights import CheckedWeights, Weights
 
@@ -54,14 +55,23 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
     def compile_inference(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         return compile_graph(graph, inputs, _weights())
 
-    with sdpa_kernel(SDPBackend.MATH):
-        compiled: Callable[..., Any] = aot_autograd(
-            fw_compiler=compile_graph,
-            bw_compiler=compile_graph,
-            inference_compiler=compile_inference,
-            decompositions=importing.torch_decompositions(),
-        )(module, inputs)
+    traced = aot_autograd(
+        fw_compiler=compile_graph,
+        bw_compiler=compile_graph,
+        inference_compiler=compile_inference,
+        decompositions=importing.torch_decompositions(),
+    )
+    with sdpa_kernel(_attention(inputs)), without_fixed_floats(module, inputs) as left:
+        compiled: Callable[..., Any] = traced(module, left)
     return compiled
+
+
+def _attention(inputs: Sequence[Any]) -> list[SDPBackend]:
+    """How attention stands in a graph: whole where nothing is differentiated, else as products and a softmax."""
+    tensors = [v for v in inputs if isinstance(v, torch.Tensor)]
+    if torch.is_grad_enabled() and any(v.requires_grad for v in tensors):
+        return [SDPBackend.MATH]
+    return [SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]
 
 
 def _weights() -> frozenset[int]:
@@ -102,18 +112,18 @@ class CompiledGraph:
         translated = importing.translate_graph(graph, "graph", first=first, bound=len(first), has_strides=True)
         self.executable: Executable = compile_read(TextProgram(translated.text, is_own=True), options)
         self._fixed = [place for place in range(len(names)) if place in weights]
-        self._others = [place for place in range(len(names)) if place not in weights]
         self._captured = translated.captured
-        self._weights = (
-            kind(self.executable, translated.orders) if weights else Weights(self.executable, translated.orders)
-        )
+        count = len(self._captured) + len(self._fixed)
+        others = [place for place in range(len(names)) if place not in weights]
+        self._others = list(zip(others, translated.orders[count:], strict=True))
+        self._weights = (kind if weights else Weights)(self.executable, translated.orders[:count])
         self._outputs = translated.outputs
         self._draws = translated.draws
         _Count.add()
 
     def __call__(self, *args: Any) -> list[Any]:
         """Run the graph."""
-        leaves = [as_argument(args[place], f"argument {place}") for place in self._others]
+        leaves = [as_argument(args[place], f"argument {place}", order) for place, order in self._others]
         if self._draws:
             leaves.append(new_key())
         bound = [*self._captured, *(args[place] for place in self._fixed)]

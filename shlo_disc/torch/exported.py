@@ -98,7 +98,6 @@ class ExportedExecutable:
         self.executable = executable
         self._outputs = translated.outputs
         self._draws = translated.draws
-        self._weights = Weights(executable, translated.orders)
         signature = program.graph_signature
         self._results = list(signature.output_specs)
         others = [spec.kind.name for spec in self._results if spec.kind not in _RETURNED]
@@ -108,6 +107,7 @@ class ExportedExecutable:
         fixed, changed = _state(program)
         self._fixed = [*translated.captured, *(_tensor_of(spec, tensors) for spec in fixed)]
         self._changed = [_tensor_of(spec, tensors) for spec in changed]
+        self._weights = Weights(executable, translated.orders[: len(self._fixed)])
         self._tensors = tensors
         self._structure = Structure(program)
         self._shown = [i for i, spec in enumerate(self._results) if spec.kind == OutputKind.USER_OUTPUT]

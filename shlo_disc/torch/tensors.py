@@ -12,11 +12,12 @@ import torch.utils.dlpack
 from shlo_disc.errors import ArgumentTypeError
 
 
-def as_argument(value: Any, what: str) -> Any:
+def as_argument(value: Any, what: str, order: tuple[int, ...] | None = None) -> Any:
     """A tensor, or an integer for a size, as an argument. Raises ArgumentTypeError for what no program takes.
 
-    A tensor is read where it lies when its elements are in row-major order, else copied into that order. It is handed
-    over as a NumPy array, which takes a tenth of the time that its own `__dlpack__` takes, where NumPy has its dtype.
+    order: that of the axes in which the program takes the tensor; None for its own. A tensor whose elements are in
+    row-major order of these axes is read where it lies, else copied into that order. It is handed over as a NumPy
+    array, which takes a tenth of the time that its own `__dlpack__` takes, where NumPy has its dtype.
     """
     if type(value) not in _KINDS or value.layout != torch.strided:
         return _other(value, what)
@@ -25,7 +26,7 @@ def as_argument(value: Any, what: str) -> Any:
     plain = value.detach() if value.requires_grad else value
     if plain.is_neg() or plain.is_conj():
         plain = plain.resolve_neg().resolve_conj()
-    plain = plain.contiguous()
+    plain = (plain if order is None else plain.permute(order)).contiguous()
     return _Lent(plain) if plain.dtype in _NOT_NUMPY else plain.numpy()
 
 

@@ -55,8 +55,7 @@ class Weights:
 
     def arguments(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
         """The tensors as the program takes them."""
-        turned = (t if o is None else t.permute(o) for t, o in zip(tensors, self._orders, strict=True))
-        return [as_argument(t, "a parameter") for t in turned]
+        return [as_argument(t, "a parameter", order) for t, order in zip(tensors, self._orders, strict=True)]
 
     def forget(self) -> None:
         """Read the tensors again at the next call."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,10 +13,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from shlo_disc.torch import backend, graph_count  # noqa: E402
+from shlo_disc.torch.tensors import as_argument  # noqa: E402
 from shlo_disc.torch.weights import Weights  # noqa: E402
 from tests.pytorch.judge import close  # noqa: E402
 
-nn = torch.nn
+nn, F = torch.nn, torch.nn.functional
 
 SIZES = ((4, 6), (3, 9), (7, 2), (5, 17))
 
@@ -116,6 +118,112 @@ def test_inference(name: str, compiles: Callable[[], int]) -> None:
         with torch.no_grad():
             close(compiled(x), module(x), f"{name} at {sizes}")
     assert compiles() == 1
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_layers_of_encoders_and_their_masks(norm_first: bool, activation: str, compiles: Callable[[], int]) -> None:
+    """The op of an encoder's layer is translated whole; rows of which a mask leaves nothing are NaN there too."""
+    layer = nn.TransformerEncoderLayer(16, 2, 32, 0.0, activation, batch_first=True, norm_first=norm_first)
+    module = layer.eval().requires_grad_(False)
+    compiled = torch.compile(module, backend=backend, dynamic=True)
+    with torch.no_grad():
+        for b, t in SIZES:
+            x, padding = torch.randn(b, t, 16), torch.rand(b, t) < 0.3
+            padding[0] = True
+            causal = torch.triu(torch.ones(t, t, dtype=torch.bool), 1)
+            for masks in ({}, {"src_key_padding_mask": padding}, {"src_mask": causal}):
+                close(compiled(x, **masks), module(x, **masks), f"{list(masks)} at {b}, {t}")
+            padding[:, 0] = False
+            both = {"src_key_padding_mask": padding, "src_mask": causal}
+            close(compiled(x, **both), module(x, **both), f"both at {b}, {t}")
+    assert compiles() == 4
+
+
+def test_attention_stands_whole_in_inference(compiles: Callable[[], int]) -> None:
+    """Heads of queries that share keys, a mask of numbers, a mask of which rows leave nothing, causal bounds."""
+
+    def function(q: Any, k: Any, v: Any, mask: Any, hidden: Any) -> Any:
+        shared = F.scaled_dot_product_attention(q, k[:, :2], v[:, :2], enable_gqa=True, scale=0.3)
+        bounded = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return shared, bounded, *(F.scaled_dot_product_attention(q, k, v, attn_mask=m) for m in (mask, hidden))
+
+    compiled = torch.compile(function, backend=backend, dynamic=True)
+    with torch.no_grad():
+        for b, t in SIZES:
+            q, k, v = torch.randn(3, b, 10, t, 8).unbind()
+            mask, hidden = torch.randn(b, 1, t, t), torch.rand(t, t) < 0.5
+            hidden[0] = False
+            close(compiled(q, k, v, mask, hidden), function(q, k, v, mask, hidden), f"at {b}, {t}")
+    assert compiles() == 1
+
+
+def test_floats_that_are_fixed_are_no_inputs(compiles: Callable[[], int]) -> None:
+    """An epsilon is a number in the graph, another one another graph; a float that is computed with stays an input."""
+
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.scale = nn.LayerNorm(8), 0.3
+
+        def forward(self, x: Any) -> Any:
+            return self.norm(x) * self.scale
+
+    module = Scaled().eval().requires_grad_(False)
+    traces: list[int] = []
+
+    def counted(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        traces.append(len(inputs))
+        return backend(graph, inputs)
+
+    compiled = torch.compile(module, backend=counted, dynamic=True)
+
+    def check(rows: int) -> None:
+        x = torch.randn(rows, 8)
+        with torch.no_grad():
+            close(compiled(x), module(x), f"at {rows}")
+
+    check(5)
+    check(7)
+    module.scale = 0.7
+    check(6)
+    assert (compiles(), len(traces)) == (1, 1)
+    module.norm.eps = 0.5
+    check(5)
+    assert (compiles(), len(traces)) == (2, 2)
+    module.norm.eps = 1e-5
+    check(9)
+    assert compiles() == 2
+
+
+def test_arguments_are_taken_in_the_order_that_they_lie_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is copied of weights that the gradient's graph takes transposed, nor of an argument that is a view."""
+    orders = []
+
+    def watched(value: Any, what: str, order: tuple[int, ...] | None = None) -> Any:
+        turned = value if order is None else value.permute(order)
+        assert isinstance(value, int) or turned.is_contiguous(), what
+        orders.append(order)
+        return as_argument(value, what, order)
+
+    monkeypatch.setattr(sys.modules["shlo_disc.torch.backend"], "as_argument", watched)
+    module = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 8))
+    compiled = torch.compile(module, backend=backend, dynamic=True)
+    for b, t in SIZES:
+        x = torch.randn(b, 16, t).transpose(1, 2).requires_grad_()
+        found, wanted = compiled(x), module(x)
+        close(found, wanted, f"at {b}, {t}")
+        cotangent = torch.randn_like(wanted)
+        close(*(torch.autograd.grad(y, x, cotangent)[0] for y in (found, wanted)), f"the gradient at {b}, {t}")
+    assert {None, (1, 0), (0, 2, 1)} <= set(orders)
+
+
+def test_an_argument_that_lies_in_another_order_later(compiles: Callable[[], int]) -> None:
+    compiled = torch.compile(lambda x: x.cumsum(1) * 2, backend=backend, dynamic=True)
+    for b, t in SIZES:
+        for x in (torch.randn(t, b).t(), torch.randn(b, t), torch.randn(2 * b, 3 * t)[::2, ::3]):
+            close(compiled(x), x.cumsum(1) * 2, f"at {b}, {t}, {x.stride()}")
+    assert compiles() <= 3  # Dynamo's guards may know the strides
 
 
 def test_changes_in_place_and_views(compiles: Callable[[], int]) -> None:

@@ -130,7 +130,7 @@ def reciprocal(t: Graph, x: ir.Value) -> ir.Value:
 @translates("relu")
 def relu(t: Graph, x: ir.Value) -> ir.Value:
     """max(x, 0)."""
-    return t.pointwise("maximum", x, t.constant(0, t.dtype, t.dims))
+    return t.pointwise("maximum", x, t.constant(0, t.dtype, dims_of(x)))
 
 
 @translates("isnan")
@@ -479,10 +479,10 @@ def elu(t: Graph, x: ir.Value, alpha: Any = 1, scale: Any = 1, input_scale: Any 
 def gelu(t: Graph, x: ir.Value, approximate: str = "none") -> ir.Value:
     """x times the normal distribution up to x, or the approximation of it by a hyperbolic tangent."""
     kind = working(t.dtype)
-    value = t.operand(x, kind)
+    value = t.convert(x, kind)
 
     def number(n: float) -> ir.Value:
-        return t.constant(n, kind, t.dims)
+        return t.constant(n, kind, dims_of(x))
 
     if approximate == "tanh":
         cube = t.pointwise("multiply", t.pointwise("multiply", value, value), value)

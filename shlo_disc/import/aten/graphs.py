@@ -43,7 +43,8 @@ class Translated:
     """A graph as StableHLO text. Its function takes the `captured` tensors, then the graph's placeholders.
 
     draws: there is one argument more, the key of its random numbers (ui64[2]).
-    orders: of the captured tensors and those that are bound, the order of axes that each is taken in; None for its own.
+    orders: of the captured tensors, then of the placeholders in the order that the function takes them in, the order of
+    axes that each is taken in; None for its own.
     outputs: for each value that the graph returns the number of the function's result, or the constant that it is.
     """
 
@@ -80,8 +81,8 @@ def translate(
 
     ranges: pairs of a SymPy symbol and PyTorch's range of it, which each call checks. first: names of placeholders that
     come before the others, in this order. bound: how many of these are the same in many calls, as the captured tensors
-    are; each is taken in the order of axes that `orders` says. has_strides: results lie in memory in the order of axes
-    that PyTorch says. relations: of sizes, in SymPy's terms, that the graph is right for; each call checks them.
+    are. has_strides: arguments and results lie in memory in the order of axes that PyTorch says. relations: of sizes,
+    in SymPy's terms, that the graph is right for; each call checks them.
     Raises UnsupportedError listing every op that has no translation, with the user's lines.
     """
     _check_supported(module)
@@ -180,8 +181,8 @@ class _Walk:
         self.captured = dict(self._tensors_of(self.module))
         given = sorted((n for n in nodes if n.op == "placeholder"), key=lambda n: self.first.get(n.name, len(nodes)))
         placeholders = [*self.captured, *given]
-        for node in placeholders[: len(self.captured) + bound]:
-            self.orders[node] = stored_order(node)
+        for place, node in enumerate(placeholders):
+            self.orders[node] = self._order_of(node, is_bound=place < len(self.captured) + bound)
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             self.stated = self._stated(placeholders)
@@ -233,6 +234,13 @@ class _Walk:
             value = self._example(node)
             dims += Spec(value).dims if isinstance(value, torch.Tensor) else ()
         return {source[0] for source in map(linear_in_one_symbol, dims) if source is not None}
+
+    def _order_of(self, node: Node, is_bound: bool) -> tuple[int, ...] | None:
+        """The order of axes that an argument is taken in; None for its own."""
+        order, value = stored_order(node) if is_bound else None, self._example(node)
+        if order is None and self.has_strides and isinstance(value, torch.Tensor):
+            return memory_order(value)
+        return order
 
     def _argument_type(self, node: Node) -> ir.Type:
         self._enter(node)
@@ -406,7 +414,10 @@ def _least(value: Any) -> Any:
 
 def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:
     """The axes of a dense tensor from the slowest to the fastest in memory; None for the order they have."""
-    strides, dims = sizes_of(value.stride()), sizes_of(value.shape)
+    try:
+        strides, dims = sizes_of(value.stride()), sizes_of(value.shape)
+    except NoSize:
+        return None
     rank = len(dims)
     order = sorted(range(rank), key=lambda a: (-_hint(value.stride()[a]), a))
     if order == list(range(rank)):

@@ -35,6 +35,15 @@ def softmax_along(t: Graph, x: ir.Value, axis: int, is_masked: bool = False) -> 
     return t.pointwise("divide", powers, spread(t, total, dims, [axis]))
 
 
+def log_total(t: Graph, x: ir.Value, axis: int) -> ir.Value:
+    """The logarithm of the sum of exp(x) along an axis; -inf where all of x is."""
+    peak = largest(t, x, [axis])
+    none = t.compare("EQ", peak, t.constant(-math.inf, t.dtype_of(x), dims_of(peak)))
+    least = t.select(none, t.constant(0, t.dtype_of(x), dims_of(peak)), peak)
+    powers = t.pointwise("exponential", t.pointwise("subtract", x, spread(t, least, dims_of(x), [axis])))
+    return t.pointwise("add", t.pointwise("log", summed(t, powers, [axis])), least)
+
+
 @translates("_softmax", "softmax.int", "_safe_softmax")
 def softmax(t: Graph, x: ir.Value, axis: int, *_: Any) -> ir.Value:
     """exp(x) over its sum along an axis."""

@@ -7,19 +7,17 @@ import itertools
 import textwrap
 
 from . import table
-from .decompositions import OWN
 
 
 def page() -> str:
     """The table of ops by family, with what each is."""
     rows = table.rows()
-    apart = ", ".join(f"`{table.name_of(op)}`" for op in OWN)
     lines = [
         "# Ops of PyTorch",
         "",
         f"{len(rows)} overloads of ATen are translated to StableHLO as they are, at symbolic sizes. Others are taken",
-        f"apart by PyTorch's own decompositions, and by ours: {apart}. An op that is left then is refused, by its name",
-        "and the line of the program that calls it. [torch.md](torch.md) says how programs are compiled and called.",
+        "apart by PyTorch's own decompositions. An op that is left then is refused, by its name and the line of the",
+        "program that calls it. [torch.md](torch.md) says how programs are compiled and called.",
         "",
         "| op | translated in | what it computes |",
         "|--|--|--|",

@@ -160,7 +160,12 @@ def split(t: Graph, x: ir.Value, _: Any, axis: int = 0) -> tuple[ir.Value, ...]:
 def unbound(t: Graph, x: ir.Value, axis: int = 0) -> tuple[ir.Value, ...]:
     """The elements at each index of an axis."""
     axis = axis_of(axis, len(dims_of(x)))
-    return tuple(t.reshape(part, t.dims) for part in _pieces(t, x, axis, [_ONE] * len(t.outs)))
+    return tuple(t.reshape(part, t.dims) for part in slices(t, x, axis, len(t.outs)))
+
+
+def slices(t: Graph, x: ir.Value, axis: int, count: int) -> list[ir.Value]:
+    """The first `count` slices of size 1 along an axis."""
+    return _pieces(t, x, axis, [_ONE] * count)
 
 
 # ---- putting together -----------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ Translate = Callable[..., Any]
 or a tuple of them for an op with several results."""
 
 FAMILIES = (
-    "bags", "complex_numbers", "convolutions", "creation", "data_sizes", "distances", "elementwise", "fourier",
-    "indexing", "neural", "ordering", "pooling", "products", "random_numbers", "reductions", "shapes",
+    "attention", "bags", "complex_numbers", "convolutions", "creation", "data_sizes", "distances", "elementwise",
+    "fourier", "indexing", "neural", "ordering", "pooling", "products", "random_numbers", "reductions", "shapes",
 )  # fmt: skip
 """The files that the functions stand in."""
 
