@@ -26,7 +26,7 @@ from shlo_disc.transforms.views import root
 from tests.ir.gpu_emulator import Emulator, dtype_of
 from tests.run.op_check import random_array
 
-TARGETS = ("cuda:sm_80", "cuda:sm_90")
+TARGETS = ("cuda:sm_80", "cuda:sm_90a")
 
 
 class Case(NamedTuple):
