@@ -19,7 +19,8 @@ from tests.ir.gpu_cases import assert_close
 pytestmark = needs_mock_driver
 
 MODELS = (
-    "asr", "bert", "crnn", "dien", "gpt2", "gpt2_decode", "mlp_mixer", "resnet50", "seq2seq", "transformer_train", "vit",
+    "asr", "bert", "crnn", "dien", "gpt2", "gpt2_decode", "mlp_mixer", "resnet50", "seq2seq", "transformer_train",
+    "vit",
 )  # fmt: skip
 EVERY_TIME = ("asr", "resnet50")
 
