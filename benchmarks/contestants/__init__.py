@@ -127,6 +127,7 @@ CONTESTANTS: dict[str, Entry] = {
     "jit_buckets": Entry("jax.jit, powers of two", "jax_jit", "Buckets", ("jax",)),
     "torch_eager": Entry("torch eager", "pytorch", "Eager", ("torch",)),
     "torch_compile": Entry("torch.compile dynamic", "pytorch", "Compiled", ("torch",)),
+    "torch_traced": Entry("torch.compile, traced alone", "pytorch", "Traced", ("torch",), cold=True),
     "torch_frozen": Entry("torch.compile frozen", "pytorch", "Frozen", ("torch",), freezes=True),
     "onnxruntime": Entry("ONNX Runtime", "onnx_models", "OnnxRuntime", ("onnxruntime", *ONNX_EXPORT), True, onnx=True),
     "openvino": Entry("OpenVINO", "onnx_models", "OpenVino", ("openvino", *ONNX_EXPORT), True, onnx=True),

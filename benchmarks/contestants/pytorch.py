@@ -71,6 +71,7 @@ class Compiled(Eager):
     """Inductor's kernels for symbolic sizes."""
 
     freezing = False
+    backend = "inductor"
 
     def prepare(self) -> dict[str, float]:
         """Nothing is compiled before the first call."""
@@ -80,7 +81,7 @@ class Compiled(Eager):
         torch._inductor.config.freezing = self.freezing
         torch._dynamo.config.recompile_limit = 64
         torch._inductor.metrics.reset()
-        self.run = torch.compile(self.model, dynamic=True)
+        self.run = torch.compile(self.model, backend=self.backend, dynamic=True)
         return {}
 
     def kernels(self, index: int) -> Kernels:
@@ -90,6 +91,16 @@ class Compiled(Eager):
     def compiles(self) -> int:
         """Dynamo's graphs; one with gradients is one graph."""
         return counters["stats"]["unique_graphs"]
+
+
+class Traced(Compiled):
+    """What Dynamo and AOTAutograd make, run op by op: the part of a cold start that every backend has."""
+
+    backend = "aot_eager"
+
+    def kernels(self, index: int) -> Kernels:
+        """Not counted."""
+        return {}
 
 
 class Frozen(Compiled):
