@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch._dynamo.symbolic_convert import TensorifyState
+from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Node
 
 
@@ -21,12 +22,10 @@ from torch.fx import GraphModule, Node
 def without_fixed_floats(module: GraphModule, inputs: Sequence[Any]) -> Iterator[list[Any]]:
     """The inputs that are left of a graph of Dynamo's, from which fixed floats are gone: their numbers stand in it.
 
-    Dynamo calls what a backend returns with the inputs that its graph has then. A graph of which others are parts keeps
-    all of its inputs, for Dynamo may have given a copy of it.
+    Dynamo calls what a backend returns with the inputs that its graph has then.
     """
     placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
-    is_whole = not any(isinstance(part, GraphModule) for part in module.children())
-    fixed = {n: number for n in placeholders if is_whole and (number := _fixed(n)) is not None}
+    fixed = {n: number for n in placeholders if (number := _fixed(n)) is not None}
     names = {n.meta["example_value"].item_memo.node._expr.name for n in fixed} - TensorifyState.force_specializations
     left = [value for node, value in zip(placeholders, inputs, strict=True) if node not in fixed]
     for node, number in fixed.items():
@@ -44,8 +43,12 @@ def without_fixed_floats(module: GraphModule, inputs: Sequence[Any]) -> Iterator
 
 
 def _fixed(node: Node) -> float | None:
-    """The number that an input is for as long as the graph's guards hold, where it is read as a number only."""
+    """The number that an input is for as long as the graph's guards hold, where it is read as a number only, and not
+    for a loop or branch."""
     read = getattr(node.meta.get("example_value"), "item_memo", None)
     if not isinstance(read, torch.SymFloat) or not hasattr(read.node._expr, "name") or not read.node.expr.is_number:
         return None
-    return float(read.node.expr) if all(user.target == "item" for user in node.users) else None
+    users = [user for reader in node.users for user in reader.users]
+    is_plain = all(reader.target == "item" for reader in node.users)
+    is_plain = is_plain and not any(isinstance(user.target, HigherOrderOperator) for user in users)
+    return float(read.node.expr) if is_plain else None
