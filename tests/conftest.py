@@ -50,17 +50,17 @@ def ptxas_available() -> bool:
 
 
 THINNED = {
-    "tests/fuzz/": 5,
+    "tests/fuzz/": 8,
     "tests/gpu/test_lines": 5,
     "tests/gpu/test_ops": 120,
-    "tests/gpu/": 4,
+    "tests/gpu/": 6,
     "tests/ir/test_gpu_": 5,
     "tests/ir/test_lowering_gpu": 6,
-    "tests/pjrt/": 5,
+    "tests/pjrt/": 8,
     "tests/run/test_jax_harnesses": 5,
     "tests/run/test_models": 10,
-    "tests/run/test_ops_": 12,
-    "tests/run/": 7,
+    "tests/run/test_ops_": 16,
+    "tests/run/": 10,
     "tests/unit/lowering_cpu/test_vector_math": 4,
     "tests/unit/runtime/test_dot": 4,
 }
