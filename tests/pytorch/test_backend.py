@@ -146,7 +146,8 @@ def test_attention_stands_whole_in_inference(compiles: Callable[[], int]) -> Non
     def function(q: Any, k: Any, v: Any, mask: Any, hidden: Any) -> Any:
         shared = F.scaled_dot_product_attention(q, k[:, :2], v[:, :2], enable_gqa=True, scale=0.3)
         bounded = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return shared, bounded, *(F.scaled_dot_product_attention(q, k, v, attn_mask=m) for m in (mask, hidden))
+        both = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, is_causal=True, attn_mask=mask)[0]
+        return shared, bounded, both, *(F.scaled_dot_product_attention(q, k, v, attn_mask=m) for m in (mask, hidden))
 
     compiled = torch.compile(function, backend=backend, dynamic=True)
     with torch.no_grad():

@@ -70,11 +70,14 @@ def _scores(
     scores = t.convert(dot(t, query, key, rank, (rank + 1, rank + 1)), kind)
     factor = _inverse_root(t, dims_of(query)[-1], kind) if scale is None else scale
     scores = t.pointwise("multiply", scores, t.operand(factor, kind, dims_of(scores)))
-    allowed = _allowed(t, scores, mask, causal)
-    if mask is not None and allowed is None:
-        scores = t.pointwise("add", scores, t.operand(mask, kind, dims_of(scores)))
-    if allowed is not None:
-        scores = t.select(allowed, scores, t.constant(-math.inf, kind, dims_of(scores)))
+    dims = dims_of(scores)
+    if mask is not None and t.dtype_of(mask) != torch.bool:
+        scores = t.pointwise("add", scores, t.operand(mask, kind, dims))
+    elif mask is not None:
+        scores = t.select(t.stretch(mask, dims), scores, t.constant(-math.inf, kind, dims))
+    if causal:
+        row, column = (t.iota(dims, axis, torch.int64) for axis in (rank, rank + 1))
+        scores = t.select(t.compare("LE", column, row), scores, t.constant(-math.inf, kind, dims))
     return scores
 
 
@@ -101,16 +104,6 @@ def _heads(t: Graph, x: ir.Value, batch: Sequence[Expr], grouped: bool) -> ir.Va
         axes = [a for a in range(len(wide)) if a != len(dims) - 2]
         x = t.reshape(t.broadcast(x, wide, axes), (*dims[:-3], batch[-1], *dims[-2:]))
     return t.stretch(x, (*batch, *dims[-2:]))
-
-
-def _allowed(t: Graph, scores: ir.Value, mask: ir.Value | None, causal: bool) -> ir.Value | None:
-    dims = dims_of(scores)
-    if causal:
-        row, column = (t.iota(dims, len(dims) - n, torch.int64) for n in (2, 1))
-        return t.compare("LE", column, row)
-    if mask is not None and t.dtype_of(mask) == torch.bool:
-        return t.stretch(mask, dims)
-    return None
 
 
 # ---- layers ---------------------------------------------------------------------------------------------------------
