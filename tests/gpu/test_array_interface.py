@@ -294,3 +294,64 @@ def test_arrays_of_jax_elsewhere_come_through_the_host(client: Client, jax_type:
     on_cpu = Client(threads=1).load(shlo_disc.compile(double, args=ROWS).artifact)
     np.testing.assert_array_equal(on_cpu.execute([array], output="numpy"), 2 * rows(3, 4))
     assert array.host_copies == 2
+
+
+# ---- DLPack in streams ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["own", LEGACY, PER_THREAD])
+def test_a_stream_that_reads_a_result_waits_and_the_host_does_not(
+    driver: MockDriver, client: Client, where: Any
+) -> None:
+    library, seen = Library(driver, client), []
+    stream = library.stream if where == "own" else where
+    run = loaded(program(double), client)
+    made = run.execute([rows(3, 5)], output="buffer")
+    capsule = made.__dlpack__(stream=stream)
+    assert not made.is_ready()
+    address, _ = made.__cuda_array_interface__["data"]
+    driver._give(stream, lambda: seen.append(driver.view(address, 60).view(np.float32).copy()))
+    library.ask("cuStreamSynchronize", stream)
+    np.testing.assert_array_equal(seen[0].reshape(3, 5), 2 * rows(3, 5))
+    del capsule
+
+
+def test_work_goes_through_two_streams_and_back(driver: MockDriver, client: Client) -> None:
+    """Ours, a library's, and ours again, each after the other, for all that nothing has been waited for."""
+    library = Library(driver, client)
+    run = loaded(program(double), client)
+    first = run.execute([rows(4, 7)], output="buffer")
+    capsule = first.__dlpack__(stream=library.stream)
+    address, _ = first.__cuda_array_interface__["data"]
+    between = library.array(np.zeros((4, 7), np.float32))
+    target, _ = between.__cuda_array_interface__["data"]
+    library.ask("cuMemcpyDtoDAsync_v2", target, address, 4 * 7 * 4, library.stream)
+    assert not first.is_ready()
+    between.__cuda_array_interface__["stream"] = library.stream
+    np.testing.assert_array_equal(run.execute([between], output="numpy"), 4 * rows(4, 7))
+    del capsule
+
+
+def test_a_consumer_that_says_nothing_finds_all_there(client: Client) -> None:
+    run = loaded(program(double), client)
+    made = run.execute([rows(3, 5)], output="buffer")
+    capsule = made.__dlpack__(stream=-1)
+    assert not made.is_ready(), "nobody waits"
+    made.__dlpack__()
+    assert made.is_ready()
+    del capsule
+
+
+@pytest.mark.parametrize("stream", [0, -2])
+def test_a_stream_that_is_none(client: Client, stream: int) -> None:
+    made = loaded(program(double), client).execute([rows(3, 5)], output="buffer")
+    with pytest.raises(ValueError, match="a stream of a GPU is 1, 2, the address of another one, or -1"):
+        made.__dlpack__(stream=stream)
+
+
+def test_a_deleted_buffer_gives_nothing_to_a_stream(client: Client) -> None:
+    made = loaded(program(double), client).execute([rows(3, 5)], output="buffer")
+    made.delete()
+    for stream in (None, LEGACY, -1):
+        with pytest.raises(RuntimeError, match="has been deleted"):
+            made.__dlpack__(stream=stream)

@@ -38,6 +38,9 @@ public:
   /// Throws Error(device) when the work before it has failed, as `wait` does.
   virtual bool is_done() const = 0;
   virtual void wait() const = 0;
+
+  /// Has the work that is given to another library's stream from now on wait for it, and nobody else.
+  virtual void wait_in_stream(void *stream) const = 0;
 };
 
 /// A run of one segment of a program, and everything that it depends on, unless it asks for data.

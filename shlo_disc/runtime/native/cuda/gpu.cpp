@@ -382,6 +382,12 @@ void Event::wait() const {
   gpu_->check(gpu_->driver_.wait_for_event(handle_), "finish the work of a GPU");
 }
 
+void Event::wait_in_stream(void *stream) const {
+  Gpu::Entered entered(*gpu_);
+  Code code = gpu_->driver_.stream_waits(static_cast<StreamHandle>(stream), handle_, 0);
+  gpu_->check(code, "have the stream of another library wait");
+}
+
 Module::Module(std::shared_ptr<const Gpu> gpu, const std::string &image) : gpu_(std::move(gpu)) {
   // CUjit_option: where the compiler's messages go, and their room.
   constexpr int error_log = 5, error_log_bytes = 6;

@@ -40,6 +40,7 @@ public:
 
   bool is_done() const override;
   void wait() const override;
+  void wait_in_stream(void *stream) const override;
 
 private:
   std::shared_ptr<const Gpu> gpu_;

@@ -12,6 +12,8 @@ namespace disc {
 
 namespace {
 
+constexpr intptr_t kNobodyWaits = -1; // of the array API standard's numbers of streams
+
 /// Waits for what others have given to a GPU, without Python's lock if this thread has it.
 void wait_for_others(Device &device) noexcept {
   auto wait = [&device] {
@@ -130,8 +132,22 @@ std::shared_ptr<Block> Buffer::host_block() const {
   return copy;
 }
 
-nb::object Buffer::dlpack(bool versioned) const {
-  wait(); // so that consumers need not, in whatever stream they read it
+/// As the array API standard has it for CUDA: a consumer's stream waits, or nobody does where it is -1. Where it is not
+/// told, which stands for a default stream of one kind or another, everything is there before this returns.
+void Buffer::wait_for_consumer(nb::handle stream) const {
+  if (!ready_ || stream.is_none())
+    return wait();
+  (void)block();
+  auto told = nb::cast<intptr_t>(stream);
+  if (told == kNobodyWaits)
+    return;
+  if (told == 0 || told < kNobodyWaits)
+    throw nb::value_error("__dlpack__: a stream of a GPU is 1, 2, the address of another one, or -1 for none that waits");
+  without_gil([&] { ready_->wait_in_stream(reinterpret_cast<void *>(told)); });
+}
+
+nb::object Buffer::dlpack(bool versioned, nb::handle stream) const {
+  wait_for_consumer(stream);
   if (!info(dtype_).has_dlpack())
     throw nb::buffer_error("DLPack packs elements of less than a byte, which this buffer does not");
   if (!versioned) {
@@ -241,12 +257,12 @@ void bind_buffer(nb::module_ &module) {
       .def("__array__", &to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
       .def(
           "__dlpack__",
-          [](const Buffer &self, nb::handle, nb::handle max_version, nb::handle, nb::handle copy) {
+          [](const Buffer &self, nb::handle stream, nb::handle max_version, nb::handle, nb::handle copy) {
             if (copy.ptr() == Py_True)
               throw nb::buffer_error("the buffer is shared without a copy; use to_host() for one");
             bool versioned = PyTuple_Check(max_version.ptr()) && nb::len(max_version) == 2 &&
                              nb::cast<int>(max_version[0]) >= 1;
-            return self.dlpack(versioned);
+            return self.dlpack(versioned, stream);
           },
           nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
           nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())

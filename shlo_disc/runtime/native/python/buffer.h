@@ -52,9 +52,12 @@ public:
   int64_t byte_size() const;
 
   /// A DLPack capsule that shares the memory and keeps it alive; versioned when the consumer asked for version 1.
-  nb::object dlpack(bool versioned) const;
+  /// `stream`: of a GPU, the one in which it will be read, None or an int as the array API standard has it.
+  nb::object dlpack(bool versioned, nb::handle stream) const;
 
 private:
+  void wait_for_consumer(nb::handle stream) const;
+
   std::shared_ptr<Block> block_;
   std::shared_ptr<Block> lent_; // the same, once others know its address
   DType dtype_;
