@@ -45,6 +45,7 @@ from shlo_disc.transforms.simplify.control_flow import hoist_invariants, simplif
 from shlo_disc.transforms.simplify.materialize_shapes import materialize_shapes
 from shlo_disc.transforms.simplify.pre_transpose import pre_transpose_weights
 from shlo_disc.transforms.simplify.scanned import hoist_scanned_products
+from shlo_disc.transforms.simplify.split_reductions import split_reductions
 
 PIPELINES = {
     "annotate": "set-argument-sizes,erase-unused-sizes,infer-sizes,write-signature",
@@ -53,7 +54,7 @@ PIPELINES = {
         "func.func(canonicalize{max-iterations=4},cse),symbol-dce,"
         "simplify-control-flow,hoist-scanned-products,expand-ops,simplify-ops,"
         "func.func(canonicalize{max-iterations=4},cse),symbol-dce,"
-        "hoist-accumulated-products,"
+        "hoist-accumulated-products,split-reductions,"
         "func.func(canonicalize{max-iterations=4},cse),symbol-dce,"
         "pre-transpose-weights,hoist-invariants,isolate-regions"
     ),
@@ -193,6 +194,12 @@ def _simplify_ops(c: Compilation) -> None:
 def _hoist_accumulated_products(c: Compilation) -> None:
     """Make a sum of products that a loop adds up one product behind the loop."""
     hoist_accumulated_products(entry_block(made(c.module)), c.decisions["hoist"])
+
+
+@_pass("simplify", "max_fusions")
+def _split_reductions(c: Compilation) -> None:
+    """Reduce many elements to few in parts, and then over the parts, where the target does so."""
+    split_reductions(entry_block(made(c.module)), c.facts, c.decisions["hoist"])
 
 
 @_pass("simplify", "max_fusions")

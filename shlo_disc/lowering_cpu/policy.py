@@ -21,4 +21,6 @@ CPU_POLICY = Policy(
     recurrence_weights=5 << 18,  # they stay in a core's second-level cache
     recurrence_row=1 << 15,
     transposed_weights=1 << 18,
+    split_results=0,
+    split_elements=0,
 )

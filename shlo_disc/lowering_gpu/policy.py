@@ -21,4 +21,6 @@ GPU_POLICY = Policy(
     recurrence_weights=0,
     recurrence_row=0,
     transposed_weights=0,
+    split_results=1 << 12,
+    split_elements=1 << 16,
 )

@@ -31,6 +31,8 @@ class Policy:
     recurrence_weights: bytes of the matrices that states are multiplied by, which each thread reads in every iteration;
         recurrence_row: elements of one row of all values of an iteration together; both at most.
     transposed_weights: elements of a matrix that is transposed before a loop, at most.
+    split_results: reductions to fewer results are done in parts, until they have so many; 0: none is. split_elements:
+        the most that are reduced without.
     """
 
     kernel_instructions: int
@@ -48,6 +50,8 @@ class Policy:
     recurrence_weights: int
     recurrence_row: int
     transposed_weights: int
+    split_results: int
+    split_elements: int
 
 
 _POLICY: ContextVar[Policy] = ContextVar("shlo_disc_policy")

@@ -2,8 +2,9 @@
 """What stages and passes make of small modules: each file holds modules, and what is to be found in the output.
 
 A file begins with `// RUN: opt --stage NAME --split-input-file %s | filecheck %s`, or with `--pass-pipeline='PASSES'`
-in the place of the stage. Lines `// -----` stand between its modules. A module that is refused has `error: ` and the
-message as its output. A file that is called like a pass is about that pass, which its pipeline ends with.
+in the place of the stage; `--target=TARGET` follows where it is not for CPUs. Lines `// -----` stand between its
+modules. A module that is refused has `error: ` and the message as its output. A file that is called like a pass is
+about that pass, which its pipeline ends with.
 
     python -m tests.filecheck.test_filecheck tests/filecheck/annotate/windows.mlir     # the output, to read
 """
@@ -33,7 +34,9 @@ from shlo_disc.stage_text import stage_text
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 FILES = sorted(HERE.rglob("*.mlir"))
-RUN = re.compile(r"// RUN: opt --(stage|pass-pipeline)[ =](\S+|'[^']+') --split-input-file %s \| filecheck %s\n")
+RUN = re.compile(
+    r"// RUN: opt --(stage|pass-pipeline)[ =](\S+|'[^']+')(?: --target=(\S+))? --split-input-file %s \| filecheck %s\n"
+)
 
 COVERED = {
     "annotate": "shape_dialect/inference/rules",
@@ -56,7 +59,7 @@ def output_of(path: Path) -> str:
     assert header, f"{path} does not begin with a line {RUN.pattern}"
     run = _stage_of if header[1] == "stage" else _pipeline_of
     modules = re.split(r"^// -----\n", text, flags=re.M)
-    return "// -----\n".join(_printed(run, module, header[2].strip("'")) for module in modules)
+    return "// -----\n".join(_printed(run, module, header[2].strip("'"), header[3] or "cpu") for module in modules)
 
 
 def _stage_of(c: Compilation, stage: str) -> str:
@@ -68,9 +71,9 @@ def _pipeline_of(c: Compilation, text: str) -> str:
     return str(c.current)
 
 
-def _printed(run: Callable[[Compilation, str], str], module: str, argument: str) -> str:
+def _printed(run: Callable[[Compilation, str], str], module: str, argument: str, target: str) -> str:
     try:
-        return run(import_stage(module, "cpu", Options(strict=True), resume=True), argument) + "\n"
+        return run(import_stage(module, target, Options(strict=True), resume=True), argument) + "\n"
     except DiscError as error:
         return f"error: {error}\n"
 

@@ -102,8 +102,8 @@ def write_native(folder: Path, python: str, scratch: Path) -> None:
     subprocess.run(["strip", "--strip-unneeded", made], check=True)
 
 
-def write_programs(bundle: Bundle, groups: Iterator[list[Source]], target: str) -> None:
-    """Compile and record programs, and list those that are refused."""
+def write_programs(bundle: Bundle, groups: Iterator[list[Source]], target: str) -> int:
+    """Compile and record programs, and list those that are refused; how many there are."""
     refused: list[Refusal] = []
     made: dict[str, int] = {}
     for group in groups:
@@ -117,6 +117,7 @@ def write_programs(bundle: Bundle, groups: Iterator[list[Source]], target: str) 
     bundle.write_refused(refused)
     counts = ", ".join(f"{count} {family}" for family, count in made.items())
     print(f"recorded: {counts}; refused: {len(refused)}", flush=True)
+    return sum(made.values())
 
 
 def pack(folder: Path, stem: Path) -> list[Path]:
@@ -163,7 +164,9 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{python} is not here: where that is used, the core is built from its source", flush=True)
             continue
         write_native(folder, found, options.output / f"gpu-native-{Path(python).name}")
-    write_programs(Bundle(folder), sources(options.families, options.stride), options.target)
+    if not write_programs(Bundle(folder), sources(options.families, options.stride), options.target):
+        print("no program could be compiled: there is nothing to check or time")
+        return 1
     for path in pack(folder, folder):
         print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
     return 0

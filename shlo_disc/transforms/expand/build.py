@@ -130,12 +130,14 @@ def reverse(value: ir.Value, axes: Sequence[int]) -> ir.Value:
     return create("reverse", [value], value.type, {"dimensions": ir.DenseI64ArrayAttr.get(list(axes))})
 
 
-def pad(value: ir.Value, low: Sequence[Expr], high: Sequence[Expr], interior: Sequence[int]) -> ir.Value:
-    """`value` with zeros around it and between its elements."""
+def pad(
+    value: ir.Value, low: Sequence[Expr], high: Sequence[Expr], interior: Sequence[int], filler: float = 0
+) -> ir.Value:
+    """`value` with zeros, or another number, around it and between its elements."""
     holes = [Expr.const(n) for n in interior]
     columns = zip(dims_of(value), low, high, holes, strict=True)
     result = tensor_type([padded_size(*column) for column in columns], element_type_of(value))
-    operands = [value, constant(0, element_type_of(value))]
+    operands = [value, constant(filler, element_type_of(value))]
     known = [[e.constant for e in amounts] for amounts in (low, high)]
     if any(c is None for column in known for c in column):
         return create("dynamic_pad", [*operands, *(shape_tensor(amounts) for amounts in (low, high, holes))], result)

@@ -20,14 +20,15 @@ def reduce_of_ones(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | N
     if len(op.results) != 1 or op.operands[0].type == op.results[0].type:
         return NO_MATCH
     dims = dims_of(op.operands[0])
-    if any(dims[axis].constant != 1 for axis in integers(op.attributes["dimensions"])) or not _starts_neutral(op):
+    if any(dims[axis].constant != 1 for axis in integers(op.attributes["dimensions"])) or not starts_neutral(op):
         return NO_MATCH
     with rewriter.ip, op.location:
         rewriter.replace_op(op, [view(op.operands[0], dims_of(op.results[0]))])
     return None
 
 
-def _starts_neutral(op: ir.OpView) -> bool:
+def starts_neutral(op: ir.OpView) -> bool:
+    """Whether a reduction of one tensor combines two elements by one op, and starts at that op's neutral element."""
     combining, *rest = op.regions[0].blocks[0].operations
     start = op.operands[1].owner
     if len(rest) != 1 or set(combining.operands) != set(op.regions[0].blocks[0].arguments):
@@ -36,11 +37,11 @@ def _starts_neutral(op: ir.OpView) -> bool:
         return False
     if isinstance(start, ir.Block) or start.operation.name != "stablehlo.constant":
         return False
-    neutral = _neutral(combining.operation.name, ir.RankedTensorType(op.operands[1].type).element_type)
+    neutral = neutral_of(combining.operation.name, ir.RankedTensorType(op.operands[1].type).element_type)
     return neutral is not None and array_of(start.operation).ravel()[0] == neutral
 
 
-def _neutral(name: str, element: ir.Type) -> float | None:
+def neutral_of(name: str, element: ir.Type) -> float | None:
     """What a combination with it leaves as it is; None where that is not known."""
     if str(element) in _FLOATS:
         known = {"add": 0.0, "multiply": 1.0, "maximum": -math.inf, "minimum": math.inf}

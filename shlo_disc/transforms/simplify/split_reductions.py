@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reductions of many elements to few are done in two steps, where a target has a block of threads for each result.
+
+The elements are cut into parts of equal length, the last of which is filled up with the neutral element; each part is
+reduced, and then what the parts have given. A sum over a whole tensor is so the work of hundreds of blocks, and not of
+one (the tree reductions of XLA and of NVIDIA's CUB are the same idea).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shlo_disc.errors import CompilerError
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
+from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.utils.regions import nested_blocks
+from shlo_disc.transforms.decisions import Decisions, Pattern
+from shlo_disc.transforms.expand.build import constant, convert, elementwise, pad
+from shlo_disc.transforms.policy import policy
+from shlo_disc.transforms.simplify.reduce import neutral_of, starts_neutral
+from shlo_disc.transforms.views import broadcast, view
+
+REDUCE = "stablehlo.reduce"
+BROADCASTS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
+
+_ROUNDED = frozenset({"bf16", "f16"})
+"""Elements whose sums are held in f32, and rounded when they are whole."""
+
+FEWEST_PARTS = 4
+"""With fewer parts, little is gained."""
+
+_EXACT = frozenset({"stablehlo.maximum", "stablehlo.minimum"})
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A reduction, and what is known of sizes."""
+
+    op: ir.OpView
+    facts: Facts
+
+    @property
+    def dims(self) -> Dims:
+        """Of what is reduced."""
+        return dims_of(self.op.operands[0])
+
+    @property
+    def axes(self) -> list[int]:
+        """Those that are reduced, from the first."""
+        return sorted(integers(self.op.attributes["dimensions"]))
+
+    @property
+    def run(self) -> range:
+        """The last of the reduced axes that are neighbours."""
+        last = first = self.axes[-1]
+        while first - 1 in self.axes:
+            first -= 1
+        return range(first, last + 1)
+
+    @property
+    def combining(self) -> str:
+        """The op that combines two elements."""
+        return str(self.op.regions[0].blocks[0].operations[0].operation.name)
+
+    def most(self, dims: Dims) -> int | None:
+        """The most elements that a tensor of these sizes may have."""
+        return self.facts.range(product(dims))[1]
+
+    @property
+    def parts(self) -> int:
+        """Into how many the elements of a result are cut: a power of two."""
+        results = self.most(dims_of(self.op.results[0])) or 1
+        return 1 << (max(policy().split_results // results, 1).bit_length() - 1)
+
+
+SPLIT: Pattern[Reduction] = Pattern(
+    "split-reductions", "a reduction of many elements to few is done in parts, and then over the parts"
+)
+
+
+@SPLIT.requires("one tensor is reduced, by an op whose neutral element is where it starts")
+def _starts_neutral(found: Reduction) -> bool:
+    return len(found.op.results) == 1 and bool(found.axes) and starts_neutral(found.op)
+
+
+@SPLIT.requires("there are so few results that each part of one is worth a block")
+def _has_few_results(found: Reduction) -> bool:
+    most = found.most(dims_of(found.op.results[0]))
+    return most is not None and most * FEWEST_PARTS <= policy().split_results
+
+
+@SPLIT.requires("what is reduced may be long")
+def _may_be_long(found: Reduction) -> bool:
+    most = found.most(found.dims)
+    return most is None or most > policy().split_elements
+
+
+def split_reductions(block: ir.Block, facts: Facts, decisions: Decisions) -> None:
+    """Split the reductions of a block and of what is nested in it, in place, where the target asks for it."""
+    if not policy().split_results:
+        return
+    for op in list(block.operations):
+        if op.operation.name == REDUCE:
+            found = SPLIT.match(lambda op: Reduction(op, facts), op)
+            if found is not None and decisions.take(SPLIT.name, op.operation):
+                _split(found)
+            continue
+        for nested in nested_blocks(op):
+            split_reductions(nested, facts, decisions)
+
+
+def _split(found: Reduction) -> None:
+    op, combining = found.op, found.combining
+    with ir.InsertionPoint(op), op.location:
+        value, element = op.operands[0], element_type_of(op.operands[0])
+        if str(element) in _ROUNDED and combining not in _EXACT:
+            value = convert(value, ir.F32Type.get())
+        run, others = found.run, [axis for axis in found.axes if axis < found.run.start]
+        if others:
+            whole = _reduce(_reduce(value, list(run), combining), others, combining)
+        else:
+            cut, length, rest = _cut(value, run, found.parts, combining)
+            whole = _reduce(_reduce(cut, [length], combining), [rest], combining)
+        op.results[0].replace_all_uses_with(convert(whole, element))
+    op.operation.erase()
+
+
+def _cut(value: ir.Value, run: range, parts: int, combining: str) -> tuple[ir.Value, int, int]:
+    """A run of axes as two, that of the elements of a part and that of the parts, which are neighbours in memory where
+    nothing is behind the run: each part then has every so many-th element. What is missing is filled up with what
+    changes nothing.
+
+    Returns the tensor, the axis of a part's elements, and that of the parts once the former is reduced.
+    """
+    dims = dims_of(value)
+    before, behind = dims[: run.start], dims[run.stop :]
+    count = product(dims[run.start : run.stop])
+    length = ceildiv(count, parts)
+    flat = _flat(value, (*before, count, *behind))
+    missing = length * parts - count
+    if missing.constant != 0:
+        none = [Expr.const(0)] * len(dims_of(flat))
+        high = [*none[: run.start], missing, *none[run.start + 1 :]]
+        flat = pad(flat, none, high, [0] * len(none), _neutral(combining, element_type_of(value)))
+    axes = (Expr.const(parts), length) if behind else (length, Expr.const(parts))
+    return view(flat, (*before, *axes, *behind)), run.start + bool(behind), run.start
+
+
+def _flat(value: ir.Value, dims: Dims) -> ir.Value:
+    """A view of other sizes. What an elementwise op makes is made of views, so that no index has to be divided."""
+    op = None if isinstance(value.owner, ir.Block) else value.owner
+    if op is None or dims_of(value) in ((), dims):
+        return view(value, dims) if dims_of(value) else value
+    if op.name in BROADCASTS and not dims_of(op.operands[0]):
+        return broadcast(op.operands[0], dims, [])
+    if op.name not in ELEMENTWISE or len(list(value.uses)) > 1:
+        return view(value, dims)
+    operands = [_flat(operand, dims) for operand in op.operands]
+    type_ = tensor_type(dims, element_type_of(value))
+    attributes = {named.name: named.attr for named in op.attributes}
+    return ir.Operation.create(op.name, results=[type_], operands=operands, attributes=attributes).results[0]
+
+
+def _neutral(combining: str, element: ir.Type) -> float:
+    neutral = neutral_of(combining, element)
+    if neutral is None:
+        raise CompilerError(f"split-reductions: {combining} has no neutral element for {element}")
+    return neutral
+
+
+def _reduce(value: ir.Value, axes: list[int], combining: str) -> ir.Value:
+    """`value` reduced along some axes by an op, from its neutral element on."""
+    element = element_type_of(value)
+    kept = [d for axis, d in enumerate(dims_of(value)) if axis not in axes]
+    op = ir.Operation.create(
+        REDUCE,
+        results=[tensor_type(kept, element)],
+        operands=[value, constant(_neutral(combining, element), element)],
+        attributes={"dimensions": ir.DenseI64ArrayAttr.get(axes)},
+        regions=1,
+    )
+    scalar = ir.RankedTensorType.get([], element)
+    body = ir.Block.create_at_start(op.regions[0], [scalar, scalar])
+    with ir.InsertionPoint(body):
+        combined = elementwise(combining.removeprefix("stablehlo."), *body.arguments)
+        ir.Operation.create("stablehlo.return", operands=[combined])
+    return op.results[0]
