@@ -98,6 +98,10 @@ class Jitted:
         self._lock = threading.Lock()
         self._executables: list[tuple[WeakTypes, Executable]] = []
 
+    def __repr__(self) -> str:
+        name = getattr(self._function, "__name__", repr(self._function))
+        return f"<shlo_disc.jit of {name}, compiled {self.compile_count} times>"
+
     @property
     def compile_count(self) -> int:
         """How often this function was compiled."""

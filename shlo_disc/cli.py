@@ -263,7 +263,7 @@ def _executable_lines(executable: Executable) -> Iterator[str]:
 
 
 def _header_lines(header: Mapping[str, Any]) -> Iterator[str]:
-    from shlo_disc.report.synthetic import tensor_text
+    from shlo_disc.runtime.described import tensor_text
 
     yield f"program       {header['name']}"
     for title in ("arguments", "results"):

@@ -13,6 +13,7 @@ from shlo_disc.clients import client, gpu_client
 from shlo_disc.dtypes import BY_NAME
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable, MemoryStats
+from shlo_disc.runtime.described import program_table, program_text, target_row, target_text
 from shlo_disc.runtime.keys import key_dtype
 from shlo_disc.stages import STAGES
 from shlo_disc.target import CPU
@@ -64,6 +65,14 @@ class Executable:
         self._trees = trees
         self._on_device = self._load() if self.target == CPU else None
         self._output = options.output
+
+    def __repr__(self) -> str:
+        return f"<Executable {program_text(self._artifact.header)} for {target_text(self._artifact.header)}>"
+
+    def _repr_html_(self) -> str:
+        header = self._artifact.header
+        compiled = "compiled", f"{self._compile_count} times, in {sum(self._timings.values()):.3g} s"
+        return program_table(f"Executable {header['name']}", header, [target_row(header), compiled])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program."""

@@ -12,6 +12,7 @@ import numpy as np
 from shlo_disc.dtypes import BY_NAME, numpy_dtype
 from shlo_disc.errors import OptionError
 from shlo_disc.runtime import Artifact, Client, LoadedExecutable, TreeSpec
+from shlo_disc.runtime.described import tensor_text
 from shlo_disc.runtime.dims import integer_of
 from shlo_disc.runtime.native_module import available_memory
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -50,11 +51,6 @@ def argument_shapes(header: Mapping[str, Any], dims: Mapping[str, int]) -> list[
     return [shape[: -1 if "key" in row else None] for row, shape in zip(header["arguments"], shapes, strict=True)]
 
 
-def tensor_text(row: Mapping[str, Any]) -> str:
-    """`x: f32[b, 768]` for a row of an artifact's header."""
-    return f"{row['path']}: {row['dtype']}[{', '.join(map(str, row['shape']))}]"
-
-
 def _expressions(row: Mapping[str, Any]) -> list[Expr]:
     return [Expr.const(size) if isinstance(size, int) else Expr.parse(size) for size in row["shape"]]
 
@@ -83,4 +79,4 @@ def _array(random: np.random.Generator, row: Mapping[str, Any], shape: tuple[int
         raise OptionError(f"{tensor_text(row)} of the shape {shape} does not fit in memory") from None
 
 
-__all__ = ["argument_shapes", "load_flat", "synthetic_arguments", "tensor_text"]
+__all__ = ["argument_shapes", "load_flat", "synthetic_arguments"]

@@ -11,6 +11,7 @@ There is exactly one way to write a given artifact, and nothing that is not cove
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import struct
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shlo_disc.errors import ArtifactError
+from shlo_disc.runtime.described import program_table, program_text, size_text, target_row
 
 MAGIC = b"SHLODISC"
 FORMAT_VERSION = 1
@@ -43,6 +45,24 @@ class Artifact:
     sections: Mapping[str, Bytes]
     trusted: bool = field(default=True, compare=False)
     """False for artifacts read from bytes without `trust=True`: their native code is never loaded."""
+
+    def __repr__(self) -> str:
+        sections = ", ".join(f"{name}: {size_text(len(data))}" for name, data in self.sections.items() if len(data))
+        return f"<Artifact of {self._program()}; {sections}{'' if self.trusted else '; not trusted'}>"
+
+    def _program(self) -> str:
+        """The program in a line. The header of bytes from outside may be any JSON data."""
+        try:
+            return program_text(self.header)
+        except (KeyError, TypeError, AttributeError):
+            return "a malformed header"
+
+    def _repr_html_(self) -> str:
+        sizes = [(f"section {name}", size_text(len(data))) for name, data in self.sections.items()]
+        try:
+            return program_table(f"Artifact {self.header['name']}", self.header, [target_row(self.header), *sizes])
+        except (KeyError, TypeError, AttributeError):
+            return html.escape(repr(self))
 
     @classmethod
     def of(cls, header: Mapping[str, Any], code: Bytes, constants: Bytes = b"", portable: Bytes = b"") -> Artifact:

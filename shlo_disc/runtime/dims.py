@@ -19,7 +19,9 @@ def dim_values(names: Sequence[str], dims: Mapping[str, Any]) -> dict[str, int]:
     """
     if set(dims) != set(names):
         given = sorted(map(str, dims))
-        raise ShapeError(f"expected values for the dimension variables {list(names)}, got {given}")
+        how = ", ".join(f"{name}=1" for name in names)
+        hint = f": they are given by name, as in {how}, or --dims {how.replace(' ', '')}" if names else ""
+        raise ShapeError(f"expected values for the dimension variables {list(names)}, got {given}{hint}")
     values = {}
     for name in names:
         value = integer_of(dims[name])

@@ -17,6 +17,7 @@ from shlo_disc.target import runs_on
 
 from . import _native, cpu_features
 from .artifact import Artifact
+from .described import program_text
 from .dims import dim_values, shape_of
 from .jax_arrays import jax_converter
 from .keys import key_array
@@ -315,6 +316,7 @@ class BoundExecutable:
         rest = call_tree(TreeSpec("tuple", positional.children[count:]), keyword)
 
         self.executable = executable
+        self._count = count
         self._native: Any = _native.BoundExecutable(
             executable=executable._alive(),
             args=args,
@@ -325,6 +327,9 @@ class BoundExecutable:
             donate=donate,
             copy=copy,
         )
+
+    def __repr__(self) -> str:
+        return f"<BoundExecutable {program_text(self.executable.artifact.header)}, its first {self._count} fixed>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program on its other arguments; results are jax.Arrays when any argument, bound or not, is one."""

@@ -84,17 +84,18 @@ def test_a_bad_call_from_text() -> None:
     np.testing.assert_array_equal(executable(steps(3), steps(3)), 2 * steps(3))
 
 
+BY_NAME = ": they are given by name, as in s=1, b=1, or --dims s=1,b=1"
 DIMS = {
-    "missing": ({"b": 4}, "expected values for the dimension variables ['s', 'b'], got ['b']"),
+    "missing": ({"b": 4}, "expected values for the dimension variables ['s', 'b'], got ['b']" + BY_NAME),
     "unknown": (
         {"b": 4, "s": 3, "q": 1},
-        "expected values for the dimension variables ['s', 'b'], got ['b', 'q', 's']",
+        "expected values for the dimension variables ['s', 'b'], got ['b', 'q', 's']" + BY_NAME,
     ),
     "a string": ({"b": "4", "s": 3}, "the value of the dimension variable 'b' is no 64-bit integer: '4'"),
     "a float": ({"b": 4.0, "s": 3}, "the value of the dimension variable 'b' is no 64-bit integer: 4.0"),
     "a boolean": ({"b": True, "s": 3}, "the value of the dimension variable 'b' is no 64-bit integer: True"),
     "None": ({"b": 4, "s": None}, "the value of the dimension variable 's' is no 64-bit integer: None"),
-    "none at all": ({}, "expected values for the dimension variables ['s', 'b'], got []"),
+    "none at all": ({}, "expected values for the dimension variables ['s', 'b'], got []" + BY_NAME),
     "negative": (
         {"b": 4, "s": -1},
         sizes(

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiled programs in a line, and as a table for notebooks, by the header of their artifact."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+SHOWN = 6
+"""Of the arguments or results of a program, the most that a line has."""
+
+ROWS = 40
+"""The most that a table has."""
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def tensor_text(row: Mapping[str, Any]) -> str:
+    """`x: f32[b, 768]` for a row of an artifact's header."""
+    return f"{row['path']}: {type_text(row)}"
+
+
+def type_text(row: Mapping[str, Any]) -> str:
+    """`f32[b, 768]` for a row of an artifact's header."""
+    return f"{row['dtype']}[{', '.join(map(str, row['shape']))}]"
+
+
+def size_text(count: int) -> str:
+    """A number of bytes to three digits, such as "12 bytes" or "1.23 MB"."""
+    size, unit = float(count), 0
+    while size >= 999.5 and unit < len(_UNITS) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{size:.3g} {_UNITS[unit]}"
+
+
+def program_text(header: Mapping[str, Any]) -> str:
+    """A program in a line: `f(f32[b, 64], f32[64]) -> f32[b]`."""
+    arguments = _some([type_text(row) for row in header["arguments"]])
+    results = [type_text(row) for row in header["results"]]
+    made = _some(results) if len(results) == 1 else f"({_some(results)})"
+    return f"{header['name']}({arguments}) -> {made}"
+
+
+def target_text(header: Mapping[str, Any]) -> str:
+    """What a program runs on: the name of a GPU's architecture, or that of a processor's."""
+    target = header["target"]
+    return str(target.get("name") or target.get("triple", "cpu").partition("-")[0])
+
+
+def target_row(header: Mapping[str, Any]) -> tuple[str, str]:
+    """That of a table."""
+    return "target", target_text(header)
+
+
+def program_table(title: str, header: Mapping[str, Any], more: Iterable[tuple[str, str]]) -> str:
+    """HTML of a program: its arguments, its results, the bounds of its symbols, and rows of `more`."""
+    rows = [*more]
+    for kind in ("arguments", "results"):
+        found = header[kind]
+        rows += [(kind[:-1], tensor_text(row)) for row in found[:ROWS]]
+        rows += [(kind, f"and {len(found) - ROWS} more")] if len(found) > ROWS else []
+    rows += [("symbol", _bounds_text(symbol)) for symbol in header.get("symbols", ())]
+    body = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
+    return f"<table><caption>{html.escape(title)}</caption><tbody>{body}</tbody></table>"
+
+
+def _bounds_text(symbol: Mapping[str, Any]) -> str:
+    low = "" if symbol["min"] is None else f"{symbol['min']} <= "
+    high = "" if symbol["max"] is None else f" <= {symbol['max']}"
+    return f"{low}{symbol['name']}{high}"
+
+
+def _some(texts: Sequence[str]) -> str:
+    if len(texts) <= SHOWN:
+        return ", ".join(texts)
+    return ", ".join([*texts[: SHOWN - 1], f"{len(texts) - SHOWN + 1} more"])
+
+
+__all__ = ["program_table", "program_text", "size_text", "target_row", "target_text", "tensor_text", "type_text"]

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What programs look like in an interpreter and in a notebook."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import shlo_disc
+from shlo_disc.runtime import Artifact
+from shlo_disc.runtime.described import size_text
+
+
+def score(x: jax.Array, w: jax.Array) -> jax.Array:
+    return jax.nn.softmax(x @ w)
+
+
+@pytest.fixture(scope="module")
+def executable() -> shlo_disc.Executable:
+    return shlo_disc.compile(score, args=(("b, 8", "float32"), ("8, 4", "float32")), constraints=("b <= 64",))
+
+
+def test_a_line(executable: shlo_disc.Executable) -> None:
+    assert repr(executable) == "<Executable score(f32[b, 8], f32[8, 4]) -> f32[b, 4] for x86_64>"
+    assert repr(executable.artifact).startswith("<Artifact of score(f32[b, 8], f32[8, 4]) -> f32[b, 4]; object: ")
+    again = Artifact.deserialize(executable.artifact.serialize())
+    assert repr(again).endswith(" kB; not trusted>")
+    bound = executable.bind(np.ones((3, 8), np.float32))
+    assert repr(bound) == "<BoundExecutable score(f32[b, 8], f32[8, 4]) -> f32[b, 4], its first 1 fixed>"
+    jitted = shlo_disc.jit(score)
+    assert repr(jitted) == "<shlo_disc.jit of score, compiled 0 times>"
+
+
+def test_a_gpu_program_says_which() -> None:
+    made = shlo_disc.compile(jnp.exp, target="cuda:sm_90", args=(("n", "float32"),))
+    assert repr(made) == "<Executable exp(f32[n]) -> f32[n] for cuda:sm_90>"
+
+
+def test_many_arguments_are_counted() -> None:
+    def total(*arrays: jax.Array) -> list[jax.Array]:
+        return [a + 1 for a in arrays]
+
+    made = shlo_disc.compile(total, args=(("n", "int32"),) * 60)
+    line = ", ".join(["i32[n]"] * 5)
+    assert repr(made) == f"<Executable total({line}, 55 more) -> ({line}, 55 more) for x86_64>"
+    table = made._repr_html_()
+    assert table.count("<tr>") == 2 + 41 + 41 + 1 and "and 20 more" in table
+
+
+def test_tables(executable: shlo_disc.Executable) -> None:
+    for table in (executable._repr_html_(), executable.artifact._repr_html_()):
+        assert "<th>argument</th><td>args[0]: f32[b, 8]</td>" in table
+        assert "<th>symbol</th><td>1 &lt;= b &lt;= 64</td>" in table
+
+
+@pytest.mark.parametrize("header", [{}, {"name": "f", "arguments": 3}, {"name": "f", "arguments": [], "results": [1]}])
+def test_a_malformed_header_is_shown_as_one(header: dict[str, object]) -> None:
+    artifact = Artifact(header, {"object": b"12"})
+    assert repr(artifact) == "<Artifact of a malformed header; object: 2 bytes>"
+    assert artifact._repr_html_() == "&lt;Artifact of a malformed header; object: 2 bytes&gt;"
+
+
+@pytest.mark.parametrize(("count", "text"), [
+    (0, "0 bytes"), (999, "999 bytes"), (1000, "1 kB"), (45_678, "45.7 kB"), (999_499, "999 kB"), (999_500, "1 MB"),
+    (3 * 10**12, "3 TB"), (10**16, "1e+04 TB"),
+])  # fmt: skip
+def test_sizes(count: int, text: str) -> None:
+    assert size_text(count) == text
