@@ -9,6 +9,7 @@ CPU_POLICY = Policy(
     kernel_instructions=1024,
     selected=64,
     has_gemm_epilogues=True,
+    has_library_products=False,
     horizontal_gemms=8,  # as in runtime/native/kernels/gemm.h
     gathered_weights=1 << 16,
     gemm_columns=32,

@@ -7,7 +7,10 @@ runtime's, with a kernel of `product_kernel` for where there is no library.
 
 from __future__ import annotations
 
-from shlo_disc.errors import UnsupportedError
+import functools
+
+from shlo_disc.errors import CompilerError, UnsupportedError
+from shlo_disc.lowering.host.device_products import calls_in as fusion_calls
 from shlo_disc.lowering.kernel_module import copied
 from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers
 from shlo_disc.lowering.scatter import results_from_zeros
@@ -15,10 +18,12 @@ from shlo_disc.lowering_gpu.builders import builder_of, unsupported
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.nvvm import device_module, lower_to_nvvm, nvvm_to_llvm_ir
+from shlo_disc.lowering_gpu.product_epilogue import EpilogueFrame
 from shlo_disc.lowering_gpu.product_form import ProductForm, device_product
-from shlo_disc.lowering_gpu.product_kernel import build_product, tiles_of
+from shlo_disc.lowering_gpu.product_kernel import build_fused_product, build_product, tiles_of
 from shlo_disc.lowering_gpu.scatter_starts import split_scatter_starts
 from shlo_disc.mlir import func, gpu, ir
+from shlo_disc.shape_dialect.dialect.fusion import Gemm, fusion_of
 from shlo_disc.shape_dialect.dialect.host import KERNEL, KERNELS, ChosenKernel, KernelUse, kernel_attribute
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import FunctionName
@@ -40,16 +45,59 @@ class _Kernels:
         self.deterministic = deterministic
         self.kernels = KernelCache(facts, self.build)
         self.products: dict[ProductForm, gpu.GPUFuncOp] = {}
+        self.followed: dict[ProductForm, KernelCache] = {}
+        self.functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
         with ir.InsertionPoint(module.body):
             module.context.get_dialect_descriptor("gpu")  # loads it
             self.device = gpu.GPUModuleOp(KERNELS)
             self.device.regions[0].blocks.append()
 
     def choose(self, call: ir.OpView, fusion: func.FuncOp) -> None:
-        """Write on a call which kernel it is."""
-        product = device_product(fusion)
-        chosen = self._fused(fusion) if product is None else self._product(product, product.rounds_to(_element(fusion)))
+        """Write on a call which kernel it is; in a product with an epilogue, that of both and that of the loop."""
+        if isinstance(fusion_of(fusion), Gemm):
+            product, loop = fusion_calls(fusion)
+            self._write(product, self._followed(self.callee(product), self.callee(loop)))
+            self._write(loop, self._fused(self.callee(loop)))
+            return
+        problem = device_product(fusion)
+        self._write(call, self._fused(fusion) if problem is None else self._product(problem, _is_rounded(fusion)))
+
+    def callee(self, call: ir.OpView) -> func.FuncOp:
+        """The fusion that a call runs."""
+        return self.functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+
+    def fusions_of(self, call: ir.OpView) -> list[func.FuncOp]:
+        """Those that become kernels of a call."""
+        fusion = self.callee(call)
+        return list(map(self.callee, fusion_calls(fusion))) if isinstance(fusion_of(fusion), Gemm) else [fusion]
+
+    @staticmethod
+    def _write(call: ir.OpView, chosen: ChosenKernel) -> None:
         call.attributes[KERNEL] = kernel_attribute(chosen)
+
+    def _followed(self, product: func.FuncOp, loop: func.FuncOp) -> ChosenKernel:
+        """The kernel of a product that does what follows as well."""
+        problem = device_product(product)
+        if problem is None:
+            raise CompilerError(f"kernels: @{product.name.value} is no product of matrices")
+        form = ProductForm.of(problem, _is_rounded(product))
+        if form not in self.followed:
+            self.followed[form] = KernelCache(self.facts, functools.partial(self.build_followed, form))
+        kernel, meaning = self.followed[form].kernel_for(loop)
+        sizes = (size.substitute(meaning) if meaning else size for size in kernel.sizes)
+        guards = tuple(dict.fromkeys(guard.substitute(meaning) for guard in kernel.guards))
+        return ChosenKernel(self._use(kernel.name, (*problem.numbers, *sizes), tiles_of(problem)), guards)
+
+    def build_followed(
+        self, form: ProductForm, fusion: func.FuncOp, facts: Facts, name: str, outputs: OutputBuffers
+    ) -> Kernel:
+        """Emit the kernel of a product of a form and the fusion that follows it. Its work is the product's."""
+        frame = EpilogueFrame(fusion, facts, deterministic=self.deterministic, form=form)
+        frame.open(self.device, f"{form.name}_{name}")
+        with ir.InsertionPoint(frame.entry):
+            build_fused_product(frame)
+        frame.close()
+        return Kernel(frame.function.name.value, frame.function, frame.sizes, Expr.const(0), 0, frame.guards)
 
     def _product(self, problem: MatrixProduct, rounded: bool) -> ChosenKernel:
         """The kernel that all products of a form share."""
@@ -82,9 +130,10 @@ class _Kernels:
         return Kernel(name, frame.function, frame.sizes, blocks, cost, frame.guards)
 
 
-def _element(fusion: func.FuncOp) -> str:
-    """The element type of its first result."""
-    return str(fusion.type.results[0].element_type)
+def _is_rounded(product: func.FuncOp) -> bool:
+    """Whether the result of a product has the element type of its sides, and not that of its sums."""
+    problem = device_product(product)
+    return problem is not None and problem.rounds_to(str(product.type.results[0].element_type))
 
 
 def build_gpu_kernels(planned: ir.Module, facts: Facts, deterministic: bool = False) -> ir.Module:
@@ -92,16 +141,14 @@ def build_gpu_kernels(planned: ir.Module, facts: Facts, deterministic: bool = Fa
     with ir.Location.unknown():
         module = copied(planned)
         split_scatter_starts(module)
-        functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
         ops = [op for block in all_blocks(entry_block(module)) for op in block.operations]
         calls = [op for op in ops if op.operation.name == "func.call"]
-        fusions = [functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value] for call in calls]
-        found = [one for fusion in fusions for one in unsupported(fusion)]
+        kernels = _Kernels(module, facts, deterministic)
+        found = [one for call in calls for fusion in kernels.fusions_of(call) for one in unsupported(fusion)]
         if found:
             raise UnsupportedError(list(dict.fromkeys(found)))
-        kernels = _Kernels(module, facts, deterministic)
-        for call, fusion in zip(calls, fusions, strict=True):
-            kernels.choose(call, fusion)
+        for call in calls:
+            kernels.choose(call, kernels.callee(call))
     return module
 
 

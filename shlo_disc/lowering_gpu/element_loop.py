@@ -102,7 +102,12 @@ class ElementLoop:
         """How many elements the tensors have whose positions are divided: the domain, and what is reshaped."""
         ops = self.frame.fusion.entry_block.operations
         reshaped = [product(dims_of(op.results[0])) for op in ops if op.operation.name in _RESHAPES]
-        return list(dict.fromkeys([*([self.total] if len(self.axes) > 1 else []), *reshaped]))
+        return list(dict.fromkeys([*([self.total] if self._is_divided else []), *reshaped]))
+
+    @property
+    def _is_divided(self) -> bool:
+        """Whether a position in the domain is found by division."""
+        return len(self.axes) > 1
 
     def _is_below(self, size: Expr) -> bool:
         most = self.frame.facts.range(size)[1]
@@ -156,12 +161,12 @@ class ElementLoop:
         """Whether memory can be accessed by whole pieces."""
         wide = [b for b in (*self.frame.input_buffers, *self.frame.output_buffers) if ir.MemRefType(b.type).rank]
         places = [memref.ExtractAlignedPointerAsIndexOp(buffer).result for buffer in wide]
-        is_whole = _is_multiple(functools.reduce(arith.ori, places), ACCESS_BYTES)
+        is_whole = is_multiple_of(functools.reduce(arith.ori, places), ACCESS_BYTES)
         if self._is_whole:
             return is_whole
         last = self.axes[-1]
         self.frame.guard(f"{self.lanes} lanes", "1 lane", Relation.eq(last % self.lanes, 0))
-        return arith.andi(is_whole, _is_multiple(self.frame.size_of(last), self.lanes))
+        return arith.andi(is_whole, is_multiple_of(self.frame.size_of(last), self.lanes))
 
     def _at(self, width: int, narrow: ir.Value | bool) -> Callable[[ir.Value], None]:
         """The body for the element, or the piece, of a number."""
@@ -182,12 +187,7 @@ class ElementLoop:
     def _place(self, elements: Lanes, division: LaneMath, linear: ir.Value) -> Place:
         """Where the elements from a row-major number on stand."""
         step = int(elements.width > 1)
-        rest, positions, leading = Position(linear), list[Position](), list[Position]()
-        for dim in reversed(self.axes[1:]):
-            leading.insert(0, rest)
-            rest, inner = division.divmod(rest, elements.size_of(dim))
-            positions.insert(0, inner)
-        positions, leading = [rest, *positions], [rest, *leading]
+        positions, leading = divided_position(Position(linear), self.axes, elements, division)
         if self.axes:
             division.multiples.note(linear, positions[-1].base)
             positions[-1], leading[-1] = Position(positions[-1].base, step), Position(linear, step)
@@ -199,6 +199,18 @@ class ElementLoop:
         return tuple(Position(index_constant(0)) if d.constant == 1 else next(wide) for d in self.domain)
 
 
-def _is_multiple(value: ir.Value, number: int) -> ir.Value:
+def divided_position(
+    rest: Position, axes: Dims, elements: Lanes, division: LaneMath
+) -> tuple[list[Position], list[Position]]:
+    """A row-major number over axes as a position along each, and as the offset over each and those before it."""
+    positions, leading = list[Position](), list[Position]()
+    for dim in reversed(axes[1:]):
+        leading.insert(0, rest)
+        rest, inner = division.divmod(rest, elements.size_of(dim))
+        positions.insert(0, inner)
+    return [rest, *positions], [rest, *leading]
+
+
+def is_multiple_of(value: ir.Value, number: int) -> ir.Value:
     rest = arith.andi(value, index_constant(number - 1))
     return arith.cmpi(arith.CmpIPredicate.eq, rest, index_constant(0))

@@ -17,7 +17,7 @@ from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
 from shlo_disc.lowering_gpu.nvvm import device_module
 from shlo_disc.lowering_gpu.product_block import product_block
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect.host import FUSION, KernelUse, call_of
+from shlo_disc.shape_dialect.dialect.host import FUSION, DeviceProduct, KernelUse, call_of
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.utils.locations import source_line
 
@@ -32,16 +32,21 @@ Key = tuple[str, str]
 """Which entry of the table of kernels a command needs: the kernel and, for a product, its fusion, which errors name."""
 
 
-def _key(op: ir.Operation) -> Key:
-    if op.name == "disc_host.product":
-        return call_of(op).kernel.kernel, ir.StringAttr(op.attributes[FUSION]).value
-    return call_of(op).kernel, ""
+def _uses(op: ir.Operation) -> dict[Key, KernelUse]:
+    """The kernels of a command: that of a launch, or that of a product and the one of its epilogue."""
+    if op.name == "disc_host.launch":
+        use: KernelUse = call_of(op)
+        return {(use.kernel, ""): use}
+    product: DeviceProduct = call_of(op)
+    found = {(product.kernel.kernel, ir.StringAttr(op.attributes[FUSION]).value): product.kernel}
+    if product.epilogue is not None:
+        found[product.epilogue.kernel.kernel, ""] = product.epilogue.kernel
+    return found
 
 
-def _row(op: ir.Operation) -> dict[str, Any]:
-    """What the artifact's header says of a kernel."""
-    (name, fusion), call = _key(op), call_of(op)
-    use: KernelUse = call.kernel if fusion else call
+def _row(key: Key, use: KernelUse, op: ir.Operation) -> dict[str, Any]:
+    """What the artifact's header says of a kernel of a command."""
+    name, fusion = key
     row = {"name": name, "threads": use.threads, "where": source_line(op.location)}
     return {**row, "fusion": fusion} if fusion else row
 
@@ -55,7 +60,8 @@ class _GpuProgram(HostProgram):
         self.kernels: dict[Key, dict[str, Any]] = {}
         for op in self.ops:
             if op.name in ("disc_host.launch", "disc_host.product"):
-                self.kernels.setdefault(_key(op), _row(op))
+                for key, use in _uses(op).items():
+                    self.kernels.setdefault(key, _row(key, use, op))
 
     def writer(self, scope: Scope, words: Words, segment: int, command: int) -> RunWriter:
         """One that gives work to the runtime."""
@@ -94,14 +100,18 @@ class GpuRunWriter(RunWriter):
         use: KernelUse = call_of(op)
         arguments = kernel_arguments(use, range(len(op.operands)))
         operands = [
-            self.constant(self.kernels[_key(op)]), self.filled(arguments, op), self.constant(len(arguments)),
+            self.constant(self._numbers(op)[0]), self.filled(arguments, op), self.constant(len(arguments)),
             self.size(use.items),
         ]  # fmt: skip
         self._call("enqueue", operands)
 
     def product(self, op: ir.Operation) -> None:
         """A matrix product."""
-        self._call("product", [self.filled(product_block(call_of(op), self.kernels[_key(op)]), op)])
+        self._call("product", [self.filled(product_block(call_of(op), *self._numbers(op)), op)])
+
+    def _numbers(self, op: ir.Operation) -> list[int]:
+        """Those of the kernels of a command."""
+        return [self.kernels[key] for key in _uses(op)]
 
     def copy(self, op: ir.Operation) -> None:
         """Bytes from one buffer to another."""

@@ -70,7 +70,11 @@ class Lanes(Elements):
     @classmethod
     def of(cls, frame: Frame, math: LaneMath) -> Lanes:
         """Those of a kernel that reads its inputs."""
-        memory = dict(zip(frame.inputs, frame.input_buffers, strict=True))
+        return cls.over(frame, dict(zip(frame.inputs, frame.input_buffers, strict=True)), math)
+
+    @classmethod
+    def over(cls, frame: Frame, memory: dict[ir.Value, ir.Value], math: LaneMath) -> Lanes:
+        """Those of a kernel that reads some tensors."""
         size_of = math.multiples.noting(frame.size_of)
         found = cls(math.width, frame.facts, size_of, device_math, INDEX_RULES, memory)
         found.math = found.lane_math = math

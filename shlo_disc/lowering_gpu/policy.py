@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What pays on GPUs. Products stand by themselves, for a library; there are loops, and kernels of rows and lines."""
+"""What pays on GPUs. A product has its epilogue, or leaves it to a kernel behind a library's product."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from shlo_disc.transforms.policy import Policy
 GPU_POLICY = Policy(
     kernel_instructions=1024,
     selected=64,
-    has_gemm_epilogues=False,
+    has_gemm_epilogues=True,
+    has_library_products=True,
     horizontal_gemms=1,
     gathered_weights=1 << 62,
     gemm_columns=1,

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, laid_out, sizes_of_product
+from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, Word, kernel_arguments, laid_out, sizes_of_product
 from shlo_disc.runtime import abi
-from shlo_disc.shape_dialect.dialect.host import PRECISIONS, DeviceProduct
+from shlo_disc.shape_dialect.dialect.host import PRECISIONS, DeviceEpilogue, DeviceProduct
 from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
 
 FORMATS = (
@@ -17,8 +17,9 @@ FORMATS = (
 """Element types, and whether sums are rounded to them, in the order of runtime/native/cuda/blas.cpp."""
 
 
-def product_block(call: DeviceProduct, kernel: int) -> list[Entry]:
-    """The words of a product, whose kernel is number `kernel` of the program's."""
+def product_block(call: DeviceProduct, kernel: int, epilogue: int = -1) -> list[Entry]:
+    """The words of a product, whose kernel is number `kernel` of the program's, and behind them the parameters of that
+    and of number `epilogue`, which does what follows."""
     problem = call.problem
     none = (Expr.const(1), ZERO, ZERO, ZERO)
     batch = [(axis.size, axis.lhs, axis.rhs, axis.result) for axis in problem.batch]
@@ -35,4 +36,33 @@ def product_block(call: DeviceProduct, kernel: int) -> list[Entry]:
         "kernel": kernel,
         "blocks": call.kernel.items,
     }
-    return laid_out(abi.PRODUCT, entries)
+    if call.epilogue is None:
+        return laid_out(abi.PRODUCT, {**entries, **_NOTHING_FOLLOWS})
+    args = kernel_arguments(call.kernel, call.kernel_operands)
+    behind = kernel_arguments(call.epilogue.kernel, call.epilogue.operands)
+    follows = _what_follows(call.epilogue, epilogue, call.problem.element, len(args), len(behind))
+    return [*laid_out(abi.PRODUCT, {**entries, **follows}), *args, *behind]
+
+
+_NOTHING_FOLLOWS: dict[str, Entry | Sequence[Entry]] = {
+    "args": Word(-1), "epilogue_args": Word(-1), "words": 0, "epilogue_words": 0, "epilogue": -1, "epilogue_blocks": 0,
+    "library_result": Buffer(-1), "bias": Buffer(-1), "library_format": 0,
+}  # fmt: skip
+
+
+def _what_follows(
+    epilogue: DeviceEpilogue, kernel: int, element: str, words: int, epilogue_words: int
+) -> dict[str, Entry | Sequence[Entry]]:
+    """The fields of an epilogue, whose parameters lie behind those of the product's kernel."""
+    library = epilogue.library
+    return {
+        "args": Word(abi.PRODUCT.words),
+        "epilogue_args": Word(abi.PRODUCT.words + words),
+        "words": words,
+        "epilogue_words": epilogue_words,
+        "epilogue": kernel,
+        "epilogue_blocks": epilogue.kernel.items,
+        "library_result": Buffer(-1 if library is None else library.result),
+        "bias": Buffer(-1 if library is None else library.bias),
+        "library_format": 0 if library is None else FORMATS.index((element, library.rounded)),
+    }

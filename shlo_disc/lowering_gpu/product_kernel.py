@@ -18,9 +18,11 @@ from collections.abc import Sequence
 from shlo_disc.lowering.element_types import Element, constant_like, convert, from_memory, to_memory
 from shlo_disc.lowering.index_rules.folds import multiply_add, zero_of
 from shlo_disc.lowering.positions import index_constant
+from shlo_disc.lowering_gpu.block_loops import counted
 from shlo_disc.lowering_gpu.grid import THREADS, each_block, thread
-from shlo_disc.lowering_gpu.index_math import below, plus, times
+from shlo_disc.lowering_gpu.index_math import below, divided, plus, times
 from shlo_disc.lowering_gpu.kernel import pointer_type, shared_array
+from shlo_disc.lowering_gpu.product_epilogue import ChosenSums, Epilogue, EpilogueFrame
 from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, Matrix, ProductForm, Told, indices_of
 from shlo_disc.lowering_gpu.tensor_product import TensorKernel, takes_tensor_cores
 from shlo_disc.mlir import arith, gpu, ir, memref, scf
@@ -46,6 +48,13 @@ def tiles_of(problem: MatrixProduct) -> Expr:
     for axis in problem.batch:
         tiles = tiles * axis.size
     return tiles
+
+
+def build_fused_product(frame: EpilogueFrame) -> None:
+    """The body of a product's kernel that does what follows as well, at the insertion point."""
+    form = frame.form
+    kernel = TensorKernel if takes_tensor_cores(form) else _Kernel
+    kernel(frame.function, frame.told, form, frame).write()
 
 
 def build_product(device: gpu.GPUModuleOp, form: ProductForm) -> gpu.GPUFuncOp:
@@ -115,9 +124,16 @@ class _Side:
 class _Kernel:
     """The body of a kernel, at the insertion point."""
 
-    def __init__(self, function: gpu.GPUFuncOp, arguments: Sequence[ir.Value], form: ProductForm):
+    def __init__(
+        self,
+        function: gpu.GPUFuncOp,
+        arguments: Sequence[ir.Value],
+        form: ProductForm,
+        frame: EpilogueFrame | None = None,
+    ):
         self.form = form
         told = Told.of(arguments, form)
+        self.epilogue = None if frame is None else Epilogue(frame, told.result, SIDE)
         self.batch, self.result = told.lhs.sizes[:-2], told.result
         by_k = (form.lhs == "mk", form.rhs == "nk")
         self.sides = [_Side(function, i, side, form, by_k[i]) for i, side in enumerate((told.lhs, told.rhs))]
@@ -135,7 +151,8 @@ class _Kernel:
         firsts = times(row, TILE), times(column, TILE)
         for side, first in zip(self.sides, firsts, strict=True):
             side.open(matrix, first)
-        self._store(matrix, firsts, self._sums())
+        finish = self._store if self.epilogue is None else functools.partial(self._follow, self.epilogue)
+        finish(matrix, firsts, self._sums())
 
     def _sums(self) -> list[ir.Value]:
         """This thread's sums, row by row."""
@@ -157,6 +174,21 @@ class _Kernel:
             pairs = zip(itertools.product(*factors), sums, strict=True)
             sums = [multiply_add(a, b, total, self.form.sums) for (a, b), total in pairs]
         return sums
+
+    def _follow(
+        self, epilogue: Epilogue, matrix: Sequence[ir.Value], firsts: Sequence[ir.Value], sums: list[ir.Value]
+    ) -> None:
+        """Do what follows, with so many neighbours of a row at a time as the epilogue takes."""
+        first_row, first_column = (arith.addi(first, place) for first, place in zip(firsts, self.places, strict=True))
+        chosen = ChosenSums(sums, epilogue.width)
+
+        def some(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            column, row = divided(number, SIDE // epilogue.width)
+            row, column = arith.addi(first_row, row), arith.addi(first_column, times(column, epilogue.width))
+            epilogue.take(matrix, row, column, chosen.at(number))
+            return []
+
+        counted(index_constant(0), index_constant(len(sums) // epilogue.width), index_constant(1), [], some)
 
     def _store(self, matrix: Sequence[ir.Value], firsts: Sequence[ir.Value], sums: Sequence[ir.Value]) -> None:
         """Write those of the sums that the result has."""

@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from shlo_disc.lowering.elements import splat_constant
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import nvgpu
+from shlo_disc.lowering_gpu.block_loops import counted, each_item, when
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, each_block, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import shared_array
+from shlo_disc.lowering_gpu.product_epilogue import Epilogue, EpilogueFrame, KeptSums
 from shlo_disc.lowering_gpu.product_form import Matrix, ProductForm, Told, indices_of
 from shlo_disc.mlir import arith, gpu, ir, memref, scf, vector
 
@@ -104,7 +106,13 @@ def takes_tensor_cores(form: ProductForm) -> bool:
 class TensorKernel:
     """The body of a kernel, at the insertion point."""
 
-    def __init__(self, function: gpu.GPUFuncOp, arguments: Sequence[ir.Value], form: ProductForm):
+    def __init__(
+        self,
+        function: gpu.GPUFuncOp,
+        arguments: Sequence[ir.Value],
+        form: ProductForm,
+        frame: EpilogueFrame | None = None,
+    ):
         nvgpu.load(function.context)
         self.form = form
         self.element = form.element.memory()
@@ -115,6 +123,7 @@ class TensorKernel:
         elements = max(count * sum(s.size for s in slices) for count, slices in map(self.stages, (FLAT, SMALL, LARGE)))
         self.shared = shared_array(function, 0, elements, self.element)
         *self.batch, self.m, self.n = self.result.sizes
+        self.epilogue = None if frame is None else Epilogue(frame, self.result, CHUNK)
 
     def slices(self, tile: Tile) -> list[Slice]:
         """Those of one stage, one behind the other."""
@@ -197,8 +206,8 @@ class _TileOfResult:
         self.stages, self.slices = kernel.stages(tile)
         self.stage_size = sum(s.size for s in self.slices)
         self.lane, warp = divided(thread(), WARP)
-        column_warp, row_warp = divided(warp, tile.n_warps)
-        self.warp_row = times(row_warp, tile.m // tile.m_warps)
+        column_warp, self.row_warp = divided(warp, tile.n_warps)
+        self.warp_row = times(self.row_warp, tile.m // tile.m_warps)
         self.warp_column = times(column_warp, tile.n // tile.n_warps)
 
     def emit(self) -> None:
@@ -217,7 +226,10 @@ class _TileOfResult:
             self.fetch(ahead, arith.remui(ahead, index_constant(self.stages)))
             scf.yield_(self.multiply(arith.remui(number, index_constant(self.stages)), list(loop.inner_iter_args)))
         nvgpu.wait_for_groups(0)
-        self.write(list(loop.results))
+        if self.kernel.epilogue is None:
+            self.write(list(loop.results))
+        else:
+            self.follow(self.kernel.epilogue, list(loop.results))
         gpu.barrier()
 
     # ---- slices -----------------------------------------------------------------------------------------------------
@@ -311,6 +323,48 @@ class _TileOfResult:
         at = arith.addi(arith.addi(plus(base, slice_.start), inner), times(outer, slice_.row))
         return nvgpu.load_matrices(self.kernel.shared, at, transpose=not slice_.depth_inside)
 
+    # ---- what follows -----------------------------------------------------------------------------------------------
+
+    def follow(self, epilogue: Epilogue, sums: Values) -> None:
+        """Do what follows, for one fragment of each warp's rows at a time.
+
+        The sums go through shared memory, where slices were: so threads take neighbours along rows, and the code of
+        the epilogue stands there once, as its loop may choose a fragment by number, which a register cannot be.
+        """
+        tile = self.tile
+        columns = tile.n_fragments * 2
+        kept = KeptSums(self.kernel.shared, tile.n + CHUNK, epilogue.width)
+        per_row = tile.n // epilogue.width
+
+        def fragment(number: ir.Value, _: Values) -> Values:
+            gpu.barrier()  # behind it, nobody reads slices, or the sums of the fragment before
+            for i in range(tile.m_fragments):
+                own = sums[i * columns : (i + 1) * columns]
+                when(_is(number, i), functools.partial(self._keep, kept, own))
+            gpu.barrier()
+            each_item(index_constant(tile.m_warps * FRAGMENT * per_row), functools.partial(some, number))
+            return []
+
+        def some(number: ir.Value, item: ir.Value) -> None:
+            place, row = divided(item, per_row)
+            place = times(place, epilogue.width)
+            inside, warp = divided(row, FRAGMENT)
+            below = arith.addi(times(warp, tile.m // tile.m_warps), arith.addi(times(number, FRAGMENT), inside))
+            at = arith.addi(self.first_row, below), arith.addi(self.first_column, place)
+            epilogue.take(self.batch, *at, kept.at(row, place))
+
+        counted(index_constant(0), index_constant(tile.m_fragments), index_constant(1), [], fragment)
+
+    def _keep(self, kept: KeptSums, sums: Values) -> None:
+        """This thread's sums of a fragment, pair by pair."""
+        in_group, group = divided(self.lane, 4)
+        row = arith.addi(times(self.row_warp, FRAGMENT), group)
+        column = arith.addi(self.warp_column, times(in_group, 2))
+        for number, four in enumerate(sums):
+            for half in range(2):
+                pair = vector.extract(four, [], [half])
+                kept.keep(pair, plus(row, half * CHUNK), plus(column, number * CHUNK))
+
     # ---- results ----------------------------------------------------------------------------------------------------
 
     def write(self, sums: Values) -> None:
@@ -337,6 +391,10 @@ class _TileOfResult:
 
 def _start(matrix: Matrix, batch: Values) -> ir.Value:
     return matrix.place(batch) if batch else index_constant(0)
+
+
+def _is(value: ir.Value, number: int) -> ir.Value:
+    return arith.cmpi(arith.CmpIPredicate.eq, value, index_constant(number))
 
 
 def _is_multiple(value: ir.Value, of: int) -> ir.Value:

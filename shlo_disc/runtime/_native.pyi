@@ -260,6 +260,7 @@ class GpuDevice(Device):
         cache_limit: int,
         blas_names: Sequence[str],
         may_use_tf32: bool,
+        fuses_products: bool | None,
         graphs: int,
     ) -> None: ...
     def launch_stats(self) -> dict:

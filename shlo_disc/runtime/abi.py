@@ -240,7 +240,8 @@ BATCH_AXIS = Struct(
 PRODUCT = Struct(
     "DiscProduct",
     "C[batch, m, n] = sum_k A[batch, m, k] * B[batch, k, n] on a device that is apart from the processor. Strides "
-    "count elements; C's along n is 1. The words before those of axes that are none are the parameters of the kernel.",
+    "count elements; C's along n is 1. The words before those of axes that are none are the parameters of the kernel, "
+    "unless something follows.",
     (
         Fields("const void *", "a"),
         Fields("const void *", "b"),
@@ -252,6 +253,22 @@ PRODUCT = Struct(
         Fields("int64_t", "format", "of the elements, as in cuda/blas.cpp"),
         Fields("int64_t", "precision", "of f32: 0 for all bits, 1 for TF32's where the device may, 2 for TF32's"),
         Fields("int64_t", "kernel, blocks", "the program's kernel, by number, for where no library takes it"),
+        Fields(
+            "const int64_t *",
+            "args, epilogue_args",
+            "Where something follows, the parameters of `kernel`, which does it as well and does not write C, and of "
+            "`epilogue`, the kernel that does it with C; else null.",
+        ),
+        Fields("int64_t", "words, epilogue_words", "how many these are"),
+        Fields("int64_t", "epilogue, epilogue_blocks"),
+        Fields(
+            "void *",
+            "library_result",
+            "where a library may write the sums plus `bias`, an element for each n, in `library_format`, and nothing "
+            "else is to do; or null",
+        ),
+        Fields("const void *", "bias", "or null"),
+        Fields("int64_t", "library_format"),
     ),
 )
 

@@ -72,6 +72,7 @@ class Client:
         cache_limit: int = DEFAULT_CACHE_BYTES,
         uses_libraries: bool = True,
         allow_tf32: bool = False,
+        fuses_products: bool | None = None,
         graphs: bool | int = True,
     ) -> Client:
         """A client for an NVIDIA GPU of this machine, by its number. Its memory and its stream of work are its own.
@@ -79,14 +80,16 @@ class Client:
         Calls give their work to the GPU and come back; results that are Buffers are there later. `uses_libraries`:
         cuBLASLt, where it is installed, multiplies matrices of the types that it has; programs have kernels for all
         others. `allow_tf32`: it may round factors of f32 to 10 bits, as XLA does on GPUs, in products whose precision
-        is the default. `graphs`: whether calls that come again are CUDA graphs, or the most of these that are kept
+        is the default. `fuses_products`: a product with what follows it is always one kernel of the program's (True), or
+        never where a library takes the product (False), rather than what is estimated to be faster. `graphs`: whether calls that come again are CUDA graphs, or the most of these that are kept
         (`Device.launch_stats` counts them). Raises DeviceError where there is no such GPU, or no driver.
         """
         kept = DEFAULT_GRAPHS if graphs is True else int(graphs)
         if min(memory_limit, cache_limit, kept) < 0:
             raise ValueError("memory_limit, cache_limit and graphs must not be negative")
         names = blas_names() if uses_libraries else []
-        return cls(native_device=_native.GpuDevice(ordinal, memory_limit, cache_limit, names, allow_tf32, kept))
+        native = _native.GpuDevice(ordinal, memory_limit, cache_limit, names, allow_tf32, fuses_products, kept)
+        return cls(native_device=native)
 
     def devices(self) -> list[Device]:
         """All devices, by number."""

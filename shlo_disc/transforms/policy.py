@@ -19,8 +19,9 @@ class Policy:
     kernel_instructions: the longest that a kernel becomes by fusion, for one vector (or thread), with calls of the
         longer functions. selected: a longer beginning of a sorted axis is had by a sort, as selecting k of n elements
         takes up to k * n steps.
-    has_gemm_epilogues: products are fused with what follows them. horizontal_gemms: products of one left-hand side that
-        are worked on together, at most.
+    has_gemm_epilogues: products are fused with what follows them. has_library_products: a library may compute a product
+        by itself; then only loops follow products, plain ones, and the sums have a buffer to lie in. horizontal_gemms:
+        products of one left-hand side that are worked on together, at most.
     gathered_weights: of a convolution whose windows are gathered as a product's rows, the fewest; with fewer features
         or shallower windows that takes too long. gemm_columns: features side by side in a product, the last of which
         may stand for nothing. winograd_channels: features of input and result from which Winograd's algorithm pays.
@@ -38,6 +39,7 @@ class Policy:
     kernel_instructions: int
     selected: int
     has_gemm_epilogues: bool
+    has_library_products: bool
     horizontal_gemms: int
     gathered_weights: int
     gemm_columns: int

@@ -129,7 +129,7 @@ def _verify_gemm(function: func.FuncOp, call: ir.Operation, follower: ir.Operati
     epilogue = _callee(follower, kernels)
     sums = epilogue.entry_block.arguments[others[0][1]]
     _verify_hand_over(function, epilogue, others[0][1], sums, _rows_of(_callee(call, kernels)))
-    has_room = _kind(epilogue) == "epilogue" or _sums(function, epilogue) >= 0
+    has_room = _has_tiles(epilogue) or _sums(function, epilogue) >= 0
     if len(returns) != (0 if has_room else 1):
         _fail(function, "sums without a buffer are returned, or sums that need one are not")
 
@@ -137,7 +137,6 @@ def _verify_gemm(function: func.FuncOp, call: ir.Operation, follower: ir.Operati
 def _verify_hand_over(
     function: func.FuncOp, epilogue: func.FuncOp, number: int, sums: ir.Value, rows: list[Rows]
 ) -> None:
-    *_, last = epilogue.entry_block.operations
     walk = Walk.of(epilogue)
     if walk is None or len([d for d in dims_of(sums) if d.constant != 1]) != walk.rank:
         _fail(function, f"@{epilogue.name.value} does not read its sums along all that it goes through")
@@ -148,11 +147,22 @@ def _verify_hand_over(
             _fail(function, f"@{epilogue.name.value} takes other sums, or other rows, than the product makes")
         if any(not walk.allows(read, sums) for read in reads_of(epilogue, sums)):
             _fail(function, f"@{epilogue.name.value} reads its sums elsewhere than where it writes")
-        return
-    columns = columns_of(epilogue)
-    count, length = product(dims_of(sums)[:-columns]), product(dims_of(sums)[-columns:])
-    if not any(length == one and many in (None, count) for one, many in rows):
-        _fail(function, f"@{epilogue.name.value} goes through other rows than the product makes")
+    else:
+        columns = columns_of(epilogue)
+        count, length = product(dims_of(sums)[:-columns]), product(dims_of(sums)[-columns:])
+        if not any(length == one and many in (None, count) for one, many in rows):
+            _fail(function, f"@{epilogue.name.value} goes through other rows than the product makes")
+    if not _has_tiles(epilogue):
+        _verify_buffer(function, epilogue, sums, walk)
+
+
+def _has_tiles(epilogue: func.FuncOp) -> bool:
+    """Whether the sums that it reads never have a buffer."""
+    return _kind(epilogue) == "epilogue" and accumulators_of(epilogue) is None
+
+
+def _verify_buffer(function: func.FuncOp, epilogue: func.FuncOp, sums: ir.Value, walk: Walk) -> None:
+    *_, last = epilogue.entry_block.operations
     held = _sums(function, epilogue)
     if held >= 0 and any(not walk.allows(read, last.operands[held]) for read in reads_of(epilogue, sums)):
         _fail(function, f"@{epilogue.name.value} writes over sums that it has yet to read")

@@ -38,6 +38,10 @@ TAKEN = {
 }  # fmt: skip
 """Compute type, scale type, and the types of A and B and of C and D."""
 
+NO_EPILOGUE, BIAS = 1, 4
+WITH_EPILOGUE = {kinds for kinds in TAKEN if kinds[1] == 0}
+"""Of these, those that epilogues are for. A bias has the type of D, an element for each row of it."""
+
 VERSION = 130200
 WORKSPACE = 4096
 """Bytes that each algorithm asks for."""
@@ -56,14 +60,16 @@ class Refused(Exception):
 
 @dataclass
 class Matmul:
-    """A description of a product: its types, and whether A and B are transposed."""
+    """A description of a product: its types, whether A and B are transposed, and an epilogue."""
 
     compute: int
     scale: int
     transposed: dict[int, int] = field(default_factory=lambda: {3: 0, 4: 0})
+    epilogue: int = NO_EPILOGUE
+    bias: int = 0
 
     def key(self) -> tuple[Any, ...]:
-        return self.compute, self.scale, *self.transposed.values()
+        return self.compute, self.scale, *self.transposed.values(), self.epilogue
 
 
 @dataclass
@@ -118,6 +124,8 @@ class MockBlas:
         self.calls: list[str] = []
         self.products: list[tuple[int, tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]] = []
         """The compute type and the layouts of A, B and D of every product that was given."""
+        self.epilogues: list[int] = []
+        """What each of them does besides."""
         self._handles: dict[int, Any] = {}
         self._numbers = itertools.count(1)
         self._algorithms: list[tuple[Any, ...]] = []
@@ -180,8 +188,15 @@ class MockBlas:
         del self._handles[matmul]
 
     def cublasLtMatmulDescSetAttribute(self, matmul: int, attribute: int, value: int, size: int) -> None:
-        self.require(_int(attribute) in (3, 4) and size == 4, "no attribute of a product")
-        self._handles[matmul].transposed[_int(attribute)] = _at(value, ctypes.c_int32)[0]
+        what, number = self._handles[matmul], _int(attribute)
+        self.require((number, size) in ((3, 4), (4, 4), (7, 4), (8, 8)), "no attribute of a product")
+        if number == 7:
+            what.epilogue = _at(value, ctypes.c_uint32)[0]
+            self.require(what.epilogue in (NO_EPILOGUE, BIAS), f"no epilogue {what.epilogue}")
+        elif number == 8:
+            what.bias = _at(value, ctypes.c_uint64)[0]
+        else:
+            what.transposed[number] = _at(value, ctypes.c_int32)[0]
 
     def cublasLtMatrixLayoutCreate(self, out: int, type_: int, rows: int, columns: int, step: int) -> None:
         self.require(rows > 0 and columns > 0 and step >= rows, f"{rows} by {columns} elements, {step} apart")
@@ -214,7 +229,12 @@ class MockBlas:
         self.require((k, m, n) == (other, d.rows, d.columns), f"{m} by {k} times {other} by {n}")
         self.require(c.key() == d.key(), "C and D differ")
         self.require(a.type == b.type and len({a.batch[5], b.batch[5], d.batch[5]}) == 1, "sides differ")
-        self.require((what.compute, what.scale, a.type, d.type) in TAKEN, "types do not fit")
+        kinds = (what.compute, what.scale, a.type, d.type)
+        self.require(kinds in TAKEN, "types do not fit")
+        self.require((what.epilogue == BIAS) == bool(what.bias), "a bias and no epilogue for it, or the other way")
+        self.require(what.bias % d.dtype.itemsize == 0, "no bias of D's type is there")
+        if what.epilogue != NO_EPILOGUE and kinds not in WITH_EPILOGUE:
+            raise Refused(NOT_SUPPORTED)
         return what.key(), a.key(), b.key(), d.key()
 
     def cublasLtMatmulAlgoGetHeuristic(
@@ -229,7 +249,9 @@ class MockBlas:
         if self.refuses or (is_narrow and not self._takes_bytes(matmul, (a, b))):
             raise Refused(NOT_SUPPORTED)
         self.require(limits[1] >= WORKSPACE, "no room")
-        self._algorithms.append((problem, [limits[i] for i in (5, 6, 7, 8)]))
+        bias = self._handles[matmul].bias
+        aligned = [*(limits[i] for i in (5, 6, 7, 8)), min(bias & -bias, 256) or 1]
+        self._algorithms.append((problem, aligned))
         words = _at(found, ctypes.c_uint64, 12)
         words[:] = [0xA190, len(self._algorithms) - 1, *[0] * 6, WORKSPACE, 0, 0, 0]
         _at(count, ctypes.c_int)[0] = 1
@@ -250,14 +272,16 @@ class MockBlas:
         magic, number = _at(algorithm, ctypes.c_uint64, 2)
         self.require(magic == 0xA190 and self._algorithms[number][0] == problem, "an algorithm of another problem")
         self.require(workspace_bytes >= WORKSPACE, "no workspace")
-        aligned = zip((a, b, c, d), self._algorithms[number][1], strict=True)
-        self.require(all(address % by == 0 for address, by in aligned), "addresses are not as aligned as was said")
         what = self._handles[matmul]
+        aligned = zip((a, b, c, d, what.bias), self._algorithms[number][1], strict=True)
+        self.require(all(address % by == 0 for address, by in aligned), "addresses are not as aligned as was said")
         scale = {0: ctypes.c_float, 1: ctypes.c_double, 10: ctypes.c_int32}[what.scale]
         self.require((_at(alpha, scale)[0], _at(beta, scale)[0], c) == (1, 0, d), "it is no plain product")
         left, right, target = (Layout(*key[:4], dict(zip((5, 6), key[4:], strict=True))) for key in problem[1:])
-        compute, _, *transposed = what.key()
+        compute, _, *transposed, epilogue = what.key()
         self.products.append((compute, *problem[1:]))
+        self.epilogues.append(epilogue)
+        bias = what.bias
 
         def work() -> None:
             mock_driver().view(workspace, workspace_bytes).fill(0xA5)
@@ -265,7 +289,11 @@ class MockBlas:
             if compute == F32_BY_TF32:
                 factors = [_rounded(factor) for factor in factors]
             wide = np.int64 if compute == I32 else np.float64
-            target.matrices(d)[...] = np.matmul(*(factor.astype(wide) for factor in factors)).astype(target.dtype)
+            sums = np.matmul(*(factor.astype(wide) for factor in factors))
+            if epilogue == BIAS:
+                added = mock_driver().view(bias, target.rows * target.dtype.itemsize).view(target.dtype)
+                sums = sums.astype(np.float32) + added.astype(np.float32)[:, None]
+            target.matrices(d)[...] = sums.astype(target.dtype)
 
         mock_driver()._give(stream, work)
 

@@ -93,7 +93,7 @@ DIMS = ({"b": 2, "s": 2}, {"b": 3, "s": 7}, {"b": 2, "s": 16}, {"b": 5, "s": 17}
 def blas(monkeypatch: pytest.MonkeyPatch) -> Iterator[MockBlas]:
     """The library, whose caller must make no mistake; clients find it."""
     found = mock_blas.mock_blas()
-    for kept in (found.calls, found.products, found.mistakes, found.fails):
+    for kept in (found.calls, found.products, found.epilogues, found.mistakes, found.fails):
         kept.clear()
     monkeypatch.setattr("shlo_disc.runtime.client.blas_names", lambda: ["libnowhere.so", str(mock_blas.library()[0])])
     yield found

@@ -13,15 +13,17 @@ import numpy as np
 
 import shlo_disc
 from shlo_disc.compiler import Compilation, import_stage, run_pipeline
+from shlo_disc.lowering.host.device_products import calls_in
 from shlo_disc.lowering.host_llvm.constants import dense_bytes
 from shlo_disc.lowering.launches import launches_in
 from shlo_disc.lowering_gpu import device_module
 from shlo_disc.lowering_gpu.product_form import device_product
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.buffers import Buffer, ResultBuffer, arenas_of, buffers_of
+from shlo_disc.shape_dialect.dialect.fusion import Gemm, fusion_of
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.regions import entry_block
+from shlo_disc.shape_dialect.utils.regions import entry_block, terminator_of
 from shlo_disc.transforms.views import root
 from tests.ir.gpu_emulator import Emulator, dtype_of
 from tests.run.op_check import random_array
@@ -112,6 +114,14 @@ CASES = {
     "product": Case(lambda x, w: x @ w, (("b, s", "float32"), ("s, 40", "float32")), 1e-5),
     "product_in_columns": Case(lambda x, w: (x @ w).T, (("b, s", "float16"), ("s, 5", "float16")), 1e-2),
     "product_of_heads": Case(heads, (("b, s, 2, 8", "bfloat16"), ("b, 5, 2, 8", "bfloat16")), 1e-5),
+    "product_gelu": Case(
+        lambda x, w, b: jax.nn.gelu(x @ w + b), (("b, s", "float32"), ("s, 3*s", "float32"), ("3*s", "float32")), 1e-5
+    ),
+    "product_residual": Case(
+        lambda x, w, b, r: (x @ w + b).astype(jnp.float32) + r,
+        (("b, s", "bfloat16"), ("s, 3*s", "bfloat16"), ("3*s", "bfloat16"), ("b, 3*s", "float32")),
+        1e-2,
+    ),
     "whole": Case(lambda x: (x.sum(), x.max()), (("b, s", "float32"),), 1e-5),
 }
 
@@ -182,15 +192,29 @@ class Run:
     def _launch(self, call: ir.OpView, launch: Any) -> None:
         for result, buffer in zip(call.results, buffers_of(call), strict=True):
             self.buffers[result] = self._buffer(result, buffer)
-        operands = list(call.operands)
-        if launch.kind == "dot":
-            name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-            problem = device_product(next(op for op in self.plan.body.operations if _name_of(op) == name))
-            if problem is not None:
-                operands = [operands[problem.lhs], operands[problem.rhs]]
-        pointers = [self.buffers[root(v)].view(self._dtype(v)) for v in [*operands, *call.results]]
+        values = self._product(call) if launch.kind == "dot" else [*call.operands, *call.results]
+        pointers = [self.buffers[root(v)].view(self._dtype(v)) for v in values]
         sizes = [s.evaluate(self.dims) for s in launch.sizes]
         self.machine.launch(launch.name, launch.blocks.evaluate(self.dims), pointers, sizes)
+
+    def _product(self, call: ir.OpView) -> list[ir.Value]:
+        """The buffers of the kernel of a product: its sides, and its result or what its epilogue has but the sums."""
+        fusion = self._callee(call)
+        if isinstance(fusion_of(fusion), Gemm):
+            product, loop = calls_in(fusion)
+            outer = dict(zip(fusion.entry_block.arguments, call.operands, strict=True))
+            outer |= dict(zip(terminator_of(fusion.entry_block).operands, call.results, strict=True))
+            others = [root(v) for v in loop.operands if root(v) != product.results[0]]
+            problem = device_product(self._callee(product))
+            sides = [outer[root(product.operands[side])] for side in (problem.lhs, problem.rhs)]
+            return [*sides, *(outer[v] for v in (*others, *loop.results))]
+        problem = device_product(fusion)
+        operands = list(call.operands)
+        return [*(operands if problem is None else [operands[problem.lhs], operands[problem.rhs]]), *call.results]
+
+    def _callee(self, call: ir.OpView) -> ir.OpView:
+        name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        return next(op for op in self.plan.body.operations if _name_of(op) == name)
 
     def _buffer(self, value: ir.Value, buffer: Buffer) -> np.ndarray:
         count = product(dims_of(value)).evaluate(self.dims)

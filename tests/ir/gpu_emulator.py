@@ -146,6 +146,8 @@ class Emulator:
 class Block(VectorOps, TensorCores):
     """One block of a launch."""
 
+    _dtype_of = staticmethod(dtype_of)
+
     def __init__(self, globals_: dict[str, ir.MemRefType], number: int, blocks: int, threads: int):
         self.shared = {
             name: View(np.full(type_.shape, 77, dtype_of(type_)), tuple(type_.shape), (1,))

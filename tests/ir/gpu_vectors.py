@@ -25,6 +25,7 @@ class VectorOps:
     threads: int
     shared: dict[str, Any]
     _touch: Callable[..., Lanes]
+    _dtype_of: Callable[[ir.Type], np.dtype]
 
     def _vector_load(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         buffer, *indices = op.operands
@@ -67,6 +68,10 @@ class VectorOps:
 
     def _vector_from_elements(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         return [np.stack([env[v] for v in op.operands], 1)]
+
+    def _vector_bitcast(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        dtype = self._dtype_of(op.results[0].type)
+        return [np.ascontiguousarray(env[op.operands[0]]).view(dtype)]
 
     def _vector_step(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         (width,) = ir.VectorType(op.results[0].type).shape

@@ -8,7 +8,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.lowering.host.products import Operands, PackedOperand, Products, RuntimeCall, TileOf, precision_of
+from shlo_disc.lowering.host import device_products
+from shlo_disc.lowering.host.products import Operands, PackedOperand, Products, RuntimeCall, TileOf
 from shlo_disc.lowering.host.segments import function_name, plans_of
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.mlir import arith, func, ir, memref
@@ -32,7 +33,6 @@ from shlo_disc.shape_dialect.dialect.host import (
     Bytes,
     Check,
     Constant,
-    DeviceProduct,
     Guard,
     LibraryCall,
     Size,
@@ -42,7 +42,6 @@ from shlo_disc.shape_dialect.dialect.host import (
 )
 from shlo_disc.shape_dialect.dialect.library import library_function_of
 from shlo_disc.shape_dialect.dialect.names import FLOPS
-from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import FunctionName, codec_of
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
@@ -293,10 +292,12 @@ class _Run:
             self._library(call, fusion, more)
         elif isinstance(what, Attention):
             self._attention(call, what, more)
+        elif isinstance(what, Gemm) and device_products.is_on_device(fusion):
+            self._write_product(device_products.followed(fusion, self.program.fusions, *self._values(call)), more)
         elif isinstance(what, Gemm):
             self._write_product(self.program.products.several(fusion, *self._values(call)), more)
         elif isinstance(what, Dot) and what.product is not None and KERNEL in call.attributes:
-            self._device_product(call, fusion, what.product, more)
+            self._write_product(device_products.single(call, fusion), more)
         elif KERNEL in call.attributes:
             self._launch(call, fusion, more)
         elif isinstance(what, Dot) and what.product is not None:
@@ -312,16 +313,6 @@ class _Run:
     def _write_product(self, found: RuntimeCall, more: dict[str, ir.Attribute]) -> None:
         operands = [self._packed(v) if isinstance(v, PackedOperand) else self.buffer(v) for v in found.operands.values]
         write_op(found.name, found.call, operands, more=more | _guards(found.guards))
-
-    def _device_product(
-        self, call: ir.OpView, fusion: func.FuncOp, product: MatrixProduct, more: dict[str, ir.Attribute]
-    ) -> None:
-        """A product on a device, which the kernel of the call can compute."""
-        product = product.by_rows()
-        values = (call.operands[product.lhs], call.operands[product.rhs], call.results[0])
-        rounded = product.rounds_to(str(element_type_of(call.results[0])))
-        told = DeviceProduct(replace(product, lhs=0, rhs=1), kernel_of(call).use, precision_of(fusion), rounded)
-        write_op("product", told, [self.buffer(value) for value in values], more=more)
 
     def _packed(self, operand: PackedOperand) -> ir.Value:
         rhs = self.buffer(operand.value)

@@ -75,10 +75,15 @@ class RowReduce(Fusion):
 @_kind("epilogue")
 @dataclass(frozen=True)
 class Epilogue(Fusion):
-    """A loop in a "gemm" that reads tiles of sums: its argument `sums`, whose rows have `row` elements."""
+    """A loop in a "gemm" that reads tiles of sums: its argument `sums`, whose rows have `row` elements.
+
+    accumulators: where the product may be computed by itself, the result in whose buffer its sums lie until it is
+    written; -1 where they need a buffer.
+    """
 
     sums: int = 0
     row: Expr = Expr.const(1)
+    accumulators: int | None = None
 
 
 @_kind("reduce")
@@ -267,9 +272,9 @@ def row_kernel_of(function: ir.OpView) -> RowReduce:
 
 
 def accumulators_of(function: ir.OpView) -> int | None:
-    """In whose buffer the sums that a row kernel reads lie: a result, or -1 for one of their own; None for others."""
+    """In whose buffer the sums that follow a product lie: a result's, or -1 for one of their own; None for none."""
     fusion = fusion_of(function)
-    return fusion.accumulators if isinstance(fusion, RowReduce) else None
+    return fusion.accumulators if isinstance(fusion, Epilogue | RowReduce) else None
 
 
 def product_of(function: ir.OpView) -> MatrixProduct | None:

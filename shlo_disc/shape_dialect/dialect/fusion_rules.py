@@ -39,8 +39,10 @@ def _check_row_reduce(v: Scope, function: func.FuncOp, what: kinds.RowReduce) ->
 
 
 def _check_epilogue(v: Scope, function: func.FuncOp, what: kinds.Epilogue) -> None:
-    """`sums` is one of the arguments."""
+    """`sums` is one of the arguments, and `accumulators` one of the results."""
     _index("sums", what.sums, len(_arguments(function)))
+    if what.accumulators is not None:
+        _index("accumulators", what.accumulators, len(_results(function)), least=-1)
     v.check_sizes([what.row])
 
 

@@ -223,17 +223,56 @@ those of TF32 as the program says."""
 
 
 @dataclass(frozen=True)
+class LibraryEpilogue:
+    """What a library does by itself with the sums of a product, which it writes to operand `result` alone.
+
+    It adds operand `bias`, an element a column and of the result's element type, where that is not -1. rounded: the
+    result is of the sides' element type, to which it rounds once, after that.
+    """
+
+    result: int
+    bias: int = -1
+    rounded: bool = False
+
+
+@dataclass(frozen=True)
+class DeviceEpilogue:
+    """A loop over the elements of a product's result, which lie there in the order of rows.
+
+    `kernel` is the loop by itself: `operands`, numbers of the op's, are its buffers, and number `sums` of these is the
+    product's result. library: what a library may do in place of all that.
+    """
+
+    kernel: KernelUse
+    operands: tuple[int, ...]
+    sums: int
+    library: LibraryEpilogue | None = None
+
+
+@dataclass(frozen=True)
 class DeviceProduct:
     """One product on a device, by rows: operands 0 and 1 are its sides, operand 2 is its result.
 
     A library computes it, or, where there is none that takes it, `kernel`. precision: one of "full", "default" and
     "tf32", for elements of f32. rounded: the result is of the sides' element type, to which each sum is rounded once.
+
+    epilogue: what follows. `kernel` does it as well and writes no sums: its buffers are both sides, and those of the
+    epilogue but the sums. A library writes the sums, for the epilogue's own kernel.
     """
 
     problem: MatrixProduct
     kernel: KernelUse
     precision: str = "full"
     rounded: bool = False
+    epilogue: DeviceEpilogue | None = None
+
+    @property
+    def kernel_operands(self) -> tuple[int, ...]:
+        """The operands that are the buffers of `kernel`."""
+        if self.epilogue is None:
+            return (0, 1, 2)
+        others = (number for i, number in enumerate(self.epilogue.operands) if i != self.epilogue.sums)
+        return (0, 1, *others)
 
 
 @dataclass(frozen=True)
@@ -334,7 +373,7 @@ def write_op(
 
 __all__ = [
     "CALL", "DYNAMIC_DIMS", "FUSION", "GUARDS", "KERNEL", "KERNELS", "PRECISIONS", "RECORDS", "AttentionCall", "Bind",
-    "Bytes", "Check", "ChosenKernel", "Constant", "ConvolutionCall", "DeviceProduct", "Gemm", "GemmEpilogue",
-    "GemmProduct", "GemmTile", "Guard", "KernelUse", "LibraryCall", "Packed", "PackedFormat", "Plan", "Size",
-    "buffer_type", "call_of", "kernel_attribute", "kernel_of", "write_op",
+    "Bytes", "Check", "ChosenKernel", "Constant", "ConvolutionCall", "DeviceEpilogue", "DeviceProduct", "Gemm",
+    "GemmEpilogue", "GemmProduct", "GemmTile", "Guard", "KernelUse", "LibraryCall", "LibraryEpilogue", "Packed",
+    "PackedFormat", "Plan", "Size", "buffer_type", "call_of", "kernel_attribute", "kernel_of", "write_op",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ an op is told stands in one attribute, `call`, a dictionary with one dataclass a
 | `disc_host.packed` | a right-hand side | its packed form, where the runtime has one |
 | `disc_host.launch` | inputs, outputs | runs a kernel |
 | `disc_host.gemm`, `.convolution`, `.attention` | as the call says | one call of the runtime |
-| `disc_host.product` | two sides, result | a matrix product on a device |
+| `disc_host.product` | two sides, result, those of an epilogue | a matrix product on a device |
 | `disc_host.library` | inputs, outputs | calls a function of a library |
 | `disc_host.copy` | from, to | copies bytes |
 | `disc_host.clear` | to | writes zeros |
@@ -81,7 +81,7 @@ class GemmOp(DiscHost.Operation, name="gemm"):
 
 
 class ProductOp(DiscHost.Operation, name="product"):
-    """A matrix product on a device, by a library or by a kernel."""
+    """A matrix product on a device with what follows it, by a library, a kernel, or both."""
 
     buffers: Sequence[ext.Operand[Any]]
     call: ir.DictAttr

@@ -18,6 +18,7 @@ from shlo_disc.shape_dialect.dialect.host import (
     Bytes,
     Constant,
     ConvolutionCall,
+    DeviceEpilogue,
     DeviceProduct,
     Gemm,
     GemmProduct,
@@ -33,6 +34,9 @@ from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind
 from shlo_disc.shape_dialect.dialect.scope import Scope
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+_LIBRARY_EPILOGUES = ("f32", "f16", "bf16")
+"""Element types of sides that a library's own epilogues are for."""
 
 _EPILOGUE_SIZES = 3
 """The sizes that an epilogue of tiles is told by the runtime: step, first column and the one past the last."""
@@ -142,14 +146,39 @@ def _device_product(v: Scope, op: ir.Operation) -> None:
     sides = (problem.m.lhs, problem.k.lhs), (problem.k.rhs, problem.n.rhs)
     if any(1 not in (stride.constant for stride in strides) for strides in sides):
         raise Malformed("the elements of a side are neighbours along neither axis")
-    if call.kernel.sizes != problem.numbers or call.kernel.given:
+    told = call.kernel.sizes if call.epilogue is None else call.kernel.sizes[: len(problem.numbers)]
+    if told != problem.numbers or call.kernel.given:
         raise Malformed(f"@{call.kernel.kernel} is told another problem")
     if call.rounded and not problem.rounds_to(problem.element):
         raise Malformed(f"sums of {problem.element} are not rounded")
     if call.precision not in PRECISIONS:
         raise Malformed(f"there is no precision {call.precision!r}; there are {', '.join(PRECISIONS)}")
     _numbers(op, [2])
-    check_use(v, call.kernel, len(op.operands))
+    if call.epilogue is None and len(op.operands) != 3:
+        raise Malformed(f"a product without an epilogue has {len(op.operands)} operands")
+    if call.epilogue is not None:
+        _device_epilogue(v, op, call, call.epilogue)
+    check_use(v, call.kernel, len(call.kernel_operands))
+
+
+def _device_epilogue(v: Scope, op: ir.Operation, call: DeviceProduct, epilogue: DeviceEpilogue) -> None:
+    if not call.problem.is_row_major:
+        raise Malformed("sums that an epilogue reads do not lie in the order of rows")
+    _numbers(op, epilogue.operands)
+    if not 0 <= epilogue.sums < len(epilogue.operands) or epilogue.operands[epilogue.sums] != 2:
+        raise Malformed(f"@{epilogue.kernel.kernel} does not read the product's result as buffer {epilogue.sums}")
+    if epilogue.kernel.given:
+        raise Malformed(f"nobody tells @{epilogue.kernel.kernel} any sizes")
+    check_use(v, epilogue.kernel, len(epilogue.operands))
+    library = epilogue.library
+    if library is None:
+        return
+    _numbers(op, [library.result])
+    _numbers(op, [library.bias], least=-1)
+    if call.rounded or call.problem.element not in _LIBRARY_EPILOGUES:
+        raise Malformed(f"no library adds to sums of {call.problem.element}, or to rounded ones")
+    if library.rounded and not call.problem.rounds_to(call.problem.element):
+        raise Malformed(f"sums of {call.problem.element} are not rounded")
 
 
 def _convolution(v: Scope, op: ir.Operation) -> None:

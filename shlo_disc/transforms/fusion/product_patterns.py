@@ -57,7 +57,7 @@ class Following:
 
     @property
     def accumulators(self) -> int:
-        """The result of a row kernel where the sums may lie until it is written; -1 if they need a buffer."""
+        """The result of the kernel where the sums may lie until it is written; -1 if they need a buffer."""
         places = range(len(self.outputs))
         return next((i for i in places if may_write_where(self.fusion, self.argument, i)), -1)
 

@@ -7,7 +7,8 @@ then takes up rows as they are finished. After that, products of one left-hand s
 attention) become one, so that its rows are packed once and the threads meet once.
 
 The body of such a fusion calls the fusions it is made of. A loop that reads sums becomes an "epilogue"; a row reduction
-says in which result's buffer they lie. Where none has their type, they are one more result of the fusion.
+says in which result's buffer they lie, and so does an epilogue where a library may make the sums. Where none has their
+type, they are one more result of the fusion.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import replace
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import (
     Convolution,
+    Dot,
     Epilogue,
     Gemm,
     Loop,
@@ -97,7 +99,9 @@ class _Block:
     def _product(self, call: ir.OpView) -> MatrixProduct | None:
         """The product that a call computes, if it is a product or a convolution as one."""
         fusion = self._callee(call)
-        return None if fusion is None else product_of(fusion)
+        if fusion is None or (policy().has_library_products and not isinstance(fusion_of(fusion), Dot)):
+            return None
+        return product_of(fusion)
 
     def _callee(self, op: ir.OpView) -> func.FuncOp | None:
         if op.operation.name != "func.call":
@@ -114,8 +118,9 @@ class _Block:
         if EPILOGUES.match(_loop, found) is not None:
             if not self.decisions.take("epilogue", call):
                 return None
-            set_fusion(found.fusion, Epilogue(collapsed=True, sums=found.argument, row=product.n.size))
-        elif ROW_EPILOGUES.match(_row_kernel, found) is not None:
+            held = found.accumulators if policy().has_library_products else None
+            set_fusion(found.fusion, Epilogue(True, found.argument, product.n.size, held))
+        elif not policy().has_library_products and ROW_EPILOGUES.match(_row_kernel, found) is not None:
             if not self.decisions.take("row-epilogue", call):
                 return None
             set_fusion(found.fusion, replace(row_kernel_of(found.fusion), accumulators=found.accumulators))

@@ -79,7 +79,7 @@ def _only_reader(found: _Followed) -> bool:
     return found.readers == 1
 
 
-@EPILOGUE_IN_PLACE.requires("the sums of whole rows do not lie where the result goes, before the argument is read")
+@EPILOGUE_IN_PLACE.requires("the sums do not lie where the result goes, before the argument is read")
 def _holds_no_sums(found: _Followed) -> bool:
     return accumulators_of(found.fusion) != found.index
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "blas.h"
 
+#include "product_choice.h"
+
 #include <algorithm>
 #include <limits>
 #include <span>
@@ -50,6 +52,19 @@ Factors factors_of(const Format &format) {
   return {&f32[0], &f32[1]};
 }
 
+ProductKind kind_of(const Format &format, bool by_tf32) {
+  switch (format.element) {
+  case DataType::r32f:
+    return by_tf32 ? ProductKind::tf32 : ProductKind::f32;
+  case DataType::r64f:
+    return ProductKind::f64;
+  case DataType::r8i:
+    return ProductKind::bytes;
+  default:
+    return ProductKind::halves;
+  }
+}
+
 /// A matrix of any strides, if BLAS can take it.
 std::optional<BlasMatrix> stored(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
   if ((row_stride == 1 || rows == 1) && (columns == 1 || column_stride >= rows))
@@ -90,14 +105,14 @@ struct Call {
   std::vector<DiscBatchAxis> outer;
 };
 
-std::optional<Call> call_of(const DiscProduct &p, bool by_tf32) {
+std::optional<Call> call_of(const DiscProduct &p, bool by_tf32, const void *bias) {
   std::optional<BlasMatrix> a = stored(p.n, p.k, p.b_n, p.b_k), b = stored(p.k, p.m, p.a_k, p.a_m);
   std::optional<BlasMatrix> d = stored(p.n, p.m, 1, p.c_m);
   if (!a || !b || !d || d->is_transposed)
     return std::nullopt;
   std::vector<DiscBatchAxis> axes = merged({p.batch, static_cast<size_t>(p.batch_rank)});
   const Format &format = kFormats[p.format];
-  Call call{{p.format, by_tf32, 1,
+  Call call{{p.format, by_tf32, bias ? alignment_of(bias, {}, &DiscBatchAxis::a, 0) : 0, 1,
              {*a, 0, alignment_of(p.b, axes, &DiscBatchAxis::b, format.bytes)},
              {*b, 0, alignment_of(p.a, axes, &DiscBatchAxis::a, format.bytes)},
              {*d, 0, alignment_of(p.c, axes, &DiscBatchAxis::c, format.result_bytes)}},
@@ -111,6 +126,12 @@ std::optional<Call> call_of(const DiscProduct &p, bool by_tf32) {
   }
   call.outer = std::move(axes);
   return call;
+}
+
+/// The product that the library may compute in place of one and what follows it.
+DiscProduct with_library_epilogue(DiscProduct product) {
+  product.c = product.library_result, product.format = product.library_format;
+  return product;
 }
 
 /// The addresses of the first matrices of a batch.
@@ -174,8 +195,9 @@ LayoutHandle Blas::Plan::layout_of(const BlasOperand &operand, DataType type, in
 }
 
 Blas::Blas(std::shared_ptr<Gpu> gpu, std::shared_ptr<Allocator> allocator, std::vector<std::string> names,
-           bool may_use_tf32)
-    : gpu_(std::move(gpu)), allocator_(std::move(allocator)), names_(std::move(names)), may_use_tf32_(may_use_tf32) {}
+           bool may_use_tf32, std::optional<bool> fuses_products)
+    : gpu_(std::move(gpu)), allocator_(std::move(allocator)), names_(std::move(names)), may_use_tf32_(may_use_tf32),
+      fuses_products_(fuses_products) {}
 
 Blas::~Blas() {
   try {
@@ -216,7 +238,7 @@ void *Blas::workspace() {
   return workspace_->address();
 }
 
-std::unique_ptr<Blas::Plan> Blas::chosen(const BlasProblem &problem, const std::string &what) const {
+std::unique_ptr<Blas::Plan> Blas::chosen(const BlasProblem &problem, const void *bias, const std::string &what) const {
   const BlasLibrary &library = *library_;
   const Format &format = kFormats[problem.format];
   auto plan = std::make_unique<Plan>(library);
@@ -229,6 +251,11 @@ std::unique_ptr<Blas::Plan> Blas::chosen(const BlasProblem &problem, const std::
   };
   transpose(MatmulAttribute::transpose_a, problem.a);
   transpose(MatmulAttribute::transpose_b, problem.b);
+  if (bias) { // of whose address the algorithm depends on the alignment
+    LibraryEpilogue epilogue = LibraryEpilogue::bias;
+    library.check(library.set_matmul(plan->matmul, MatmulAttribute::epilogue, &epilogue, sizeof epilogue), what);
+    library.check(library.set_matmul(plan->matmul, MatmulAttribute::bias, &bias, sizeof bias), what);
+  }
   plan->a = plan->layout_of(problem.a, format.element, problem.batch, what);
   plan->b = plan->layout_of(problem.b, format.element, problem.batch, what);
   plan->d = plan->layout_of(problem.d, format.result, problem.batch, what);
@@ -255,32 +282,52 @@ std::unique_ptr<Blas::Plan> Blas::chosen(const BlasProblem &problem, const std::
   return plan;
 }
 
-const Blas::Plan &Blas::plan_for(const BlasProblem &problem, const std::string &what) {
+const Blas::Plan &Blas::plan_for(const BlasProblem &problem, const void *bias, const std::string &what) {
   if (auto known = plans_.find(problem); known != plans_.end())
     return *known->second;
   if (plans_.size() >= kMostPlans)
     plans_.clear();
-  return *plans_.emplace(problem, chosen(problem, what)).first->second;
+  return *plans_.emplace(problem, chosen(problem, bias, what)).first->second;
 }
 
-bool Blas::multiply(const DiscProduct &product, const std::string &name) {
-  if (product.format >= static_cast<int64_t>(std::size(kFormats)) || product.k == 0)
-    return false;
-  std::lock_guard lock(mutex_);
-  if (!is_open())
-    return false;
+bool Blas::is_by_tf32(const DiscProduct &product) const {
   bool is_f32 = kFormats[product.format].element == DataType::r32f;
-  bool by_tf32 = is_f32 && (product.precision == 2 || (product.precision == 1 && may_use_tf32_));
-  std::optional<Call> call = call_of(product, by_tf32);
+  return is_f32 && (product.precision == 2 || (product.precision == 1 && may_use_tf32_));
+}
+
+Multiplied Blas::multiply(const DiscProduct &product, const std::string &name) {
+  if (product.format >= static_cast<int64_t>(std::size(kFormats)) || product.k == 0)
+    return Multiplied::nothing;
+  std::lock_guard lock(mutex_);
+  bool is_followed = product.args != nullptr;
+  if (is_followed && fuses_products_ == true)
+    return Multiplied::nothing;
+  if (!is_open())
+    return Multiplied::nothing;
+  std::string what = "multiply the matrices of " + name + " by cuBLASLt (GPU " + std::to_string(gpu_->ordinal()) + ")";
+  if (product.library_result && give(with_library_epilogue(product), product.bias, what, name))
+    return Multiplied::all;
+  const Format &format = kFormats[product.format];
+  if (is_followed && is_fused(product, kind_of(format, is_by_tf32(product)), format.result_bytes, fuses_products_))
+    return Multiplied::nothing;
+  if (!give(product, nullptr, what, name))
+    return Multiplied::nothing;
+  return is_followed ? Multiplied::product : Multiplied::all;
+}
+
+/// Gives a product, plus a bias unless that is null, to the library; false where it takes none.
+bool Blas::give(const DiscProduct &product, const void *bias, const std::string &what, const std::string &name) {
+  std::optional<Call> call = call_of(product, is_by_tf32(product), bias);
   if (!call)
     return false;
-  std::string what = "multiply the matrices of " + name + " by cuBLASLt (GPU " + std::to_string(gpu_->ordinal()) + ")";
   bool is_taken = true;
   gpu_->within([&] {
-    const Plan &plan = plan_for(call->problem, what);
+    const Plan &plan = plan_for(call->problem, bias, what);
     is_taken = plan.is_solved;
     if (!is_taken)
       return;
+    if (bias)
+      library_->check(library_->set_matmul(plan.matmul, MatmulAttribute::bias, &bias, sizeof bias), what);
     void *room = plan.workspace ? workspace() : nullptr;
     const Format &format = kFormats[product.format];
     Factors factors = factors_of(format);

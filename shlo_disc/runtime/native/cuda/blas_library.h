@@ -21,8 +21,11 @@ enum class DataType : int32_t { r32f = 0, r64f = 1, r16f = 2, r8i = 3, r32i = 10
 enum class ComputeType : int32_t { f32 = 68, f64 = 70, i32 = 72, f32_by_tf32 = 77 };
 enum class Operation : int32_t { none = 0, transpose = 1 };
 
+// cublasLtEpilogue_t
+enum class LibraryEpilogue : uint32_t { none = 1, bias = 4 };
+
 // cublasLtMatmulDescAttributes_t, cublasLtMatrixLayoutAttribute_t, cublasLtMatmulPreferenceAttributes_t
-enum class MatmulAttribute : int32_t { transpose_a = 3, transpose_b = 4 };
+enum class MatmulAttribute : int32_t { transpose_a = 3, transpose_b = 4, epilogue = 7, bias = 8 };
 enum class LayoutAttribute : int32_t { batch_count = 5, batch_stride = 6 };
 enum class PreferenceAttribute : int32_t {
   workspace_bytes = 1,

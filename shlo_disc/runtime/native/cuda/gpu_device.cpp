@@ -113,13 +113,27 @@ private:
     if (product->blocks == 0)
       return;
     guarded([&] {
-      const Entry &entry = self(runtime).entry(product->kernel);
-      if (self(runtime).device_->blas().multiply(*product, entry.product))
+      const GpuCommands &commands = self(runtime);
+      const Entry &entry = commands.entry(product->kernel);
+      switch (commands.device_->blas().multiply(*product, entry.product)) {
+      case Multiplied::nothing:
+        return commands.launch(entry, parameters_of(*product), product->blocks);
+      case Multiplied::product:
+        return commands.launch(commands.entry(product->epilogue),
+                               {product->epilogue_args, static_cast<size_t>(product->epilogue_words)},
+                               product->epilogue_blocks);
+      case Multiplied::all:
         return;
-      const auto *words = reinterpret_cast<const int64_t *>(product);
-      const auto *end = reinterpret_cast<const int64_t *>(product->batch + product->batch_rank);
-      self(runtime).launch(entry, {words, end}, product->blocks);
+      }
     });
+  }
+
+  /// Those of the kernel of a product, and of what follows it.
+  static std::span<const int64_t> parameters_of(const DiscProduct &product) {
+    if (product.args)
+      return {product.args, static_cast<size_t>(product.words)};
+    return {reinterpret_cast<const int64_t *>(&product),
+            reinterpret_cast<const int64_t *>(product.batch + product.batch_rank)};
   }
 
   static void copy(const DiscRuntime *runtime, void *to, const void *from, int64_t bytes, int64_t) {
@@ -152,14 +166,16 @@ private:
 } // namespace
 
 GpuDevice::GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache_limit,
-                     std::vector<std::string> blas_names, bool may_use_tf32, int64_t graphs)
-    : GpuDevice(gpu, live_limit, cache_limit, std::move(blas_names), may_use_tf32,
+                     std::vector<std::string> blas_names, bool may_use_tf32, std::optional<bool> fuses_products,
+                     int64_t graphs)
+    : GpuDevice(gpu, live_limit, cache_limit, std::move(blas_names), may_use_tf32, fuses_products,
                 std::make_shared<Graphs>(gpu, waits_for_each_kernel() ? 0 : graphs)) {}
 
 GpuDevice::GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache_limit,
-                     std::vector<std::string> blas_names, bool may_use_tf32, std::shared_ptr<Graphs> graphs)
+                     std::vector<std::string> blas_names, bool may_use_tf32, std::optional<bool> fuses_products,
+                     std::shared_ptr<Graphs> graphs)
     : Device(std::make_shared<Allocator>(live_limit, cache_limit, std::make_shared<GpuMemory>(gpu, graphs))),
-      gpu_(std::move(gpu)), blas_(gpu_, allocator, std::move(blas_names), may_use_tf32), graphs_(std::move(graphs)) {}
+      gpu_(std::move(gpu)), blas_(gpu_, allocator, std::move(blas_names), may_use_tf32, fuses_products), graphs_(std::move(graphs)) {}
 
 void GpuDevice::write(void *to, const void *from, int64_t bytes) {
   gpu_->write(address_of(to), from, static_cast<size_t>(bytes));

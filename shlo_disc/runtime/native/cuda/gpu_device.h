@@ -12,11 +12,11 @@ namespace disc::cuda {
 /// Keeps freed blocks for later work: they are given back to the driver when it has no more memory otherwise.
 class GpuDevice : public disc::Device {
 public:
-  /// `live_limit`, `cache_limit`: bytes, as `Allocator` has them. `blas_names`, `may_use_tf32`: as `Blas` has them.
+  /// `live_limit`, `cache_limit`: bytes, as `Allocator` has them. `blas_names` to `fuses_products`: as `Blas` has them.
   /// `graphs`: the most CUDA graphs that are kept, 0 for none; there are none either where the driver is told to wait
   /// for each kernel (CUDA_LAUNCH_BLOCKING).
   GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache_limit, std::vector<std::string> blas_names,
-            bool may_use_tf32, int64_t graphs);
+            bool may_use_tf32, std::optional<bool> fuses_products, int64_t graphs);
 
   bool is_host() const override { return false; }
   DLDevice dlpack() const override { return {kDLCUDA, gpu_->ordinal()}; }
@@ -42,7 +42,7 @@ public:
 
 private:
   GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache_limit, std::vector<std::string> blas_names,
-            bool may_use_tf32, std::shared_ptr<Graphs> graphs);
+            bool may_use_tf32, std::optional<bool> fuses_products, std::shared_ptr<Graphs> graphs);
 
   std::shared_ptr<Gpu> gpu_;
   Blas blas_;

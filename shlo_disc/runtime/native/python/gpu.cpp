@@ -6,6 +6,7 @@
 #include "without_gil.h"
 
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -119,14 +120,14 @@ void bind_gpu(nb::module_ &module) {
   bind_memory_of_gpu(gpu);
   nb::class_<cuda::GpuDevice, Device>(module, "GpuDevice", "A GPU as a device of programs.")
       .def(nb::new_([](int ordinal, int64_t memory_limit, int64_t cache_limit, std::vector<std::string> blas_names,
-                       bool may_use_tf32, int64_t graphs) {
+                       bool may_use_tf32, std::optional<bool> fuses_products, int64_t graphs) {
              return without_gil([&] {
                return std::make_shared<cuda::GpuDevice>(Gpu::get(ordinal), memory_limit, cache_limit,
-                                                        std::move(blas_names), may_use_tf32, graphs);
+                                                        std::move(blas_names), may_use_tf32, fuses_products, graphs);
              });
            }),
            nb::arg("ordinal"), nb::arg("memory_limit"), nb::arg("cache_limit"), nb::arg("blas_names"),
-           nb::arg("may_use_tf32"), nb::arg("graphs"))
+           nb::arg("may_use_tf32"), nb::arg("fuses_products").none(), nb::arg("graphs"))
       .def("launch_stats", &launch_stats, "How runs of programs were given to the GPU.")
       .def_prop_ro(
           "blas_version", [](cuda::GpuDevice &self) { return without_gil([&] { return self.blas().version(); }); },
