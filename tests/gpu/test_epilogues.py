@@ -14,7 +14,7 @@ import pytest
 
 import shlo_disc
 from shlo_disc.runtime import Client
-from tests.gpu.emulated import fresh_client, loaded
+from tests.gpu.emulated import fresh_client, install, loaded
 from tests.gpu.marks import needs_mock_driver
 from tests.gpu.mock_blas import BIAS, NO_EPILOGUE, MockBlas
 from tests.gpu.mock_driver import MockDriver
@@ -66,7 +66,7 @@ PROGRAMS = {
     ),
     "causal": Program(lambda x, w: jnp.tril(x @ w), matrices(F32)),
     "two_results": Program(lambda x, w, b: ((y := x @ w + b), jnp.tanh(y)), matrices(F32, (ROW, F32))),
-    "other_type": Program(lambda x, w, b: (x @ w > b, x @ w), matrices(F32, (ROW, F32))),
+    "compared": Program(lambda x, w, b: x @ w > b, matrices(F32, (ROW, F32))),
     "to_half": Program(lambda x, w, b: (x @ w + b).astype(jnp.bfloat16), matrices(F32, (ROW, F32)), 1e-2),
     "rounded_bias": Program(lambda x, w, b: x @ w + b, matrices(BF16, (ROW, BF16)), 1e-2),
     "half_gelu": Program(lambda x, w, b: jax.nn.gelu(x @ w + b), matrices(F16, (ROW, F16)), 1e-2),
@@ -74,14 +74,18 @@ PROGRAMS = {
         lambda x, w, b: dot(x, w, jnp.float32) + b, matrices(BF16, (ROW, F32)), behind=0, epilogue=BIAS
     ),
     "wide_half_bias": Program(
-        lambda x, w, b: (dot(x, w, jnp.float32) + b.astype(jnp.float32)).astype(jnp.bfloat16),
+        lambda x, w, b: (y := dot(x, w, jnp.float32), y + jnp.broadcast_to(b, y.shape).astype(jnp.float32))[1].astype(
+            jnp.bfloat16
+        ),
         matrices(BF16, (ROW, BF16)), 1e-2, behind=0, epilogue=BIAS,
     ),
     "wide_bias_rounded": Program(
         lambda x, w, b: (dot(x, w, jnp.float32) + b).astype(jnp.bfloat16), matrices(BF16, (ROW, F32)), 1e-2
     ),
     "bytes": Program(
-        lambda x, w, b: (dot(x, w, jnp.int32) + b).astype(jnp.float32) * 0.5, matrices("int8", (ROW, "int32")), behind=-1
+        lambda x, w, b: (dot(x, w, jnp.int32) + b).astype(jnp.float32) * 0.5,
+        matrices("int8", (ROW, "int32")),
+        behind=-1,
     ),
     "doubles": Program(lambda x, w, b: x @ w + b, matrices("float64", (ROW, "float64")), 1e-13),
     "batch": Program(
@@ -103,6 +107,7 @@ PROGRAMS = {
 
 NEAR = {
     "transposed_bias": Program(lambda x, w, b: (x @ w).T + b, matrices(F32, ("m", F32))),
+    "product_as_well": Program(lambda x, w, b: (x @ w > b, x @ w), matrices(F32, (ROW, F32))),
     "twice": Program(lambda x, w: (x @ w, jnp.tanh(x @ w)), matrices(F32)),
     "reduced": Program(lambda x, w, b: (x @ w + b).sum(-1), matrices(F32, (ROW, F32))),
     "normalised": Program(lambda x, w: jax.nn.softmax(x @ w), matrices(F32)),
@@ -240,11 +245,8 @@ def test_sums_have_a_buffer_only_where_no_result_is_one() -> None:
 
 def test_an_artifact_of_a_file(driver: MockDriver, blas: MockBlas, tmp_path: Any) -> None:
     path = tmp_path / "program.shlodisc"
-    executable = program("residual")
-    executable.save(path)
-    from tests.gpu.emulated import install
-
-    install(executable)
+    path.write_bytes(program("residual").artifact.serialize())
+    install(program("residual"))
     values = given(PROGRAMS["residual"].arguments, (5, 6, 7))
     for client in (fresh_client(), library_client(fuses_products=False)):
         run = client.load(path.read_bytes(), trust=True)

@@ -103,7 +103,8 @@ def blas(monkeypatch: pytest.MonkeyPatch) -> Iterator[MockBlas]:
 
 
 def library_client(**options: Any) -> Client:
-    return fresh_client(uses_libraries=True, **options)
+    """One whose products are the library's, whatever follows them."""
+    return fresh_client(**{"uses_libraries": True, "fuses_products": False, **options})
 
 
 @functools.cache

@@ -73,12 +73,12 @@ def test_lowered_text_parses_again(name: str) -> None:
         assert str(module) == text
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "product_in_columns"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("product_in_columns", "product_residual")])
 def test_both_targets_take_the_same_plan(name: str) -> None:
-    """But for products of 16-bit floats into their own type."""
+    """But for products of 16-bit floats into their own type, and for where a library may leave the sums of a product."""
     case = CASES[name]
     cpu = shlo_disc.compile(case.function, args=case.arguments)
-    assert str(lowered(name).snapshots["plan"]) == cpu.as_text("plan")
+    assert str(lowered(name).snapshots["plan"]).replace("accumulators = 0 : i64, ", "") == cpu.as_text("plan")
 
 
 def test_products_of_16_bit_floats_round_their_sums() -> None:
@@ -91,7 +91,12 @@ def test_one_kernel_for_each_distinct_fusion(name: str) -> None:
     c = lowered(name)
     kernels = re.findall(r"gpu\.func @(\w+)\(", str(c.snapshots["host"]))
     assert len(set(kernels)) == len(kernels)
-    assert {launch.name for launch in launches_of(c)} == set(kernels)
+    assert {launch.name for launch in launches_of(c)} <= set(kernels) == used_kernels(str(c.snapshots["host"]))
+
+
+def used_kernels(host: str) -> set[str]:
+    """Those that the ops of a host program name."""
+    return set(re.findall(r"kernel = @(\w+)", host))
 
 
 def test_kernels_take_raw_pointers_then_sizes() -> None:
@@ -132,7 +137,7 @@ def test_ptx_has_an_entry_for_each_kernel(name: str, target: str) -> None:
     compiled = program(name, target)
     ptx = compiled.as_text("ptx")
     entries = re.findall(r"\.visible \.entry (\w+)\(", ptx)
-    assert sorted(entries) == sorted({k.name for k in compiled.kernels})
+    assert sorted(entries) == sorted(used_kernels(compiled.as_text("host")))
     assert f".target {target.removeprefix('cuda:')}" in ptx
     assert "call" not in re.sub(r"//.*", "", ptx), "libdevice is inlined"
 
