@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from shlo_disc.lowering.elements import splat_constant
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import nvgpu
-from shlo_disc.lowering_gpu.block_loops import counted, each_item, when
+from shlo_disc.lowering_gpu.block_loops import each_item
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, each_block, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import shared_array
@@ -35,6 +35,9 @@ FRAGMENT = 16
 
 SHARED_BYTES = 40 << 10
 """Shared memory of a block for slices; more than 48 KiB would have to be asked for at the launch."""
+
+BLOCKS = 2
+"""How many blocks a multiprocessor is to have room for, so that one multiplies while another does what follows."""
 
 PROCESSORS = 128
 """About as many multiprocessors as larger GPUs have: fewer tiles than that leave some idle."""
@@ -122,8 +125,12 @@ class TensorKernel:
         self.insides = (form.lhs == "mk", form.rhs == "nk")
         elements = max(count * sum(s.size for s in slices) for count, slices in map(self.stages, (FLAT, SMALL, LARGE)))
         self.shared = shared_array(function, 0, elements, self.element)
+        self.shared_elements = elements
         *self.batch, self.m, self.n = self.result.sizes
         self.epilogue = None if frame is None else Epilogue(frame, self.result, CHUNK)
+        if frame is not None:
+            word = ir.IntegerType.get_signless(32)
+            function.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(word, BLOCKS)
 
     def slices(self, tile: Tile) -> list[Slice]:
         """Those of one stage, one behind the other."""
@@ -326,44 +333,43 @@ class _TileOfResult:
     # ---- what follows -----------------------------------------------------------------------------------------------
 
     def follow(self, epilogue: Epilogue, sums: Values) -> None:
-        """Do what follows, for one fragment of each warp's rows at a time.
+        """Do what follows, for as many fragments of each warp's rows at a time as there is shared memory for.
 
-        The sums go through shared memory, where slices were: so threads take neighbours along rows, and the code of
-        the epilogue stands there once, as its loop may choose a fragment by number, which a register cannot be.
+        The sums go through there, where slices were: so threads take neighbours along rows, and the code of the
+        epilogue stands there once for many registers.
         """
         tile = self.tile
-        columns = tile.n_fragments * 2
         kept = KeptSums(self.kernel.shared, tile.n + CHUNK, epilogue.width)
-        per_row = tile.n // epilogue.width
-
-        def fragment(number: ir.Value, _: Values) -> Values:
-            gpu.barrier()  # behind it, nobody reads slices, or the sums of the fragment before
-            for i in range(tile.m_fragments):
-                own = sums[i * columns : (i + 1) * columns]
-                when(_is(number, i), functools.partial(self._keep, kept, own))
+        most = self.kernel.shared_elements // (2 * tile.m_warps * FRAGMENT * kept.pitch)
+        for first in range(0, tile.m_fragments, most):
+            count = min(most, tile.m_fragments - first)
+            gpu.barrier()  # behind it, nobody reads slices, or sums
+            self._keep(kept, sums, first, count)
             gpu.barrier()
-            each_item(index_constant(tile.m_warps * FRAGMENT * per_row), functools.partial(some, number))
-            return []
+            items = index_constant(tile.m_warps * count * FRAGMENT * (tile.n // epilogue.width))
+            each_item(items, functools.partial(self._follow_some, epilogue, kept, first, count))
 
-        def some(number: ir.Value, item: ir.Value) -> None:
-            place, row = divided(item, per_row)
-            place = times(place, epilogue.width)
-            inside, warp = divided(row, FRAGMENT)
-            below = arith.addi(times(warp, tile.m // tile.m_warps), arith.addi(times(number, FRAGMENT), inside))
-            at = arith.addi(self.first_row, below), arith.addi(self.first_column, place)
-            epilogue.take(self.batch, *at, kept.at(row, place))
+    def _follow_some(self, epilogue: Epilogue, kept: KeptSums, first: int, count: int, item: ir.Value) -> None:
+        """Do it for the neighbours of a number among the fragments that are kept."""
+        place, row = divided(item, self.tile.n // epilogue.width)
+        place = times(place, epilogue.width)
+        inside, fragment = divided(row, FRAGMENT)
+        fragment, warp = divided(fragment, count)
+        below = arith.addi(times(plus(fragment, first), FRAGMENT), inside)
+        below = arith.addi(times(warp, self.tile.m // self.tile.m_warps), below)
+        at = arith.addi(self.first_row, below), arith.addi(self.first_column, place)
+        epilogue.take(self.batch, *at, kept.at(row, place))
 
-        counted(index_constant(0), index_constant(tile.m_fragments), index_constant(1), [], fragment)
-
-    def _keep(self, kept: KeptSums, sums: Values) -> None:
-        """This thread's sums of a fragment, pair by pair."""
+    def _keep(self, kept: KeptSums, sums: Values, first: int, count: int) -> None:
+        """This thread's sums of some fragments, pair by pair."""
         in_group, group = divided(self.lane, 4)
-        row = arith.addi(times(self.row_warp, FRAGMENT), group)
+        row = arith.addi(times(self.row_warp, count * FRAGMENT), group)
         column = arith.addi(self.warp_column, times(in_group, 2))
-        for number, four in enumerate(sums):
+        columns = self.tile.n_fragments * 2
+        for number, four in enumerate(sums[first * columns : (first + count) * columns]):
             for half in range(2):
-                pair = vector.extract(four, [], [half])
-                kept.keep(pair, plus(row, half * CHUNK), plus(column, number * CHUNK))
+                below = plus(row, number // columns * FRAGMENT + half * CHUNK)
+                kept.keep(vector.extract(four, [], [half]), below, plus(column, number % columns * CHUNK))
 
     # ---- results ----------------------------------------------------------------------------------------------------
 
@@ -391,10 +397,6 @@ class _TileOfResult:
 
 def _start(matrix: Matrix, batch: Values) -> ir.Value:
     return matrix.place(batch) if batch else index_constant(0)
-
-
-def _is(value: ir.Value, number: int) -> ir.Value:
-    return arith.cmpi(arith.CmpIPredicate.eq, value, index_constant(number))
 
 
 def _is_multiple(value: ir.Value, of: int) -> ir.Value:

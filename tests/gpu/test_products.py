@@ -206,7 +206,7 @@ def test_an_error_names_the_product_and_the_users_line(driver: MockDriver, blas:
     client = library_client()
     run = loaded(program("perceptron"), client)
     given = arguments("perceptron", {"b": 3, "s": 7})
-    text = r"multiply the matrices of dot_\d+ \(.*test_products\.py:\d+\) by cuBLASLt \(GPU \d+\): "
+    text = r"multiply the matrices of (?:dot|gemm)_\d+ \(.*test_products\.py:\d+\) by cuBLASLt \(GPU \d+\): "
     for function in ("cublasLtMatmul", "cublasLtMatrixLayoutCreate", "cublasLtMatmulAlgoGetHeuristic"):
         blas.fails[function] = EXECUTION_FAILED
         with pytest.raises(DeviceError, match=text + "CUBLAS_STATUS_EXECUTION_FAILED"):
@@ -220,7 +220,7 @@ def test_an_error_names_the_product_and_the_users_line(driver: MockDriver, blas:
 def test_an_error_that_shows_later_names_the_product(driver: MockDriver, blas: MockBlas) -> None:
     run = loaded(program("matrices"), library_client())
     driver.fails["cuMemcpyDtoHAsync_v2"] = 719
-    with pytest.raises(DeviceError, match=r"the last kernels before it: dot_\d+ \(.*test_products\.py:\d+\)"):
+    with pytest.raises(DeviceError, match=r"the last kernels before it: (?:dot|gemm)_\d+ \(.*test_products\.py:\d+\)"):
         run(*arguments("matrices", {"b": 3, "s": 7}))
 
 
