@@ -80,8 +80,9 @@ class Client:
         Calls give their work to the GPU and come back; results that are Buffers are there later. `uses_libraries`:
         cuBLASLt, where it is installed, multiplies matrices of the types that it has; programs have kernels for all
         others. `allow_tf32`: it may round factors of f32 to 10 bits, as XLA does on GPUs, in products whose precision
-        is the default. `fuses_products`: a product with what follows it is always one kernel of the program's (True), or
-        never where a library takes the product (False), rather than what is estimated to be faster. `graphs`: whether calls that come again are CUDA graphs, or the most of these that are kept
+        is the default. `fuses_products`: a product with what follows it is always one kernel of the program's
+        (True), or never where a library takes the product (False), rather than what is estimated to be faster.
+        `graphs`: whether calls that come again are CUDA graphs, or the most of these that are kept
         (`Device.launch_stats` counts them). Raises DeviceError where there is no such GPU, or no driver.
         """
         kept = DEFAULT_GRAPHS if graphs is True else int(graphs)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Products with what follows them, in whole programs for GPUs: by one kernel of ours, or by cuBLASLt with a kernel behind
-it or none, against XLA."""
+"""Products with what follows them, in whole programs for GPUs: by one kernel of ours, or by cuBLASLt with a kernel
+behind it or none, against XLA."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def _gemm(v: Scope, op: ir.Operation) -> None:
 
 
 def _device_product(v: Scope, op: ir.Operation) -> None:
-    """Its result lies in rows, its kernel is one of `@kernels` and is told the problem, and it has a precision."""
+    """Its result lies in rows, its kernel is one of `@kernels` and is told the problem, and its epilogue reads that."""
     call: DeviceProduct = call_of(op)
     problem = call.problem
     if (problem.lhs, problem.rhs) != (0, 1) or problem.n.result.constant != 1:

@@ -47,8 +47,8 @@ struct BlasProblem {
   auto operator<=>(const BlasProblem &) const = default;
 };
 
-/// What has been done of a product and what follows it: nothing, so that the program's kernel has both to do; the product
-/// alone; or all.
+/// What has been done of a product and what follows it: nothing, so that the program's kernel has both to do; the
+/// product alone; or all.
 enum class Multiplied { nothing, product, all };
 
 /// cuBLASLt on one GPU. The algorithms that it recommends are remembered by problem. Thread-safe.

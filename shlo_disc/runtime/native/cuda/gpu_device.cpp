@@ -119,6 +119,7 @@ private:
       case Multiplied::nothing:
         return commands.launch(entry, parameters_of(*product), product->blocks);
       case Multiplied::product:
+        ++given.commands;
         return commands.launch(commands.entry(product->epilogue),
                                {product->epilogue_args, static_cast<size_t>(product->epilogue_words)},
                                product->epilogue_blocks);
@@ -175,7 +176,8 @@ GpuDevice::GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache
                      std::vector<std::string> blas_names, bool may_use_tf32, std::optional<bool> fuses_products,
                      std::shared_ptr<Graphs> graphs)
     : Device(std::make_shared<Allocator>(live_limit, cache_limit, std::make_shared<GpuMemory>(gpu, graphs))),
-      gpu_(std::move(gpu)), blas_(gpu_, allocator, std::move(blas_names), may_use_tf32, fuses_products), graphs_(std::move(graphs)) {}
+      gpu_(std::move(gpu)), blas_(gpu_, allocator, std::move(blas_names), may_use_tf32, fuses_products),
+      graphs_(std::move(graphs)) {}
 
 void GpuDevice::write(void *to, const void *from, int64_t bytes) {
   gpu_->write(address_of(to), from, static_cast<size_t>(bytes));
