@@ -38,7 +38,7 @@ def _uses(op: ir.Operation) -> dict[Key, KernelUse]:
         use: KernelUse = call_of(op)
         return {(use.kernel, ""): use}
     product: DeviceProduct = call_of(op)
-    found = {(product.kernel.kernel, ir.StringAttr(op.attributes[FUSION]).value): product.kernel}
+    found: dict[Key, KernelUse] = {(product.kernel.kernel, ir.StringAttr(op.attributes[FUSION]).value): product.kernel}
     if product.epilogue is not None:
         found[product.epilogue.kernel.kernel, ""] = product.epilogue.kernel
     return found
