@@ -24,4 +24,5 @@ CPU_POLICY = Policy(
     transposed_weights=1 << 18,
     split_results=0,
     split_elements=0,
+    flat_collectives=False,
 )

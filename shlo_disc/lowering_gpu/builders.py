@@ -66,10 +66,16 @@ def builder_of(fusion: func.FuncOp) -> Builder:
 
 def unsupported(fusion: func.FuncOp) -> list[Unsupported]:
     """The ops of a fusion that there is no kernel of."""
-    if kind_of(fusion) in BUILDERS or device_product(fusion) is not None:
+    if kind_of(fusion) in BUILDERS or is_collective(fusion) or device_product(fusion) is not None:
         return []
     taken = _IN_LOOPS if product_of(fusion) is None else _IN_LOOPS - _PRODUCTS
     return [_no_kernel(op) for op in fusion.entry_block.operations if op.operation.name not in taken]
+
+
+def is_collective(fusion: func.FuncOp) -> bool:
+    """Whether a fusion is a collective, which is the runtime's (`runtime/native/cuda/collectives.cpp`)."""
+    (first, *_) = fusion.entry_block.operations
+    return kind_of(fusion) == "library" and _library_function(first).startswith("collective_")
 
 
 def _no_kernel(op: ir.OpView) -> Unsupported:

@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from shlo_disc.lowering.host_llvm.blocks import kernel_arguments
+from shlo_disc.lowering.host_llvm.library import LibraryTable, library_words
 from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.host_llvm.program import HostProgram, LoweredProgram
 from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
 from shlo_disc.lowering_gpu.nvvm import device_module
 from shlo_disc.lowering_gpu.product_block import product_block
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect.host import FUSION, DeviceProduct, KernelUse, call_of
+from shlo_disc.shape_dialect.dialect.host import FUSION, DeviceProduct, KernelUse, LibraryCall, call_of
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.utils.locations import source_line
 
@@ -58,6 +59,7 @@ class _GpuProgram(HostProgram):
         super().__init__(module, signature)
         self.device = device_module(module)
         self.kernels: dict[Key, dict[str, Any]] = {}
+        self.library = LibraryTable()
         for op in self.ops:
             if op.name in ("disc_host.launch", "disc_host.product"):
                 for key, use in _uses(op).items():
@@ -66,7 +68,7 @@ class _GpuProgram(HostProgram):
     def writer(self, scope: Scope, words: Words, segment: int, command: int) -> RunWriter:
         """One that gives work to the runtime."""
         numbers = {key: number for number, key in enumerate(self.kernels)}
-        return GpuRunWriter(scope, words, segment, command, numbers)
+        return GpuRunWriter(scope, words, segment, command, numbers, self.library)
 
     def modules(self) -> Mapping[str, ir.Module]:
         """The GPU's code, and the processor's."""
@@ -74,16 +76,25 @@ class _GpuProgram(HostProgram):
 
     def header(self) -> dict[str, Any]:
         """The kernels, in the order of their numbers."""
-        return {"kernels": list(self.kernels.values()), "calls": [], "blas": False, "packs": [], "packed_only": []}
+        return {"kernels": list(self.kernels.values()), "calls": self.library.header, "blas": False, "packs": [], "packed_only": []}
 
 
 class GpuRunWriter(RunWriter):
-    """Writes `disc_run` of a segment. `kernels`: the number of each."""
+    """Writes `disc_run` of a segment. `kernels`: the number of each. `library`: the library calls of the program."""
 
-    runtime_functions = ("enqueue", "copy", "clear", "read", "product")
+    runtime_functions = ("enqueue", "copy", "clear", "read", "product", "call")
 
-    def __init__(self, scope: Scope, words: Words, segment: int, command: int, kernels: Mapping[Key, int]):
+    def __init__(
+        self,
+        scope: Scope,
+        words: Words,
+        segment: int,
+        command: int,
+        kernels: Mapping[Key, int],
+        library: LibraryTable,
+    ):
         super().__init__(scope, words, segment, command)
+        self.library_table = library
         self.kernels = kernels
 
     def commands(self) -> dict[str, Callable[[ir.Operation], None]]:
@@ -91,6 +102,7 @@ class GpuRunWriter(RunWriter):
         return {
             "disc_host.launch": self.launch,
             "disc_host.product": self.product,
+            "disc_host.library": self.library,
             "disc_host.copy": self.copy,
             "disc_host.clear": self.clear,
         }
@@ -112,6 +124,12 @@ class GpuRunWriter(RunWriter):
     def _numbers(self, op: ir.Operation) -> list[int]:
         """Those of the kernels of a command."""
         return [self.kernels[key] for key in _uses(op)]
+
+    def library(self, op: ir.Operation) -> None:
+        """A collective."""
+        call: LibraryCall = call_of(op)
+        number = self.library_table.index(call, source_line(op.location))
+        self._call("call", [self.constant(number), self.filled(library_words(call), op)])
 
     def copy(self, op: ir.Operation) -> None:
         """Bytes from one buffer to another."""

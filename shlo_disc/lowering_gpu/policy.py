@@ -24,4 +24,5 @@ GPU_POLICY = Policy(
     transposed_weights=0,
     split_results=1 << 12,
     split_elements=1 << 16,
+    flat_collectives=True,
 )

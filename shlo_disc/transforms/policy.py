@@ -34,6 +34,8 @@ class Policy:
     transposed_weights: elements of a matrix that is transposed before a loop, at most.
     split_results: reductions to fewer results are done in parts, until they have so many; 0: none is. split_elements:
         the most that are reduced without.
+    flat_collectives: collectives move whole arrays, one behind the other, and combine by sums and products, and
+        integers by maxima and minima (`expand/flat_collectives.py`).
     """
 
     kernel_instructions: int
@@ -54,6 +56,7 @@ class Policy:
     transposed_weights: int
     split_results: int
     split_elements: int
+    flat_collectives: bool
 
 
 _POLICY: ContextVar[Policy] = ContextVar("shlo_disc_policy")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from shlo_disc.dtypes import BY_MLIR
+from shlo_disc.lowering.host_llvm.library import LibraryTable
 from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.host_llvm.program import HostProgram, LoweredProgram, append_text
 from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
@@ -15,7 +16,6 @@ from shlo_disc.lowering.launches import CLEAR, COPY
 from shlo_disc.lowering_cpu.host.block_kernels import clear_text, copy_text
 from shlo_disc.lowering_cpu.host.blocks import entry_name
 from shlo_disc.lowering_cpu.host.entry import write_entry
-from shlo_disc.lowering_cpu.host.library import LibraryTable
 from shlo_disc.lowering_cpu.host.run import CpuRunWriter
 from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import SIGNATURE, micro_kernels

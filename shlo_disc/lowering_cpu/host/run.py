@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, kernel_arguments
+from shlo_disc.lowering.host_llvm.library import library_words
 from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
 from shlo_disc.lowering.launches import CLEAR, COPY
@@ -70,10 +71,7 @@ class CpuRunWriter(RunWriter):
     def library(self, op: ir.Operation) -> None:
         """A library function."""
         call: LibraryCall = call_of(op)
-        entries: list[Entry] = []
-        for number, dims in enumerate(call.dims):
-            entries += [Buffer(number), *dims]
-        block = self.filled(entries, op)
+        block = self.filled(library_words(call), op)
         self.runtime_call("call", f"{self.constant(self.library_index(call))}, {block}")
 
     def copy(self, op: ir.Operation) -> None:

@@ -107,6 +107,16 @@ def reduction_of(op: ir.OpView) -> str | None:
     return inner.name if applies and list(terminator_of(block).operands) == list(inner.results) else None
 
 
+def combined_type(element: ir.Type) -> ir.Type:
+    """The type in which elements are combined."""
+    if isinstance(element, ir.FloatType):
+        return element if element.width >= 32 else ir.F32Type.get()
+    if isinstance(element, ir.IntegerType) and element.width < 32:
+        narrow = ir.IntegerType.get_unsigned if element.is_unsigned else ir.IntegerType.get_signless
+        return narrow(32)
+    return element
+
+
 def _expanded(group: list[int], copy: Callable[[int], list[int]], joined: bool) -> list[int]:
     """The participants of a group; those of one partition stand together where partitions are joined."""
     columns = [copy(member) for member in group]
@@ -130,6 +140,7 @@ __all__ = [
     "COLLECTIVES",
     "REDUCTIONS",
     "Counts",
+    "combined_type",
     "counts_of",
     "groups_of",
     "module_of",

@@ -14,6 +14,7 @@ from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tens
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.collectives import (
     REDUCTIONS,
+    combined_type,
     counts_of,
     groups_of,
     module_of,
@@ -21,25 +22,17 @@ from shlo_disc.shape_dialect.utils.collectives import (
     runs_on_all,
 )
 from shlo_disc.transforms.expand.build import convert
+from shlo_disc.transforms.expand.flat_collectives import FLAT
 from shlo_disc.transforms.expand.library_call import library_call
-
-
-def _combined(element: ir.Type) -> ir.Type:
-    """The type in which elements are combined."""
-    if isinstance(element, ir.FloatType):
-        return element if element.width >= 32 else ir.F32Type.get()
-    if isinstance(element, ir.IntegerType) and element.width < 32:
-        narrow = ir.IntegerType.get_unsigned if element.is_unsigned else ir.IntegerType.get_signless
-        return narrow(32)
-    return element
+from shlo_disc.transforms.policy import policy
 
 
 def _reduction(op: ir.OpView, target: str, axes: dict[str, int]) -> bool:
     parameters = {"reduction": REDUCTIONS[reduction_of(op) or ""], **axes}
     for operand, result in zip(op.operands, op.results, strict=True):
         own = element_type_of(result)
-        value = convert(operand, _combined(own))
-        (combined,) = _call(op, target, [value], [tensor_type(dims_of(result), _combined(own))], parameters)
+        value = convert(operand, combined_type(own))
+        (combined,) = _call(op, target, [value], [tensor_type(dims_of(result), combined_type(own))], parameters)
         result.replace_all_uses_with(convert(combined, own))
     return True
 
@@ -77,7 +70,13 @@ def _expansion(build: Callable[..., bool], target: str = "", **axes: str) -> Cal
             return False
         if not target:
             return build(op)
-        return build(op, target, {name: ir.IntegerAttr(op.attributes[source]).value for name, source in axes.items()})
+        numbers = {name: ir.IntegerAttr(op.attributes[source]).value for name, source in axes.items()}
+        if policy().flat_collectives and target in FLAT:
+            found = FLAT[target](op, **numbers)
+            for old, new in zip(op.results, found, strict=True):
+                old.replace_all_uses_with(new)
+            return True
+        return build(op, target, numbers)
 
     return expansion
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls of library functions: what the artifact's header says of them."""
+"""Calls of library functions: what the artifact's header says of them, and the words that they are given."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shlo_disc.dtypes import BY_MLIR
+from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import LibraryCall
 from shlo_disc.shape_dialect.utils.attributes import attribute_values
@@ -18,8 +19,8 @@ class LibraryTable:
     def __init__(self) -> None:
         self.header: list[dict[str, Any]] = []
 
-    def index(self, call: LibraryCall) -> int:
-        """The number of a call, which is added where it is new."""
+    def index(self, call: LibraryCall, where: str = "") -> int:
+        """The number of a call, which is added where it is new. `where`: the user's line, for errors to name."""
         function = call.function
         elements = [str(t) for t in (*function.operands, *function.results)]
         rows = [
@@ -36,9 +37,19 @@ class LibraryTable:
             entry["groups"] = [list(group) for group in function.groups]
         if function.custom is not None:
             entry["custom"] = _custom(function.custom, function.aliases)
+        if where:
+            entry["where"] = where
         if entry not in self.header:
             self.header.append(entry)
         return self.header.index(entry)
+
+
+def library_words(call: LibraryCall) -> list[Entry]:
+    """For each operand, then for each result, its address and its sizes."""
+    entries: list[Entry] = []
+    for number, dims in enumerate(call.dims):
+        entries += [Buffer(number), *dims]
+    return entries
 
 
 def _custom(attributes: Mapping[str, ir.Attribute], aliases: Sequence[Sequence[int]]) -> dict[str, Any]:
