@@ -17,9 +17,9 @@ def client(threads: int, guard_pages: bool = False, device_count: int = 1) -> Cl
 
 
 @functools.cache
-def gpu_client(ordinal: int = 0) -> Client:
-    """The process's client for a GPU. Raises DeviceError where there is none."""
-    return Client.of_gpu(ordinal)
+def gpu_client(ordinal: int = 0, device_count: int = 1) -> Client:
+    """The process's client for a GPU, or for so many from this one on. Raises DeviceError where there are none."""
+    return Client.of_gpu(ordinal if device_count == 1 else range(ordinal, ordinal + device_count))
 
 
 @functools.cache

@@ -100,7 +100,7 @@ class Executable:
         return self._loaded.bind(*args, output=self._output, donate=donate, copy=copy)
 
     def _load(self) -> LoadedExecutable:
-        on = self._client if self.target == CPU else gpu_client()
+        on = self._client if self.target == CPU else gpu_client(0, self._options.replicas)
         return on.load(self._artifact, in_tree=self._trees[0], out_tree=self._trees[1])
 
     @property

@@ -58,6 +58,8 @@ class GpuBackend:
 
     def emit(self, section: str, llvm_ir: str, program: LoweredProgram) -> bytes:
         """PTX, or an ELF object."""
+        if section == "ptx" and not program.header["kernels"]:
+            return b""  # copies and collectives alone
         if section == "ptx":
             return codegen.compile_to_ptx(llvm_ir, self.architecture, self.opt_level).encode()
         return codegen.compile_to_object(llvm_ir, self.cpu, 1, program.exported)

@@ -166,8 +166,10 @@ class Executable:
     def profile(self, args: tuple, kwargs: dict) -> list[CommandTime]:
         """What each command of a call took."""
 
-    def execute_sharded(self, calls: Sequence[tuple[tuple, dict]], memories: Sequence[object], output: Output) -> list:
-        """One call on several devices at a time, and the results of each."""
+    def execute_sharded(
+        self, calls: Sequence[tuple[tuple, dict]], memories: Sequence[object], output: Output, on: Sequence[Executable]
+    ) -> list:
+        """One call on several devices at a time, and the results of each. `on`: the program on each device."""
 
     def contents_of(self, arrays: Sequence[object]) -> Contents:
         """What contiguous arrays hold now, by fingerprints; for programs of the processor."""
@@ -272,6 +274,12 @@ class GpuDevice(Device):
 
     @property
     def gpu(self) -> Gpu: ...
+
+def open_nccl(names: Sequence[str]) -> None:
+    """Open NCCL, by paths and names that it may be found by; once."""
+
+def destroy_nccl_groups() -> int:
+    """Destroy the communicators of all groups of GPUs; how many groups there were."""
 
 class GpuModule:
     """Code for a GPU: PTX, or a cubin."""

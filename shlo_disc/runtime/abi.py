@@ -329,7 +329,8 @@ RUNTIME: Sequence[Function | Fields] = (
 )  # fmt: skip
 """The fields of `DiscRuntime`: the functions of the runtime that a program calls, and what is the runtime's own.
 
-Programs for CPUs call the first ones, those for devices that are apart from the processor the last five.
+Programs for CPUs call the first ones, those for devices that are apart from the processor the last five, and `call` for
+collectives.
 """
 
 RUNTIME_FUNCTIONS = {line.name: line for line in RUNTIME if isinstance(line, Function)}

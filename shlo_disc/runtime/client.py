@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,7 +34,7 @@ class Client:
     this process may run on. `memory_limit`: most bytes for arenas, results and copies at a time, 0 for none.
     `cache_limit`: most bytes of freed memory kept for later calls. `guard_pages`: a test mode in which the arena, every
     result and a copy of every argument end at an inaccessible page. `native_device`: the native core's, with threads
-    and memory of its own, in place of all of the latter.
+    and memory of its own, in place of all of the latter; or several, one for each device.
     """
 
     def __init__(
@@ -49,9 +49,12 @@ class Client:
     ):
         if min(threads, memory_limit, cache_limit) < 0:
             raise ValueError("threads, memory_limit and cache_limit must not be negative")
-        self._topology = TopologyDescription(device_count)
-        self.native_device = native_device or _native.Processors(threads, memory_limit, cache_limit, guard_pages)
-        self._devices = [Device(self.native_device, id) for id in range(device_count)]
+        native = native_device or _native.Processors(threads, memory_limit, cache_limit, guard_pages)
+        natives = list(native) if isinstance(native, Sequence) else [native] * device_count
+        self._topology = TopologyDescription(len(natives))
+        self.native_devices: list[Any] = list(dict.fromkeys(natives))
+        self.native_device: Any = natives[0]
+        self._devices = [Device(native, id) for id, native in enumerate(natives)]
 
     @property
     def platform(self) -> str:
@@ -66,7 +69,7 @@ class Client:
     @classmethod
     def of_gpu(
         cls,
-        ordinal: int = 0,
+        ordinal: int | Sequence[int] = 0,
         *,
         memory_limit: int = 0,
         cache_limit: int = DEFAULT_CACHE_BYTES,
@@ -77,6 +80,7 @@ class Client:
     ) -> Client:
         """A client for an NVIDIA GPU of this machine, by its number. Its memory and its stream of work are its own.
 
+        For several numbers, it is one for as many GPUs, on which programs of several devices run (`execute_sharded`).
         Calls give their work to the GPU and come back; results that are Buffers are there later. `uses_libraries`:
         cuBLASLt, where it is installed, multiplies matrices of the types that it has; programs have kernels for all
         others. `allow_tf32`: it may round factors of f32 to 10 bits, as XLA does on GPUs, in products whose precision
@@ -86,11 +90,14 @@ class Client:
         (`Device.launch_stats` counts them). Raises DeviceError where there is no such GPU, or no driver.
         """
         kept = DEFAULT_GRAPHS if graphs is True else int(graphs)
+        ordinals = [ordinal] if isinstance(ordinal, int) else list(ordinal)
+        if not ordinals or len(set(ordinals)) != len(ordinals):
+            raise ValueError(f"a client is for one GPU, or for several different ones, not for {ordinals}")
         if min(memory_limit, cache_limit, kept) < 0:
             raise ValueError("memory_limit, cache_limit and graphs must not be negative")
         names = blas_names() if uses_libraries else []
-        native = _native.GpuDevice(ordinal, memory_limit, cache_limit, names, allow_tf32, fuses_products, kept)
-        return cls(native_device=native)
+        limits = (memory_limit, cache_limit, names, allow_tf32, fuses_products, kept)
+        return cls(native_device=[_native.GpuDevice(number, *limits) for number in ordinals])
 
     def devices(self) -> list[Device]:
         """All devices, by number."""
@@ -126,7 +133,7 @@ class Client:
             install_extension_dtype(dtype)
         place = place or self._devices[0]
         memory = place.default_memory() if isinstance(place, Device) else place
-        return self.native_device.buffer_from_host(array, memory)
+        return memory.device.native.buffer_from_host(array, memory)
 
     def load(
         self,
@@ -160,9 +167,12 @@ class Client:
         return concurrent.futures.ThreadPoolExecutor(1, "shlo_disc")
 
     def trim(self) -> int:
-        """Returns cached memory to the system; the bytes returned."""
-        return self.native_device.trim()
+        """Returns cached memory to the system; the bytes returned. What GPUs exchange arrays by goes, too."""
+        if len(self.native_devices) > 1:
+            _native.destroy_nccl_groups()
+        return sum(native.trim() for native in self.native_devices)
 
     def reset_peak(self) -> None:
         """Sets the peak counter to what is live."""
-        self.native_device.reset_peak()
+        for native in self.native_devices:
+            native.reset_peak()

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _BLAS = ("libcublasLt.so.13", "libcublasLt.so.12")
+_NCCL = ("libnccl.so.2",)
 
 
 def blas_names() -> list[str]:
@@ -12,8 +15,17 @@ def blas_names() -> list[str]:
     A library that is loaded already, or one of NVIDIA's Python packages, is found by cuda-pathfinder if that is
     installed; others are where the dynamic linker looks.
     """
-    found = _path_of("cublasLt")
-    return [*([] if found is None else [found]), *_BLAS]
+    return _names_of("cublasLt", _BLAS)
+
+
+def nccl_names() -> list[str]:
+    """The same for NCCL, which programs of several GPUs exchange arrays by."""
+    return _names_of("nccl", _NCCL)
+
+
+def _names_of(library: str, names: Sequence[str]) -> list[str]:
+    found = _path_of(library)
+    return [*([] if found is None else [found]), *names]
 
 
 def _path_of(library: str) -> str | None:

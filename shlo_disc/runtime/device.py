@@ -49,6 +49,11 @@ class Device:
         return f"Device(platform='cpu', id={self.id}, threads={self._native.threads})"
 
     @property
+    def native(self) -> Any:
+        """The device of the native core."""
+        return self._native
+
+    @property
     def platform(self) -> str:
         """ "cpu" or "cuda"."""
         return "cpu" if self._gpu is None else "cuda"

@@ -17,6 +17,7 @@ from shlo_disc.target import runs_on
 
 from . import _native, cpu_features
 from .artifact import Artifact
+from .cuda_libraries import nccl_names
 from .described import program_text
 from .dims import dim_values, shape_of
 from .jax_arrays import jax_converter
@@ -105,16 +106,26 @@ class LoadedExecutable:
             dtype = BY_NAME.get(array["dtype"])
             if dtype is not None and dtype.is_extension:
                 install_extension_dtype(dtype)
-        self._native: Any = _native.Executable(
-            device=client.native_device,
-            header=dict(header),
-            object=bytes(artifact.object),
-            device_code=bytes(artifact.sections.get("ptx", b"")),
-            constants=artifact.constants,
-            in_tree=trees[0].native(),
-            out_tree=trees[1].native(),
-            explain_structure=_explainer(self.name, trees[0]),
-            memory=client.device(0).default_memory(),
+        places = client.devices() if self.num_replicas > 1 else client.devices()[:1]
+        if self.num_replicas > 1 and client.platform == "cuda":
+            _native.open_nccl(nccl_names())
+        on = {place.native: place for place in reversed(places)}
+        loaded = {native: self._load_on(place, memo_bytes, perf_map) for native, place in on.items()}
+        self._on = {place.id: loaded[place.native] for place in places}
+        self._native: Any = self._on[places[0].id]
+
+    def _load_on(self, device: Device, memo_bytes: int, perf_map: bool) -> Any:
+        """The program on a device of the native core."""
+        return _native.Executable(
+            device=device.native,
+            header=dict(self._artifact.header),
+            object=bytes(self._artifact.object),
+            device_code=bytes(self._artifact.sections.get("ptx", b"")),
+            constants=self._artifact.constants,
+            in_tree=self.in_tree.native(),
+            out_tree=self.out_tree.native(),
+            explain_structure=_explainer(self.name, self.in_tree),
+            memory=device.default_memory(),
             jax_converter=jax_converter,
             key_array=key_array,
             memo_bytes=memo_bytes,
@@ -163,7 +174,11 @@ class LoadedExecutable:
             )
         calls: list[tuple[Any, dict[str, Any]]] = [(tuple(shard), {}) for shard in shards]
         memories = [device.default_memory() for device in places]
-        return self._alive().execute_sharded(calls, memories, _output_of(output))
+        first = self._alive()
+        on = [self._on.get(place.id, first) for place in places]
+        if self._client.platform == "cuda" and len(set(map(id, on))) != len(places):
+            raise ValueError(f"'{self.name}' runs on {self.num_replicas} different GPUs, not on {places}")
+        return first.execute_sharded(calls, memories, _output_of(output), on)
 
     def bind(self, *args: Any, output: str | None = None, donate: bool = False, copy: bool = True) -> BoundExecutable:
         """The program with its first arguments fixed, as serving does with weights. `output`: as in `execute`.
@@ -275,7 +290,7 @@ class LoadedExecutable:
 
     def delete(self) -> None:
         """Gives the code and the constants up once calls in progress are done. Later calls raise RuntimeError."""
-        self._native = _Deleted(self.name)
+        self._native, self._on = _Deleted(self.name), {}
 
     def is_deleted(self) -> bool:
         """Whether `delete` was called."""

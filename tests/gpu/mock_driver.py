@@ -73,6 +73,22 @@ class Image:
     kernels: dict[str, tuple[int, Kernel]]
 
 
+class OfThread:
+    """What each thread has of its own. Of threads that Python has not started, `threading.local` forgets it."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_of", {})
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._of[threading.get_ident(), name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._of[threading.get_ident(), name] = value
+
+
 def _bytes_at(address: int, count: int) -> np.ndarray:
     return np.frombuffer(_words(address, count, ctypes.c_ubyte), np.uint8)
 
@@ -90,7 +106,7 @@ class MockDriver(Streams):
         self.launches: list[str] = []
         self._lock = threading.RLock()
         self._texts: dict[str, Any] = {}
-        self._thread = threading.local()
+        self._thread = OfThread()
         self._numbers = itertools.count(16)
         self._blocks: dict[int, np.ndarray] = {}
         self._pinned: dict[int, Any] = {}

@@ -76,7 +76,7 @@ FORMS: dict[str, Form] = {
 
 WITHOUT = ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "reduce_scatter",
            "partition_id", "replica_id")  # fmt: skip
-"""Ops that vanish where one device runs a program, and are refused where several GPUs do."""
+"""Ops that vanish where one device runs a program; `test_collectives.py` has those of several GPUs."""
 
 
 def row_of(op: str) -> Row:

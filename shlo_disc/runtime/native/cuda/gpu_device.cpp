@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "gpu_device.h"
 
+#include "collectives.h"
 #include "kernels/library_call.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -58,9 +60,10 @@ bool waits_for_each_kernel() {
 
 class GpuCommands : public Commands {
 public:
-  GpuCommands(std::shared_ptr<GpuDevice> device, std::shared_ptr<Graphs> graphs,
+  GpuCommands(std::shared_ptr<GpuDevice> device, std::shared_ptr<Graphs> graphs, const std::vector<CallSpec> &calls,
               const std::vector<KernelSpec> &kernels, std::string_view code)
-      : device_(std::move(device)), gpu_(device_->gpu()), graphs_(std::move(graphs)) {
+      : device_(std::move(device)), gpu_(device_->gpu()), graphs_(std::move(graphs)), calls_(calls) {
+    std::ranges::for_each(calls_, check_collective);
     if (!kernels.empty())
       module_ = std::make_unique<Module>(gpu_, std::string(code));
     for (const KernelSpec &spec : kernels)
@@ -68,7 +71,7 @@ public:
           {module_->kernel(spec.name, spec.where), static_cast<unsigned>(spec.threads), spec.product()});
     runtime_.opaque = this;
     runtime_.enqueue = enqueue, runtime_.copy = copy, runtime_.clear = clear, runtime_.read = read;
-    runtime_.product = product;
+    runtime_.product = product, runtime_.call = call;
   }
   ~GpuCommands() override { graphs_->forget(this); }
 
@@ -151,6 +154,11 @@ private:
     guarded([&] { self(runtime).gpu_->read(to, address_of(from), static_cast<size_t>(bytes)); });
   }
 
+  static void call(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t) {
+    given.asks = true; // what it does depends on the participant, which no graph knows
+    guarded([&] { run_collective(*self(runtime).gpu_, self(runtime).calls_.at(static_cast<size_t>(index)), index, words); });
+  }
+
   const Entry &entry(int64_t number) const { return kernels_.at(static_cast<size_t>(number)); }
 
   void launch(const Entry &entry, std::span<const int64_t> words, int64_t blocks) const {
@@ -162,6 +170,7 @@ private:
   std::shared_ptr<Graphs> graphs_;
   std::unique_ptr<Module> module_;
   std::vector<Entry> kernels_;
+  std::vector<CallSpec> calls_;
 };
 
 } // namespace
@@ -200,10 +209,8 @@ int64_t GpuDevice::trim() {
 
 std::unique_ptr<Commands> GpuDevice::commands(const std::vector<CallSpec> &calls,
                                               const std::vector<KernelSpec> &kernels, std::string_view code) {
-  if (!calls.empty())
-    bad_artifact("programs for GPUs have no library calls");
   auto device = std::static_pointer_cast<GpuDevice>(shared_from_this());
-  return std::make_unique<GpuCommands>(std::move(device), graphs_, kernels, code);
+  return std::make_unique<GpuCommands>(std::move(device), graphs_, calls, kernels, code);
 }
 
 } // namespace disc::cuda

@@ -45,6 +45,7 @@ struct CallSpec {
   std::vector<CallTensorSpec> results; // the last one is the workspace: bytes that nobody reads
   std::vector<std::pair<std::string, int64_t>> attributes;
   std::vector<std::vector<int64_t>> groups; // of a collective: participants
+  std::string where;                        // the line of the user's program that it computes, or empty
   std::optional<CustomSpec> custom; // when the function is one that a user registered
 
   /// The value of an attribute; `otherwise` when the call has none of that name.

@@ -165,6 +165,8 @@ CallSpec call_spec(const nb::dict &dict) {
     spec.custom = custom_spec(field<nb::dict>(dict, "custom"), spec);
   if (dict.contains("groups"))
     spec.groups = field<std::vector<std::vector<int64_t>>>(dict, "groups");
+  if (dict.contains("where"))
+    spec.where = field<std::string>(dict, "where");
   for (auto [name, value] : field<nb::dict>(dict, "attributes")) {
     int64_t number = 0;
     if (!nb::try_cast<int64_t>(value, number))
@@ -327,7 +329,7 @@ void bind_executable(nb::module_ &module) {
                           const nb::kwargs &kwargs) { return self.call(args, kwargs, Output::automatic); })
       .def("execute", &PythonExecutable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))
       .def("execute_sharded", &PythonExecutable::call_sharded, nb::arg("calls"), nb::arg("memories"), nb::arg("output"),
-           "One call on several devices at a time, and the results of each.")
+           nb::arg("on"), "One call on several devices at a time, and the results of each. `on`: the program on each device.")
       .def("profile", &PythonExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "What each command of a call took.")
       .def(
           "contents_of",

@@ -2,7 +2,9 @@
 #include "gpu.h"
 
 #include "core/error.h"
+#include "cuda/collectives.h"
 #include "cuda/gpu_device.h"
+#include "cuda/nccl_library.h"
 #include "without_gil.h"
 
 #include <nanobind/stl/array.h>
@@ -103,6 +105,12 @@ void bind_memory_of_gpu(nb::class_<Gpu> &gpu) {
 } // namespace
 
 void bind_gpu(nb::module_ &module) {
+  module.def(
+      "open_nccl", [](const std::vector<std::string> &names) { without_gil([&] { cuda::NcclLibrary::open(names); }); },
+      nb::arg("names"), "Open NCCL, by paths and names that it may be found by; once.");
+  module.def(
+      "destroy_nccl_groups", [] { return without_gil([] { return cuda::GpuRun::forget(); }); },
+      "Destroy the communicators of all groups of GPUs; how many groups there were.");
   nb::class_<cuda::Event>(module, "GpuEvent", "A point in a GPU's stream of work.")
       .def("is_done", [](const cuda::Event &self) { return without_gil([&] { return self.is_done(); }); })
       .def("wait", [](const cuda::Event &self) { without_gil([&] { self.wait(); }); });

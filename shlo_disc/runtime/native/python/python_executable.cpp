@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "python_executable.h"
 
-#include "collectives/participants.h"
 #include "core/error.h"
+#include "sharded_run.h"
 #include "without_gil.h"
 
 #include <nanobind/stl/string.h>
@@ -90,40 +90,28 @@ void PythonExecutable::delete_donated(const std::vector<PyObject *> &leaves) con
 }
 
 nb::list PythonExecutable::call_sharded(const std::vector<std::pair<nb::tuple, nb::dict>> &calls,
-                                        const std::vector<nb::object> &memories, Output output) {
+                                        const std::vector<nb::object> &memories, Output output,
+                                        const std::vector<PythonExecutable *> &on) {
   std::vector<nb::object> owners;
   std::vector<std::vector<PyObject *>> leaves;
   std::vector<std::unique_ptr<Arguments>> arguments;
-  std::vector<std::shared_ptr<const Plan>> plans;
-  std::vector<std::vector<void *>> buffers;
-  for (const auto &[args, kwargs] : calls) {
-    leaves.push_back(flatten(args, kwargs, owners));
-    arguments.push_back(std::make_unique<Arguments>(program(), *core_->device(), leaves.back()));
-    plans.push_back(core_->plan(arguments.back()->dims()));
+  ShardedRun run;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    run.cores.push_back(on[i]->core_);
+    leaves.push_back(flatten(calls[i].first, calls[i].second, owners));
+    arguments.push_back(std::make_unique<Arguments>(program(), *run.cores[i]->device(), leaves.back()));
+    run.plans.push_back(run.cores[i]->plan(arguments.back()->dims()));
+    run.waits.push_back(arguments.back()->any_foreign());
   }
   for (const std::unique_ptr<Arguments> &given : arguments) {
-    buffers.emplace_back(program().arguments.size());
-    given->addresses(buffers.back().data());
+    run.buffers.emplace_back(program().arguments.size());
+    given->addresses(run.buffers.back().data());
   }
-  std::vector<Results> results(calls.size());
-  without_gil([&] {
-    run_participants(static_cast<int64_t>(calls.size()), core_->calls_others(), [&](Communicator &communicator) {
-      auto position = static_cast<size_t>(communicator.participant());
-      if (!core_->device()->is_host()) { // one device, which has no collectives
-        results[position] = core_->run(plans[position], std::move(buffers[position]), {}, core_->runtime());
-        if (arguments[position]->any_foreign())
-          results[position].done->wait();
-        return;
-      }
-      ParticipantRuntime runtime(core_->runtime(), communicator);
-      results[position] = core_->run(plans[position], std::move(buffers[position]), core_->constant_forms(),
-                                     runtime.runtime());
-    });
-  });
+  std::vector<Results> results = without_gil([&] { return run_sharded(std::move(run)); });
   nb::list out;
   for (size_t i = 0; i < calls.size(); ++i) {
     bool is_jax = output == Output::automatic && arguments[i]->any_jax();
-    out.append(make_results(std::move(results[i]), is_jax ? Output::jax : output, memories[i]));
+    out.append(on[i]->make_results(std::move(results[i]), is_jax ? Output::jax : output, memories[i]));
     delete_donated(leaves[i]);
   }
   return out;

@@ -35,9 +35,11 @@ public:
 
   nb::object call(const nb::tuple &args, const nb::dict &kwargs, Output output);
 
-  /// One call on several devices at a time: (args, kwargs) of each, and the memory for its results.
+  /// One call on several devices at a time: (args, kwargs) of each, and the memory for its results. `on`: the program as
+  /// it is loaded on each device; processors share one.
   nb::list call_sharded(const std::vector<std::pair<nb::tuple, nb::dict>> &calls,
-                        const std::vector<nb::object> &memories, Output output);
+                        const std::vector<nb::object> &memories, Output output,
+                        const std::vector<PythonExecutable *> &on);
 
   /// A call whose results are dropped: what each command of the program took.
   std::vector<CommandTime> profile(const nb::tuple &args, const nb::dict &kwargs);
