@@ -76,7 +76,13 @@ class _GpuProgram(HostProgram):
 
     def header(self) -> dict[str, Any]:
         """The kernels, in the order of their numbers."""
-        return {"kernels": list(self.kernels.values()), "calls": self.library.header, "blas": False, "packs": [], "packed_only": []}
+        return {
+            "kernels": list(self.kernels.values()),
+            "calls": self.library.header,
+            "blas": False,
+            "packs": [],
+            "packed_only": [],
+        }
 
 
 class GpuRunWriter(RunWriter):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """NCCL without a GPU: a shared library of the functions that the runtime uses, over the mock driver and NumPy.
 
-A collective is done as late as its streams allow, once all ranks of its communicator have given theirs; whoever waits for
-its stream before waits for them. What no caller may do (ranks that call different things, counts or types that do not fit
-each other, sends that nobody receives, no context, a communicator that was destroyed) is kept in `mistakes`.
+A collective is done as late as its streams allow, once all ranks of its communicator have given theirs; whoever waits
+for its stream before waits for them. What no caller may do (ranks that call different things, counts or types that do
+not fit each other, sends that nobody receives, no context, a communicator that was destroyed) is kept in `mistakes`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAMES = {
 }  # fmt: skip
 TYPES = {0: "i1", 1: "u1", 2: "i4", 3: "u4", 4: "i8", 5: "u8", 6: "f2", 7: "f4", 8: "f8"}
 REDUCTIONS = {0: np.add, 1: np.multiply, 2: np.fmax, 3: np.fmin}
-PATIENCE = 30.0
+PATIENCE = 10.0
 """Seconds after which a rank that has not come never comes."""
 
 _ARGUMENTS = 8

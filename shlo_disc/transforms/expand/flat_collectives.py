@@ -10,6 +10,7 @@ gathered (or exchanged), and combined by ops in the order of the members, as on 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 
 from shlo_disc.errors import Unsupported, UnsupportedError
 from shlo_disc.mlir import ir
@@ -129,13 +130,9 @@ def _joined(pieces: ir.Value, axis: int, dims: Dims) -> ir.Value:
 def _combined(parts: ir.Value, name: str, dims: Dims) -> ir.Value:
     """The parts along the first axis, combined in their order."""
     count, *piece = dims_of(parts)
-    found: ir.Value | None = None
-    for number in range(count.constant or 0):
-        starts = (Expr.const(number), *(_ZERO for _ in piece))
-        part = view(window(parts, starts, (ONE, *piece)), dims)
-        found = part if found is None else elementwise(name.removeprefix("stablehlo."), found, part)
-    assert found is not None
-    return found
+    starts = [(Expr.const(number), *(_ZERO for _ in piece)) for number in range(count.constant or 0)]
+    values = [view(window(parts, start, (ONE, *piece)), dims) for start in starts]
+    return reduce(partial(elementwise, name.removeprefix("stablehlo.")), values)
 
 
 FLAT: dict[str, Callable[..., list[ir.Value]]] = {

@@ -27,11 +27,12 @@ std::string_view kind_of(const CallSpec &spec) {
 
 bool is_permutation(const CallSpec &spec) { return kind_of(spec) == "permute"; }
 
-/// All that a permutation's pairs name.
+/// All that send to another one by a permutation's pairs, or receive.
 Members participants_of(const std::vector<Members> &pairs) {
   Members members;
   for (const Members &pair : pairs)
-    members.insert(members.end(), pair.begin(), pair.end());
+    if (pair.front() != pair.back())
+      members.insert(members.end(), pair.begin(), pair.end());
   std::ranges::sort(members);
   members.erase(std::ranges::unique(members).begin(), members.end());
   return members;
