@@ -89,7 +89,7 @@ def load(executable: shlo_disc.Executable, ordinals: Sequence[int]) -> LoadedExe
 
 def on_cpus(text: str, shards: Sequence[np.ndarray]) -> list[Any]:
     """What the same program gives on processors."""
-    executable = shlo_disc.compile(text, options=shlo_disc.Options(replicas=len(shards)))
+    executable = shlo_disc.compile(text, options=shlo_disc.Options(replicas=len(shards), output="numpy"))
     return executable.execute_sharded([[shard] for shard in shards])
 
 

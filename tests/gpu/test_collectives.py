@@ -68,7 +68,7 @@ def same_as_cpus(text: str, t: str, sizes: tuple[int, ...], devices: int = 4) ->
     for n in sizes:
         shards = shards_of(t, n, devices)
         wanted = on_cpus(text, shards)
-        for got, want in zip(run.execute_sharded([[shard] for shard in shards]), wanted, strict=True):
+        for got, want in zip(run.execute_sharded([[shard] for shard in shards], output="numpy"), wanted, strict=True):
             assert_same(comparable(got), comparable(want))
 
 
