@@ -6,6 +6,8 @@ Results are those of the program for processors, which tests/pjrt/test_devices.p
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -280,3 +282,11 @@ def test_artifacts(nccl: MockNccl) -> None:
 def test_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_libraries, "_path_of", lambda name: f"/opt/{name}.so")
     assert cuda_libraries.nccl_names() == ["/opt/nccl.so", "libnccl.so.2"]
+
+
+@pytest.mark.parametrize(("names", "told"), [([], "not installed"), (["libm.so.6"], "has no ncclGetVersion")])
+def test_without_the_library(names: list[str], told: str) -> None:
+    """In a process of its own, for one opens the library once."""
+    code = f"from shlo_disc.runtime import _native; _native.open_nccl({names})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "DeviceError" in found.stderr and told in found.stderr and "nvidia-nccl-cu13" in found.stderr
