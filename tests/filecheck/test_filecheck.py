@@ -1,17 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What stages and passes make of small modules: each file holds modules, and what is to be found in the output.
 
-<<<<<<< HEAD
 A file begins with `// RUN: opt --stage NAME --split-input-file %s | filecheck %s`, or with `--pass-pipeline='PASSES'`
 in the place of the stage; `--target=TARGET` follows where it is not for CPUs. Lines `// -----` stand between its
 modules. A module that is refused has `error: ` and the message as its output. A file that is called like a pass is
 about that pass, which its pipeline ends with.
-=======
-A file begins with `// RUN: opt --stage NAME --split-input-file %s | filecheck %s`, or with
-`--pass-pipeline='PASSES'` in the place of the stage; `--target NAME` may follow. Lines `// -----` stand between its
-modules. A module that is refused has `error: ` and the message as its output. A file that is called like a pass is about
-that pass, which its pipeline ends with.
->>>>>>> f1de96d (A program of several GPUs without NCCL says what to install)
 
     python -m tests.filecheck.test_filecheck tests/filecheck/annotate/windows.mlir     # the output, to read
 """
