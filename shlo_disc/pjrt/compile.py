@@ -10,18 +10,20 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shlo_disc.clients import client
+from shlo_disc.clients import client, gpu_client
 from shlo_disc.compiling import compile_read
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, ProgramError, ShapeError, UnsupportedError
+from shlo_disc.executable import Executable
 from shlo_disc.importing import entry_function, parse_trusted
 from shlo_disc.options import Options
 from shlo_disc.programs import TextProgram
 from shlo_disc.reader import BYTECODE_MAGIC, portable_version, read_any
 from shlo_disc.reader.artifacts import rewritten
 from shlo_disc.registry.custom_calls import register_custom_call
-from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
+from shlo_disc.runtime import AllocationError, Artifact, Client, LoadedExecutable
 from shlo_disc.runtime.native_module import plugin_programs
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.target import CPU, CUDA, architecture_for
 
 from . import layouts
 from .contexts import Contexts
@@ -66,12 +68,27 @@ def read_untrusted(program: bytes) -> bytes:
     return read_any(program, "the program")
 
 
-def compile_program(program: bytes) -> LoadedExecutable:
-    """Compile bytecode or a portable artifact that is known to be whole. Raises ProgramError and UnsupportedError."""
+def _target(gpu: int) -> str:
+    """What programs are compiled for on a GPU, by its number, or on processors where that is negative."""
+    if gpu < 0:
+        return CPU
+    return f"{CUDA}:{architecture_for(gpu_client(gpu).native_device.gpu.facts['compute_capability'])}"
+
+
+def _loaded(executable: Executable, gpu: int) -> LoadedExecutable:
+    """A compiled program on the GPU with a number, or on processors where that is negative."""
+    return executable.loaded if gpu < 0 else gpu_client(gpu).load(executable.artifact)
+
+
+def compile_program(program: bytes, gpu: int = -1) -> LoadedExecutable:
+    """Compile bytecode or a portable artifact that is known to be whole. Raises ProgramError and UnsupportedError.
+
+    gpu: the number of the GPU that it is for; negative: it is for processors.
+    """
     read = TextProgram(program, trusted=True, has_tokens=True)
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
         options = Options(opt_level=0) if _is_tiny(program, context) else Options()
-        return compile_read(read, options, context=context).loaded
+        return _loaded(compile_read(read, options, _target(gpu), context=context), gpu)
 
 
 def for_one_device(program: bytes) -> bytes:
@@ -143,19 +160,19 @@ def _is_tiny(program: bytes, context: Any) -> bool:
     return elements <= _TINY_ARRAYS
 
 
-def generalize_programs(programs: list[bytes]) -> tuple[Any, ...] | None:
+def generalize_programs(programs: list[bytes], gpu: int = -1) -> tuple[Any, ...] | None:
     """One executable for programs that differ in sizes only, with what the table of programs needs to know of it.
 
-    None when there is none; the programs are compiled as they are then.
+    None when there is none; the programs are compiled as they are then. gpu: as `compile_program` has it.
     """
     from shlo_disc.pjrt.generalize import generalize_or_explain
 
     with _COMPILING:
-        found = generalize_or_explain(programs)
+        found = generalize_or_explain(programs, target=_target(gpu))
     if found is None:
         return None
     executable, *parts = found.for_table()
-    return (executable.loaded, *parts)
+    return (_loaded(executable, gpu), *parts)
 
 
 def serialize(artifact: Artifact, program: bytes, options: bytes, symbols: list[int], hidden: list[bytes]) -> bytes:
@@ -166,8 +183,11 @@ def serialize(artifact: Artifact, program: bytes, options: bytes, symbols: list[
     return replace(artifact, header=header, sections=sections).serialize()
 
 
-def deserialize(data: bytes) -> Serialized:
-    """Read what `serialize` wrote, which is native code and trusted as such. Raises ArtifactError."""
+def deserialize(data: bytes, gpu: int = -1) -> Serialized:
+    """Read what `serialize` wrote, which is native code and trusted as such. Raises ArtifactError.
+
+    gpu: as `compile_program` has it.
+    """
     artifact = Artifact.deserialize(data, trust=True)
     try:
         ours = artifact.header[_HEADER_KEY]
@@ -176,7 +196,9 @@ def deserialize(data: bytes) -> Serialized:
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"the artifact is not one of the plugin: {error!r}") from None
     header = {key: value for key, value in artifact.header.items() if key != _HEADER_KEY}
-    loaded = client(threads=0).load(Artifact.of(header, artifact.object, artifact.constants))
+    artifact = replace(artifact, header=header)
+    on: Client = client(threads=0) if gpu < 0 else gpu_client(gpu)
+    loaded = on.load(artifact)
     return Serialized(loaded, bytes(artifact.portable), options, symbols, hidden)
 
 

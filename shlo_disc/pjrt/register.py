@@ -15,6 +15,8 @@ from shlo_disc.registry.custom_calls import register_custom_call
 from . import callbacks, exported
 
 PLATFORM = "shlo_disc"
+GPU_PLATFORM = "shlo_disc_cuda"
+"""There when JAX_PLATFORMS names it: asking for GPUs takes memory of each."""
 _PRIORITY = -100  # below the CPU's 0: the platform is used when JAX_PLATFORMS names it first, or on request
 
 
@@ -26,12 +28,34 @@ def initialize() -> None:
     library = importlib.util.find_spec("shlo_disc.runtime._native")
     if library is None or library.origin is None:
         raise ImportError("shlo_disc is installed without its native library")
-    _declare_stable(xla_bridge)
-    xla_bridge.register_plugin(PLATFORM, priority=_PRIORITY, library_path=library.origin, options=client_options)
-    _share_lowerings_of_cpu()
-    callbacks.install(PLATFORM)
-    exported.install(PLATFORM)
+    options = {PLATFORM: client_options, GPU_PLATFORM: gpu_client_options}
+    for platform in (PLATFORM, GPU_PLATFORM) if _is_asked_for(GPU_PLATFORM) else (PLATFORM,):
+        _declare_stable(xla_bridge, platform)
+        xla_bridge.register_plugin(platform, priority=_PRIORITY, library_path=library.origin, options=options[platform])
+        _share_lowerings_of_cpu(platform)
+        callbacks.install(platform)
+        exported.install(platform)
     xla_client.register_custom_call_handler(PLATFORM, _register_ffi_target)
+
+
+def _is_asked_for(platform: str) -> bool:
+    """Whether JAX_PLATFORMS, or the option of JAX, names a platform."""
+    import jax
+
+    return platform in (getattr(jax.config, "jax_platforms", None) or "").split(",")
+
+
+def gpu_client_options() -> dict[str, int | list[int]]:
+    """The options of the client of GPUs: the numbers of all, or of JAX's flag `jax_cuda_visible_devices`."""
+    from jax._src import xla_bridge
+
+    from shlo_disc.runtime.native_module import Gpu
+
+    visible = xla_bridge.CUDA_VISIBLE_DEVICES.value or "all"
+    gpus = list(range(Gpu.count())) if visible == "all" else [int(number) for number in str(visible).split(",")]
+    if not gpus:
+        raise RuntimeError("there is no GPU on this machine")
+    return {"gpus": gpus, "trusts_programs": 1}
 
 
 def client_options() -> dict[str, int | str]:
@@ -67,10 +91,7 @@ def _xla_flag(name: str) -> int | None:
 
 def _load_mpi() -> str:
     """Load and initialise the MPI library that mpi4py finds, which also finalises it. Returns why it is not."""
-    import jax
-
-    platforms = getattr(jax.config, "jax_platforms", None) or ""
-    if PLATFORM not in platforms.split(","):  # other platforms' jobs are no concern of ours
+    if not _is_asked_for(PLATFORM):  # other platforms' jobs are no concern of ours
         return f"JAX_PLATFORMS does not name {PLATFORM}"
     from shlo_disc.runtime.native_module import leave_job
 
@@ -92,15 +113,15 @@ def _register_ffi_target(name: str, function: Any, platform: str, /, api_version
     register_custom_call(name, stages["execute"], convention="ffi")
 
 
-def _declare_stable(xla_bridge: Any) -> None:
+def _declare_stable(xla_bridge: Any, platform: str) -> None:
     """JAX warns of every plugin that it does not know itself, also where the plugin is installed but not used."""
     known = getattr(xla_bridge, "_nonexperimental_plugins", None)
     if isinstance(known, set):
-        known.add(PLATFORM)
+        known.add(platform)
 
 
-def _share_lowerings_of_cpu() -> None:
-    """Lower programs for this platform as for the CPU: linear algebra becomes the calls of LAPACK that we have.
+def _share_lowerings_of_cpu(platform: str) -> None:
+    """Lower programs for a platform of ours as for the CPU: linear algebra becomes the calls of LAPACK that we have.
 
     Not so products, whose rule for the CPU refuses algorithms that XLA has not there; ours are at least as exact.
     """
@@ -108,10 +129,10 @@ def _share_lowerings_of_cpu() -> None:
     from jax._src.lax.lax import dot_general_p
 
     lowerings = mlir._platform_specific_lowerings
-    own = {dot_general_p: mlir._lowerings[dot_general_p], **lowerings.get(PLATFORM, {})}
-    lowerings[PLATFORM] = _SharedRules(lowerings["cpu"], own)
-    if PLATFORM not in mlir._platforms_with_donation:
-        mlir._platforms_with_donation.append(PLATFORM)
+    own = {dot_general_p: mlir._lowerings[dot_general_p], **lowerings.get(platform, {})}
+    lowerings[platform] = _SharedRules(lowerings["cpu"], own)
+    if platform not in mlir._platforms_with_donation:
+        mlir._platforms_with_donation.append(platform)
 
 
 class _SharedRules(dict[Any, Any]):

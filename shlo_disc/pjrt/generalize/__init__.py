@@ -47,6 +47,7 @@ from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.target import CPU
 
 from .emit import Emission, finish
 from .expressions import Expressions
@@ -80,13 +81,13 @@ class SymbolicProgram:
         return self.executable, list(self.symbols), list(self.steps), list(self.expected), list(self.hidden)
 
 
-def generalize(programs: Sequence[bytes], options: Options | None = None) -> SymbolicProgram:
+def generalize(programs: Sequence[bytes], options: Options | None = None, target: str = CPU) -> SymbolicProgram:
     """Compile a program that has all these portable artifacts as instances.
 
     Raises NotGeneralError when there is none to be found, and what the compiler raises.
     """
     options = options or Options()
-    compilation = Compilation(options, "cpu", make_context(), cpu=cpu_named(options.cpu))
+    compilation = Compilation(options, target, make_context(), cpu=cpu_named(options.cpu))
     found: list[Expressions] = []
 
     def work() -> None:
@@ -105,7 +106,7 @@ def generalize(programs: Sequence[bytes], options: Options | None = None) -> Sym
 
 def _executable(c: Compilation, programs: Sequence[bytes]) -> Executable:
     """What an imported program becomes: that of the compile cache, or compiled."""
-    cache, key = open_cache(c.options), ""
+    cache, key = open_cache(c.options) if c.target == CPU else None, ""
     if cache:
         parts = b"".join(len(program).to_bytes(8, "little") + program for program in programs)
         key = cache_key(TextProgram(b"instances" + parts), c.options)
@@ -121,13 +122,15 @@ def _executable(c: Compilation, programs: Sequence[bytes]) -> Executable:
     return Executable(artifact, c.options, (None, None), lambda: c, c.timings, c.compile_count)
 
 
-def generalize_or_explain(programs: Sequence[bytes], options: Options | None = None) -> SymbolicProgram | None:
+def generalize_or_explain(
+    programs: Sequence[bytes], options: Options | None = None, target: str = CPU
+) -> SymbolicProgram | None:
     """As `generalize`; None when it does not succeed, for whatever reason: each program can be compiled as it is.
 
     The reason is logged, as a warning if JAX_SHLO_DISC_EXPLAIN is set or it is a fault of ours.
     """
     try:
-        return generalize(programs, options)
+        return generalize(programs, options, target)
     except (NotGeneralError, DiscError) as error:
         level = logging.WARNING if os.environ.get(EXPLAIN_VARIABLE) else logging.DEBUG
         _log.log(level, "compiled for one shape only: %s", error)

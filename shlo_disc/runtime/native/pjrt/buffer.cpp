@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "buffer.h"
 
+#include "program/processors.h"
 #include "types.h"
 
 using disc::pjrt::Storage;
@@ -85,6 +86,29 @@ PJRT_Memory &chosen_memory(PJRT_Memory *memory, PJRT_Device *device) {
   return memory ? *memory : *given(device, "device").default_memory();
 }
 
+Storage moved(const Storage &elements, int64_t bytes, disc::Device &from, disc::Device &to) {
+  if (&from == &to || (from.is_host() && to.is_host()))
+    return elements;
+  if (!from.is_host() && !to.is_host()) // by way of the machine's memory, which every pair of GPUs can
+    return moved(moved(elements, bytes, from, *default_device()), bytes, *default_device(), to);
+  auto block = std::make_shared<Block>(to.allocator, bytes, BlockKind::result);
+  if (bytes > 0 && from.is_host())
+    to.write(block->address(), elements.get(), bytes);
+  else if (bytes > 0)
+    from.read(block->address(), elements.get(), bytes);
+  return Storage(std::move(block));
+}
+
+Storage on_host(const PJRT_Buffer &buffer, const Storage &elements) {
+  if (buffer.memory->place->is_host())
+    return elements;
+  return moved(elements, buffer.bytes(), *buffer.memory->place, *default_device());
+}
+
+std::shared_ptr<Signal> signal_of_work(PJRT_Memory &memory) {
+  return memory.device->worker.signal_of(memory.place->record());
+}
+
 namespace {
 
 PJRT_Buffer &buffer_of(PJRT_Buffer *buffer) { return given(buffer, "buffer"); }
@@ -131,13 +155,13 @@ void buffer_delete(PJRT_Buffer_Delete_Args &args) { buffer_of(args.buffer).remov
 void buffer_is_deleted(PJRT_Buffer_IsDeleted_Args &args) { args.is_deleted = buffer_of(args.buffer).is_deleted(); }
 
 void buffer_is_on_cpu(PJRT_Buffer_IsOnCpu_Args &args) {
-  buffer_of(args.buffer);
-  args.is_on_cpu = true;
+  args.is_on_cpu = buffer_of(args.buffer).memory->place->is_host();
 }
 
 void buffer_ready_event(PJRT_Buffer_ReadyEvent_Args &args) {
   const PJRT_Buffer &buffer = buffer_of(args.buffer);
-  args.event = buffer.ready ? event_of(buffer.ready) : ready_event();
+  const std::shared_ptr<Signal> &signal = buffer.done ? buffer.done : buffer.ready;
+  args.event = signal ? event_of(signal) : ready_event();
 }
 
 void buffer_unsafe_pointer(PJRT_Buffer_UnsafePointer_Args &args) {
@@ -156,9 +180,16 @@ void buffer_opaque_pointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args &args)
   args.device_memory_ptr = buffer_of(args.buffer).elements().get();
 }
 
-/// Elements never change, so that a copy can share them: all devices have the same memory.
+/// Elements never change, so that a copy can share them where the memory is the same.
 PJRT_Buffer *shared_copy(const PJRT_Buffer &buffer, PJRT_Memory *memory) {
-  return new PJRT_Buffer(buffer.share(), buffer.dtype, buffer.dims, buffer.layout, memory, buffer.ready);
+  disc::Device &from = *buffer.memory->place, &to = *memory->place;
+  if (&from != &to) {
+    Storage copy = moved(buffer.elements(), buffer.bytes(), from, to);
+    return new PJRT_Buffer(std::move(copy), buffer.dtype, buffer.dims, buffer.layout, memory, nullptr,
+                           signal_of_work(*memory));
+  }
+  return new PJRT_Buffer(buffer.share(), buffer.dtype, buffer.dims, buffer.layout, memory, buffer.ready,
+                         buffer.done);
 }
 
 void buffer_copy_to_device(PJRT_Buffer_CopyToDevice_Args &args) {
@@ -177,7 +208,8 @@ void buffer_bitcast(PJRT_Buffer_Bitcast_Args &args) {
   if (checked_bytes(dims, dtype) != buffer.bytes())
     fail_argument("a bitcast changes the number of bytes");
   args.out_buffer =
-      new PJRT_Buffer(buffer.share(), dtype, {dims.begin(), dims.end()}, layout, buffer.memory, buffer.ready);
+      new PJRT_Buffer(buffer.share(), dtype, {dims.begin(), dims.end()}, layout, buffer.memory, buffer.ready,
+                      buffer.done);
 }
 
 } // namespace

@@ -26,6 +26,15 @@ inline Sizes sizes_of(const int64_t *dims, size_t count) {
 /// The memory that a caller means by a memory, or by a device.
 PJRT_Memory &chosen_memory(PJRT_Memory *memory, PJRT_Device *device);
 
+/// Elements for another place: themselves where that has the same memory, else a copy.
+Storage moved(const Storage &elements, int64_t bytes, disc::Device &from, disc::Device &to);
+
+/// A share of a buffer's elements, or a copy, in the machine's memory. Waits for the work that makes them.
+Storage on_host(const PJRT_Buffer &buffer, const Storage &elements);
+
+/// The end of the work that a memory's device has been given; null where work is done when it is given.
+std::shared_ptr<Signal> signal_of_work(PJRT_Memory &memory);
+
 void add_buffer_functions(PJRT_Api &api);
 void add_host_buffer_functions(PJRT_Api &api);
 void add_transfer_manager_functions(PJRT_Api &api);
@@ -34,11 +43,12 @@ void add_transfer_manager_functions(PJRT_Api &api);
 
 struct PJRT_Buffer {
   PJRT_Buffer(disc::pjrt::Storage storage, disc::DType dtype, std::vector<int64_t> dims, disc::pjrt::Layout &layout,
-              PJRT_Memory *memory, std::shared_ptr<disc::pjrt::Signal> ready = nullptr)
+              PJRT_Memory *memory, std::shared_ptr<disc::pjrt::Signal> ready = nullptr,
+              std::shared_ptr<disc::pjrt::Signal> done = nullptr)
       : dtype(dtype), dims(std::move(dims)), layout(layout), memory(memory), ready(std::move(ready)),
-        storage_(std::move(storage)) {}
+        done(std::move(done)), storage_(std::move(storage)) {}
 
-  /// The elements, once they are there. Throws after deletion and donation, and when they will never be.
+  /// The elements, once they are there, or on a GPU once what makes them was given to it. Throws after deletion and donation, and when they will never be.
   disc::pjrt::Storage elements() const;
 
   /// The elements' address for somebody outside, for good.
@@ -62,7 +72,8 @@ struct PJRT_Buffer {
   const std::vector<int64_t> dims;
   disc::pjrt::Layout &layout;
   PJRT_Memory *const memory;
-  const std::shared_ptr<disc::pjrt::Signal> ready; // null: the elements are there
+  const std::shared_ptr<disc::pjrt::Signal> ready; // null: the elements are there, or
+  const std::shared_ptr<disc::pjrt::Signal> done;  // a GPU has been given the work that makes them
   disc::pjrt::ArrayForms forms;
 
 private:

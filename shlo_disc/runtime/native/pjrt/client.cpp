@@ -1,14 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "client.h"
 
+#include "compile.h"
+#include "cuda/gpu_device.h"
+
 #include <algorithm>
 #include <span>
 
-PJRT_Client::PJRT_Client(disc::pjrt::Processes given, bool trusts)
-    : processes(std::move(given)), trusts_programs(trusts), runtime(disc::default_device()), topology(processes.device_counts, true) {
+namespace {
+
+/// The GPU with a number, described as it is found.
+std::shared_ptr<disc::Device> described_gpu(int ordinal, PJRT_DeviceDescription &description) {
+  std::shared_ptr<disc::Device> device = disc::pjrt::gpu_device(ordinal);
+  const disc::cuda::GpuFacts &facts = dynamic_cast<const disc::cuda::GpuDevice &>(*device).gpu()->facts();
+  description.kind = facts.name;
+  description.compute_capability = std::to_string(facts.major) + "." + std::to_string(facts.minor);
+  description.text = "ShloDiscGpu(id=" + std::to_string(description.id) + ")";
+  return device;
+}
+
+} // namespace
+
+PJRT_Client::PJRT_Client(disc::pjrt::Processes given, bool trusts, std::vector<int> ordinals)
+    : processes(std::move(given)), trusts_programs(trusts), gpus(std::move(ordinals)),
+      topology(processes.device_counts, true) {
+  if (has_gpus())
+    topology.platform = disc::pjrt::kGpuPlatformName;
   for (PJRT_DeviceDescription *description : topology.device_list) {
     bool is_addressable = description->process == processes.index;
-    devices.push_back(std::make_unique<PJRT_Device>(this, description, is_addressable));
+    std::shared_ptr<disc::Device> runtime;
+    if (is_addressable && has_gpus())
+      runtime = described_gpu(gpus[static_cast<size_t>(description->local_id)], *description);
+    else if (is_addressable)
+      runtime = disc::default_device();
+    devices.push_back(std::make_unique<PJRT_Device>(this, description, std::move(runtime)));
     PJRT_Device &device = *devices.back();
     device_list.push_back(&device);
     if (is_addressable)
@@ -22,6 +47,11 @@ PJRT_Device &PJRT_Client::device(int64_t id) const {
     disc::pjrt::fail_argument("there is no device " + std::to_string(id) + "; there are " +
                               std::to_string(devices.size()));
   return *devices[static_cast<size_t>(id)];
+}
+
+int PJRT_Client::gpu_of(int64_t id) const {
+  const PJRT_Device &found = device(id);
+  return has_gpus() ? gpus[static_cast<size_t>(found.description->local_id)] : -1;
 }
 
 std::vector<int64_t> PJRT_Client::first_devices(int64_t count) const {
@@ -42,11 +72,6 @@ uint64_t PJRT_Client::next_run(const std::vector<int64_t> &device_ids) {
 
 namespace disc::pjrt {
 
-const std::string &platform_name() {
-  static const std::string name = kPlatformName;
-  return name;
-}
-
 const std::string &platform_version() {
   static const std::string version = "shlo_disc, CPU";
   return version;
@@ -58,14 +83,13 @@ PJRT_Client &client_of(PJRT_Client *client) { return given(client, "client"); }
 
 void client_create(PJRT_Client_Create_Args &args) {
   ClientOptions options(args.create_options, args.num_options);
-  args.client = new PJRT_Client(join(options, args), options.trusts_programs);
+  args.client = new PJRT_Client(join(options, args), options.trusts_programs, options.gpus);
 }
 
 void client_destroy(PJRT_Client_Destroy_Args &args) { delete args.client; }
 
 void client_platform_name(PJRT_Client_PlatformName_Args &args) {
-  client_of(args.client);
-  lend(platform_name(), args.platform_name, args.platform_name_size);
+  lend(client_of(args.client).topology.platform, args.platform_name, args.platform_name_size);
 }
 
 void client_platform_version(PJRT_Client_PlatformVersion_Args &args) {

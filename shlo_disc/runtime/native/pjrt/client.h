@@ -8,7 +8,6 @@
 
 namespace disc::pjrt {
 
-const std::string &platform_name();
 const std::string &platform_version();
 
 void add_client_functions(PJRT_Api &api);
@@ -16,7 +15,13 @@ void add_client_functions(PJRT_Api &api);
 } // namespace disc::pjrt
 
 struct PJRT_Client {
-  PJRT_Client(disc::pjrt::Processes processes, bool trusts_programs);
+  /// `gpus`: the devices, or none for processors.
+  PJRT_Client(disc::pjrt::Processes processes, bool trusts_programs, std::vector<int> gpus);
+
+  bool has_gpus() const { return !gpus.empty(); }
+
+  /// The number of the GPU that a device is; -1 for processors.
+  int gpu_of(int64_t device_id) const;
 
   /// The device with a number. Throws when there is none.
   PJRT_Device &device(int64_t id) const;
@@ -29,7 +34,7 @@ struct PJRT_Client {
 
   const disc::pjrt::Processes processes;
   const bool trusts_programs; // as the framework says, which makes their bytes itself
-  std::shared_ptr<disc::Processors> runtime;
+  const std::vector<int> gpus;
   PJRT_TopologyDescription topology;
   std::vector<std::unique_ptr<PJRT_Device>> devices; // of all processes
   std::vector<PJRT_Device *> device_list, addressable_list; // the latter are this process's

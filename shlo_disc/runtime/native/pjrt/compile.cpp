@@ -65,7 +65,8 @@ Compiled compiled_of(const nb::object &loaded) {
 std::shared_ptr<Block> block_of(const Executable &executable, std::string_view bytes) {
   auto block =
       std::make_shared<Block>(executable.allocator(), static_cast<int64_t>(bytes.size()), BlockKind::constant);
-  std::memcpy(block->address(), bytes.data(), bytes.size());
+  if (!bytes.empty())
+    executable.device()->write(block->address(), bytes.data(), block->bytes());
   return block;
 }
 
@@ -86,14 +87,14 @@ std::string for_one_device(std::string_view program) {
   });
 }
 
-ProgramCompiler python_compiler() {
+ProgramCompiler python_compiler(int gpu) {
   ProgramCompiler out;
-  out.compile = [](std::string_view program, std::string_view) {
-    return with_python("compiling", [&] { return adopt(compiler().attr("compile_program")(bytes_of(program))); });
+  out.compile = [gpu](std::string_view program, std::string_view) {
+    return with_python("compiling", [&] { return adopt(compiler().attr("compile_program")(bytes_of(program), gpu)); });
   };
-  out.generalize = [](const std::vector<std::string_view> &programs, std::string_view) {
+  out.generalize = [gpu](const std::vector<std::string_view> &programs, std::string_view) {
     return with_python("compiling", [&] {
-      return symbolic_program(compiler().attr("generalize_programs")(list_of(programs)), adopt);
+      return symbolic_program(compiler().attr("generalize_programs")(list_of(programs), gpu), adopt);
     });
   };
   return out;
@@ -134,13 +135,20 @@ std::string read_untrusted(std::string_view program, std::string_view format) {
   });
 }
 
-Compiled compile(std::string_view program, std::string_view format) {
+std::shared_ptr<Device> gpu_device(int ordinal) {
+  return with_python("finding a GPU", [&] {
+    nb::object client = nb::module_::import_("shlo_disc.clients").attr("gpu_client")(ordinal);
+    return nb::cast<std::shared_ptr<Device>>(client.attr("native_device"));
+  });
+}
+
+Compiled compile(std::string_view program, std::string_view format, int gpu) {
   check_format(format);
   std::string rewritten;
   bool is_sharded = program.starts_with("ML\xef" "R") && contains(program, "sdy");
   if (is_sharded || contains(program, "mhlo.layout_mode"))
     program = rewritten = for_one_device(program);
-  Served served = program_table().compile(program, {}, python_compiler());
+  Served served = program_table().compile(program, gpu < 0 ? std::string() : std::to_string(gpu), python_compiler(gpu));
   if (!served.unreadable.empty() && std::getenv("JAX_SHLO_DISC_EXPLAIN"))
     std::fprintf(stderr, "shlo_disc: compiled for one shape only: %s\n", served.unreadable.c_str());
   Compiled compiled = *static_cast<Compiled *>(served.executable.get());
@@ -178,16 +186,19 @@ std::string serialize(const Compiled &compiled, std::string_view program, std::s
   return with_python("serializing", [&] {
     nb::handle artifact(static_cast<PyObject *>(compiled.artifact.get()));
     nb::list hidden;
-    for (const std::shared_ptr<Block> &block : compiled.hidden)
-      hidden.append(nb::bytes(block->address(), static_cast<size_t>(block->bytes())));
+    for (const std::shared_ptr<Block> &block : compiled.hidden) {
+      std::string bytes(static_cast<size_t>(block->bytes()), '\0');
+      compiled.executable->device()->read(bytes.data(), block->address(), block->bytes());
+      hidden.append(bytes_of(bytes));
+    }
     return text_of(nb::cast<nb::bytes>(
         compiler().attr("serialize")(artifact, bytes_of(program), bytes_of(options), compiled.symbols, hidden)));
   });
 }
 
-Deserialized deserialize(std::string_view bytes) {
+Deserialized deserialize(std::string_view bytes, int gpu) {
   return with_python("deserializing", [&] {
-    nb::object parts = compiler().attr("deserialize")(bytes_of(bytes));
+    nb::object parts = compiler().attr("deserialize")(bytes_of(bytes), gpu);
     Deserialized result{compiled_of(parts.attr("loaded")), text_of(nb::cast<nb::bytes>(parts.attr("program"))),
                         text_of(nb::cast<nb::bytes>(parts.attr("options")))};
     result.compiled.symbols = nb::cast<std::vector<int64_t>>(parts.attr("symbols"));

@@ -29,7 +29,11 @@ std::string read_untrusted(std::string_view program, std::string_view format);
 /// Compiles a program of format "mlir", bytecode or a portable artifact that is known to be whole. One that was compiled
 /// before at other sizes is found again (program_table.h). Code does not depend on the compile options. Throws Failure with what the
 /// compiler says.
-Compiled compile(std::string_view program, std::string_view format);
+/// `gpu`: the number of the GPU that it is for, or -1.
+Compiled compile(std::string_view program, std::string_view format, int gpu);
+
+/// The GPU with a number, as the process has it.
+std::shared_ptr<Device> gpu_device(int ordinal);
 
 /// Compiles a program that several devices run together: what each of them runs, and that program with the shardings of
 /// its arguments and results. Each program is compiled for its own sizes.
@@ -57,6 +61,6 @@ struct Deserialized {
   std::string program;
   std::string options;
 };
-Deserialized deserialize(std::string_view bytes);
+Deserialized deserialize(std::string_view bytes, int gpu);
 
 } // namespace disc::pjrt

@@ -15,9 +15,9 @@ PJRT_Memory *PJRT_Device::default_memory() const {
   return memory_list.front();
 }
 
-PJRT_Device::PJRT_Device(PJRT_Client *client, PJRT_DeviceDescription *description, bool is_addressable)
-    : client(client), description(description) {
-  if (!is_addressable)
+PJRT_Device::PJRT_Device(PJRT_Client *client, PJRT_DeviceDescription *description, std::shared_ptr<disc::Device> given)
+    : client(client), description(description), runtime(std::move(given)) {
+  if (!runtime)
     return;
   constexpr int kinds = std::size(disc::pjrt::kMemoryKinds);
   for (int kind = 0; kind < kinds; ++kind) {
@@ -30,7 +30,16 @@ namespace disc::pjrt {
 
 namespace {
 
+const std::string kCapability = "compute_capability";
+
 PJRT_Device &device_of(PJRT_Device *device) { return given(device, "device"); }
+
+/// Throws for another process's device.
+PJRT_Device &addressable(PJRT_Device *device) {
+  device_of(device).default_memory();
+  return *device;
+}
+
 PJRT_DeviceDescription &described(PJRT_DeviceDescription *description) {
   return given(description, "device_description");
 }
@@ -41,10 +50,20 @@ void description_process_index(PJRT_DeviceDescription_ProcessIndex_Args &args) {
   args.process_index = described(args.device_description).process;
 }
 
+/// Attributes of a GPU, until this thread asks again.
+template <typename Args> void describe(const PJRT_DeviceDescription &description, Args &args) {
+  static thread_local PJRT_NamedValue attribute;
+  attribute = {};
+  attribute.struct_size = sizeof attribute;
+  lend(kCapability, attribute.name, attribute.name_size);
+  attribute.type = PJRT_NamedValue_kString;
+  lend(description.compute_capability, attribute.string_value, attribute.value_size);
+  args.attributes = &attribute;
+  args.num_attributes = description.compute_capability.empty() ? 0 : 1;
+}
+
 void description_attributes(PJRT_DeviceDescription_Attributes_Args &args) {
-  described(args.device_description);
-  args.attributes = nullptr;
-  args.num_attributes = 0;
+  describe(described(args.device_description), args);
 }
 
 void description_kind(PJRT_DeviceDescription_Kind_Args &args) {
@@ -83,7 +102,7 @@ void device_default_memory(PJRT_Device_DefaultMemory_Args &args) {
 
 /// What is not known is said not to be. The structure has grown at its end.
 void device_memory_stats(PJRT_Device_MemoryStats_Args &args) {
-  MemoryStats stats = device_of(args.device).client->runtime->allocator->stats();
+  MemoryStats stats = addressable(args.device).runtime->allocator->stats();
   args.bytes_in_use = stats.live_bytes;
   args.peak_bytes_in_use = stats.peak_bytes;
   args.num_allocs = stats.arena_allocations + stats.result_allocations + stats.argument_copies;
@@ -98,13 +117,11 @@ void device_memory_stats(PJRT_Device_MemoryStats_Args &args) {
 }
 
 void device_clear_memory_stats(PJRT_Device_ClearMemoryStats_Args &args) {
-  device_of(args.device).client->runtime->allocator->reset_peak();
+  addressable(args.device).runtime->allocator->reset_peak();
 }
 
 void device_get_attributes(PJRT_Device_GetAttributes_Args &args) {
-  device_of(args.device);
-  args.attributes = nullptr;
-  args.num_attributes = 0;
+  describe(*device_of(args.device).description, args);
   args.device_attributes = nullptr;
   args.attributes_deleter = [](void *) {};
 }

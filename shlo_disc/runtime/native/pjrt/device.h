@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Devices, their memories and their descriptions. All devices of a process are its processors: they share the runtime's
-// threads and its allocator, and differ by number. Other processes' devices are known by number only.
+// Devices, their memories and their descriptions. The devices of a client are the processors, which share the runtime's
+// threads and its allocator and differ by number, or GPUs. Other processes' devices are known by number only.
 #pragma once
 
+#include "core/device.h"
 #include "error.h"
+#include "worker.h"
 
 #include <map>
 #include <memory>
@@ -15,9 +17,10 @@
 
 namespace disc::pjrt {
 
-inline constexpr char kPlatformName[] = "shlo_disc";
+inline constexpr char kPlatformName[] = "shlo_disc", kGpuPlatformName[] = "shlo_disc_cuda";
 
-/// Every device has these, as XLA's CPU devices have; the first is the default. All are the machine's memory.
+/// Every device has these, as XLA's CPU devices have; the first is the default, and a
+/// GPU's own. All others are the machine's memory.
 inline constexpr const char *kMemoryKinds[] = {"device", "pinned_host", "unpinned_host"};
 
 /// Lends a text to an argument structure.
@@ -39,6 +42,7 @@ struct PJRT_DeviceDescription {
   int process;
   int local_id; // among those of its process
   std::string kind, text;
+  std::string compute_capability; // of a GPU
 };
 
 /// What is known of the devices without a client.
@@ -60,6 +64,7 @@ struct PJRT_TopologyDescription {
   std::vector<std::unique_ptr<PJRT_DeviceDescription>> devices;
   std::vector<PJRT_DeviceDescription *> device_list;
   bool belongs_to_client;
+  std::string platform = disc::pjrt::kPlatformName;
 };
 
 struct PJRT_Memory {
@@ -70,6 +75,7 @@ struct PJRT_Memory {
   PJRT_Device *device;
   int id, kind_id;
   std::string kind, text;
+  const std::shared_ptr<disc::Device> place; // whose memory it is
 
   /// What frameworks attach.
   struct UserData {
@@ -81,8 +87,8 @@ struct PJRT_Memory {
 };
 
 struct PJRT_Device {
-  /// Only what is addressable has memories.
-  PJRT_Device(PJRT_Client *client, PJRT_DeviceDescription *description, bool is_addressable);
+  /// `runtime`: what computes; null for another process's device, which has no memories.
+  PJRT_Device(PJRT_Client *client, PJRT_DeviceDescription *description, std::shared_ptr<disc::Device> runtime);
 
   /// Throws for another process's device.
   PJRT_Memory *default_memory() const;
@@ -90,6 +96,8 @@ struct PJRT_Device {
 
   PJRT_Client *client;
   PJRT_DeviceDescription *description;
+  const std::shared_ptr<disc::Device> runtime;
+  disc::pjrt::Worker worker; // waits for a GPU
   std::vector<std::unique_ptr<PJRT_Memory>> memories;
   std::vector<PJRT_Memory *> memory_list;
   PJRT_Device *itself = this; // a list of one, for the memories' lists of devices

@@ -32,9 +32,10 @@ std::string shape_text(DType dtype, Sizes dims) {
 
 /// A copy of the elements in another order.
 Storage relaid(const PJRT_Buffer &buffer, const Storage &elements, const Layout &order, const Executable &executable) {
-  auto block = std::make_shared<Block>(executable.allocator(), buffer.bytes(), BlockKind::argument);
-  buffer.ordered(elements, order).copy_to(block->address());
-  return Storage(std::move(block));
+  const std::shared_ptr<Processors> &host = default_device();
+  auto block = std::make_shared<Block>(host->allocator, buffer.bytes(), BlockKind::argument);
+  buffer.ordered(on_host(buffer, elements), order).copy_to(block->address());
+  return moved(Storage(std::move(block)), buffer.bytes(), *host, *executable.device());
 }
 
 /// An array that lies otherwise than the program takes it is copied: a framework need not know how it lies.
@@ -56,7 +57,11 @@ CallArguments read_arguments(const Code &code, PJRT_Buffer *const *buffers, size
     const Layout &layout = *code.argument_layouts[i];
     Storage elements = buffer.elements();
     bool lies_so = &buffer.layout == &layout;
-    arguments.elements.push_back(lies_so ? elements : relaid(buffer, elements, layout, *code.compiled.executable));
+    if (!lies_so)
+      elements = relaid(buffer, elements, layout, *code.compiled.executable);
+    else if (disc::Device &runs = *code.compiled.executable->device(); buffer.memory->place.get() != &runs)
+      elements = moved(elements, buffer.bytes(), *buffer.memory->place, runs);
+    arguments.elements.push_back(std::move(elements));
     for (size_t dim : layout.major_to_minor)
       arguments.dims.push_back(buffer.dims[dim]);
   }
@@ -94,7 +99,10 @@ std::vector<PJRT_Buffer *> donated_arguments(const Code &code, const PJRT_Execut
 }
 
 /// The results of one device, not yet the caller's.
-using Outputs = std::vector<std::unique_ptr<PJRT_Buffer>>;
+struct Outputs {
+  std::vector<std::unique_ptr<PJRT_Buffer>> buffers;
+  std::shared_ptr<Signal> done; // null: all is done
+};
 
 /// Runs an executable; its steps are recorded when a profiler wants them.
 Results run_traced(const Executable &executable, std::shared_ptr<const Plan> plan, std::vector<void *> addresses,
@@ -108,7 +116,7 @@ Results run_traced(const Executable &executable, std::shared_ptr<const Plan> pla
 }
 
 /// Runs the program on one device.
-Outputs run(const Code &code, const PJRT_Device &device, std::span<PJRT_Buffer *const> buffers,
+Outputs run(const Code &code, PJRT_Device &device, std::span<PJRT_Buffer *const> buffers,
             const DiscRuntime &runtime) {
   const Executable &executable = *code.compiled.executable;
   CallArguments arguments = read_arguments(code, buffers.data(), buffers.size());
@@ -123,15 +131,19 @@ Outputs run(const Code &code, const PJRT_Device &device, std::span<PJRT_Buffer *
       forms[i] = buffers[spec.buffer]->forms.form(executable, spec, arguments.elements[spec.buffer]);
   Results results = run_traced(executable, plan_of(code, arguments), std::move(addresses), forms, runtime);
   Outputs outputs;
-  outputs.reserve(results.leaves.size());
+  outputs.buffers.reserve(results.leaves.size());
+  if (results.done)
+    outputs.done = device.worker.signal_of(results.done);
   for (size_t i = 0; i < results.leaves.size(); ++i) {
     const ArraySpec &spec = code.program().results[i];
     Results::Leaf &leaf = results.leaves[i];
     Layout &layout = *code.output_layouts[i];
     std::vector<int64_t> dims = array_sizes({leaf.shape, spec.shape.size()}, layout);
     PJRT_Memory *memory = device.memory_list[code.output_memories[i]];
-    outputs.push_back(
-        std::make_unique<PJRT_Buffer>(Storage(std::move(leaf.block)), spec.dtype, std::move(dims), layout, memory));
+    int64_t bytes = leaf.block->bytes();
+    Storage elements = moved(Storage(std::move(leaf.block)), bytes, *executable.device(), *memory->place);
+    outputs.buffers.push_back(std::make_unique<PJRT_Buffer>(std::move(elements), spec.dtype, std::move(dims), layout,
+                                                            memory, nullptr, outputs.done));
   }
   return outputs;
 }
@@ -180,7 +192,9 @@ std::vector<Outputs> run_on(PJRT_LoadedExecutable &loaded, const Code &code, PJR
   if (loaded.device_ids.size() > 1)
     return run_on_all(loaded, code, buffers);
   std::vector<Outputs> outputs;
-  const PJRT_Device &chosen = device ? *device : *loaded.devices.front();
+  PJRT_Device &chosen = device ? *device : *loaded.devices.front();
+  if (&chosen != loaded.devices.front() && loaded.client.has_gpus())
+    fail_unimplemented("a program that was compiled for another GPU");
   outputs.push_back(run(code, chosen, buffers.front(), code.compiled.executable->runtime()));
   return outputs;
 }
@@ -203,10 +217,10 @@ void execute(PJRT_LoadedExecutable_Execute_Args &args) {
   }
   std::vector<Outputs> outputs = run_on(loaded, *code, args.execute_device, buffers);
   for (size_t i = 0; i < args.num_devices; ++i) {
-    for (size_t k = 0; k < outputs[i].size(); ++k)
-      args.output_lists[i][k] = outputs[i][k].release();
+    for (size_t k = 0; k < outputs[i].buffers.size(); ++k)
+      args.output_lists[i][k] = outputs[i].buffers[k].release();
     if (args.device_complete_events)
-      args.device_complete_events[i] = ready_event();
+      args.device_complete_events[i] = outputs[i].done ? event_of(outputs[i].done) : ready_event();
   }
   for (PJRT_Buffer *buffer : donated)
     buffer->remove();

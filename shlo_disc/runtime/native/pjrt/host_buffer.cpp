@@ -33,8 +33,21 @@ bool can_share(const PJRT_Client_BufferFromHostBuffer_Args &args, const OrderedE
   return may && elements.is_contiguous() && reinterpret_cast<uintptr_t>(args.data) % kSharedAlignment == 0;
 }
 
+/// Elements of the host's, which may be changed afterwards, written to a place in the order of a layout.
+void write_elements(disc::Device &place, void *to, const char *data, int64_t bytes, const OrderedElements &elements) {
+  if (place.is_host())
+    return elements.copy_to(to);
+  if (bytes == 0)
+    return;
+  if (elements.is_contiguous())
+    return place.write(to, data, bytes);
+  std::vector<char> ordered(static_cast<size_t>(bytes));
+  elements.copy_to(ordered.data());
+  place.write(to, ordered.data(), bytes);
+}
+
 void buffer_from_host(PJRT_Client_BufferFromHostBuffer_Args &args) {
-  const PJRT_Client &client = given(args.client, "client");
+  given(args.client, "client");
   PJRT_Memory &memory = chosen_memory(args.memory, args.device);
   DType dtype = dtype_of(args.type);
   Sizes dims = sizes_of(args.dims, args.num_dims);
@@ -44,16 +57,18 @@ void buffer_from_host(PJRT_Client_BufferFromHostBuffer_Args &args) {
     given(static_cast<const char *>(args.data), "data");
   OrderedElements elements(view_of(args, dtype, dims), dims, layout);
   std::vector<int64_t> sizes(dims.begin(), dims.end());
-  if (bytes > 0 && can_share(args, elements)) {
+  disc::Device &place = *memory.place;
+  if (bytes > 0 && place.is_host() && can_share(args, elements)) {
     auto done = std::make_shared<Signal>();
     Storage storage(const_cast<void *>(args.data), [done](void *) { done->set(); });
     args.buffer = new PJRT_Buffer(std::move(storage), dtype, std::move(sizes), layout, &memory);
     args.done_with_host_buffer = event_of(std::move(done));
     return;
   }
-  auto block = std::make_shared<Block>(client.runtime->allocator, bytes, BlockKind::result);
-  elements.copy_to(block->address());
-  args.buffer = new PJRT_Buffer(Storage(std::move(block)), dtype, std::move(sizes), layout, &memory);
+  auto block = std::make_shared<Block>(place.allocator, bytes, BlockKind::result);
+  write_elements(place, block->address(), static_cast<const char *>(args.data), bytes, elements);
+  args.buffer = new PJRT_Buffer(Storage(std::move(block)), dtype, std::move(sizes), layout, &memory, nullptr,
+                                signal_of_work(memory));
   args.done_with_host_buffer = ready_event();
 }
 
@@ -70,6 +85,14 @@ void buffer_to_host(PJRT_Buffer_ToHostBuffer_Args &args) {
     fail_argument("the host array has " + std::to_string(args.dst_size) + " bytes, the buffer " +
                   std::to_string(bytes));
   Storage elements = buffer.elements();
+  if (!buffer.memory->place->is_host() && &order == &buffer.layout && bytes > 0) {
+    args.event = event_of(buffer.memory->device->worker.signal_after(
+        [elements, place = buffer.memory->place, to = args.dst, count = buffer.bytes()] {
+          place->read(to, elements.get(), count);
+        }));
+    return;
+  }
+  elements = on_host(buffer, elements);
   buffer.ordered(elements, order).copy_to(args.dst);
   args.event = ready_event();
 }
@@ -81,8 +104,8 @@ void buffer_copy_raw_to_host(PJRT_Buffer_CopyRawToHost_Args &args) {
     fail_argument("the part to copy lies outside of the buffer");
   Storage elements = buffer.elements();
   if (args.transfer_size > 0)
-    std::memcpy(&given(static_cast<char *>(args.dst), "dst"), static_cast<const char *>(elements.get()) + args.offset,
-                static_cast<size_t>(args.transfer_size));
+    buffer.memory->place->read(&given(static_cast<char *>(args.dst), "dst"),
+                               static_cast<const char *>(elements.get()) + args.offset, args.transfer_size);
   args.event = ready_event();
 }
 
@@ -99,22 +122,28 @@ void view_of_device_buffer(PJRT_Client_CreateViewOfDeviceBuffer_Args &args) {
     given(static_cast<char *>(args.device_buffer_ptr), "device_buffer_ptr");
   if (reinterpret_cast<uintptr_t>(args.device_buffer_ptr) % static_cast<uintptr_t>(info(dtype).alignment()) != 0)
     fail_argument("the array is not aligned as its elements are");
-  auto release = [callback = args.on_delete_callback, argument = args.on_delete_callback_arg](void *address) {
-    if (callback)
-      callback(address, argument);
+  if (args.stream != 0)
+    memory.place->wait_in_stream(reinterpret_cast<void *>(args.stream));
+  auto release = [place = memory.place, callback = args.on_delete_callback, argument = args.on_delete_callback_arg](void *address) {
+    if (!callback)
+      return;
+    if (std::shared_ptr<const Event> work = place->record()) // it may still be read
+      work->wait();
+    callback(address, argument);
   };
   args.buffer = new PJRT_Buffer(Storage(args.device_buffer_ptr, release), dtype, {dims.begin(), dims.end()}, layout,
                                 &memory);
 }
 
 void uninitialized_buffer(PJRT_Client_CreateUninitializedBuffer_Args &args) {
-  const PJRT_Client &client = given(args.client, "client");
+  given(args.client, "client");
+  PJRT_Memory &memory = chosen_memory(args.memory, args.device);
   DType dtype = dtype_of(args.shape_element_type);
   Sizes dims = sizes_of(args.shape_dims, args.shape_num_dims);
   Layout &layout = stated_layout(args.shape_layout, dims, info(dtype).size);
-  auto block = std::make_shared<Block>(client.runtime->allocator, checked_bytes(dims, dtype), BlockKind::result);
+  auto block = std::make_shared<Block>(memory.place->allocator, checked_bytes(dims, dtype), BlockKind::result);
   args.buffer = new PJRT_Buffer(Storage(std::move(block)), dtype, {dims.begin(), dims.end()}, layout,
-                                &chosen_memory(args.memory, args.device));
+                                &memory);
 }
 
 } // namespace

@@ -11,8 +11,7 @@ namespace disc::pjrt {
 namespace {
 
 /// The devices of the assignment; without one the first devices, in order.
-std::vector<int64_t> devices_of(const PJRT_Client &client, const Code &code) {
-  const CompileOptions &options = code.parsed_options;
+std::vector<int64_t> devices_of(const PJRT_Client &client, const CompileOptions &options) {
   return options.devices.empty() ? client.first_devices(options.replicas * options.partitions) : options.devices;
 }
 
@@ -26,7 +25,7 @@ bool has_collectives(const Program &program) {
 } // namespace disc::pjrt
 
 PJRT_LoadedExecutable::PJRT_LoadedExecutable(PJRT_Client &client, std::shared_ptr<const disc::pjrt::Code> code)
-    : client(client), device_ids(disc::pjrt::devices_of(client, *code)), code_(std::move(code)) {
+    : client(client), device_ids(disc::pjrt::devices_of(client, code->parsed_options)), code_(std::move(code)) {
   auto partitions = static_cast<int32_t>(code_->parsed_options.partitions);
   for (size_t i = 0; i < device_ids.size(); ++i) {
     PJRT_Device &device = client.device(device_ids[i]);
@@ -39,6 +38,8 @@ PJRT_LoadedExecutable::PJRT_LoadedExecutable(PJRT_Client &client, std::shared_pt
   }
   if (devices.empty())
     disc::pjrt::fail_argument("none of the devices that the program is for is one of this process");
+  if (client.has_gpus() && devices.front()->runtime != code_->compiled.executable->device())
+    disc::pjrt::fail_unimplemented("loading a program onto another GPU than the one that it was compiled for");
   if (spans_processes() && !client.processes.transport && disc::pjrt::has_collectives(code_->program()))
     throw disc::pjrt::Failure(PJRT_Error_Code_FAILED_PRECONDITION,
                               "a program with collectives between processes needs MPI, by the extra 'mpi' of "
@@ -69,17 +70,29 @@ namespace {
 
 std::string text_of(const char *data, size_t size) { return size == 0 ? std::string() : std::string(data, size); }
 
-/// is_trusted: the program's bytes were made by a serialiser of this process.
-std::shared_ptr<const Code> compiled_code(const PJRT_Program &program, std::string options, bool is_trusted) {
+/// The number of the GPU that a program is for, or -1. Throws for several of them.
+int gpu_for(const PJRT_Client &client, const CompileOptions &options) {
+  if (!client.has_gpus())
+    return -1;
+  if (options.replicas * options.partitions > 1)
+    fail_unimplemented("a program over several GPUs, which has to be one over several processors (the platform "
+                       "shlo_disc) or several programs for a GPU each");
+  return client.gpu_of(devices_of(client, options).front());
+}
+
+/// is_trusted: the program's bytes were made by a serialiser of this process. client: null where processors run it.
+std::shared_ptr<const Code> compiled_code(const PJRT_Program &program, std::string options, bool is_trusted,
+                                          const PJRT_Client *client) {
   SpanRecorder span(current_recording(), "compile");
   std::string source = text_of(program.code, program.code_size);
   CompileOptions parsed(options);
   check_overrides(parsed);
+  int gpu = client ? gpu_for(*client, parsed) : -1;
   std::string format = text_of(program.format, program.format_size);
   std::string checked = is_trusted ? source : read_untrusted(source, format);
   Compiled compiled;
   if (parsed.replicas * parsed.partitions == 1)
-    compiled = compile(checked, format);
+    compiled = compile(checked, format, gpu);
   else
     std::tie(compiled, source) = compile_for_devices(checked, format, parsed.replicas, parsed.partitions);
   return std::make_shared<const Code>(std::move(compiled), std::move(source), std::move(options));
@@ -88,16 +101,18 @@ std::shared_ptr<const Code> compiled_code(const PJRT_Program &program, std::stri
 void client_compile(PJRT_Client_Compile_Args &args) {
   PJRT_Client &client = given(args.client, "client");
   auto code = compiled_code(given(args.program, "program"), text_of(args.compile_options, args.compile_options_size),
-                            client.trusts_programs);
+                            client.trusts_programs, &client);
   args.executable = new PJRT_LoadedExecutable(client, std::move(code));
 }
 
 /// A program for the devices of a topology, which are this machine's.
 void compile_without_client(PJRT_Compile_Args &args) {
-  given(args.topology, "topology");
+  if (given(args.topology, "topology").platform != kPlatformName)
+    fail_unimplemented("compiling for a topology of GPUs");
   require_python_lock();
   args.executable = new PJRT_Executable{
-      compiled_code(given(args.program, "program"), text_of(args.compile_options, args.compile_options_size), false)};
+      compiled_code(given(args.program, "program"), text_of(args.compile_options, args.compile_options_size), false,
+                    nullptr)};
 }
 
 void client_load(PJRT_Client_Load_Args &args) {
@@ -108,7 +123,8 @@ void client_load(PJRT_Client_Load_Args &args) {
 void deserialize_and_load(PJRT_Executable_DeserializeAndLoad_Args &args) {
   PJRT_Client &client = given(args.client, "client");
   Deserialized parts = deserialize({&given(args.serialized_executable, "serialized_executable"),
-                                    args.serialized_executable_size});
+                                    args.serialized_executable_size},
+                                   client.has_gpus() ? client.gpus.front() : -1);
   if (has_field(args, args.overridden_serialized_compile_options_size) &&
       args.overridden_serialized_compile_options_size > 0)
     parts.options = text_of(args.overridden_serialized_compile_options,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device.h"
 
+#include "program/processors.h"
+
 namespace {
 
 void *get_user_data(PJRT_Memory *memory, const void *key) {
@@ -26,7 +28,8 @@ const PJRT_Memory_FunctionTable kTable{{sizeof(PJRT_Memory_FunctionTable), nullp
 
 PJRT_Memory::PJRT_Memory(PJRT_Device *device, int id, int kind_id)
     : table(&kTable), device(device), id(id), kind_id(kind_id), kind(disc::pjrt::kMemoryKinds[kind_id]),
-      text("ShloDiscMemory(id=" + std::to_string(id) + ", kind=" + kind + ")") {}
+      text("ShloDiscMemory(id=" + std::to_string(id) + ", kind=" + kind + ")"),
+      place(kind_id == 0 ? device->runtime : disc::default_device()) {}
 
 PJRT_Memory::~PJRT_Memory() {
   for (auto &[key, entry] : user_data)

@@ -134,6 +134,8 @@ ClientOptions::ClientOptions(const PJRT_NamedValue *values, size_t count) {
     std::string_view name(values[i].name, values[i].name_size);
     if (name == "device_count" && values[i].type == PJRT_NamedValue_kInt64)
       device_count = checked_device_count(values[i].int64_value);
+    else if (name == "gpus" && values[i].type == PJRT_NamedValue_kInt64List)
+      gpus.assign(values[i].int64_array_value, values[i].int64_array_value + values[i].value_size);
     else if (name == "node_id")
       node_id = checked_number(values[i], 0, kMostNodes - 1);
     else if (name == "num_nodes")
@@ -146,8 +148,12 @@ ClientOptions::ClientOptions(const PJRT_NamedValue *values, size_t count) {
       trusts_programs = checked_number(values[i], 0, 1) == 1;
     else if (name != "partition_index") // of machines that share a fast network, which makes no difference here
       fail_argument("'" + std::string(name) + "' is no option of a client, or its value has another type; the options "
-                    "are device_count, node_id, num_nodes, collective_timeout_seconds, mpi_failure and trusts_programs");
+                    "are device_count, gpus, node_id, num_nodes, collective_timeout_seconds, mpi_failure and trusts_programs");
   }
+  if (!gpus.empty())
+    device_count = checked_device_count(static_cast<int64_t>(gpus.size()));
+  if (!gpus.empty() && num_nodes > 1)
+    fail_unimplemented("GPUs of several processes in one job");
   if (node_id >= num_nodes)
     fail_argument("the option node_id is " + std::to_string(node_id) + ", and there are " + std::to_string(num_nodes) +
                   " nodes");

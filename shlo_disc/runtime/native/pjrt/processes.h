@@ -17,6 +17,7 @@ struct ClientOptions {
   ClientOptions(const PJRT_NamedValue *values, size_t count);
 
   int device_count = 1; // of this process
+  std::vector<int> gpus;  // the devices are these; none: they are the processors
   int node_id = 0;
   int num_nodes = 1;
   std::chrono::seconds collective_timeout{1800}; // XLA's

@@ -64,6 +64,8 @@ PJRT_TopologyDescription &topology_of(PJRT_TopologyDescription *topology) { retu
 
 void topology_create(PJRT_TopologyDescription_Create_Args &args) {
   ClientOptions options(args.create_options, args.num_options);
+  if (!options.gpus.empty())
+    fail_unimplemented("a topology of GPUs without a client");
   args.topology = new PJRT_TopologyDescription(
       std::vector<int>(static_cast<size_t>(options.num_nodes), options.device_count), false);
 }
@@ -74,8 +76,7 @@ void topology_destroy(PJRT_TopologyDescription_Destroy_Args &args) {
 }
 
 void topology_platform_name(PJRT_TopologyDescription_PlatformName_Args &args) {
-  topology_of(args.topology);
-  lend(platform_name(), args.platform_name, args.platform_name_size);
+  lend(topology_of(args.topology).platform, args.platform_name, args.platform_name_size);
 }
 
 void topology_platform_version(PJRT_TopologyDescription_PlatformVersion_Args &args) {

@@ -36,7 +36,7 @@ PJRT_AsyncHostToDeviceTransferManager &manager_of(PJRT_AsyncHostToDeviceTransfer
 }
 
 void create_buffers(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args &args) {
-  const PJRT_Client &client = given(args.client, "client");
+  given(args.client, "client");
   auto manager = std::make_unique<PJRT_AsyncHostToDeviceTransferManager>();
   manager->memory = &given(args.memory, "memory");
   for (size_t i = 0; i < args.num_shape_specs; ++i) {
@@ -46,7 +46,7 @@ void create_buffers(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args &args) {
     int64_t bytes = checked_bytes(dims, dtype);
     const PJRT_Buffer_MemoryLayout *stated = i < args.num_device_layouts ? args.device_layouts[i] : nullptr;
     Layout &layout = stated_layout(stated, dims, info(dtype).size);
-    auto block = std::make_shared<Block>(client.runtime->allocator, bytes, BlockKind::result);
+    auto block = std::make_shared<Block>(manager->memory->place->allocator, bytes, BlockKind::result);
     manager->parts.push_back({dtype, {dims.begin(), dims.end()}, &layout, bytes, Storage(std::move(block))});
   }
   args.transfer_manager = manager.release();
@@ -68,9 +68,9 @@ void transfer_data(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args &args
   if (part.ready->is_set())
     throw Failure(PJRT_Error_Code_FAILED_PRECONDITION, "the buffer had its last piece before");
   if (args.transfer_size > 0)
-    std::memcpy(static_cast<char *>(part.storage.get()) + args.offset,
-                &given(static_cast<const char *>(args.data), "data"),
-                static_cast<size_t>(args.transfer_size));
+    args.transfer_manager->memory->place->write(static_cast<char *>(part.storage.get()) + args.offset,
+                                                &given(static_cast<const char *>(args.data), "data"),
+                                                args.transfer_size);
   if (args.is_last_transfer)
     part.ready->set();
   args.done_with_h2d_transfer = ready_event();

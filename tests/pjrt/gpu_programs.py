@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What `jax.jit` does on the platform of GPUs, over the mock driver, beside XLA's CPU.
+
+Run as a program with JAX_PLATFORMS=shlo_disc_cuda,cpu: one line of JSON, with the error of
+each check, or null.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from shlo_disc import clients
+from shlo_disc.runtime import Client
+from shlo_disc.runtime.native_module import plugin_programs
+from tests.gpu.emulated import install
+from tests.gpu.mock_driver import mock_driver
+
+CHECKS: list[Callable[[], None]] = []
+
+
+def check(function: Callable[[], None]) -> Callable[[], None]:
+    """One of those that are run, in order."""
+    CHECKS.append(function)
+    return function
+
+
+def over_mock_driver() -> None:
+    """Have the plugin's GPUs be those of the mock driver, which learns what each program's kernels do."""
+    mock_driver().devices = 2
+    clients.gpu_client = functools.cache(lambda ordinal=0: Client.of_gpu(ordinal, uses_libraries=False))
+    from shlo_disc.pjrt import compile as of_plugin
+
+    load = of_plugin._loaded
+
+    def load_emulated(executable: Any, gpu: int) -> Any:
+        install(executable)
+        return load(executable, gpu)
+
+    of_plugin._loaded = load_emulated
+
+
+def compare(function: Callable[..., Any], *args: Any, rtol: float = 2e-5) -> None:
+    """Results on the GPU are XLA's."""
+    found = jax.jit(function)(*args)
+    with jax.default_device(jax.devices("cpu")[0]):
+        wanted = jax.jit(function)(*args)
+    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert {d.platform for d in ours.devices()} == {"shlo_disc_cuda"}, ours.devices()
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=rtol, atol=1e-6)
+
+
+def numbers(*shape: int) -> np.ndarray:
+    """Floats from -1 to 1."""
+    return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(np.float32)
+
+
+@check
+def devices_are_described() -> None:
+    first, second = jax.devices()
+    assert (first.platform, first.device_kind, first.id, second.id) == ("shlo_disc_cuda", "Mock GPU", 0, 1)
+    assert first.compute_capability == "9.0"
+    assert first.default_memory().kind == "device"
+    assert {"device", "pinned_host"} <= {memory.kind for memory in first.addressable_memories()}
+    assert first.memory_stats()["bytes_in_use"] >= 0
+
+
+@check
+def elements() -> None:
+    for size in (0, 1, 3, 4, 5, 37):
+        compare(lambda x: jnp.tanh(x) * 2 + x, numbers(size))
+
+
+@check
+def one_compile_serves_new_shapes() -> None:
+    @jax.jit
+    def softmax(x: jax.Array) -> jax.Array:
+        return jnp.exp(x - x.max(-1, keepdims=True)) / jnp.exp(x - x.max(-1, keepdims=True)).sum(-1, keepdims=True)
+
+    before = plugin_programs().counts
+    for rows, columns in ((2, 3), (4, 5), (3, 7), (5, 9), (6, 11)):
+        x = numbers(rows, columns)
+        shifted = np.exp(x - x.max(-1, keepdims=True))
+        np.testing.assert_allclose(np.asarray(softmax(x)), shifted / shifted.sum(-1, keepdims=True), rtol=2e-5)
+    after = plugin_programs().counts
+    assert after["compiled"] - before["compiled"] == 1, (before, after)
+    assert after["compiled_symbolic"] - before["compiled_symbolic"] == 1, (before, after)
+    assert after["instances"] - before["instances"] == 3, (before, after)
+
+
+@check
+def reductions_and_products() -> None:
+    compare(lambda x, y: (x @ y).sum(0), numbers(3, 5), numbers(5, 2))
+
+
+@check
+def loops_and_branches() -> None:
+    compare(lambda x: jax.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * x), (0, x))[1], numbers(5))
+    compare(lambda x: jax.lax.cond(x.sum() > 0, lambda a: a + 1, lambda a: a - 1, x), numbers(5))
+
+
+@check
+def scatters_and_random_bits() -> None:
+    compare(lambda x, i: x.at[i].add(1.0), numbers(7), np.array([1, 1, 5]))
+    compare(lambda: jax.random.uniform(jax.random.key(3), (5,)))
+
+
+@check
+def gradients() -> None:
+    def loss(w: dict[str, Any], x: Any) -> Any:
+        return ((jnp.tanh(x @ w["a"]) @ w["b"]) ** 2).mean()
+
+    compare(jax.grad(loss), {"a": numbers(3, 4), "b": numbers(4, 2)}, numbers(2, 3), rtol=1e-4)
+
+
+@check
+def donated_arguments_are_deleted() -> None:
+    x = jax.device_put(numbers(6))
+    jax.block_until_ready(x)
+    y = jax.jit(lambda a: a + 1, donate_argnums=0)(x)
+    assert x.is_deleted()
+    np.testing.assert_allclose(np.asarray(y), numbers(6) + 1, rtol=1e-6)
+
+
+@check
+def arrays_go_between_devices_and_memories() -> None:
+    first, second = jax.devices()
+    x = jax.device_put(numbers(3, 4).T, first)
+    y = jax.device_put(x, second)
+    assert y.devices() == {second}
+    np.testing.assert_array_equal(np.asarray(jax.jit(lambda a: a + a)(y)), 2 * numbers(3, 4).T)
+    host = jax.device_put(x, jax.sharding.SingleDeviceSharding(first, memory_kind="pinned_host"))
+    assert host.sharding.memory_kind == "pinned_host"
+    np.testing.assert_array_equal(np.asarray(host), numbers(3, 4).T)
+    back = jax.device_put(host, jax.sharding.SingleDeviceSharding(first, memory_kind="device"))
+    np.testing.assert_array_equal(np.asarray(jax.jit(lambda a: a * 1.5)(back)), numbers(3, 4).T * 1.5)
+    np.testing.assert_array_equal(np.asarray(jax.device_put(y, jax.devices("cpu")[0])), numbers(3, 4).T)
+
+
+@check
+def the_host_array_may_change() -> None:
+    x = numbers(64)
+    y = jax.device_put(x)
+    wanted = x.copy()
+    jax.block_until_ready(y)
+    x[:] = 0
+    np.testing.assert_array_equal(np.asarray(y), wanted)
+
+
+@check
+def calls_come_from_several_threads() -> None:
+    step = jax.jit(lambda a, b: a * 3 + b)
+    wrong: list[Any] = []
+
+    def work(amount: int) -> None:
+        for turn in range(4):
+            found = np.asarray(step(numbers(9), np.float32(amount + turn)))
+            if not np.allclose(found, numbers(9) * 3 + amount + turn, rtol=1e-5):
+                wrong.append(found)
+        wrong.append(None)
+
+    threads = [threading.Thread(target=work, args=(10 * i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [None, None]
+
+
+@check
+def executables_are_serialized() -> None:
+    from jax.experimental import serialize_executable
+
+    compiled = jax.jit(lambda a: jnp.sin(a) + 1).lower(numbers(5)).compile()
+    assert compiled.cost_analysis()["bytes accessed"] == 40
+    assert compiled.memory_analysis().output_size_in_bytes == 20
+    loaded = serialize_executable.deserialize_and_load(
+        *serialize_executable.serialize(compiled), execution_devices=jax.devices()[:1]
+    )
+    np.testing.assert_allclose(np.asarray(loaded(numbers(5))), np.sin(numbers(5)) + 1, rtol=1e-5)
+
+
+@check
+def what_cannot_be_done_is_refused_by_name() -> None:
+    refuses(lambda: jax.jit(lambda a: jnp.linalg.svd(a)[1])(numbers(3, 3)), "UNIMPLEMENTED", "svd", "gpu_programs.py")
+    mesh = jax.make_mesh((2,), ("i",))
+    parts = jax.device_put(numbers(4), jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("i")))
+    refuses(lambda: jax.jit(lambda a: a + 1)(parts), "UNIMPLEMENTED", "several GPUs")
+
+
+def refuses(call: Callable[[], Any], *words: str) -> None:
+    """The call fails, and says these words."""
+    try:
+        jax.block_until_ready(call())
+    except Exception as error:
+        assert all(word in str(error) for word in words), str(error)
+    else:
+        raise AssertionError("nothing was refused")
+
+
+@check
+def too_little_memory_is_an_error() -> None:
+    driver = mock_driver()
+    before, driver.memory = driver.memory, driver.live_bytes
+    try:
+        refuses(lambda: jax.device_put(np.zeros(1 << 20, np.float32)), "RESOURCE_EXHAUSTED")
+    finally:
+        driver.memory = before
+    np.testing.assert_array_equal(np.asarray(jax.device_put(numbers(3))), numbers(3))
+
+
+def outcome(function: Callable[[], None]) -> str | None:
+    """None, or how it failed."""
+    try:
+        function()
+    except Exception:
+        return traceback.format_exc()
+    return None
+
+
+if __name__ == "__main__":
+    over_mock_driver()
+    results = {function.__name__: outcome(function) for function in CHECKS}
+    results["the driver is used as it asks"] = "\n".join(map(str, mock_driver().mistakes)) or None
+    print(json.dumps(results), flush=True)
+    os._exit(0)  # the mock driver is Python's, and ends before what the process still has on its GPUs
