@@ -28,7 +28,7 @@ def initialize() -> None:
     library = importlib.util.find_spec("shlo_disc.runtime._native")
     if library is None or library.origin is None:
         raise ImportError("shlo_disc is installed without its native library")
-    options = {PLATFORM: client_options, GPU_PLATFORM: gpu_client_options}
+    options: dict[str, Any] = {PLATFORM: client_options, GPU_PLATFORM: gpu_client_options}
     for platform in (PLATFORM, GPU_PLATFORM) if _is_asked_for(GPU_PLATFORM) else (PLATFORM,):
         _declare_stable(xla_bridge, platform)
         xla_bridge.register_plugin(platform, priority=_PRIORITY, library_path=library.origin, options=options[platform])
