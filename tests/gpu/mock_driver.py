@@ -384,7 +384,9 @@ def _dispatch(name: str, *arguments: int) -> int:
 
 @functools.cache
 def mock_driver() -> MockDriver:
-    """The driver of this process from now on."""
+    """The driver of this process from now on. As a library does, it outlives what the interpreter frees at its end."""
     driver = MockDriver()
-    _library()
+    loaded, targets = _library()
+    for part in (driver, *vars(driver).values(), loaded, *targets):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(part))
     return driver

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import threading
 import traceback
 from collections.abc import Callable
@@ -232,4 +231,3 @@ if __name__ == "__main__":
     results = {function.__name__: outcome(function) for function in CHECKS}
     results["the driver is used as it asks"] = "\n".join(map(str, mock_driver().mistakes)) or None
     print(json.dumps(results), flush=True)
-    os._exit(0)  # the mock driver is Python's, and ends before what the process still has on its GPUs
