@@ -27,3 +27,16 @@ def _results() -> dict[str, str | None]:
 @pytest.mark.parametrize("name", [*program_names("gpu_programs.py"), _DRIVER])
 def test_check(name: str) -> None:
     assert _results()[name] is None, _results()[name]
+
+
+def test_gpus_are_chosen_as_jax_has_it() -> None:
+    script = """
+import jax
+from tests.pjrt.gpu_programs import over_mock_driver
+over_mock_driver()
+jax.config.update("jax_cuda_visible_devices", "1")
+(device,) = jax.devices()
+print(device.id, device.local_hardware_id, jax.numpy.ones(3).devices() == {device})
+"""
+    done = run_python("-c", script, JAX_PLATFORMS="shlo_disc_cuda,cpu")
+    assert (done.returncode, done.stdout) == (0, "0 1 True\n"), done.stderr

@@ -87,7 +87,10 @@ void device_is_addressable(PJRT_Device_IsAddressable_Args &args) {
 }
 
 void device_local_hardware_id(PJRT_Device_LocalHardwareId_Args &args) {
-  args.local_hardware_id = device_of(args.device).description->local_id;
+  const PJRT_Device &device = device_of(args.device);
+  const PJRT_DeviceDescription &description = *device.description;
+  int gpu = device.is_addressable() ? device.client->gpu_of(description.id) : -1;
+  args.local_hardware_id = gpu < 0 ? description.local_id : gpu;
 }
 
 void device_addressable_memories(PJRT_Device_AddressableMemories_Args &args) {
