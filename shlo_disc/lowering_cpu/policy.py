@@ -25,4 +25,5 @@ CPU_POLICY = Policy(
     split_results=0,
     split_elements=0,
     flat_collectives=False,
+    patch_features=0,
 )

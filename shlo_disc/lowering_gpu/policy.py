@@ -25,4 +25,5 @@ GPU_POLICY = Policy(
     split_results=1 << 12,
     split_elements=1 << 16,
     flat_collectives=True,
+    patch_features=16,
 )

@@ -36,6 +36,8 @@ class Policy:
         the most that are reduced without.
     flat_collectives: collectives move whole arrays, one behind the other, and combine by sums and products, and
         integers by maxima and minima (`expand/flat_collectives.py`).
+    patch_features: convolutions with so many features of the result, and elements of a window of all features, are
+        products of patches that are written out; 0: none is.
     """
 
     kernel_instructions: int
@@ -57,6 +59,7 @@ class Policy:
     split_results: int
     split_elements: int
     flat_collectives: bool
+    patch_features: int
 
 
 _POLICY: ContextVar[Policy] = ContextVar("shlo_disc_policy")
