@@ -12,12 +12,14 @@ have loaded NVIDIA's own, and as the runtime keeps what it has asked of a GPU, t
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import itertools
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +62,9 @@ POISON = 0xA5
 FIRST_CONTEXT = 0x100
 
 _ARGUMENTS = 11
+DEINITIALIZED = 4
+"""The code of a driver that is shut down."""
+
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_int64] * _ARGUMENTS)
 
 Kernel = Callable[["MockDriver", tuple[int, ...], tuple[int, ...], Sequence[int]], None]
@@ -354,11 +359,17 @@ FUNCTIONS = [name for name in dir(MockDriver) if name.startswith("cu")]
 def _source() -> str:
     registers = ", ".join(f"long a{i}" for i in range(_ARGUMENTS))
     given = ", ".join(f"a{i}" for i in range(_ARGUMENTS))
-    lines = ["typedef int (*function)(" + ", ".join(["long"] * _ARGUMENTS) + ");"]
+    lines = [f"typedef int (*function)({', '.join(['long'] * _ARGUMENTS)});", "int is_closed, inside;"]
     for name in FUNCTIONS:
         lines += [
             f"function {name}_target;",
-            f"int {name}({registers}) {{ return {name}_target ? {name}_target({given}) : {UNKNOWN}; }}",
+            f"int {name}({registers}) {{",
+            "  __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);",
+            f"  int code = __atomic_load_n(&is_closed, __ATOMIC_SEQ_CST) ? {DEINITIALIZED}",
+            f"    : {name}_target ? {name}_target({given}) : {UNKNOWN};",
+            "  __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);",
+            "  return code;",
+            "}",
         ]
     return "\n".join(lines)
 
@@ -375,7 +386,16 @@ def _library() -> tuple[ctypes.CDLL, list[Any]]:
     targets = [_CALLBACK(functools.partial(_dispatch, name)) for name in FUNCTIONS]
     for name, target in zip(FUNCTIONS, targets, strict=True):
         ctypes.c_void_p.in_dll(loaded, f"{name}_target").value = ctypes.cast(target, ctypes.c_void_p).value
+    atexit.register(_close, loaded)
     return loaded, targets
+
+
+def _close(library: ctypes.CDLL) -> None:
+    """From here on the driver is shut down, as NVIDIA's is at the end of a process: nobody gets to Python any more."""
+    ctypes.c_int.in_dll(library, "is_closed").value = 1
+    inside = ctypes.c_int.in_dll(library, "inside")
+    while inside.value:
+        time.sleep(1e-3)
 
 
 def _dispatch(name: str, *arguments: int) -> int:
@@ -384,9 +404,7 @@ def _dispatch(name: str, *arguments: int) -> int:
 
 @functools.cache
 def mock_driver() -> MockDriver:
-    """The driver of this process from now on. As a library does, it outlives what the interpreter frees at its end."""
+    """The driver of this process from now on."""
     driver = MockDriver()
-    loaded, targets = _library()
-    for part in (driver, *vars(driver).values(), loaded, *targets):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(part))
+    _library()
     return driver

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,46 @@ print(device.id, device.local_hardware_id, jax.numpy.ones(3).devices() == {devic
 """
     done = run_python("-c", script, JAX_PLATFORMS="shlo_disc_cuda,cpu")
     assert (done.returncode, done.stdout) == (0, "0 1 True\n"), done.stderr
+
+
+def test_a_kernel_that_fails_is_named_with_the_line_of_the_user() -> None:
+    script = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+from tests.gpu.mock_driver import Image, mock_driver
+from tests.gpu.mock_streams import Refused
+from tests.gpu.test_graphs import Failing
+from tests.pjrt.gpu_programs import over_mock_driver
+
+over_mock_driver()
+from shlo_disc import clients
+from shlo_disc.pjrt import compile as of_plugin
+
+driver, kernels, load = mock_driver(), [], of_plugin._loaded
+
+
+def load_failing(executable, gpu):
+    load(executable, gpu)
+    image = bytes(executable.artifact.sections["ptx"])
+    made = {name: Failing(kernel) for name, (_, kernel) in driver.images[image].kernels.items()}
+    kernels.extend(made.values())
+    driver.images[image] = Image({name: (len(kernel.types), kernel) for name, kernel in made.items()})
+    return clients.gpu_client(gpu).load(executable.artifact)
+
+
+of_plugin._loaded = load_failing
+function = jax.jit(lambda x: jnp.tanh(x) * 2)
+given = np.ones(5, np.float32)
+np.testing.assert_allclose(function(given), 2 * np.tanh(given), rtol=1e-6)
+for kernel in kernels:
+    kernel.fails = True
+result = function(given)
+try:
+    result.block_until_ready()
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    done = run_python("-c", script, JAX_PLATFORMS="shlo_disc_cuda,cpu")
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in done.stdout, done.stderr
+    assert re.search(r"the last kernels before it: .*tanh.*\(<string>:\d+\)", done.stdout), done.stdout
