@@ -30,10 +30,14 @@ from shlo_disc.schedule import KernelSchedule, Schedule
 if TYPE_CHECKING:
     from shlo_disc.api import compile, jit
     from shlo_disc.executable import Executable
+    from shlo_disc.loading import load
 
 __version__ = "0.1.0"
 
-_LAZY = {"Executable": "shlo_disc.executable", "compile": "shlo_disc.api", "jit": "shlo_disc.api"}
+_LAZY = {
+    "Executable": "shlo_disc.executable", "compile": "shlo_disc.api", "jit": "shlo_disc.api",
+    "load": "shlo_disc.loading",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -47,5 +51,5 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "ArgumentTypeError", "ArtifactError", "CompilerError", "CustomCallError", "DiscError", "Executable",
     "KernelSchedule", "OptionError", "Options", "ProgramError", "RecompileError", "Schedule", "ShapeError",
-    "UnsupportedError", "compile", "errors", "jit", "register_custom_call",
+    "UnsupportedError", "compile", "errors", "jit", "load", "register_custom_call",
 ]  # fmt: skip

@@ -196,9 +196,8 @@ def _build_for_cpu(options: argparse.Namespace) -> Executable:
 
 def _compile(options: argparse.Namespace) -> None:
     executable = _build(options)
-    data = executable.artifact.serialize()
-    Path(options.output).write_bytes(data)
-    print(f"{options.output}: {len(data)} bytes, {executable.signature}")
+    executable.save(options.output)
+    print(f"{options.output}: {os.path.getsize(options.output)} bytes, {executable.signature}")
 
 
 def _ops(options: argparse.Namespace) -> None:

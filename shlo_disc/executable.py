@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -162,6 +163,17 @@ class Executable:
     def artifact(self) -> Artifact:
         """The artifact: header, native code, constants."""
         return self._artifact
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program to a file, which `shlo_disc.load` loads where there is no compiler. Raises OSError."""
+        self._artifact.save(path)
+
+    def __copy__(self) -> Executable:
+        """Itself: nothing of it changes."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Executable:
+        return self
 
     @property
     def loaded(self) -> LoadedExecutable:

@@ -13,9 +13,13 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+import mmap
+import os
 import struct
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from shlo_disc.errors import ArtifactError
@@ -118,9 +122,46 @@ class Artifact:
         header = _decode_header(sections.pop(_HEADER))
         return cls(header, sections, trusted=trust)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the artifact to a file, whole or not at all: what reads it meanwhile has the file that was there.
+
+        Raises ArtifactError as `serialize` does, and OSError.
+        """
+        target = Path(path)
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-", delete=False) as unfinished:
+            try:
+                unfinished.write(self.serialize())
+                unfinished.close()
+                os.chmod(unfinished.name, 0o666 & ~_umask())
+                os.replace(unfinished.name, target)
+            except BaseException:
+                os.unlink(unfinished.name)
+                raise
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
+        """Read a file that `save` wrote. It is mapped, so that processes which load it share its constants.
+
+        The file must not be changed in place while the program is in use; `save` puts another one there. `trust` and
+        what is raised are as for `deserialize`, and OSError.
+        """
+        with Path(path).open("rb") as file:
+            try:
+                data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            except ValueError:  # it is empty
+                data = b""
+        return cls.deserialize(data, trust=trust)
+
     def fingerprint(self) -> str:
         """SHA-256 of the serialised artifact, in hexadecimal."""
         return hashlib.sha256(self.serialize()).hexdigest()
+
+
+def _umask() -> int:
+    """The process's, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _round_up(offset: int) -> int:

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`shlo_disc.load`: compiled programs from files, without the compiler."""
+
+from __future__ import annotations
+
+import os
+
+from shlo_disc.clients import client, gpu_client
+from shlo_disc.runtime import Artifact, LoadedExecutable
+from shlo_disc.target import CPU
+
+
+def load(path: str | os.PathLike[str], *, trust: bool = False, threads: int = 0) -> LoadedExecutable:
+    """A program from a file that `Executable.save` or `shlo_disc compile` wrote: call it with arrays.
+
+    trust: the file holds native code, which can do anything that this process can; pass True where you know who made
+    it. threads: of a call on processors; 0: one a processor. A program for a GPU goes to the first of this machine.
+
+    Needs NumPy and no more: neither JAX nor MLIR is imported. Raises ArtifactError where the file is damaged, not
+    trusted, or made for another processor or device, DeviceError without a GPU, and OSError.
+    """
+    artifact = Artifact.open(path, trust=trust)
+    target = artifact.header.get("target")
+    is_gpu = isinstance(target, dict) and target.get("name", CPU) != CPU
+    return (gpu_client() if is_gpu and artifact.trusted else client(threads)).load(artifact)
+
+
+__all__ = ["load"]
