@@ -15,8 +15,8 @@ import html
 import json
 import mmap
 import os
+import secrets
 import struct
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,16 +127,14 @@ class Artifact:
 
         Raises ArtifactError as `serialize` does, and OSError.
         """
-        target = Path(path)
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-", delete=False) as unfinished:
-            try:
-                unfinished.write(self.serialize())
-                unfinished.close()
-                os.chmod(unfinished.name, 0o666 & ~_umask())
-                os.replace(unfinished.name, target)
-            except BaseException:
-                os.unlink(unfinished.name)
-                raise
+        target, data = Path(path), self.serialize()
+        unfinished = target.with_name(f".{target.name}-{secrets.token_hex(8)}")
+        try:
+            with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+                file.write(data)
+            os.replace(unfinished, target)
+        finally:
+            unfinished.unlink(missing_ok=True)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
@@ -155,13 +153,6 @@ class Artifact:
     def fingerprint(self) -> str:
         """SHA-256 of the serialised artifact, in hexadecimal."""
         return hashlib.sha256(self.serialize()).hexdigest()
-
-
-def _umask() -> int:
-    """The process's, which can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _round_up(offset: int) -> int:
