@@ -161,7 +161,7 @@ def _flat(value: ir.Value, dims: Dims) -> ir.Value:
         return view(value, dims)
     operands = [_flat(operand, dims) for operand in op.operands]
     type_ = tensor_type(dims, element_type_of(value))
-    attributes = {named.name: named.attr for named in op.attributes}
+    attributes = {name: op.attributes[name] for name in op.attributes}
     return ir.Operation.create(op.name, results=[type_], operands=operands, attributes=attributes).results[0]
 
 
