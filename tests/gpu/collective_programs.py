@@ -83,7 +83,7 @@ def load(executable: shlo_disc.Executable, ordinals: Sequence[int]) -> LoadedExe
     mock_driver()
     install(executable)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("shlo_disc.runtime.executable.nccl_names", lambda: [str(mock_nccl.library()[0])])
+        patch.setattr("shlo_disc.runtime.executable.nccl_names", lambda: [str(mock_nccl.library())])
         return Client.of_gpu(list(ordinals), uses_libraries=False).load(executable.artifact)
 
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +20,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.gpu.mock_driver import mock_driver
+from tests.gpu.mock_library import make_library
 
 SUCCESS, INVALID_VALUE, EXECUTION_FAILED, NOT_SUPPORTED, UNKNOWN = 0, 7, 13, 15, 14
 NAMES = {
@@ -45,9 +44,6 @@ WITH_EPILOGUE = {kinds for kinds in TAKEN if kinds[1] == 0}
 VERSION = 130200
 WORKSPACE = 4096
 """Bytes that each algorithm asks for."""
-
-_ARGUMENTS = 16
-_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS)
 
 
 class Refused(Exception):
@@ -301,37 +297,14 @@ class MockBlas:
 FUNCTIONS = [name for name in vars(MockBlas) if name.startswith("cublas")]
 
 
-def _source(functions: Sequence[str]) -> str:
-    registers = ", ".join(f"long a{i}" for i in range(_ARGUMENTS))
-    given = ", ".join(f"a{i}" for i in range(_ARGUMENTS))
-    lines = ["typedef long (*function)(" + ", ".join(["long"] * _ARGUMENTS) + ");"]
-    for name in functions:
-        lines += [f"function {name}_target;", f"long {name}({registers}) {{ return {name}_target({given}); }}"]
-    return "\n".join(lines)
-
-
-def compiled(functions: Sequence[str]) -> Path:
-    """A library of some functions, which call nothing yet."""
-    folder = Path(tempfile.mkdtemp(prefix="shlo_disc-libcublasLt-"))
-    source, library = folder / "blas.c", folder / "libcublasLt.so.13"
-    source.write_text(_source(functions))
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source)], check=True)
-    return library
+def _dispatch(name: str, *arguments: int) -> int:
+    return mock_blas().call(name, arguments)
 
 
 @functools.cache
-def library() -> tuple[Path, list[Any]]:
-    """The library, whose functions call the mock of the moment, and what keeps it alive."""
-    path = compiled(FUNCTIONS)
-    loaded = ctypes.CDLL(str(path))
-    targets = [_CALLBACK(functools.partial(_dispatch, name)) for name in FUNCTIONS]
-    for name, target in zip(FUNCTIONS, targets, strict=True):
-        ctypes.c_void_p.in_dll(loaded, f"{name}_target").value = ctypes.cast(target, ctypes.c_void_p).value
-    return path, [loaded, *targets]
-
-
-def _dispatch(name: str, *arguments: int) -> int:
-    return mock_blas().call(name, arguments)
+def library() -> Path:
+    """The library, whose functions call the mock of the moment."""
+    return make_library("libcublasLt.so.13", FUNCTIONS, _dispatch, closed=UNKNOWN)
 
 
 @functools.cache

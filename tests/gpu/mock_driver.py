@@ -12,21 +12,17 @@ have loaded NVIDIA's own, and as the runtime keeps what it has asked of a GPU, t
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import functools
 import itertools
-import subprocess
-import tempfile
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tests.gpu.mock_library import make_library
 from tests.gpu.mock_streams import (
     BAD_IMAGE,
     CAPTURE_INVALIDATED,
@@ -61,11 +57,9 @@ ATTRIBUTES = {16: 132, 38: 50 << 20, 75: 9, 76: 0, 82: 65536, 97: 227 << 10}
 POISON = 0xA5
 FIRST_CONTEXT = 0x100
 
-_ARGUMENTS = 11
 DEINITIALIZED = 4
 """The code of a driver that is shut down."""
 
-_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_int64] * _ARGUMENTS)
 
 Kernel = Callable[["MockDriver", tuple[int, ...], tuple[int, ...], Sequence[int]], None]
 """Called with the driver, the sizes of the grid and of a block, and the parameters as words."""
@@ -356,48 +350,6 @@ _WITHOUT_CONTEXT = frozenset(
 FUNCTIONS = [name for name in dir(MockDriver) if name.startswith("cu")]
 
 
-def _source() -> str:
-    registers = ", ".join(f"long a{i}" for i in range(_ARGUMENTS))
-    given = ", ".join(f"a{i}" for i in range(_ARGUMENTS))
-    lines = [f"typedef int (*function)({', '.join(['long'] * _ARGUMENTS)});", "int is_closed, inside;"]
-    for name in FUNCTIONS:
-        lines += [
-            f"function {name}_target;",
-            f"int {name}({registers}) {{",
-            "  __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);",
-            f"  int code = __atomic_load_n(&is_closed, __ATOMIC_SEQ_CST) ? {DEINITIALIZED}",
-            f"    : {name}_target ? {name}_target({given}) : {UNKNOWN};",
-            "  __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);",
-            "  return code;",
-            "}",
-        ]
-    return "\n".join(lines)
-
-
-@functools.cache
-def _library() -> tuple[ctypes.CDLL, list[Any]]:
-    """The library, loaded under the name that the runtime asks for, and what its functions call."""
-    folder = tempfile.mkdtemp(prefix="shlo_disc-libcuda-")
-    source, library = Path(folder, "libcuda.c"), Path(folder, "libcuda.so.1")
-    source.write_text(_source())
-    command = ["cc", "-shared", "-fPIC", "-O1", "-Wl,-soname,libcuda.so.1", "-o", str(library), str(source)]
-    subprocess.run(command, check=True)
-    loaded = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
-    targets = [_CALLBACK(functools.partial(_dispatch, name)) for name in FUNCTIONS]
-    for name, target in zip(FUNCTIONS, targets, strict=True):
-        ctypes.c_void_p.in_dll(loaded, f"{name}_target").value = ctypes.cast(target, ctypes.c_void_p).value
-    atexit.register(_close, loaded)
-    return loaded, targets
-
-
-def _close(library: ctypes.CDLL) -> None:
-    """From here on the driver is shut down, as NVIDIA's is at the end of a process: nobody gets to Python any more."""
-    ctypes.c_int.in_dll(library, "is_closed").value = 1
-    inside = ctypes.c_int.in_dll(library, "inside")
-    while inside.value:
-        time.sleep(1e-3)
-
-
 def _dispatch(name: str, *arguments: int) -> int:
     return mock_driver().call(name, arguments)
 
@@ -406,5 +358,5 @@ def _dispatch(name: str, *arguments: int) -> int:
 def mock_driver() -> MockDriver:
     """The driver of this process from now on."""
     driver = MockDriver()
-    _library()
+    make_library("libcuda.so.1", FUNCTIONS, _dispatch, closed=DEINITIALIZED)
     return driver

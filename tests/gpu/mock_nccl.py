@@ -11,8 +11,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
-import subprocess
-import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tests.gpu.mock_driver import FIRST_CONTEXT, OfThread, mock_driver
+from tests.gpu.mock_library import make_library
 
 SUCCESS, UNHANDLED_CUDA, SYSTEM, INTERNAL, INVALID_ARGUMENT, INVALID_USAGE, REMOTE = range(7)
 NAMES = {
@@ -32,9 +31,6 @@ TYPES = {0: "i1", 1: "u1", 2: "i4", 3: "u4", 4: "i8", 5: "u8", 6: "f2", 7: "f4",
 REDUCTIONS = {0: np.add, 1: np.multiply, 2: np.fmax, 3: np.fmin}
 PATIENCE = 10.0
 """Seconds after which a rank that has not come never comes."""
-
-_ARGUMENTS = 8
-_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS)
 
 
 class Refused(Exception):
@@ -282,37 +278,14 @@ def _int(word: int) -> int:
 FUNCTIONS = [name for name in vars(MockNccl) if name.startswith("nccl")]
 
 
-def _source(functions: Sequence[str]) -> str:
-    registers = ", ".join(f"long a{i}" for i in range(_ARGUMENTS))
-    given = ", ".join(f"a{i}" for i in range(_ARGUMENTS))
-    lines = ["typedef long (*function)(" + ", ".join(["long"] * _ARGUMENTS) + ");"]
-    for name in functions:
-        lines += [f"function {name}_target;", f"long {name}({registers}) {{ return {name}_target({given}); }}"]
-    return "\n".join(lines)
-
-
-def compiled(functions: Sequence[str]) -> Path:
-    """A library of some functions, which call nothing yet."""
-    folder = Path(tempfile.mkdtemp(prefix="shlo_disc-libnccl-"))
-    source, library = folder / "nccl.c", folder / "libnccl.so.2"
-    source.write_text(_source(functions))
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source)], check=True)
-    return library
+def _dispatch(name: str, *arguments: int) -> int:
+    return mock_nccl().call(name, arguments)
 
 
 @functools.cache
-def library() -> tuple[Path, list[Any]]:
-    """The library, whose functions call the mock, and what keeps it alive."""
-    path = compiled(FUNCTIONS)
-    loaded = ctypes.CDLL(str(path))
-    targets = [_CALLBACK(functools.partial(_dispatch, name)) for name in FUNCTIONS]
-    for name, target in zip(FUNCTIONS, targets, strict=True):
-        ctypes.c_void_p.in_dll(loaded, f"{name}_target").value = ctypes.cast(target, ctypes.c_void_p).value
-    return path, [loaded, *targets]
-
-
-def _dispatch(name: str, *arguments: int) -> int:
-    return mock_nccl().call(name, arguments)
+def library() -> Path:
+    """The library, whose functions call the mock."""
+    return make_library("libnccl.so.2", FUNCTIONS, _dispatch, closed=SYSTEM)
 
 
 @functools.cache

@@ -367,14 +367,15 @@ def test_executables_share_a_gpu_while_others_wait_for_all_of_it(driver: MockDri
 
     def sizes() -> None:
         for s in range(1, 7):
-            for seed in range(3):
+            for seed in range(8):
                 call(run, 2, s, seed)
 
     for s in range(1, 7):
-        for seed in range(3):
+        for seed in range(8):
             wanted(2, s, seed)
     work_in_threads(lend, sizes, lend)
-    assert stats(client)["graph_failures"] == 0 and stats(client)["captures"] >= 6
+    assert stats(client)["graph_failures"] == 0
+    assert stats(client)["captures"] >= 2, "how often addresses come again depends on what the others have meanwhile"
 
 
 def test_a_child_process_is_refused(driver: MockDriver) -> None:

@@ -25,6 +25,7 @@ from tests.gpu.emulated import fresh_client, loaded
 from tests.gpu.marks import needs_mock_driver
 from tests.gpu.mock_blas import EXECUTION_FAILED, F32, F32_BY_TF32, F64, FUNCTIONS, I32, VERSION, MockBlas
 from tests.gpu.mock_driver import MockDriver
+from tests.gpu.mock_library import build_library
 from tests.ir.gpu_cases import assert_close
 from tests.run.op_check import random_array, small_integers
 
@@ -95,7 +96,7 @@ def blas(monkeypatch: pytest.MonkeyPatch) -> Iterator[MockBlas]:
     found = mock_blas.mock_blas()
     for kept in (found.calls, found.products, found.epilogues, found.mistakes, found.fails):
         kept.clear()
-    monkeypatch.setattr("shlo_disc.runtime.client.blas_names", lambda: ["libnowhere.so", str(mock_blas.library()[0])])
+    monkeypatch.setattr("shlo_disc.runtime.client.blas_names", lambda: ["libnowhere.so", str(mock_blas.library())])
     yield found
     found.refuses = False
     gc.collect()  # workspaces are large
@@ -257,7 +258,7 @@ def test_two_threads_multiply(driver: MockDriver, blas: MockBlas) -> None:
 
 
 def test_an_old_library_is_refused(driver: MockDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = mock_blas.compiled([name for name in FUNCTIONS if name != "cublasLtMatmul"])
+    path = build_library("libcublasLt.so.13", [name for name in FUNCTIONS if name != "cublasLtMatmul"], closed=0)
     monkeypatch.setattr("shlo_disc.runtime.client.blas_names", lambda: [str(path)])
     run = loaded(program("matrices"), library_client())
     with pytest.raises(DeviceError, match="is too old: it has no cublasLtMatmul; .*uses_libraries=False"):

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Libraries of C whose functions are Python's, for mocks of NVIDIA's."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+_ARGUMENTS = 16
+"""Words that each function takes, which are more than any has; those that a caller does not give may be anything."""
+
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS)
+
+_LOADED: list[object] = []
+"""What has to live as long as the libraries."""
+
+
+def make_library(name: str, functions: Sequence[str], call: Callable[..., int], *, closed: int) -> Path:
+    """Build and load a library, whose functions are `call(function, *words)`; it can be opened by its name, too.
+
+    name: of the file, such as "libcuda.so.1". closed: what all return once Python ends, as of a library that is shut
+    down: nobody gets into an interpreter that is no more.
+    """
+    library = build_library(name, functions, closed=closed)
+    loaded = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    targets = [_CALLBACK(functools.partial(call, function)) for function in functions]
+    for function, target in zip(functions, targets, strict=True):
+        ctypes.c_void_p.in_dll(loaded, f"{function}_target").value = ctypes.cast(target, ctypes.c_void_p).value
+    _LOADED.extend([loaded, *targets])
+    atexit.register(_close, loaded)
+    return library
+
+
+def build_library(name: str, functions: Sequence[str], *, closed: int) -> Path:
+    """A library of some functions, which must not be called."""
+    folder = Path(tempfile.mkdtemp(prefix=f"shlo_disc-{name.partition('.')[0]}-"))
+    source, library = folder / "source.c", folder / name
+    source.write_text(_source(functions, closed))
+    command = ["cc", "-shared", "-fPIC", "-O1", f"-Wl,-soname,{name}", "-o", str(library), str(source)]
+    subprocess.run(command, check=True)
+    return library
+
+
+def _source(functions: Sequence[str], closed: int) -> str:
+    registers = ", ".join(f"long a{i}" for i in range(_ARGUMENTS))
+    given = ", ".join(f"a{i}" for i in range(_ARGUMENTS))
+    lines = [f"typedef long (*function)({', '.join(['long'] * _ARGUMENTS)});", "static int is_closed, inside;"]
+    lines += ["void close_library(void) { __atomic_store_n(&is_closed, 1, __ATOMIC_SEQ_CST); }"]
+    lines += ["int calls_inside(void) { return __atomic_load_n(&inside, __ATOMIC_SEQ_CST); }"]
+    for name in functions:
+        lines += [
+            f"function {name}_target;",
+            f"long {name}({registers}) {{",
+            "  __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);",
+            f"  long code = __atomic_load_n(&is_closed, __ATOMIC_SEQ_CST) ? {closed} : {name}_target({given});",
+            "  __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);",
+            "  return code;",
+            "}",
+        ]
+    return "\n".join(lines)
+
+
+def _close(library: ctypes.CDLL) -> None:
+    library.close_library()
+    while library.calls_inside():
+        time.sleep(1e-3)
