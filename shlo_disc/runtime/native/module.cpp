@@ -31,23 +31,6 @@ namespace disc {
 
 namespace {
 
-const char *class_name(ErrorKind kind) {
-  switch (kind) {
-  case ErrorKind::artifact:
-    return "ArtifactError";
-  case ErrorKind::shape:
-    return "ShapeError";
-  case ErrorKind::type:
-    return "ArgumentTypeError";
-  case ErrorKind::custom_call:
-    return "CustomCallError";
-  case ErrorKind::device:
-    return "DeviceError";
-  default:
-    return nullptr;
-  }
-}
-
 void raise_allocation(const AllocationFailure &failure) {
   nb::object type = nb::module_::import_("shlo_disc.runtime.allocation").attr("AllocationError");
   nb::object error = type(failure.bytes, failure.what());

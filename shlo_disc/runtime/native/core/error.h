@@ -10,6 +10,24 @@ namespace disc {
 
 enum class ErrorKind { artifact, shape, type, allocation, state, custom_call, device };
 
+/// The exception that Python has for a kind; null for a wrong state, which is a RuntimeError.
+inline const char *class_name(ErrorKind kind) {
+  switch (kind) {
+  case ErrorKind::artifact:
+    return "ArtifactError";
+  case ErrorKind::shape:
+    return "ShapeError";
+  case ErrorKind::type:
+    return "ArgumentTypeError";
+  case ErrorKind::custom_call:
+    return "CustomCallError";
+  case ErrorKind::device:
+    return "DeviceError";
+  default:
+    return nullptr;
+  }
+}
+
 class Error : public std::runtime_error {
 public:
   Error(ErrorKind kind, const std::string &message) : std::runtime_error(message), kind(kind) {}

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "library_call.h"
 
+#include "core/dtype.h"
 #include "blas.h"
 #include "core/error.h"
 
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <cstdlib>
+#include <cstring>
 
 namespace disc {
 
@@ -49,6 +52,37 @@ void report_failure(std::string message) {
 bool has_failed() { return failure.has_value(); }
 
 std::optional<std::string> take_failure() { return std::exchange(failure, std::nullopt); }
+
+void store_values(CallAttribute &attribute, const std::vector<std::string> &values) {
+  if (attribute.dtype == "string") {
+    std::string text = values.empty() ? "" : values.front();
+    attribute.count = static_cast<int64_t>(text.size());
+    attribute.storage.resize(text.size() / sizeof(uint64_t) + 1);
+    std::memcpy(attribute.storage.data(), text.data(), text.size());
+    return;
+  }
+  const DTypeInfo *dtype = dtype_named(attribute.dtype);
+  if (!dtype || dtype->size > 8)
+    bad_artifact("header: the attribute '" + attribute.name + "' has an unknown type");
+  attribute.count = static_cast<int64_t>(values.size());
+  auto size = static_cast<size_t>(dtype->size);
+  attribute.storage.resize((values.size() * size + 7) / 8 + 1);
+  char *target = reinterpret_cast<char *>(attribute.storage.data());
+  for (const std::string &text : values) {
+    if (dtype->dtype == DType::f32) {
+      float value = std::strtof(text.c_str(), nullptr);
+      std::memcpy(target, &value, size);
+    } else if (dtype->dtype == DType::f64) {
+      double value = std::strtod(text.c_str(), nullptr);
+      std::memcpy(target, &value, size);
+    } else { // little-endian: the low bytes come first
+      uint64_t value = text.starts_with('-') ? static_cast<uint64_t>(std::strtoll(text.c_str(), nullptr, 10))
+                                             : std::strtoull(text.c_str(), nullptr, 10);
+      std::memcpy(target, &value, size);
+    }
+    target += size;
+  }
+}
 
 int64_t CallSpec::attribute(std::string_view name, int64_t otherwise) const {
   for (const auto &[key, value] : attributes)

@@ -32,6 +32,10 @@ struct CallAttribute {
   const void *data() const { return storage.data(); }
 };
 
+/// Elements as texts, for JSON has neither 64-bit integers nor infinities: integers in decimal, floats as C writes them.
+/// Throws Error(artifact) for an unknown type.
+void store_values(CallAttribute &attribute, const std::vector<std::string> &values);
+
 /// What a call site says of a function that a user registered.
 struct CustomSpec {
   std::vector<CallAttribute> attributes;            // sorted by name

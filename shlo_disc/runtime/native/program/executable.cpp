@@ -77,6 +77,20 @@ void Executable::allocate_results(size_t segment, const Plan &plan, std::vector<
   }
 }
 
+/// Puts the addresses of the constants and of the packed forms behind those of the results.
+void Executable::add_constants(std::vector<void *> &buffers, const PackedForms &packed) const {
+  buffers.insert(buffers.end(), constant_addresses_.begin(), constant_addresses_.end());
+  for (const std::shared_ptr<Block> &form : packed)
+    buffers.push_back(form ? form->address() : nullptr);
+}
+
+void Executable::run_into(const Plan &plan, std::vector<void *> buffers, const PackedForms &packed,
+                          const DiscRuntime &runtime) const {
+  add_constants(buffers, packed);
+  Block arena(allocator(), plan.arena_bytes, BlockKind::arena);
+  run_segment(0, buffers, plan, arena.address(), runtime);
+}
+
 Results Executable::run(std::shared_ptr<const Plan> plan, std::vector<void *> buffers, const PackedForms &packed,
                         const DiscRuntime &runtime) const {
   Results results;
@@ -84,9 +98,7 @@ Results Executable::run(std::shared_ptr<const Plan> plan, std::vector<void *> bu
   results.plan = std::move(plan);
   buffers.resize(program().arguments.size() + results.leaves.size());
   allocate_results(0, *results.plan, results.leaves, buffers);
-  buffers.insert(buffers.end(), constant_addresses_.begin(), constant_addresses_.end());
-  for (const std::shared_ptr<Block> &form : packed)
-    buffers.push_back(form ? form->address() : nullptr);
+  add_constants(buffers, packed);
   if (program().segments.size() > 1) {
     run_segments(results, buffers, runtime);
   } else {

@@ -74,6 +74,11 @@ public:
   Results run(std::shared_ptr<const Plan> plan, std::vector<void *> buffers, const PackedForms &packed,
               const DiscRuntime &runtime) const;
 
+  /// The same into memory of the caller's, for a program of one segment: `buffers` has the addresses of the results
+  /// behind those of the arguments, each aligned to 64 bytes.
+  void run_into(const Plan &plan, std::vector<void *> buffers, const PackedForms &packed,
+                const DiscRuntime &runtime) const;
+
   /// How many addresses a run puts into `buffers`: reserve as many.
   size_t buffer_count() const { return buffer_count_; }
 
@@ -122,6 +127,7 @@ private:
   void hold_constants(ConstantBlock constants);
   void allocate_results(size_t segment, const Plan &plan, std::vector<Results::Leaf> &results,
                         std::vector<void *> &buffers) const;
+  void add_constants(std::vector<void *> &buffers, const PackedForms &packed) const;
   void run_segment(size_t segment, std::span<void *const> buffers, const Plan &plan, void *arena,
                    const DiscRuntime &runtime) const;
   void run_segments(Results &results, std::vector<void *> &buffers, const DiscRuntime &runtime) const;

@@ -4,6 +4,7 @@
 #include "arguments.h"
 #include "buffer.h"
 #include "core/error.h"
+#include "program/argument_checks.h"
 #include "python_scalar.h"
 #include "without_gil.h"
 
@@ -13,13 +14,6 @@
 namespace disc {
 
 namespace {
-
-std::string sizes_text(const int64_t *shape, size_t rank) {
-  std::string text = "(";
-  for (size_t i = 0; i < rank; ++i)
-    text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + (rank == 1 ? ",)" : ")");
-}
 
 /// The element type that a format of the buffer protocol means: one character after an optional byte order. The size
 /// of an 'l' depends on the byte order's mark, so the number of bytes decides.
@@ -197,7 +191,7 @@ bool Arguments::describe_scalar(size_t index, PyObject *leaf) {
     return false;
   const ArraySpec &spec = program_.arguments[index];
   if (!spec.shape.empty())
-    fail_shape(index, nullptr, 0, "Rank mismatch for " + spec.path + ": expected ");
+    fail_rank(spec, nullptr, 0);
   bool fits = !PyBool_Check(leaf) && (!PyComplex_Check(leaf) || info(spec.dtype).code == DLCode::complex);
   if (is_numpy_number(spec.dtype) && fits) {
     describe_by_numpy(index, leaf);
@@ -243,27 +237,12 @@ void Arguments::check_dtype(size_t index, std::optional<DType> actual, nb::handl
 }
 
 void Arguments::fail_dtype(size_t index, const std::string &called) const {
-  const ArraySpec &spec = program_.arguments[index];
-  throw Error(ErrorKind::type, "Dtype mismatch for " + spec.path + ": expected " +
-                                   std::string(info(spec.dtype).numpy) + " and called with " + called);
+  disc::fail_dtype(program_.arguments[index], called);
 }
 
 void Arguments::add_dims(size_t index, const int64_t *shape, size_t rank) {
-  const ArraySpec &spec = program_.arguments[index];
-  if (rank != spec.shape.size())
-    fail_shape(index, shape, rank, "Rank mismatch for " + spec.path + ": expected ");
-  for (size_t i = 0; i < rank; ++i) {
-    if (spec.shape[i].size >= 0 && spec.shape[i].size != shape[i])
-      fail_shape(index, shape, rank,
-                 "Shape mismatch for " + spec.path + ".shape[" + std::to_string(i) +
-                     "] (expected same constant): expected ");
-    dims_.push_back(shape[i]);
-  }
-}
-
-void Arguments::fail_shape(size_t index, const int64_t *shape, size_t rank, const std::string &what) const {
-  throw Error(ErrorKind::shape,
-              what + program_.arguments[index].shape_text() + " and called with " + sizes_text(shape, rank));
+  check_shape(program_.arguments[index], shape, rank);
+  dims_.insert(dims_.end(), shape, shape + rank);
 }
 
 /// Where the sizes of an argument are.

@@ -100,7 +100,6 @@ private:
   void check_dtype(size_t index, std::optional<DType> actual, nb::handle name) const;
   void add_dims(size_t index, const int64_t *shape, size_t rank);
   [[noreturn]] void fail_dtype(size_t index, const std::string &called) const;
-  [[noreturn]] void fail_shape(size_t index, const int64_t *shape, size_t rank, const std::string &what) const;
 
   const Program &program_;
   Device &device_;

@@ -11,9 +11,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstdlib>
-#include <cstring>
-
 namespace disc {
 
 namespace {
@@ -107,39 +104,10 @@ std::vector<CallTensorSpec> call_tensors(const nb::dict &dict, const char *key) 
   return specs;
 }
 
-/// Elements as texts, for JSON has neither 64-bit integers nor infinities: integers in decimal, floats as C writes them.
 CallAttribute call_attribute(const nb::dict &dict) {
   CallAttribute attribute{field<std::string>(dict, "name"), field<std::string>(dict, "dtype"),
                           field<bool>(dict, "array"), 0, {}};
-  auto values = field<std::vector<std::string>>(dict, "values");
-  if (attribute.dtype == "string") {
-    std::string text = values.empty() ? "" : values.front();
-    attribute.count = static_cast<int64_t>(text.size());
-    attribute.storage.resize(text.size() / sizeof(uint64_t) + 1);
-    std::memcpy(attribute.storage.data(), text.data(), text.size());
-    return attribute;
-  }
-  const DTypeInfo *dtype = dtype_named(attribute.dtype);
-  if (!dtype || dtype->size > 8)
-    bad_artifact("header: the attribute '" + attribute.name + "' has an unknown type");
-  attribute.count = static_cast<int64_t>(values.size());
-  auto size = static_cast<size_t>(dtype->size);
-  attribute.storage.resize((values.size() * size + 7) / 8 + 1);
-  char *target = reinterpret_cast<char *>(attribute.storage.data());
-  for (const std::string &text : values) {
-    if (dtype->dtype == DType::f32) {
-      float value = std::strtof(text.c_str(), nullptr);
-      std::memcpy(target, &value, size);
-    } else if (dtype->dtype == DType::f64) {
-      double value = std::strtod(text.c_str(), nullptr);
-      std::memcpy(target, &value, size);
-    } else { // little-endian: the low bytes come first
-      uint64_t value = text.starts_with('-') ? static_cast<uint64_t>(std::strtoll(text.c_str(), nullptr, 10))
-                                             : std::strtoull(text.c_str(), nullptr, 10);
-      std::memcpy(target, &value, size);
-    }
-    target += size;
-  }
+  store_values(attribute, field<std::vector<std::string>>(dict, "values"));
   return attribute;
 }
 

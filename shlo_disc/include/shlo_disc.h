@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Compiled programs from C: load an artifact, ask for its sizes, run it. C99; link with libshlo_disc_runtime.so.
+ *
+ * A function that can fail returns a disc_error_t *, NULL where it succeeded; what it gives out is then written, and is
+ * left alone otherwise. The caller frees every error, program, plan and set of results, each with its function; NULL may
+ * be freed. A plan and results keep what they need of their program, so they may be freed in any order.
+ *
+ * All functions may be called from several threads at a time, on one program or one plan too; an object must not be
+ * freed while another thread uses it. Strings are UTF-8, end in a zero and live as long as the object they are of.
+ * Programs are for the processor; every tensor lies in the host's memory.
+ */
+#ifndef SHLO_DISC_H
+#define SHLO_DISC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shlo_disc_custom_call.h"
+
+/* Tensors are DLPack's. Where dlpack.h has been included, or lies at <dlpack/dlpack.h>, they are its own. */
+#ifndef DLPACK_DLPACK_H_
+#if defined(__has_include)
+#if __has_include(<dlpack/dlpack.h>)
+#include <dlpack/dlpack.h>
+#endif
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef DLPACK_DLPACK_H_
+enum { kDLCPU = 1 };
+
+typedef struct {
+  int32_t device_type; /* kDLCPU */
+  int32_t device_id;
+} DLDevice;
+
+typedef struct {
+  uint8_t code; /* 0: signed, 1: unsigned, 2: floating, 4: bfloat16, 5: complex, 6: boolean, others as in DLPack */
+  uint8_t bits;
+  uint16_t lanes; /* 1 */
+} DLDataType;
+
+typedef struct {
+  void *data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t *shape;
+  int64_t *strides; /* in elements; NULL: row-major without gaps */
+  uint64_t byte_offset;
+} DLTensor;
+#endif
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+#define DISC_API_VERSION 0
+
+typedef struct disc_error disc_error_t;
+typedef struct disc_program disc_program_t;
+typedef struct disc_plan_object disc_plan_t;
+typedef struct disc_results disc_results_t;
+
+/* DISC_API_VERSION of the library. */
+uint32_t disc_version(void);
+
+/* ---- Errors ---- */
+
+/* The name of Python's exception: "ArtifactError", "ShapeError", "ArgumentTypeError", "AllocationError",
+ * "CustomCallError", "ValueError", "OSError", "RuntimeError". */
+const char *disc_error_kind(const disc_error_t *error);
+
+/* The path of the argument that is wrong, such as "args[0]"; NULL where it is not one argument. */
+const char *disc_error_argument(const disc_error_t *error);
+
+/* What went wrong, in Python's words. */
+const char *disc_error_text(const disc_error_t *error);
+
+void disc_free_error(disc_error_t *error);
+
+/* ---- Programs ---- */
+
+/* Set struct_size to sizeof(disc_load_options) and everything else to 0 for the defaults. */
+typedef struct disc_load_options {
+  size_t struct_size;
+  int32_t trust;        /* not 0: the artifact's native code may run, for you know who made it; without, none is loaded */
+  int32_t threads;      /* 0: one a processor that the process may use */
+  int64_t memory_limit; /* most bytes for arenas and results at a time; 0: no limit */
+  int64_t cache_limit;  /* most bytes of freed memory kept for later calls; 0: 1 GiB */
+  int64_t memo_bytes;   /* most bytes of remembered shapes; 0: 4 MiB */
+} disc_load_options;
+
+/* Loads an artifact from a file. Programs with neither threads, memory_limit nor cache_limit share the process's threads
+ * and memory; the others have their own. Errors: OSError for a file that cannot be read; ArtifactError for damage, another
+ * format, a missing `trust`, another processor, a custom call that is not registered; ValueError for options, and for
+ * programs of several devices; AllocationError. */
+disc_error_t *disc_load(const char *path, const disc_load_options *options, disc_program_t **program);
+
+/* The same from `size` bytes, which are copied. */
+disc_error_t *disc_load_bytes(const void *bytes, size_t size, const disc_load_options *options,
+                              disc_program_t **program);
+
+void disc_free_program(disc_program_t *program);
+
+/* The name of the function that was compiled. */
+const char *disc_name(const disc_program_t *program);
+
+/* How many arguments a call takes (those that are bound do not count), and how many results it has. */
+size_t disc_argument_count(const disc_program_t *program);
+size_t disc_result_count(const disc_program_t *program);
+
+/* Set struct_size before the call. */
+typedef struct disc_array_info {
+  size_t struct_size;
+  const char *path;             /* as errors name it: "args[0]['w']" */
+  const char *dtype;            /* "float32", "bfloat16", "bool" */
+  DLDataType type;              /* an i1 has 8 bits and a byte; types below 8 bits have a byte for each element */
+  size_t rank;
+  const int64_t *sizes;         /* rank of them; -1 where the size is symbolic */
+  const char *const *size_texts; /* rank of them: "b", "2*s + 1", "768" */
+} disc_array_info;
+
+/* The specification of an argument or result. Error: ValueError where there is none of that number. */
+disc_error_t *disc_describe_argument(const disc_program_t *program, size_t index, disc_array_info *info);
+disc_error_t *disc_describe_result(const disc_program_t *program, size_t index, disc_array_info *info);
+
+/* Fixes the first `count` arguments, as serving does with weights: they are copied, and right-hand sides of products are
+ * packed once for all shapes. The tensors may be changed or freed afterwards. `bound` takes the other arguments; it is
+ * freed apart from `program`. Errors: as disc_call. */
+disc_error_t *disc_bind(const disc_program_t *program, const DLTensor *arguments, size_t count, disc_program_t **bound);
+
+/* ---- Calls ---- */
+
+/* Checks the sizes of all arguments, and gives the sizes of the results. `dims`: the sizes of the arguments that a call
+ * takes, one after the other, `count` numbers in all. Errors: ShapeError for sizes that the signature does not allow;
+ * ValueError for another number of sizes, and for programs whose results' sizes depend on data. */
+disc_error_t *disc_plan(const disc_program_t *program, const int64_t *dims, size_t count, disc_plan_t **plan);
+
+/* Bytes of temporary memory that a run takes from the program's allocator. */
+int64_t disc_plan_arena_bytes(const disc_plan_t *plan);
+
+/* The sizes of a result, as many as its rank, and its bytes; NULL and -1 where there is no such result. */
+const int64_t *disc_plan_result_shape(const disc_plan_t *plan, size_t index);
+int64_t disc_plan_result_bytes(const disc_plan_t *plan, size_t index);
+
+void disc_free_plan(disc_plan_t *plan);
+
+/* Runs the program at a plan's sizes, into memory of the caller's. Results must be row-major without gaps and must not
+ * overlap an argument or each other; those that are not aligned to 64 bytes are computed aside and copied. Everything is
+ * checked before anything is written. Errors: ArgumentTypeError (number of tensors, dtype, device), ShapeError, ValueError
+ * (results that overlap or have gaps), AllocationError, CustomCallError. */
+disc_error_t *disc_run(const disc_plan_t *plan, const DLTensor *arguments, size_t argument_count, DLTensor *results,
+                       size_t result_count);
+
+/* Runs the program on arguments of any admissible sizes, into memory of the program's allocator. Errors: as disc_run. */
+disc_error_t *disc_call(const disc_program_t *program, const DLTensor *arguments, size_t count,
+                        disc_results_t **results);
+
+/* A result, row-major without gaps and aligned to 64 bytes; NULL where there is none of that number. It and its memory
+ * live as long as `results`; the memory may be written. */
+const DLTensor *disc_result(const disc_results_t *results, size_t index);
+
+void disc_free_results(disc_results_t *results);
+
+/* ---- The process ---- */
+
+/* Has programs that are loaded from now on call `function` for the custom call `name`. Error: ValueError for NULL. */
+disc_error_t *disc_register_custom_call(const char *name, ShloDiscCustomCall function);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "header.h"
+
+#include "core/error.h"
+#include "cpu_features.h"
+
+#include <type_traits>
+
+namespace disc {
+
+namespace {
+
+constexpr size_t kMostHeaderBytes = size_t{64} << 20;
+constexpr int64_t kHeaderFormat = 1;
+constexpr std::string_view kArchitecture = "x86_64";
+
+template <typename T> struct IsList : std::false_type {};
+template <typename T> struct IsList<std::vector<T>> : std::true_type {};
+template <> struct IsList<Json::Object> : std::false_type {};
+
+/// Whether `json` is a T, which `out` then is. JSON's own values are passed on as they are.
+template <typename T> bool convert(const Json &json, T &out) {
+  if constexpr (std::is_same_v<T, Json>) {
+    out = json;
+    return true;
+  } else if constexpr (IsList<T>::value) {
+    const auto *list = json.get<Json::List>();
+    if (list == nullptr)
+      return false;
+    out.resize(list->size());
+    for (size_t i = 0; i < list->size(); ++i)
+      if (!convert((*list)[i], out[i]))
+        return false;
+    return true;
+  } else if constexpr (std::is_same_v<T, size_t>) {
+    const auto *number = json.get<int64_t>();
+    if (number == nullptr || *number < 0)
+      return false;
+    out = static_cast<size_t>(*number);
+    return true;
+  } else {
+    const T *value = json.get<T>();
+    if (value != nullptr)
+      out = *value;
+    return value != nullptr;
+  }
+}
+
+template <typename T> T field(const Json &object, const char *key) {
+  const Json *found = object.member(key);
+  if (found == nullptr)
+    bad_artifact(std::string("header: '") + key + "' is missing");
+  T value{};
+  if (!convert(*found, value))
+    bad_artifact(std::string("header: '") + key + "' has a wrong type or range");
+  return value;
+}
+
+template <typename T> T field_or(const Json &object, const char *key, T otherwise) {
+  return object.member(key) == nullptr ? otherwise : field<T>(object, key);
+}
+
+/// The members of a list of objects.
+std::vector<Json> rows(const Json &object, const char *key) {
+  auto list = field<std::vector<Json>>(object, key);
+  for (const Json &row : list)
+    if (row.get<Json::Object>() == nullptr)
+      bad_artifact(std::string("header: '") + key + "' has a wrong type or range");
+  return list;
+}
+
+std::vector<Json> rows_or_none(const Json &object, const char *key) {
+  return object.member(key) == nullptr ? std::vector<Json>() : rows(object, key);
+}
+
+DType dtype_of(const Json &row) {
+  auto name = field<std::string>(row, "dtype");
+  const DTypeInfo *known = dtype_named(name);
+  if (known == nullptr)
+    bad_artifact("header: unknown dtype '" + name + "'");
+  return known->dtype;
+}
+
+DimSpec dim_spec(const Json &dim, const std::string &path) {
+  if (const auto *text = dim.get<std::string>())
+    return {-1, *text};
+  const auto *size = dim.get<int64_t>();
+  if (size == nullptr || *size < 0)
+    bad_artifact("header: '" + (size ? std::to_string(*size) : "this") + "' is not a dimension of " + path);
+  return {*size, std::to_string(*size)};
+}
+
+ArraySpec array_spec(const Json &row) {
+  ArraySpec spec;
+  spec.path = field<std::string>(row, "path");
+  spec.dtype = dtype_of(row);
+  spec.key = field_or<std::string>(row, "key", "");
+  spec.memory = field_or<std::string>(row, "memory", "");
+  spec.layout = field_or<std::vector<size_t>>(row, "layout", {});
+  spec.donated = field_or<bool>(row, "donated", false);
+  for (const Json &dim : field<std::vector<Json>>(row, "shape"))
+    spec.shape.push_back(dim_spec(dim, spec.path));
+  return spec;
+}
+
+SymbolSpec symbol_spec(const Json &row) {
+  SymbolSpec spec;
+  spec.name = field<std::string>(row, "name");
+  spec.minimum = field<int64_t>(row, "min");
+  if (const Json *most = row.member("max"); most != nullptr && !most->is_null())
+    spec.maximum = field<int64_t>(row, "max");
+  auto solve = field<Json>(row, "solve");
+  spec.argument = field<size_t>(solve, "argument");
+  spec.dim = field<size_t>(solve, "dim");
+  spec.scale = field<int64_t>(solve, "scale");
+  spec.offset = field<int64_t>(solve, "offset");
+  return spec;
+}
+
+/// A program of one segment does not say which results it writes: all, `results` in number.
+SegmentSpec segment_spec(const Json &row, size_t results) {
+  SegmentSpec spec;
+  for (const Json &check : rows(row, "checks"))
+    spec.checks.push_back({field<std::string>(check, "kind"), field<std::string>(check, "message"),
+                           field<std::vector<size_t>>(check, "operands")});
+  spec.plan_words = field<size_t>(row, "plan_words");
+  auto entry = field<Json>(row, "entry");
+  spec.plan_entry = field<std::string>(entry, "plan");
+  spec.run_entry = field<std::string>(entry, "run");
+  if (row.member("results_written") != nullptr) {
+    spec.results = field<std::vector<size_t>>(row, "results_written");
+    spec.symbols_read = rows(row, "symbols_read").size();
+    return spec;
+  }
+  for (size_t leaf = 0; leaf < results; ++leaf)
+    spec.results.push_back(leaf);
+  return spec;
+}
+
+std::vector<CallTensorSpec> call_tensors(const Json &call, const char *key) {
+  std::vector<CallTensorSpec> specs;
+  for (const Json &row : rows(call, key)) {
+    specs.push_back({field<std::string>(row, "dtype"), field<int64_t>(row, "rank")});
+    if (specs.back().rank < 0)
+      bad_artifact("header: a tensor of a library call has a negative rank");
+  }
+  return specs;
+}
+
+CustomSpec custom_spec(const Json &custom, const CallSpec &call) {
+  CustomSpec spec;
+  for (const Json &row : rows(custom, "attributes")) {
+    CallAttribute attribute{field<std::string>(row, "name"), field<std::string>(row, "dtype"),
+                            field<bool>(row, "array"), 0, {}};
+    store_values(attribute, field<std::vector<std::string>>(row, "values"));
+    spec.attributes.push_back(std::move(attribute));
+  }
+  for (const auto &pair : field<std::vector<std::vector<size_t>>>(custom, "aliases")) {
+    if (pair.size() != 2)
+      bad_artifact("header: 'aliases' has a wrong type or range");
+    if (pair[0] + 1 >= call.results.size() || pair[1] >= call.operands.size())
+      bad_artifact("header: an alias of '" + call.target + "' names a tensor that it does not have");
+    spec.aliases.emplace_back(pair[0], pair[1]);
+  }
+  return spec;
+}
+
+CallSpec call_spec(const Json &row) {
+  CallSpec spec;
+  spec.target = field<std::string>(row, "target");
+  spec.operands = call_tensors(row, "operands");
+  spec.results = call_tensors(row, "results");
+  if (spec.results.empty())
+    bad_artifact("header: a library call has no results");
+  if (row.member("custom") != nullptr)
+    spec.custom = custom_spec(field<Json>(row, "custom"), spec);
+  spec.groups = field_or<std::vector<std::vector<int64_t>>>(row, "groups", {});
+  spec.where = field_or<std::string>(row, "where", "");
+  for (const auto &[name, value] : field<Json::Object>(row, "attributes")) {
+    const auto *number = value.get<int64_t>();
+    if (number == nullptr)
+      bad_artifact("header: an attribute of the library call '" + spec.target + "' is not an integer");
+    spec.attributes.emplace_back(name, *number);
+  }
+  return spec;
+}
+
+PackSpec pack_spec(const Json &row) {
+  PackSpec spec;
+  spec.buffer = field<size_t>(row, "buffer");
+  spec.dtype = dtype_of(row);
+  spec.format = field<int64_t>(row, "format");
+  spec.k = field<int64_t>(row, "k");
+  spec.n = field<int64_t>(row, "n");
+  spec.k_stride = field<int64_t>(row, "k_stride");
+  spec.n_stride = field<int64_t>(row, "n_stride");
+  spec.columns = field<int64_t>(row, "columns");
+  return spec;
+}
+
+std::string joined(const std::vector<std::string> &names) {
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+} // namespace
+
+Json read_header(std::string_view text) {
+  if (text.size() > kMostHeaderBytes)
+    bad_artifact("the header has more than " + std::to_string(kMostHeaderBytes) + " bytes");
+  Json header = Json::parse(text);
+  if (header.get<Json::Object>() == nullptr)
+    bad_artifact("the header is not a JSON object");
+  return header;
+}
+
+void check_target(const Json &header) {
+  if (field_or<int64_t>(header, "format", 0) != kHeaderFormat)
+    bad_artifact("header format " + std::to_string(field_or<int64_t>(header, "format", 0)) +
+                 "; this release reads format " + std::to_string(kHeaderFormat));
+  const Json *target = header.member("target");
+  const Json *triple = target != nullptr ? target->member("triple") : nullptr;
+  if (triple == nullptr || triple->get<std::string>() == nullptr)
+    bad_artifact("header: 'target' is missing");
+  const auto &text = *triple->get<std::string>();
+  std::string architecture = text.substr(0, text.find('-'));
+  if (architecture != kArchitecture)
+    bad_artifact("made for " + architecture + "; this machine is " + std::string(kArchitecture));
+  std::vector<std::string> features;
+  if (const Json *list = target->member("features"); list != nullptr && !convert(*list, features))
+    bad_artifact("header: 'features' is not a list of names");
+  if (auto missing = missing_features(features); !missing.empty())
+    bad_artifact("made for a processor with " + joined(missing) + ", which this one lacks");
+  if (const Json *name = target->member("name"); name != nullptr && !name->is_null())
+    bad_artifact("made for " + (name->get<std::string>() ? *name->get<std::string>() : std::string("no device")) +
+                 "; this client's device is the CPU");
+}
+
+int64_t replicas_of(const Json &header) {
+  auto count = field_or<int64_t>(header, "replicas", 1);
+  if (count < 1)
+    bad_artifact("header: 'replicas' is no number of devices: " + std::to_string(count));
+  return count;
+}
+
+Program program_of(const Json &header) {
+  Program program;
+  program.name = field<std::string>(header, "name");
+  for (const Json &row : rows(header, "symbols"))
+    program.symbols.push_back(symbol_spec(row));
+  for (const Json &row : rows(header, "arguments"))
+    program.arguments.push_back(array_spec(row));
+  for (const Json &row : rows(header, "results"))
+    program.results.push_back(array_spec(row));
+  for (const Json &row : rows(header, "constants"))
+    program.constants.push_back({field<int64_t>(row, "offset"), field<int64_t>(row, "bytes")});
+  program.segments.push_back(segment_spec(header, program.results.size()));
+  for (const Json &row : rows_or_none(header, "segments"))
+    program.segments.push_back(segment_spec(row, 0));
+  for (const Json &row : rows_or_none(header, "calls"))
+    program.calls.push_back(call_spec(row));
+  for (const Json &row : rows_or_none(header, "kernels"))
+    program.kernels.push_back({field<std::string>(row, "name"), field<int64_t>(row, "threads"),
+                               field<std::string>(row, "where"), field_or<std::string>(row, "fusion", "")});
+  for (const Json &row : rows_or_none(header, "packs"))
+    program.packs.push_back(pack_spec(row));
+  if (!program.packs.empty())
+    program.packed_only = field<std::vector<size_t>>(header, "packed_only");
+  return program;
+}
+
+} // namespace disc

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "sections.h"
+
+#include "core/error.h"
+#include "sha256.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace disc {
+
+namespace {
+
+constexpr std::string_view kMagic = "SHLODISC", kHeader = "header";
+constexpr uint32_t kVersion = 1, kMostSections = 64;
+constexpr uint64_t kAlignment = 64, kPrefixBytes = 24, kRowBytes = 56, kDigestBytes = 32, kNameBytes = 8;
+
+template <typename T> T number_at(std::string_view bytes, uint64_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof(value)); // both are little-endian
+  return value;
+}
+
+bool has_digest(std::string_view contents, std::string_view digest) {
+  Digest actual = sha256(contents);
+  return std::memcmp(actual.data(), digest.data(), actual.size()) == 0;
+}
+
+std::string name_of(std::string_view row) {
+  std::string name(row.substr(0, kNameBytes));
+  name.resize(name.find_last_not_of('\0') + 1);
+  std::string text;
+  for (char c : name)
+    text += static_cast<uint8_t>(c) < 0x80 ? std::string(1, c) : "\xEF\xBF\xBD";
+  return text;
+}
+
+/// The contents of the section of `row`, which must follow the one that ended at `end`.
+std::string_view read_section(std::string_view bytes, std::string_view row, const std::string &name, uint64_t &end) {
+  auto offset = number_at<uint64_t>(row, 8), length = number_at<uint64_t>(row, 16);
+  std::string called = "section '" + name + "'";
+  uint64_t expected = (end + kAlignment - 1) / kAlignment * kAlignment;
+  if (offset != expected || offset > bytes.size() || length > bytes.size() - offset)
+    bad_artifact("the artifact's " + called + " lies outside the file");
+  if (bytes.substr(end, offset - end).find_first_not_of('\0') != std::string_view::npos)
+    bad_artifact("the artifact's padding before " + called + " is damaged");
+  std::string_view contents = bytes.substr(offset, length);
+  if (!has_digest(contents, row.substr(24)))
+    bad_artifact("the artifact's " + called + " is damaged: its checksum does not match");
+  end = offset + length;
+  return contents;
+}
+
+/// The number of sections, once the table is known to be what was written.
+uint32_t check_table(std::string_view bytes) {
+  if (bytes.size() < kPrefixBytes)
+    bad_artifact("the artifact is truncated");
+  if (!bytes.starts_with(kMagic))
+    bad_artifact("not a shlo_disc artifact");
+  auto version = number_at<uint32_t>(bytes, 8), count = number_at<uint32_t>(bytes, 12);
+  auto length = number_at<uint64_t>(bytes, 16);
+  if (version != kVersion)
+    bad_artifact("artifact format " + std::to_string(version) + "; this release reads format " +
+                 std::to_string(kVersion));
+  uint64_t table_end = kPrefixBytes + kRowBytes * count;
+  if (count == 0 || count > kMostSections || length != bytes.size() || length < table_end + kDigestBytes)
+    bad_artifact("the artifact is truncated or has bytes added: " + std::to_string(bytes.size()) + " bytes, " +
+                 std::to_string(length) + " expected");
+  if (!has_digest(bytes.substr(0, table_end), bytes.substr(table_end)))
+    bad_artifact("the artifact's section table is damaged");
+  return count;
+}
+
+} // namespace
+
+Sections read_sections(std::string_view bytes) {
+  uint32_t count = check_table(bytes);
+  uint64_t end = kPrefixBytes + kRowBytes * count + kDigestBytes;
+  Sections sections;
+  for (uint32_t i = 0; i < count; ++i) {
+    std::string_view row = bytes.substr(kPrefixBytes + kRowBytes * i, kRowBytes);
+    std::string name = name_of(row);
+    bool is_there = std::ranges::any_of(sections, [&](const auto &section) { return section.first == name; });
+    if (is_there || (name == kHeader) != (i == 0))
+      bad_artifact("the artifact's section '" + name + "' is out of place");
+    sections.emplace_back(name, read_section(bytes, row, name, end));
+  }
+  if (end != bytes.size())
+    bad_artifact("the artifact has bytes after its last section");
+  return sections;
+}
+
+std::string_view section_named(const Sections &sections, std::string_view name) {
+  for (const auto &[found, contents] : sections)
+    if (found == name)
+      return contents;
+  return {};
+}
+
+} // namespace disc

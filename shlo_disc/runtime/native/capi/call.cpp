@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "errors.h"
+#include "objects.h"
+#include "program/argument_checks.h"
+#include "tensors.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace disc::capi {
+
+namespace {
+
+constexpr uintptr_t kResultAlignment = 64;
+
+[[noreturn]] void fail_count(const Program &program, const char *what, size_t expected, size_t given) {
+  throw Error(ErrorKind::type, "'" + program.name + "' has " + std::to_string(expected) + " " + what + ", and " +
+                                   std::to_string(given) + " were given");
+}
+
+/// The tensors of a call, one for each argument that is not bound.
+Tensors tensors_of(const disc_program &program, const ::DLTensor *arguments, size_t count) {
+  if (count != disc_argument_count(&program))
+    fail_count(program.loaded->program(), "arguments", disc_argument_count(&program), count);
+  return Tensors(*program.loaded->executable, program.bound->addresses.size(), {arguments, count});
+}
+
+std::vector<int64_t> all_dims(const Bound &bound, std::span<const int64_t> dims) {
+  std::vector<int64_t> all(bound.dims);
+  all.insert(all.end(), dims.begin(), dims.end());
+  return all;
+}
+
+/// The addresses of all arguments, as many behind them reserved as a run needs.
+std::vector<void *> argument_addresses(const disc_program &program, Tensors &tensors) {
+  std::vector<void *> buffers;
+  buffers.reserve(program.loaded->executable->buffer_count());
+  buffers = program.bound->addresses;
+  for (size_t i = 0, count = disc_argument_count(&program); i < count; ++i)
+    buffers.push_back(tensors.elements(i));
+  return buffers;
+}
+
+std::unique_ptr<disc_plan_t> plan(const disc_program &program, std::span<const int64_t> dims) {
+  const Program &spec = program.loaded->program();
+  std::vector<int64_t> all = all_dims(*program.bound, dims);
+  if (all.size() != spec.argument_dims)
+    bad_value("the arguments have " + std::to_string(spec.argument_dims - program.bound->dims.size()) +
+              " sizes in all, and " + std::to_string(dims.size()) + " were given");
+  if (spec.segments.size() > 1)
+    bad_value("the sizes of the results of '" + spec.name + "' depend on data: call it by disc_call");
+  const int64_t *size = all.data();
+  for (const ArraySpec &argument : spec.arguments) { // the sizes that are constants, and none below 0
+    check_shape(argument, size, argument.shape.size());
+    for (size_t i = 0; i < argument.shape.size(); ++i, ++size)
+      if (*size < 0)
+        throw Error(ErrorKind::shape, "The size of dimension " + std::to_string(i) + " of " + argument.path +
+                                          " is negative (" + std::to_string(*size) + ").");
+  }
+  auto found = program.loaded->executable->plan(all);
+  const SegmentSpec &segment = spec.segments.front();
+  std::vector<const int64_t *> shapes(spec.results.size());
+  const int64_t *shape = found->words.data() + segment.result_word;
+  for (size_t leaf : segment.results) {
+    shapes[leaf] = shape;
+    shape += spec.results[leaf].shape.size();
+  }
+  return std::make_unique<disc_plan_t>(disc_plan_t{program, std::move(all), std::move(found), std::move(shapes)});
+}
+
+int64_t result_bytes(const disc_plan_t &plan, size_t index) {
+  const std::vector<size_t> &leaves = plan.program.loaded->program().segments.front().results;
+  auto place = std::ranges::find(leaves, index) - leaves.begin();
+  return plan.plan->result_bytes[static_cast<size_t>(place)];
+}
+
+/// The caller's memory of a result, and where the program writes it.
+struct ResultMemory {
+  char *given;
+  int64_t bytes;
+  std::shared_ptr<Block> aside; // null where it is the same
+
+  void *address() const { return aside ? aside->address() : given; }
+};
+
+std::vector<ResultMemory> result_memories(const disc_plan_t &plan, const Tensors &tensors,
+                                          std::span<const ::DLTensor> results) {
+  const disc_program &program = plan.program;
+  std::vector<ResultMemory> memories;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const ArraySpec &spec = program.loaded->program().results[i];
+    char *given = result_memory(spec, plan.result_shapes[i], results[i]);
+    int64_t bytes = result_bytes(plan, i);
+    bool is_shared = std::ranges::any_of(memories, [&](const ResultMemory &other) {
+      return bytes > 0 && other.bytes > 0 && given < other.given + other.bytes && other.given < given + bytes;
+    });
+    if (is_shared || tensors.overlaps(given, bytes))
+      bad_value("the memory for " + spec.path + " overlaps that of an argument or of another result");
+    memories.push_back({given, bytes, nullptr});
+  }
+  for (ResultMemory &memory : memories)
+    if (reinterpret_cast<uintptr_t>(memory.given) % kResultAlignment != 0)
+      memory.aside = std::make_shared<Block>(program.loaded->executable->allocator(), memory.bytes, BlockKind::result);
+  return memories;
+}
+
+void run(const disc_plan_t &plan, const ::DLTensor *arguments, size_t argument_count, std::span<const ::DLTensor> results) {
+  const disc_program &program = plan.program;
+  const Executable &executable = *program.loaded->executable;
+  Tensors tensors = tensors_of(program, arguments, argument_count);
+  if (results.size() != disc_result_count(&program))
+    fail_count(executable.program(), "results", disc_result_count(&program), results.size());
+  if (all_dims(*program.bound, tensors.dims()) != plan.dims)
+    throw Error(ErrorKind::shape, "the arguments do not have the sizes of the plan");
+  std::vector<ResultMemory> memories = result_memories(plan, tensors, results);
+  std::vector<void *> buffers = argument_addresses(program, tensors);
+  for (const ResultMemory &memory : memories)
+    buffers.push_back(memory.address());
+  executable.run_into(*plan.plan, std::move(buffers), program.bound->forms, executable.runtime());
+  for (const ResultMemory &memory : memories)
+    if (memory.aside && memory.bytes > 0)
+      std::memcpy(memory.given, memory.address(), static_cast<size_t>(memory.bytes));
+}
+
+std::unique_ptr<disc_results> call(const disc_program &program, const ::DLTensor *arguments, size_t count) {
+  const Executable &executable = *program.loaded->executable;
+  Tensors tensors = tensors_of(program, arguments, count);
+  auto found = executable.plan(all_dims(*program.bound, tensors.dims()));
+  auto out = std::make_unique<disc_results>();
+  out->loaded = program.loaded;
+  out->results = executable.run(std::move(found), argument_addresses(program, tensors), program.bound->forms,
+                                executable.runtime());
+  const std::vector<ArraySpec> &specs = executable.program().results;
+  for (size_t i = 0; i < specs.size(); ++i)
+    out->shapes.emplace_back(out->results.leaves[i].shape, out->results.leaves[i].shape + specs[i].shape.size());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    ::DLTensor tensor{};
+    tensor.data = out->results.leaves[i].block->address();
+    tensor.device.device_type = ::kDLCPU;
+    tensor.ndim = static_cast<int32_t>(specs[i].shape.size());
+    tensor.dtype = data_type(specs[i].dtype);
+    tensor.shape = out->shapes[i].data();
+    out->tensors.push_back(tensor);
+  }
+  return out;
+}
+
+/// The bound arguments with those that follow: packed for the products that read them, and copied where anything else
+/// does.
+std::shared_ptr<const Bound> bind(const disc_program &program, std::span<const ::DLTensor> arguments) {
+  const Executable &executable = *program.loaded->executable;
+  const Program &spec = executable.program();
+  auto bound = std::make_shared<Bound>(*program.bound);
+  size_t first = bound->addresses.size();
+  Tensors tensors(executable, first, arguments);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    size_t index = first + i;
+    for (size_t k = 0; k < spec.packs.size(); ++k)
+      if (spec.packs[k].buffer == index)
+        bound->forms[k] = executable.pack(spec.packs[k], tensors.elements(i));
+    bool is_packed_only = std::ranges::find(spec.packed_only, index) != spec.packed_only.end();
+    bound->addresses.push_back(nullptr);
+    if (is_packed_only)
+      continue;
+    bound->blocks.push_back(tensors.copy(i, BlockKind::constant));
+    bound->addresses.back() = bound->blocks.back()->address();
+  }
+  bound->dims.insert(bound->dims.end(), tensors.dims().begin(), tensors.dims().end());
+  return bound;
+}
+
+} // namespace
+
+} // namespace disc::capi
+
+using namespace disc::capi;
+
+disc_error_t *disc_bind(const disc_program_t *program, const DLTensor *arguments, size_t count, disc_program_t **bound) {
+  return guarded([&] {
+    if (count > disc_argument_count(program))
+      fail_count(program->loaded->program(), "arguments", disc_argument_count(program), count);
+    *bound = new disc_program{program->loaded, bind(*program, {arguments, count})};
+  });
+}
+
+disc_error_t *disc_plan(const disc_program_t *program, const int64_t *dims, size_t count, disc_plan_t **out) {
+  return guarded([&] { *out = plan(*program, {dims, count}).release(); });
+}
+
+int64_t disc_plan_arena_bytes(const disc_plan_t *plan) { return plan->plan->arena_bytes; }
+
+const int64_t *disc_plan_result_shape(const disc_plan_t *plan, size_t index) {
+  return index < plan->result_shapes.size() ? plan->result_shapes[index] : nullptr;
+}
+
+int64_t disc_plan_result_bytes(const disc_plan_t *plan, size_t index) {
+  return index < plan->result_shapes.size() ? result_bytes(*plan, index) : -1;
+}
+
+void disc_free_plan(disc_plan_t *plan) { delete plan; }
+
+disc_error_t *disc_run(const disc_plan_t *plan, const DLTensor *arguments, size_t argument_count, DLTensor *results,
+                       size_t result_count) {
+  return guarded([&] { run(*plan, arguments, argument_count, {results, result_count}); });
+}
+
+disc_error_t *disc_call(const disc_program_t *program, const DLTensor *arguments, size_t count,
+                        disc_results_t **results) {
+  return guarded([&] { *results = call(*program, arguments, count).release(); });
+}
+
+const DLTensor *disc_result(const disc_results_t *results, size_t index) {
+  return index < results->tensors.size() ? &results->tensors[index] : nullptr;
+}
+
+void disc_free_results(disc_results_t *results) { delete results; }
+
+disc_error_t *disc_register_custom_call(const char *name, ShloDiscCustomCall function) {
+  return guarded([&] {
+    if (name == nullptr || function == nullptr)
+      bad_value("disc_register_custom_call: name or function is NULL");
+    disc::register_custom_call(name, reinterpret_cast<void *>(function), disc::Convention::c);
+  });
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "errors.h"
+#include "objects.h"
+#include "tensors.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace disc::capi {
+
+ArrayText::ArrayText(const ArraySpec &spec)
+    : path(spec.path), dtype(info(spec.dtype).numpy), type(data_type(spec.dtype)) {
+  for (const DimSpec &dim : spec.shape) {
+    sizes.push_back(dim.size);
+    texts.push_back(dim.text);
+  }
+  for (const std::string &text : texts)
+    text_pointers.push_back(text.c_str());
+}
+
+void ArrayText::write(disc_array_info *out) const {
+  if (out == nullptr || out->struct_size < sizeof(out->struct_size))
+    bad_value("struct_size of disc_array_info is not set");
+  disc_array_info known{out->struct_size, path.c_str(),         dtype.c_str(), type, sizes.size(), sizes.data(),
+                        text_pointers.data()};
+  std::memcpy(out, &known, std::min(out->struct_size, sizeof(known)));
+}
+
+} // namespace disc::capi
+
+using namespace disc::capi;
+
+const char *disc_name(const disc_program_t *program) { return program->loaded->program().name.c_str(); }
+
+size_t disc_argument_count(const disc_program_t *program) {
+  return program->loaded->arguments.size() - program->bound->addresses.size();
+}
+
+size_t disc_result_count(const disc_program_t *program) { return program->loaded->results.size(); }
+
+disc_error_t *disc_describe_argument(const disc_program_t *program, size_t index, disc_array_info *info) {
+  return guarded([&] {
+    if (index >= disc_argument_count(program))
+      bad_value("there is no argument " + std::to_string(index));
+    program->loaded->arguments[program->bound->addresses.size() + index].write(info);
+  });
+}
+
+disc_error_t *disc_describe_result(const disc_program_t *program, size_t index, disc_array_info *info) {
+  return guarded([&] {
+    if (index >= disc_result_count(program))
+      bad_value("there is no result " + std::to_string(index));
+    program->loaded->results[index].write(info);
+  });
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "errors.h"
+
+#include <new>
+
+struct disc_error {
+  std::string kind, text;
+  bool has_argument = false;
+  std::string argument;
+};
+
+namespace disc::capi {
+
+namespace {
+
+/// For when there is no memory for an error; never freed.
+disc_error *out_of_memory() {
+  static auto *error = new (std::nothrow) disc_error{"AllocationError", "out of memory", false, ""};
+  return error;
+}
+
+[[maybe_unused]] const disc_error *const made_at_start = out_of_memory();
+
+disc_error *make_error(const char *kind, const char *text) { return new disc_error{kind, text, false, ""}; }
+
+const char *kind_of(const Error &error) {
+  if (error.kind == ErrorKind::allocation)
+    return "AllocationError";
+  const char *name = class_name(error.kind);
+  return name != nullptr ? name : "RuntimeError";
+}
+
+disc_error *describe_current() {
+  try {
+    throw;
+  } catch (const ArgumentFailure &failure) {
+    return new disc_error{kind_of(failure), failure.what(), true, failure.path};
+  } catch (const Error &error) {
+    return make_error(kind_of(error), error.what());
+  } catch (const Failure &failure) {
+    return make_error(failure.kind, failure.what());
+  } catch (const std::bad_alloc &) {
+    return make_error("AllocationError", "out of memory");
+  } catch (const std::exception &error) {
+    return make_error("RuntimeError", error.what());
+  } catch (...) {
+    return make_error("RuntimeError", "an unknown failure");
+  }
+}
+
+} // namespace
+
+disc_error_t *current_error() noexcept {
+  try {
+    return describe_current();
+  } catch (...) {
+    return out_of_memory();
+  }
+}
+
+} // namespace disc::capi
+
+const char *disc_error_kind(const disc_error_t *error) { return error->kind.c_str(); }
+const char *disc_error_text(const disc_error_t *error) { return error->text.c_str(); }
+
+const char *disc_error_argument(const disc_error_t *error) {
+  return error->has_argument ? error->argument.c_str() : nullptr;
+}
+
+void disc_free_error(disc_error_t *error) {
+  if (error != disc::capi::out_of_memory())
+    delete error;
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Exceptions of the core as errors of the C API.
+#pragma once
+
+#include "shlo_disc.h"
+
+#include "core/error.h"
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace disc::capi {
+
+/// A failure that the core has no kind for.
+struct Failure : std::runtime_error {
+  Failure(const char *kind, const std::string &text) : std::runtime_error(text), kind(kind) {}
+  const char *kind;
+};
+
+[[noreturn]] inline void bad_value(const std::string &text) { throw Failure("ValueError", text); }
+
+/// A failure of one argument.
+struct ArgumentFailure : Error {
+  ArgumentFailure(const Error &error, std::string path) : Error(error), path(std::move(path)) {}
+  std::string path;
+};
+
+/// The error for the exception that is being handled.
+disc_error_t *current_error() noexcept;
+
+/// NULL, or what `function` has thrown.
+template <typename Function> disc_error_t *guarded(Function &&function) noexcept {
+  try {
+    function();
+    return nullptr;
+  } catch (...) {
+    return current_error();
+  }
+}
+
+} // namespace disc::capi

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "artifact/header.h"
+#include "artifact/sections.h"
+#include "errors.h"
+#include "objects.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <new>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace disc::capi {
+
+namespace {
+
+constexpr int64_t kCacheBytes = int64_t{1} << 30, kMemoBytes = int64_t{4} << 20;
+
+/// Bytes at a multiple of 64, where constants are used as they lie.
+struct Bytes {
+  std::shared_ptr<char> data;
+  size_t size = 0;
+
+  explicit Bytes(size_t bytes) : size(bytes) {
+    data.reset(static_cast<char *>(std::aligned_alloc(64, (bytes / 64 + 1) * 64)), std::free);
+    if (!data)
+      throw std::bad_alloc();
+  }
+};
+
+[[noreturn]] void fail_file(const char *path, int number) {
+  throw Failure("OSError", "[Errno " + std::to_string(number) + "] " + std::strerror(number) + ": '" + path + "'");
+}
+
+class File {
+public:
+  explicit File(const char *path) : path_(path), descriptor_(open(path, O_RDONLY | O_CLOEXEC)) {
+    if (descriptor_ < 0)
+      fail_file(path, errno);
+  }
+  ~File() { close(descriptor_); }
+  File(const File &) = delete;
+  File &operator=(const File &) = delete;
+
+  Bytes read_all() const {
+    struct stat status;
+    if (fstat(descriptor_, &status) != 0)
+      fail_file(path_, errno);
+    if (!S_ISREG(status.st_mode))
+      fail_file(path_, S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
+    Bytes bytes(static_cast<size_t>(status.st_size));
+    size_t done = 0;
+    while (done < bytes.size) {
+      ssize_t count = read(descriptor_, bytes.data.get() + done, bytes.size - done);
+      if (count < 0 && errno != EINTR)
+        fail_file(path_, errno);
+      if (count == 0)
+        break;
+      done += count > 0 ? static_cast<size_t>(count) : 0;
+    }
+    bytes.size = done;
+    return bytes;
+  }
+
+private:
+  const char *path_;
+  int descriptor_;
+};
+
+/// The caller's options, of whatever version, the others being 0.
+disc_load_options known_options(const disc_load_options *given) {
+  disc_load_options options{};
+  if (given == nullptr)
+    return options;
+  if (given->struct_size < sizeof(given->struct_size))
+    bad_value("struct_size of disc_load_options is not set");
+  std::memcpy(&options, given, std::min(given->struct_size, sizeof(options)));
+  const char *bytes = reinterpret_cast<const char *>(given);
+  for (size_t i = sizeof(options); i < given->struct_size; ++i)
+    if (bytes[i] != 0)
+      bad_value("an option that this version of the library does not have is set");
+  if (options.threads < 0 || std::min({options.memory_limit, options.cache_limit, options.memo_bytes}) < 0)
+    bad_value("threads, memory_limit, cache_limit and memo_bytes must not be negative");
+  return options;
+}
+
+std::shared_ptr<Device> device_of(const disc_load_options &options) {
+  if (options.threads == 0 && options.memory_limit == 0 && options.cache_limit == 0)
+    return default_device();
+  return std::make_shared<Processors>(options.threads, options.memory_limit,
+                                      options.cache_limit != 0 ? options.cache_limit : kCacheBytes, false);
+}
+
+std::unique_ptr<disc_program> load(const Bytes &bytes, const disc_load_options &options) {
+  Sections sections = read_sections({bytes.data.get(), bytes.size});
+  Json header = read_header(section_named(sections, "header"));
+  if (options.trust == 0)
+    bad_artifact("the artifact holds native code from outside: pass trust=True if you know who made it");
+  check_target(header);
+  if (int64_t count = replicas_of(header); count > 1)
+    bad_value("the program runs on " + std::to_string(count) + " devices; the client has 1");
+  std::string_view constants = section_named(sections, "consts");
+  auto loaded = std::make_shared<Loaded>();
+  loaded->executable = std::make_shared<Executable>(
+      device_of(options), program_of(header), ProgramCode{section_named(sections, "object"), {}},
+      ConstantBlock{constants.data(), static_cast<int64_t>(constants.size()), bytes.data},
+      options.memo_bytes != 0 ? options.memo_bytes : kMemoBytes, false);
+  for (const ArraySpec &spec : loaded->program().arguments)
+    loaded->arguments.emplace_back(spec);
+  for (const ArraySpec &spec : loaded->program().results)
+    loaded->results.emplace_back(spec);
+  auto none = std::make_shared<Bound>();
+  none->forms = loaded->executable->constant_forms();
+  return std::make_unique<disc_program>(disc_program{std::move(loaded), std::move(none)});
+}
+
+} // namespace
+
+} // namespace disc::capi
+
+using namespace disc::capi;
+
+disc_error_t *disc_load(const char *path, const disc_load_options *options, disc_program_t **program) {
+  return guarded([&] {
+    if (path == nullptr || program == nullptr)
+      bad_value("disc_load: path or program is NULL");
+    disc_load_options known = known_options(options);
+    *program = load(File(path).read_all(), known).release();
+  });
+}
+
+disc_error_t *disc_load_bytes(const void *bytes, size_t size, const disc_load_options *options,
+                              disc_program_t **program) {
+  return guarded([&] {
+    if ((bytes == nullptr && size != 0) || program == nullptr)
+      bad_value("disc_load_bytes: bytes or program is NULL");
+    disc_load_options known = known_options(options);
+    Bytes copy(size);
+    if (size != 0)
+      std::memcpy(copy.data.get(), bytes, size);
+    *program = load(copy, known).release();
+  });
+}
+
+void disc_free_program(disc_program_t *program) { delete program; }

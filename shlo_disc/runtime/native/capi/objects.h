@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the handles of shlo_disc.h are.
+#pragma once
+
+#include "shlo_disc.h"
+
+#include "core/error.h"
+#include "program/executable.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace disc::capi {
+
+/// A specification as disc_array_info points at it.
+struct ArrayText {
+  explicit ArrayText(const ArraySpec &spec);
+  ArrayText(ArrayText &&) = default; // a copy would point into the original
+
+  void write(disc_array_info *info) const;
+
+  std::string path, dtype;
+  ::DLDataType type;
+  std::vector<int64_t> sizes;
+  std::vector<std::string> texts;
+  std::vector<const char *> text_pointers;
+};
+
+struct Loaded {
+  std::shared_ptr<Executable> executable;
+  std::vector<ArrayText> arguments, results;
+
+  const Program &program() const { return executable->program(); }
+};
+
+/// The first arguments of a program, fixed. An argument that is read by products alone has no address but its forms.
+struct Bound {
+  std::vector<int64_t> dims;
+  std::vector<void *> addresses;
+  std::vector<std::shared_ptr<Block>> blocks;
+  PackedForms forms;
+};
+
+} // namespace disc::capi
+
+struct disc_program {
+  std::shared_ptr<const disc::capi::Loaded> loaded;
+  std::shared_ptr<const disc::capi::Bound> bound; // nothing bound: empty, with the packed forms of constants
+};
+
+struct disc_plan_object {
+  disc_program program;
+  std::vector<int64_t> dims; // of all arguments
+  std::shared_ptr<const disc::Plan> plan;
+  std::vector<const int64_t *> result_shapes;
+};
+
+struct disc_results {
+  std::shared_ptr<const disc::capi::Loaded> loaded;
+  disc::Results results;
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<::DLTensor> tensors;
+};
