@@ -40,7 +40,18 @@ def run_c(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     source = Path(__file__).with_name("add.c")
     language = ["-std=c99", "-pedantic"] if request.param == "gcc" else ["-x", "c++"]
     links = [f"-L{library.parent}", f"-Wl,-rpath,{library.parent}", "-lshlo_disc_runtime"]
-    command = [compiler, *language, "-Wall", f"-I{shlo_disc.get_include()}", str(source), "-x", "none", "-o", str(binary), *links]
+    command = [
+        compiler,
+        *language,
+        "-Wall",
+        f"-I{shlo_disc.get_include()}",
+        str(source),
+        "-x",
+        "none",
+        "-o",
+        str(binary),
+        *links,
+    ]
     subprocess.run(command, check=True)
     return binary
 
@@ -95,7 +106,7 @@ def test_both_readers_refuse_the_same_damage(artifact: Path) -> None:
     good = artifact.read_bytes()
     rng = random.Random(0)
     damaged = [good[:length] for length in (0, 7, 23, 24, 100, len(good) - 1)] + [good + b"\0"]
-    for place in [*range(0, 24), *(rng.randrange(len(good)) for _ in range(200))]:
+    for place in [*range(24), *(rng.randrange(len(good)) for _ in range(200))]:
         flipped = bytearray(good)
         flipped[place] ^= 1 << rng.randrange(8)
         damaged.append(bytes(flipped))
@@ -111,7 +122,8 @@ def test_both_readers_refuse_the_same_damage(artifact: Path) -> None:
     [
         {"format": 2}, {"target": None}, {"target": {"triple": "riscv64-x"}},
         {"target": {"triple": "x86_64-x", "features": ["+nothing", "-sse", "+abc"]}}, {"plan_words": 1},
-        {"plan_words": "x"}, {"entry": {"plan": "disc_plan", "run": "absent"}}, {"constants": [{"offset": 1, "bytes": 1}]},
+        {"plan_words": "x"}, {"entry": {"plan": "disc_plan", "run": "absent"}},
+        {"constants": [{"offset": 1, "bytes": 1}]},
     ],
 )  # fmt: skip
 def test_both_readers_refuse_the_same_headers(artifact: Path, change: dict[str, object]) -> None:

@@ -5,6 +5,7 @@
 #include "program/argument_checks.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace disc::capi {
 
@@ -61,6 +62,17 @@ std::vector<int64_t> byte_strides(const ArraySpec &spec, const ::DLTensor &tenso
   return strides;
 }
 
+/// The first byte of a strided array that is not empty, and the one behind its last, from its first element on.
+std::pair<int64_t, int64_t> reach(const ArraySpec &spec, const int64_t *shape, const std::vector<int64_t> &strides) {
+  int64_t low = 0, high = info(spec.dtype).size;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    int64_t extent = 0, &end = strides[i] < 0 ? low : high;
+    if (__builtin_mul_overflow(strides[i], shape[i] - 1, &extent) || __builtin_add_overflow(end, extent, &end))
+      throw Error(ErrorKind::shape, "The strides of " + spec.path + " do not fit 64 bits.");
+  }
+  return {low, high};
+}
+
 alignas(64) char no_elements[64]; // where empty arrays without data are
 
 } // namespace
@@ -98,9 +110,8 @@ void Tensors::add(const ArraySpec &spec, const ::DLTensor &tensor) {
     std::vector<int64_t> strides = byte_strides(spec, tensor, rank);
     given.view.contiguous = is_contiguous(tensor.shape, strides.data(), rank, info(spec.dtype).size);
     if (!given.view.contiguous) {
-      given.end = given.begin + info(spec.dtype).size;
-      for (size_t i = 0; i < rank; ++i)
-        (strides[i] < 0 ? given.begin : given.end) += strides[i] * (tensor.shape[i] - 1);
+      auto [low, high] = reach(spec, tensor.shape, strides);
+      given.begin = given.view.data + low, given.end = given.view.data + high;
       given.view.strides = std::move(strides);
     }
   }
