@@ -99,3 +99,20 @@ def test_hidden_rows_and_nans_are_those_of_the_program() -> None:
     with c.context, ir.Location.unknown():
         machine = Emulator(ir.Module.parse(str(device_module(c.module))))
         assert_close(Run(c, dims, machine)([q, k, v, bias]), expected, 1e-5)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(63, 65), (64, 64), (65, 63), (2, 211)])
+def test_sizes_around_tiles(queries: int, keys: int) -> None:
+    check(causal, arguments_of("float32"), {"b": 1, "q": queries, "k": keys})
+
+
+def test_heads_that_share_keys() -> None:
+    """Query [s, g, h, d] with g groups of h heads; key and value [t, g, d]."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        weights = jax.nn.softmax(jnp.einsum("sghd,tgd->ghst", q, k))
+        return jnp.einsum("ghst,tgd->sghd", weights, v)
+
+    keys = (f"t, 2, {DEPTH}", "float32")
+    dims = [{"s": 1, "t": 1}, {"s": 3, "t": 5}, {"s": 5, "t": 17}]
+    check(function, ((f"s, 2, 3, {DEPTH}", "float32"), keys, keys), *dims)
