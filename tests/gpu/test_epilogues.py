@@ -77,7 +77,7 @@ PROGRAMS = {
         lambda x, w, b: (y := dot(x, w, jnp.float32), y + jnp.broadcast_to(b, y.shape).astype(jnp.float32))[1].astype(
             jnp.bfloat16
         ),
-        matrices(BF16, (ROW, BF16)), 1e-2, behind=0, epilogue=BIAS,
+        matrices(BF16, (ROW, BF16)), 1e-2,
     ),
     "wide_bias_rounded": Program(
         lambda x, w, b: (dot(x, w, jnp.float32) + b).astype(jnp.bfloat16), matrices(BF16, (ROW, F32)), 1e-2

@@ -182,6 +182,12 @@ def test_what_a_library_does_not_do_by_itself(function: Any, more: tuple[str, st
     rounded = lambda x, w, b: (dot(x, w) + b).astype(jnp.bfloat16)  # noqa: E731
     assert library_of(rounded, *halves, ("n", "float32")) is None, "a bias of more bits than the result"
 
+    def narrow(x: Any, w: Any, b: Any) -> Any:
+        sums = dot(x, w)
+        return (sums + jnp.broadcast_to(b, sums.shape).astype(jnp.float32)).astype(jnp.bfloat16)
+
+    assert library_of(narrow, *halves, ("n", "bfloat16")) is None, "nobody says how often it would be rounded"
+
 
 def test_a_square_bias_is_along_the_right_axis() -> None:
     """Sizes do not tell rows from columns."""

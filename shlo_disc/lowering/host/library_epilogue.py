@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Epilogues that a library of matrix products does itself: a bias a column, and rounding to the sides' element type.
+"""Epilogues that a library of matrix products does itself: a bias a column, or rounding to the sides' element type.
 
-cuBLASLt adds a vector to each row in the precision of the sums, and rounds once, to the type of its result, which is
-that of the bias. So nothing else is taken: not a product that the program rounds before it adds, and not a bias that
-has more bits than the result. Its ReLU and GELU are not taken either: NVIDIA does not say what the first makes of NaN,
-which StableHLO's maximum keeps, nor which approximation the second is.
+cuBLASLt adds a vector, of the type of its result, to each row. Where that type is that of the sums, there is one number
+that may come out. Nothing else is taken: NVIDIA does not say in which precision a narrower bias is added and how often
+the sum is rounded, what its ReLU makes of NaN, which StableHLO's maximum keeps, nor which approximation its GELU is.
 """
 
 from __future__ import annotations
@@ -36,37 +35,27 @@ def library_epilogue(loop: func.FuncOp, problem: MatrixProduct, buffers: Sequenc
         return None
     rounded = _element(value) != "f32"
     if rounded:
-        value = _operand(value, "stablehlo.convert")
-    if value == sums:
-        return LibraryEpilogue(buffers[-1], rounded=True) if rounded else None
+        is_all = _operand(value, "stablehlo.convert") == sums
+        return LibraryEpilogue(buffers[-1], rounded=True) if is_all else None
     bias = _bias(value, sums, problem)
-    if bias is None or _element(bias) != _element(outputs[0]):
-        return None
-    return LibraryEpilogue(buffers[-1], buffers[arguments.index(bias)], rounded)
+    return None if bias is None else LibraryEpilogue(buffers[-1], buffers[arguments.index(bias)])
 
 
-def _bias(value: ir.Value | None, sums: ir.Value, problem: MatrixProduct) -> ir.Value | None:
+def _bias(value: ir.Value, sums: ir.Value, problem: MatrixProduct) -> ir.Value | None:
     """The argument that is added to the sums, an element a column."""
-    op = None if value is None else defining_op(value)
+    op = defining_op(value)
     if op is None or op.name != "stablehlo.add" or sums not in list(op.operands):
         return None
     first, second = op.operands
-    spread = _widened(second if first == sums else first)
+    spread = second if first == sums else first
     broadcast = defining_op(spread)
     if broadcast is None or broadcast.name not in BROADCASTS:
         return None
-    bias = _widened(broadcast.operands[0])
+    bias = broadcast.operands[0]
     last = len(dims_of(spread)) - 1
     is_row = dims_of(bias) == (problem.n.size,) and dims_of(spread)[-1] == problem.n.size
     along_rows = list(integers(broadcast.attributes["broadcast_dimensions"])) == [last]
     return bias if is_row and along_rows and isinstance(bias.owner, ir.Block) else None
-
-
-def _widened(value: ir.Value) -> ir.Value:
-    """What a value is an f32 copy of, if it is one of an f16 or bf16; else itself."""
-    source = _operand(value, "stablehlo.convert")
-    is_exact = source is not None and _element(value) == "f32" and _element(source) in ("f16", "bf16")
-    return source if is_exact and source is not None else value
 
 
 def _operand(value: ir.Value, name: str) -> ir.Value | None:
