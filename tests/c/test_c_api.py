@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The C API: programs in C run artifacts as Python does, and both readers refuse the same damage in the same words."""
+"""The C API: programs in C run artifacts as Python does, and refuse the same damage in the same words."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def python_verdict(data: bytes, trust: bool = True) -> str | None:
     return None
 
 
-def test_both_readers_refuse_the_same_damage(artifact: Path) -> None:
+def test_c_and_python_refuse_the_same_damage(artifact: Path) -> None:
     good = artifact.read_bytes()
     rng = random.Random(0)
     damaged = [good[:length] for length in (0, 7, 23, 24, 100, len(good) - 1)] + [good + b"\0"]
@@ -126,7 +126,7 @@ def test_both_readers_refuse_the_same_damage(artifact: Path) -> None:
         {"constants": [{"offset": 1, "bytes": 1}]},
     ],
 )  # fmt: skip
-def test_both_readers_refuse_the_same_headers(artifact: Path, change: dict[str, object]) -> None:
+def test_c_and_python_refuse_the_same_headers(artifact: Path, change: dict[str, object]) -> None:
     good = Artifact.deserialize(artifact.read_bytes())
     data = Artifact({**good.header, **change}, good.sections).serialize()
     assert python_verdict(data) is not None

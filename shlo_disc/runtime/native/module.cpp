@@ -160,6 +160,7 @@ NB_MODULE(_native, module) {
   bind_tree(module);
   bind_topology(module);
   bind_buffer(module);
+  bind_artifact(module);
   bind_executable(module);
   bind_bound_executable(module);
   bind_code(module);

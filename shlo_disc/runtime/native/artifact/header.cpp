@@ -129,7 +129,10 @@ SegmentSpec segment_spec(const Json &row, size_t results) {
   spec.run_entry = field<std::string>(entry, "run");
   if (row.member("results_written") != nullptr) {
     spec.results = field<std::vector<size_t>>(row, "results_written");
-    spec.symbols_read = rows(row, "symbols_read").size();
+    for (const Json &symbol : rows(row, "symbols_read")) {
+      field<std::string>(symbol, "name"); // which Python reads
+      ++spec.symbols_read;
+    }
     return spec;
   }
   for (size_t leaf = 0; leaf < results; ++leaf)
@@ -205,18 +208,8 @@ std::string joined(const std::vector<std::string> &names) {
   return text;
 }
 
-} // namespace
-
-Json read_header(std::string_view text) {
-  if (text.size() > kMostHeaderBytes)
-    bad_artifact("the header has more than " + std::to_string(kMostHeaderBytes) + " bytes");
-  Json header = Json::parse(text);
-  if (header.get<Json::Object>() == nullptr)
-    bad_artifact("the header is not a JSON object");
-  return header;
-}
-
-void check_target(const Json &header) {
+/// The name of the device that the code is for; empty for processors.
+std::string check_target(const Json &header) {
   if (field_or<int64_t>(header, "format", 0) != kHeaderFormat)
     bad_artifact("header format " + std::to_string(field_or<int64_t>(header, "format", 0)) +
                  "; this release reads format " + std::to_string(kHeaderFormat));
@@ -233,9 +226,8 @@ void check_target(const Json &header) {
     bad_artifact("header: 'features' is not a list of names");
   if (auto missing = missing_features(features); !missing.empty())
     bad_artifact("made for a processor with " + joined(missing) + ", which this one lacks");
-  if (const Json *name = target->member("name"); name != nullptr && !name->is_null())
-    bad_artifact("made for " + (name->get<std::string>() ? *name->get<std::string>() : std::string("no device")) +
-                 "; this client's device is the CPU");
+  const Json *name = target->member("name");
+  return name == nullptr || name->is_null() ? "" : field<std::string>(*target, "name");
 }
 
 int64_t replicas_of(const Json &header) {
@@ -269,6 +261,25 @@ Program program_of(const Json &header) {
   if (!program.packs.empty())
     program.packed_only = field<std::vector<size_t>>(header, "packed_only");
   return program;
+}
+
+} // namespace
+
+Json parse_header(std::string_view text) {
+  if (text.size() > kMostHeaderBytes)
+    bad_artifact("the header has more than " + std::to_string(kMostHeaderBytes) + " bytes");
+  Json header = Json::parse(text);
+  if (header.get<Json::Object>() == nullptr)
+    bad_artifact("the header is not a JSON object");
+  return header;
+}
+
+Header read_header(const Json &json) {
+  Header header;
+  header.device = check_target(json);
+  header.replicas = replicas_of(json);
+  header.program = program_of(json);
+  return header;
 }
 
 } // namespace disc

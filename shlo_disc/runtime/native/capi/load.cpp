@@ -96,16 +96,18 @@ std::shared_ptr<Device> device_of(const disc_load_options &options) {
 
 std::unique_ptr<disc_program> load(const Bytes &bytes, const disc_load_options &options) {
   Sections sections = read_sections({bytes.data.get(), bytes.size});
-  Json header = read_header(section_named(sections, "header"));
+  Json json = parse_header(section_named(sections, "header"));
   if (options.trust == 0)
     bad_artifact("the artifact holds native code from outside: pass trust=True if you know who made it");
-  check_target(header);
-  if (int64_t count = replicas_of(header); count > 1)
-    bad_value("the program runs on " + std::to_string(count) + " devices; the client has 1");
+  Header header = read_header(json);
+  if (!header.device.empty())
+    bad_artifact("made for " + header.device + "; this client's device is the CPU");
+  if (header.replicas > 1)
+    bad_value("the program runs on " + std::to_string(header.replicas) + " devices; the client has 1");
   std::string_view constants = section_named(sections, "consts");
   auto loaded = std::make_shared<Loaded>();
   loaded->executable = std::make_shared<Executable>(
-      device_of(options), program_of(header), ProgramCode{section_named(sections, "object"), {}},
+      device_of(options), std::move(header.program), ProgramCode{section_named(sections, "object"), {}},
       ConstantBlock{constants.data(), static_cast<int64_t>(constants.size()), bytes.data},
       options.memo_bytes != 0 ? options.memo_bytes : kMemoBytes, false);
   for (const ArraySpec &spec : loaded->program().arguments)
