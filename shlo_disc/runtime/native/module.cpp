@@ -31,9 +31,9 @@ namespace disc {
 
 namespace {
 
-void raise_allocation(const AllocationFailure &failure) {
+void raise_allocation(int64_t bytes, const char *message) {
   nb::object type = nb::module_::import_("shlo_disc.runtime.allocation").attr("AllocationError");
-  nb::object error = type(failure.bytes, failure.what());
+  nb::object error = type(bytes, message);
   PyErr_SetObject(type.ptr(), error.ptr());
 }
 
@@ -42,7 +42,9 @@ void translate(const std::exception_ptr &pointer, void *) {
   try {
     std::rethrow_exception(pointer);
   } catch (const AllocationFailure &failure) {
-    raise_allocation(failure);
+    raise_allocation(failure.bytes, failure.what());
+  } catch (const std::bad_alloc &) { // of the core's own tables
+    raise_allocation(-1, "out of memory");
   } catch (const pjrt::Failure &error) {
     PyErr_SetString(PyExc_ValueError, error.what());
   } catch (const pjrt::Unreadable &error) {

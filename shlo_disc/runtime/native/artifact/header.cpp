@@ -16,14 +16,10 @@ constexpr std::string_view kArchitecture = "x86_64";
 
 template <typename T> struct IsList : std::false_type {};
 template <typename T> struct IsList<std::vector<T>> : std::true_type {};
-template <> struct IsList<Json::Object> : std::false_type {};
 
-/// Whether `json` is a T, which `out` then is. JSON's own values are passed on as they are.
+/// Whether `json` is a T, which `out` then is.
 template <typename T> bool convert(const Json &json, T &out) {
-  if constexpr (std::is_same_v<T, Json>) {
-    out = json;
-    return true;
-  } else if constexpr (IsList<T>::value) {
+  if constexpr (IsList<T>::value) {
     const auto *list = json.get<Json::List>();
     if (list == nullptr)
       return false;
@@ -46,13 +42,21 @@ template <typename T> bool convert(const Json &json, T &out) {
   }
 }
 
-template <typename T> T field(const Json &object, const char *key) {
+const Json &member_of(const Json &object, const char *key) {
   const Json *found = object.member(key);
   if (found == nullptr)
     bad_artifact(std::string("header: '") + key + "' is missing");
+  return *found;
+}
+
+[[noreturn]] void fail_type(const char *key) {
+  bad_artifact(std::string("header: '") + key + "' has a wrong type or range");
+}
+
+template <typename T> T field(const Json &object, const char *key) {
   T value{};
-  if (!convert(*found, value))
-    bad_artifact(std::string("header: '") + key + "' has a wrong type or range");
+  if (!convert(member_of(object, key), value))
+    fail_type(key);
   return value;
 }
 
@@ -60,17 +64,25 @@ template <typename T> T field_or(const Json &object, const char *key, T otherwis
   return object.member(key) == nullptr ? otherwise : field<T>(object, key);
 }
 
-/// The members of a list of objects.
-std::vector<Json> rows(const Json &object, const char *key) {
-  auto list = field<std::vector<Json>>(object, key);
+const Json::List &list_of(const Json &object, const char *key) {
+  const auto *list = member_of(object, key).get<Json::List>();
+  if (list == nullptr)
+    fail_type(key);
+  return *list;
+}
+
+/// A list of objects.
+const Json::List &rows(const Json &object, const char *key) {
+  const Json::List &list = list_of(object, key);
   for (const Json &row : list)
     if (row.get<Json::Object>() == nullptr)
-      bad_artifact(std::string("header: '") + key + "' has a wrong type or range");
+      fail_type(key);
   return list;
 }
 
-std::vector<Json> rows_or_none(const Json &object, const char *key) {
-  return object.member(key) == nullptr ? std::vector<Json>() : rows(object, key);
+const Json::List &rows_or_none(const Json &object, const char *key) {
+  static const Json::List none;
+  return object.member(key) == nullptr ? none : rows(object, key);
 }
 
 DType dtype_of(const Json &row) {
@@ -98,7 +110,7 @@ ArraySpec array_spec(const Json &row) {
   spec.memory = field_or<std::string>(row, "memory", "");
   spec.layout = field_or<std::vector<size_t>>(row, "layout", {});
   spec.donated = field_or<bool>(row, "donated", false);
-  for (const Json &dim : field<std::vector<Json>>(row, "shape"))
+  for (const Json &dim : list_of(row, "shape"))
     spec.shape.push_back(dim_spec(dim, spec.path));
   return spec;
 }
@@ -109,7 +121,7 @@ SymbolSpec symbol_spec(const Json &row) {
   spec.minimum = field<int64_t>(row, "min");
   if (const Json *most = row.member("max"); most != nullptr && !most->is_null())
     spec.maximum = field<int64_t>(row, "max");
-  auto solve = field<Json>(row, "solve");
+  const Json &solve = member_of(row, "solve");
   spec.argument = field<size_t>(solve, "argument");
   spec.dim = field<size_t>(solve, "dim");
   spec.scale = field<int64_t>(solve, "scale");
@@ -124,7 +136,7 @@ SegmentSpec segment_spec(const Json &row, size_t results) {
     spec.checks.push_back({field<std::string>(check, "kind"), field<std::string>(check, "message"),
                            field<std::vector<size_t>>(check, "operands")});
   spec.plan_words = field<size_t>(row, "plan_words");
-  auto entry = field<Json>(row, "entry");
+  const Json &entry = member_of(row, "entry");
   spec.plan_entry = field<std::string>(entry, "plan");
   spec.run_entry = field<std::string>(entry, "run");
   if (row.member("results_written") != nullptr) {
@@ -160,7 +172,7 @@ CustomSpec custom_spec(const Json &custom, const CallSpec &call) {
   }
   for (const auto &pair : field<std::vector<std::vector<size_t>>>(custom, "aliases")) {
     if (pair.size() != 2)
-      bad_artifact("header: 'aliases' has a wrong type or range");
+      fail_type("aliases");
     if (pair[0] + 1 >= call.results.size() || pair[1] >= call.operands.size())
       bad_artifact("header: an alias of '" + call.target + "' names a tensor that it does not have");
     spec.aliases.emplace_back(pair[0], pair[1]);
@@ -176,10 +188,13 @@ CallSpec call_spec(const Json &row) {
   if (spec.results.empty())
     bad_artifact("header: a library call has no results");
   if (row.member("custom") != nullptr)
-    spec.custom = custom_spec(field<Json>(row, "custom"), spec);
+    spec.custom = custom_spec(member_of(row, "custom"), spec);
   spec.groups = field_or<std::vector<std::vector<int64_t>>>(row, "groups", {});
   spec.where = field_or<std::string>(row, "where", "");
-  for (const auto &[name, value] : field<Json::Object>(row, "attributes")) {
+  const auto *attributes = member_of(row, "attributes").get<Json::Object>();
+  if (attributes == nullptr)
+    fail_type("attributes");
+  for (const auto &[name, value] : *attributes) {
     const auto *number = value.get<int64_t>();
     if (number == nullptr)
       bad_artifact("header: an attribute of the library call '" + spec.target + "' is not an integer");

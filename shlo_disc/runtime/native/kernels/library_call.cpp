@@ -40,18 +40,23 @@ struct Entries {
   }
 };
 
-thread_local std::optional<std::string> failure;
+thread_local std::optional<RunFailure> failure;
 
 } // namespace
 
 void report_failure(std::string message) {
   if (!failure)
-    failure = std::move(message);
+    failure = {ErrorKind::custom_call, std::move(message)};
+}
+
+void report_no_memory() noexcept {
+  if (!failure)
+    failure = {ErrorKind::allocation, {}};
 }
 
 bool has_failed() { return failure.has_value(); }
 
-std::optional<std::string> take_failure() { return std::exchange(failure, std::nullopt); }
+std::optional<RunFailure> take_failure() { return std::exchange(failure, std::nullopt); }
 
 void store_values(CallAttribute &attribute, const std::vector<std::string> &values) {
   if (attribute.dtype == "string") {

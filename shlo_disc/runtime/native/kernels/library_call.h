@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/communicator.h"
+#include "core/error.h"
 #include "core/thread_pool.h"
 
 #include <cstdint>
@@ -105,14 +106,23 @@ public:
   virtual void run(const Call &call) const = 0;
 };
 
+/// Why a run has failed.
+struct RunFailure {
+  ErrorKind kind = ErrorKind::custom_call;
+  std::string message;
+};
+
 /// Says that a library call of this thread's run has failed; the first message counts.
 void report_failure(std::string message);
+
+/// The same for one that had no memory. Allocates none.
+void report_no_memory() noexcept;
 
 /// Whether one has.
 bool has_failed();
 
-/// The message of the first failure since the last call; the run that made it is over.
-std::optional<std::string> take_failure();
+/// The first failure since the last call; the run that made it is over.
+std::optional<RunFailure> take_failure();
 
 /// How a registered function is called: ShloDiscCustomCall, or XLA's FFI.
 enum class Convention { c, ffi };
