@@ -33,19 +33,32 @@ def build(name: str, folder: Path, library: Path, sanitizer: str = "") -> Path:
     return binary
 
 
+def build_c(name: str, folder: Path) -> Path:
+    """A program in C11 of the folder `programs`; skips the test without a compiler."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no cc")
+    library, binary = Path(shlo_disc.get_library()), folder / Path(name).stem
+    links = [f"-L{library.parent}", f"-Wl,-rpath,{library.parent}", "-lshlo_disc_runtime"]
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-pedantic", "-Wall", "-Wextra", "-Werror", f"-I{shlo_disc.get_include()}"]
+    subprocess.run([compiler, *flags, str(PROGRAMS / name), "-o", str(binary), *links], check=True)
+    return binary
+
+
 @functools.cache
 def sanitized_library(sanitizer: str, folder: Path) -> Path:
-    """`libshlo_disc_runtime.so`, watched by a sanitizer: it takes minutes. `DISC_SANITIZED` names a folder to keep it in."""
+    """The library, watched by a sanitizer: it takes minutes. The folder `DISC_SANITIZED` names keeps it."""
     kept = os.environ.get("DISC_SANITIZED")
     build_folder = (Path(kept) if kept else folder) / sanitizer
+    cmake = shutil.which("cmake") or str(Path(sys.executable).with_name("cmake"))
     configure = [
-        "cmake", "-S", str(ROOT), "-B", str(build_folder), "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+        cmake, "-S", str(ROOT), "-B", str(build_folder), "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
         "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1", f"-DDISC_SANITIZE={SANITIZERS[sanitizer]}",
         f"-DPython_EXECUTABLE={sys.executable}",
     ]  # fmt: skip
     if not (build_folder / "CMakeCache.txt").exists():
         subprocess.run(configure, check=True, capture_output=True)
-    command = ["cmake", "--build", str(build_folder), "--target", "shlo_disc_runtime", "--parallel", "2"]
+    command = [cmake, "--build", str(build_folder), "--target", "shlo_disc_runtime", "--parallel", "2"]
     subprocess.run(command, check=True, capture_output=True)
     return build_folder / "libshlo_disc_runtime.so"
 

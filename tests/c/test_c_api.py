@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import random
 import shutil
 import subprocess
@@ -16,6 +15,8 @@ import pytest
 import shlo_disc
 from shlo_disc.errors import ArtifactError, ShapeError
 from shlo_disc.runtime import Artifact, Client
+
+from .c_api import CError, Program
 
 COMPILERS = ("gcc", "g++")
 
@@ -80,18 +81,11 @@ def test_missing_files_are_os_errors(run_c: Path) -> None:
 
 def c_verdict(data: bytes, trust: bool = True) -> str | None:
     """None where the C API loads the bytes, else its kind of error and text."""
-    library = ctypes.CDLL(shlo_disc.get_library())
-    for name in ("disc_load_bytes", "disc_error_kind", "disc_error_text"):
-        getattr(library, name).restype = ctypes.c_void_p if name == "disc_load_bytes" else ctypes.c_char_p
-    options = (ctypes.c_int64 * 6)(48, int(trust), 0, 0, 0, 0)
-    program = ctypes.c_void_p()
-    error = library.disc_load_bytes(data, ctypes.c_size_t(len(data)), options, ctypes.byref(program))
-    if error is None:
-        library.disc_free_program(program)
-        return None
-    verdict = library.disc_error_kind(ctypes.c_void_p(error)) + b": " + library.disc_error_text(ctypes.c_void_p(error))
-    library.disc_free_error(ctypes.c_void_p(error))
-    return verdict.decode()
+    try:
+        Program(data, trust=int(trust))
+    except CError as error:
+        return str(error)
+    return None
 
 
 def python_verdict(data: bytes, trust: bool = True) -> str | None:

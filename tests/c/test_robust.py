@@ -132,6 +132,14 @@ def with_header(artifact: Artifact, text: bytes) -> bytes:
     return changed.serialize()
 
 
+def trees_of(data: bytes) -> object:
+    """What a header says of pytrees, which C does not read; None where it is no JSON."""
+    try:
+        return Artifact.deserialize(data).header.get("pytree")
+    except DiscError:
+        return None
+
+
 def python_verdict(data: bytes) -> str:
     """As the program `verdicts` prints it, whose threads are one, too."""
     try:
@@ -168,8 +176,9 @@ def test_headers_that_are_wrong_and_well_sealed(saved: Path, sanitizer: str, fol
     assert len(verdicts) == len(damages)
     assert len(set(verdicts)) > 30
     for damage, verdict in zip(damages, verdicts, strict=True):
-        if verdict != "loaded":
-            assert python_verdict(damaged(good, damage)) == verdict
+        data = damaged(good, damage)
+        if trees_of(data) in (None, trees_of(good)):
+            assert python_verdict(data) == verdict
 
 
 # ---- threads, memory, shapes -------------------------------------------------------------------------------------

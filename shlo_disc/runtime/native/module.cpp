@@ -171,6 +171,7 @@ NB_MODULE(_native, module) {
   module.def("available_memory", &available_memory, "Bytes that the system and the control groups have left.");
   module.def("install_blas", &install_blas);
   module.def("install_lapack", &install_lapack);
+  module.def("lapack_names", &Lapack::names, "The functions that `install_lapack` needs.");
   module.def("register_custom_call", [](const std::string &target, uintptr_t function, bool is_ffi) {
     register_custom_call(target, reinterpret_cast<void *>(function), is_ffi ? Convention::ffi : Convention::c);
   });
