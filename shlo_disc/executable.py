@@ -168,6 +168,16 @@ class Executable:
         """Write the program to a file, which `shlo_disc.load` loads where there is no compiler. Raises OSError."""
         self._artifact.save(path)
 
+    def export_library(self, path: str | os.PathLike[str], name: str | None = None) -> None:
+        """Write a shared library of the program and the runtime, and beside it a C header with its types.
+
+        name: what its functions begin with; by default that of the file. Needs the system's C compiler. What is raised,
+        and for which programs, tells `shlo_disc.export_library.export_library`.
+        """
+        from shlo_disc.export_library import export_library
+
+        export_library(self._artifact, path, name)
+
     def __copy__(self) -> Executable:
         """Itself: nothing of it changes."""
         return self
