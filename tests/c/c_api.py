@@ -90,7 +90,7 @@ def tensor_of(array: np.ndarray) -> Tensor:
 
 def tensors_of(arrays: Sequence[np.ndarray]) -> Any:
     parts = [tensor_of(array) for array in arrays]
-    made = (Tensor * max(1, len(parts)))(*parts)
+    made: Any = (Tensor * max(1, len(parts)))(*parts)
     made.keep = parts
     return made
 
@@ -119,7 +119,7 @@ class Plan:
 class Program:
     """A loaded program; its arguments and results are leaves."""
 
-    def __init__(self, source: Path | bytes | None, pointer: ctypes.c_void_p | None = None, **options: int):
+    def __init__(self, source: Path | bytes | None, pointer: Any = None, **options: int):
         self.pointer = pointer or ctypes.c_void_p()
         self._source = source
         given = ctypes.byref(Options(**{"struct_size": ctypes.sizeof(Options), "trust": 1, **options}))

@@ -50,7 +50,7 @@ def scipy_blas() -> str:
 
 def stream(leaves: Sequence[np.ndarray]) -> bytes:
     """Arguments as `leaves.c` reads them."""
-    return b"".join(np.int64(leaf.shape).tobytes() + np.ascontiguousarray(leaf).tobytes() for leaf in leaves)
+    return b"".join(np.array(leaf.shape, np.int64).tobytes() + np.ascontiguousarray(leaf).tobytes() for leaf in leaves)
 
 
 @pytest.mark.parametrize("config", [bert.SMALL, pytest.param(bert.BASE, marks=pytest.mark.slow)], ids=["small", "base"])
@@ -66,7 +66,7 @@ def test_python_and_c_agree_in_every_bit(config: Any, python: Path, tmp_path: Pa
         found = run(binary, path, scipy_blas(), 1, data=stream(leaves))
         assert found == wanted.tobytes(), (b, s)
         (tmp_path / "arguments").write_bytes(pickle.dumps(args))
-        command = [python, "-I", "-c", SCRIPT, path, tmp_path / "arguments", tmp_path / "out.npy"]
+        command: list[Any] = [python, "-I", "-c", SCRIPT, path, tmp_path / "arguments", tmp_path / "out.npy"]
         subprocess.run(command, check=True)
         without = np.load(tmp_path / "out.npy")
         assert run(binary, path, "-", 1, data=stream(leaves)) == without.tobytes(), (b, s)

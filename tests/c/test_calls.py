@@ -229,9 +229,9 @@ def test_plans_by_symbols(tmp_path: Path) -> None:
     for values in ((3,), (1, 2, 3)):
         with pytest.raises(CError, match="has 2 symbols"):
             program.plan_symbols(*values)
-    for values in ((0, 1), (-1, 5), (2**62, 2**62)):
+    for pair in ((0, 1), (-1, 5), (2**62, 2**62)):
         with pytest.raises(CError) as caught:
-            program.plan_symbols(*values)
+            program.plan_symbols(*pair)
         assert caught.value.kind == "ShapeError"
     with pytest.raises(CError, match="are bound"):
         program.bind(x).plan_symbols(3, 5)
