@@ -191,11 +191,21 @@ def test_sixteen_threads(saved: Path, sanitizer: str, calls: int, folder: Path, 
 
 @pytest.mark.parametrize("sanitizer", ["", *SANITIZED])
 def test_every_allocation_may_fail(
-    saved: Path, saved_chain: Path, sanitizer: str, folder: Path, sanitized: Path
+    saved: Path, saved_chain: Path, sanitizer: str, folder: Path, sanitized: Path, tmp_path: Path
 ) -> None:
     binary = program("failures.cpp", sanitizer, folder, sanitized)
-    for artifact, sizes in ((saved, (300, 24)), (saved_chain, (5,))):
-        assert int(run(binary, artifact, *sizes)) > 100  # so many have failed
+    custom, like = tmp_path / "custom.disc", lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype)
+    shlo_disc.register_custom_call("test.negate", 1)  # the address is not used: nothing is called here
+    shlo_disc.compile(lambda x: jax.ffi.ffi_call("test.negate", like(x))(x * 2) + 1, args=(("b, 60", "float32"),)).save(
+        custom
+    )
+    lives: tuple[tuple[Path, str, tuple[int, ...]], ...] = (
+        (saved, "kernels", (300, 24)),
+        (saved_chain, "kernels", (5,)),
+        (custom, "library", (3, 60)),
+    )
+    for artifact, kind, sizes in lives:
+        assert int(run(binary, artifact, kind, *sizes)) > 100  # so many have failed
 
 
 @pytest.mark.parametrize("calls", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])

@@ -34,9 +34,16 @@ void call_often(const std::string &bytes, const disc_program_t *program, std::ve
       refuse(program);
     if (i % 64 != thread)
       continue;
-    disc_program_t *another = load(bytes, trusted(thread % 3));
+    disc_program_t *another = load(bytes, trusted(thread % 3)), *bound = nullptr;
     CHECK(called(another, *wanted.argument) == wanted.results);
+    DLTensor tensor = wanted.argument->tensor();
+    CHECK_OK(disc_bind(another, &tensor, 1, &bound));
     disc_free_program(another);
+    disc_results_t *results = nullptr;
+    CHECK_OK(disc_call(bound, nullptr, 0, &results));
+    disc_free_program(bound);
+    CHECK(wanted.results.rfind(contents_of(*disc_result(results, 0)), 0) == 0);
+    disc_free_results(results);
   }
 }
 
