@@ -46,8 +46,11 @@ def build_c(name: str, folder: Path) -> Path:
 
 
 @functools.cache
-def sanitized_library(sanitizer: str, folder: Path) -> Path:
-    """The library, watched by a sanitizer: it takes minutes. The folder `DISC_SANITIZED` names keeps it."""
+def sanitized(sanitizer: str, target: str, folder: Path) -> Path:
+    """The build folder with the library or the module of Python (CMake's targets), watched by a sanitizer.
+
+    It takes minutes. The folder `DISC_SANITIZED` names keeps it.
+    """
     kept = os.environ.get("DISC_SANITIZED")
     build_folder = (Path(kept) if kept else folder) / sanitizer
     cmake = shutil.which("cmake") or str(Path(sys.executable).with_name("cmake"))
@@ -58,9 +61,20 @@ def sanitized_library(sanitizer: str, folder: Path) -> Path:
     ]  # fmt: skip
     if not (build_folder / "CMakeCache.txt").exists():
         subprocess.run(configure, check=True, capture_output=True)
-    command = [cmake, "--build", str(build_folder), "--target", "shlo_disc_runtime", "--parallel", "2"]
+    command = [cmake, "--build", str(build_folder), "--target", target, "--parallel", "2"]
     subprocess.run(command, check=True, capture_output=True)
-    return build_folder / "libshlo_disc_runtime.so"
+    return build_folder
+
+
+def sanitized_library(sanitizer: str, folder: Path) -> Path:
+    """`libshlo_disc_runtime.so`, watched by a sanitizer."""
+    return sanitized(sanitizer, "shlo_disc_runtime", folder) / "libshlo_disc_runtime.so"
+
+
+def sanitized_module(sanitizer: str, folder: Path) -> Path:
+    """The native module of Python."""
+    (found,) = sanitized(sanitizer, "_native", folder).glob("_native.*.so")
+    return found
 
 
 def run(binary: Path, *args: object, data: bytes = b"", **environment: str) -> bytes:

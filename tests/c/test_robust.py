@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import struct
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,10 +22,10 @@ import shlo_disc
 from shlo_disc.errors import DiscError
 from shlo_disc.runtime import Artifact, Client
 
-from .building import build, run, sanitized_library
+from . import bare
+from .building import build, run, sanitized_library, sanitized_module
 
 SANITIZED = [pytest.param("asan", marks=pytest.mark.slow)]
-WATCHED = [pytest.param("tsan", marks=pytest.mark.slow)]
 
 CHAIN = """
 func.func @main(%x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>, tensor<f32>) {
@@ -165,6 +166,40 @@ def test_every_flipped_bit_is_refused_in_c_and_python(
     for damage, verdict in zip(damages, verdicts, strict=True):
         assert verdict.startswith("ArtifactError: "), damage
         assert verdict == python_verdict(damaged(good, damage))
+
+
+PYTHON = """
+import struct, sys
+from shlo_disc.runtime import Client
+good, client, read = open(sys.argv[1], "rb").read(), Client(threads=1), sys.stdin.buffer.read
+while damage := read(24):
+    kept, place, length = struct.unpack("<QQQ", damage)
+    data = bytearray(good[:kept])
+    data.extend(bytes(max(0, place + length - len(data))))
+    data[place : place + length] = read(length)
+    try:
+        client.load(bytes(data), trust=True)
+        print("loaded", end="\\0")
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}", end="\\0")
+"""
+"""What `verdicts.cpp` does."""
+
+
+@pytest.mark.slow
+def test_python_s_module_under_a_sanitizer(saved: Path, folder: Path, sanitized: Path, tmp_path: Path) -> None:
+    good = saved.read_bytes()
+    damages = [*flips(good, 10_000), *cuts(good), *resealed(good, 1000)]
+    data = b"".join(struct.pack("<QQQ", kept, place, len(change)) + change for kept, place, change in damages)
+    python = bare.make(tmp_path / "bare", sanitized_module("asan", sanitized))
+    found = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    options = {"LD_PRELOAD": found.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0"}  # Python itself leaves some
+    verdicts = run(python, "-I", "-c", PYTHON, saved, data=data, **options).decode().split("\0")[:-1]
+    wanted = c_verdicts(program("verdicts.cpp", "", folder, sanitized), saved, damages)
+    assert len(verdicts) == len(wanted) == len(damages)
+    for damage, verdict, of_c in zip(damages, verdicts, wanted, strict=True):
+        if trees_of(damaged(good, damage)) in (None, trees_of(good)):
+            assert verdict == of_c
 
 
 @pytest.mark.parametrize("sanitizer", ["", *SANITIZED])

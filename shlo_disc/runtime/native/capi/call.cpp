@@ -50,7 +50,8 @@ void check_planned(const Program &program) {
 
 /// The shapes of consecutive arrays, the sizes of which begin at `sizes`.
 template <typename Leaves>
-std::vector<const int64_t *> shapes_of(const std::vector<ArraySpec> &arrays, const int64_t *sizes, const Leaves &order) {
+std::vector<const int64_t *> shapes_of(const std::vector<ArraySpec> &arrays, const int64_t *sizes,
+                                       const Leaves &order) {
   std::vector<const int64_t *> shapes(arrays.size());
   for (size_t leaf : order) {
     shapes[leaf] = sizes;
@@ -64,8 +65,10 @@ std::unique_ptr<disc_plan_t> make_plan(const disc_program &program, std::vector<
   const Program &spec = program.loaded->program();
   const SegmentSpec &segment = spec.segments.front();
   auto results = shapes_of(spec.results, found->words.data() + segment.result_word, segment.results);
-  auto made = std::make_unique<disc_plan_t>(disc_plan_t{program, std::move(dims), std::move(found), {}, std::move(results)});
-  made->argument_shapes = shapes_of(spec.arguments, made->dims.data(), std::views::iota(size_t{0}, spec.arguments.size()));
+  disc_plan_t plan{program, std::move(dims), std::move(found), {}, std::move(results)};
+  auto made = std::make_unique<disc_plan_t>(std::move(plan));
+  auto in_order = std::views::iota(size_t{0}, spec.arguments.size());
+  made->argument_shapes = shapes_of(spec.arguments, made->dims.data(), in_order);
   return made;
 }
 

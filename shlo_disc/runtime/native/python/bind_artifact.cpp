@@ -32,7 +32,8 @@ nb::list sections_of(const nb::object &data) {
 
 void bind_artifact(nb::module_ &module) {
   module.def("sections_of", &sections_of, nb::arg("data"),
-             "(name, offset, length) of each section of an artifact, the header first. Raises ArtifactError on any damage.");
+             "(name, offset, length) of each section of an artifact, the header first. Raises ArtifactError on any "
+             "damage.");
   module.def("missing_features", &missing_features, nb::arg("features"));
   nb::class_<Header>(module, "Header", "What a header says of a program, but for its pytrees.")
       .def("__init__",

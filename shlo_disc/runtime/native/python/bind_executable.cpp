@@ -58,10 +58,10 @@ std::shared_ptr<Executable> load(std::shared_ptr<Device> device, const Header &h
                                  const nb::object &device_code, const nb::object &constants, int64_t memo_bytes,
                                  bool perf_map) {
   BufferBytes host(object), other(device_code), block(constants);
+  ConstantBlock owned{block.bytes().data(), static_cast<int64_t>(block.bytes().size()), block.owner()};
   return without_gil([&] {
-    return std::make_shared<Executable>(
-        std::move(device), header.program, ProgramCode{host.bytes(), other.bytes()},
-        ConstantBlock{block.bytes().data(), static_cast<int64_t>(block.bytes().size()), block.owner()}, memo_bytes, perf_map);
+    return std::make_shared<Executable>(std::move(device), header.program, ProgramCode{host.bytes(), other.bytes()},
+                                        std::move(owned), memo_bytes, perf_map);
   });
 }
 
@@ -97,7 +97,8 @@ void bind_executable(nb::module_ &module) {
   nb::class_<PythonExecutable>(module, "Executable")
       .def("__init__",
            [](PythonExecutable *self, std::shared_ptr<Device> device, const Header &header, const nb::object &object,
-              const nb::object &device_code, const nb::object &constants, std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree,
+              const nb::object &device_code, const nb::object &constants, std::shared_ptr<Tree> in_tree,
+              std::shared_ptr<Tree> out_tree,
               nb::object explain_structure, nb::object memory, nb::object jax_converter, nb::object key_array,
               int64_t memo_bytes, bool perf_map) {
              auto core = load(std::move(device), header, object, device_code, constants, memo_bytes, perf_map);
