@@ -192,8 +192,11 @@ def test_python_s_module_under_a_sanitizer(saved: Path, folder: Path, sanitized:
     damages = [*flips(good, 10_000), *cuts(good), *resealed(good, 1000)]
     data = b"".join(struct.pack("<QQQ", kept, place, len(change)) + change for kept, place, change in damages)
     python = bare.make(tmp_path / "bare", sanitized_module("asan", sanitized))
-    found = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
-    options = {"LD_PRELOAD": found.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0"}  # Python itself leaves some
+    libraries = [
+        subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+        for name in ("libasan.so", "libstdc++.so")
+    ]
+    options = {"LD_PRELOAD": " ".join(libraries), "ASAN_OPTIONS": "detect_leaks=0"}  # Python itself leaves some
     verdicts = run(python, "-I", "-c", PYTHON, saved, data=data, **options).decode().split("\0")[:-1]
     wanted = c_verdicts(program("verdicts.cpp", "", folder, sanitized), saved, damages)
     assert len(verdicts) == len(wanted) == len(damages)
