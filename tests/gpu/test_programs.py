@@ -215,7 +215,7 @@ def test_a_loop_ends_when_the_gpu_fails(driver: MockDriver) -> None:
 
 
 def test_an_executable_goes_to_the_gpu_when_it_is_called(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shlo_disc.executable.gpu_client", lambda: client)
+    monkeypatch.setattr("shlo_disc.executable.gpu_client", lambda ordinal, replicas: client)
     compiled = shlo_disc.compile(lambda x: jnp.exp(x).sum(1), target="cuda:sm_90", args=ROWS)
     install(compiled)
     assert_close(compiled(rows(3, 20)), np.exp(rows(3, 20)).sum(1), 1e-5)
