@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import functools
 import json
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -204,6 +206,21 @@ def refuses(call: Callable[[], Any], *words: str) -> None:
         assert all(word in str(error) for word in words), str(error)
     else:
         raise AssertionError("nothing was refused")
+
+
+@check
+def profiles_have_programs_and_kernels() -> None:
+    program = jax.jit(lambda a: jnp.cumsum(a).sum())
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            found = program(numbers(5)).block_until_ready()
+        (file,) = Path(folder).glob("**/*.xplane.pb")
+        data = jax.profiler.ProfileData.from_file(str(file))
+    (plane,) = (plane for plane in data.planes if plane.name == "/device:CUSTOM:shlo_disc")
+    names = {event.name for line in plane.lines for event in line.events}
+    assert any(name.startswith("jit_") for name in names), names
+    assert any("scan" in name for name in names), names
+    np.testing.assert_allclose(np.asarray(found), np.cumsum(numbers(5)).sum(), rtol=1e-5)
 
 
 @check

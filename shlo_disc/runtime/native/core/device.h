@@ -4,6 +4,7 @@
 
 #include "abi.h"
 #include "array_view.h"
+#include "command_clock.h"
 #include "dlpack.h"
 #include "memory.h"
 
@@ -94,6 +95,11 @@ public:
 
   /// Has the work that is given from now on wait for that of another library's stream.
   virtual void wait_in_stream(void *) {}
+
+  /// The runtime of a call whose commands are timed.
+  virtual std::unique_ptr<CommandClock> clock(const DiscRuntime &runtime) {
+    return std::make_unique<CommandClock>(runtime);
+  }
 
   /// Waits for all work on it, that of other libraries included.
   virtual void wait_for_all() {}

@@ -78,6 +78,7 @@ static_assert(sizeof(CopyOfRows) == 16 * sizeof(uint64_t));
   F(create_event, cuEventCreate, (EventHandle *event, unsigned flags))                                                 \
   F(destroy_event, cuEventDestroy_v2, (EventHandle event))                                                             \
   F(record_event, cuEventRecord, (EventHandle event, StreamHandle stream))                                             \
+  F(elapsed_time, cuEventElapsedTime, (float *milliseconds, EventHandle begin, EventHandle end))                       \
   F(query_event, cuEventQuery, (EventHandle event))                                                                    \
   F(wait_for_event, cuEventSynchronize, (EventHandle event))                                                           \
   F(load_module, cuModuleLoadDataEx,                                                                                   \

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <pthread.h>
@@ -350,9 +351,9 @@ std::optional<int> Gpu::owner_of(Address address) const {
   return ordinal < 0 ? std::nullopt : std::optional(ordinal); // -2: memory of the host's
 }
 
-Event::Event(std::shared_ptr<const Gpu> gpu) : gpu_(std::move(gpu)) {
+Event::Event(std::shared_ptr<const Gpu> gpu, bool is_timed) : gpu_(std::move(gpu)) {
   Gpu::Entered entered(*gpu_);
-  gpu_->check(gpu_->driver_.create_event(&handle_, kWithoutTiming), "create an event");
+  gpu_->check(gpu_->driver_.create_event(&handle_, is_timed ? 0 : kWithoutTiming), "create an event");
   Code code = gpu_->driver_.record_event(handle_, gpu_->stream_);
   if (code != kSuccess)
     gpu_->driver_.destroy_event(handle_);
@@ -386,6 +387,13 @@ void Event::wait_in_stream(void *stream) const {
   Gpu::Entered entered(*gpu_);
   Code code = gpu_->driver_.stream_waits(static_cast<StreamHandle>(stream), handle_, 0);
   gpu_->check(code, "have the stream of another library wait");
+}
+
+std::chrono::nanoseconds Event::since(const Event &before) const {
+  Gpu::Entered entered(*gpu_);
+  float milliseconds = 0;
+  gpu_->check(gpu_->driver_.elapsed_time(&milliseconds, before.handle_, handle_), "time the work of a GPU");
+  return std::chrono::nanoseconds(std::llround(double{milliseconds} * 1e6));
 }
 
 Module::Module(std::shared_ptr<const Gpu> gpu, const std::string &image) : gpu_(std::move(gpu)) {

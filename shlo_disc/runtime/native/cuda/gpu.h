@@ -6,6 +6,7 @@
 #include "driver.h"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -33,7 +34,8 @@ class Gpu;
 /// The end of a GPU's work as it was when this was made. It keeps the GPU.
 class Event : public disc::Event {
 public:
-  explicit Event(std::shared_ptr<const Gpu> gpu);
+  /// is_timed: it tells when that was, which takes the GPU longer.
+  explicit Event(std::shared_ptr<const Gpu> gpu, bool is_timed = false);
   ~Event() override;
   Event(const Event &) = delete;
   Event &operator=(const Event &) = delete;
@@ -41,6 +43,9 @@ public:
   bool is_done() const override;
   void wait() const override;
   void wait_in_stream(void *stream) const override;
+
+  /// How long after another it was. Both are timed, and waited for.
+  std::chrono::nanoseconds since(const Event &before) const;
 
 private:
   std::shared_ptr<const Gpu> gpu_;

@@ -2,6 +2,7 @@
 #include "gpu_device.h"
 
 #include "collectives.h"
+#include "gpu_clock.h"
 #include "kernels/library_call.h"
 
 #include <algorithm>
@@ -120,13 +121,16 @@ private:
       const Entry &entry = commands.entry(product->kernel);
       switch (commands.device_->blas().multiply(*product, entry.product)) {
       case Multiplied::nothing:
+        chosen_way = "kernel";
         return commands.launch(entry, parameters_of(*product), product->blocks);
       case Multiplied::product:
+        chosen_way = "cuBLASLt, and a kernel behind it";
         ++given.commands;
         return commands.launch(commands.entry(product->epilogue),
                                {product->epilogue_args, static_cast<size_t>(product->epilogue_words)},
                                product->epilogue_blocks);
       case Multiplied::all:
+        chosen_way = "cuBLASLt";
         return;
       }
     });
@@ -197,6 +201,10 @@ void GpuDevice::read(void *to, const void *from, int64_t bytes) {
 }
 
 std::optional<int32_t> GpuDevice::owner_of(const void *address) { return gpu_->owner_of(address_of(address)); }
+
+std::unique_ptr<CommandClock> GpuDevice::clock(const DiscRuntime &runtime) {
+  return std::make_unique<GpuClock>(gpu_, runtime);
+}
 
 void GpuDevice::copy_rows(void *to, const void *from, const Rows &rows) {
   gpu_->copy_rows(address_of(to), address_of(from), rows);
