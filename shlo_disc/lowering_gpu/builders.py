@@ -15,6 +15,7 @@ from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.nonzero_kernel import build_nonzero
 from shlo_disc.lowering_gpu.product_form import device_product
+from shlo_disc.lowering_gpu.recurrence_kernel import build_recurrence
 from shlo_disc.lowering_gpu.row_kernel import build_rows
 from shlo_disc.lowering_gpu.scan_kernel import build_scan
 from shlo_disc.lowering_gpu.scatter_kernel import build_scatter
@@ -45,6 +46,7 @@ BUILDERS: dict[str, Builder] = {
     "select_and_scatter": build_select_and_scatter,
     "update": build_update,
     "nonzero": build_nonzero,
+    "recurrence": build_recurrence,
     "scan": build_scan,
     "sort": build_sort,
     "top_k": build_top_k,

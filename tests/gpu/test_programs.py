@@ -220,8 +220,6 @@ def test_an_executable_goes_to_the_gpu_when_it_is_called(client: Client, monkeyp
     install(compiled)
     assert_close(compiled(rows(3, 20)), np.exp(rows(3, 20)).sum(1), 1e-5)
     assert compiled.memory_stats["result_allocations"] == 1
-    with pytest.raises(DeviceError, match=r"commands are timed on the CPU only"):
-        client.load(compiled.artifact).profile([rows(3, 20)])
 
 
 class Foreign:

@@ -82,6 +82,11 @@ def heads(x: Any, y: Any) -> Any:
     return jnp.einsum("bshd,bnhd->bhsn", x, y, preferred_element_type=jnp.float32)
 
 
+def recurrent(x: Any, w: Any) -> Any:
+    """A network whose batch is `b`."""
+    return jax.lax.scan(lambda h, row: (jnp.tanh(row + h @ w), h), jnp.zeros_like(x[0]), x)
+
+
 IMAGE = (("b, s", "float32"),)
 
 CASES = {
@@ -122,6 +127,7 @@ CASES = {
         (("b, s", "bfloat16"), ("s, 3*s", "bfloat16"), ("3*s", "bfloat16"), ("b, 3*s", "float32")),
         1e-2,
     ),
+    "recurrence": Case(recurrent, (("5, b, 24", "float32"), ("24, 24", "float32")), 1e-5),
     "whole": Case(lambda x: (x.sum(), x.max()), (("b, s", "float32"),), 1e-5),
 }
 

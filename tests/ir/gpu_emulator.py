@@ -10,6 +10,7 @@ meanwhile.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -208,6 +209,19 @@ class Block(VectorOps, TensorCores):
         sizes = known("static_sizes")
         return [View(env[source].data, sizes, known("static_strides"), env[source].start + offset)]
 
+    def _memref_view(self, op: ir.OpView, env: Env, active: Lanes) -> list[View]:
+        """A tensor over some bytes, of static sizes."""
+        source, shift = (env[v] for v in op.operands)
+        type_ = ir.MemRefType(op.results[0].type)
+        dtype, sizes, start = dtype_of(type_), tuple(type_.shape), int(shift[0])
+        assert start % dtype.itemsize == 0, f"elements of {dtype} at byte {start}"
+        data = source.data[start : start + math.prod(sizes) * dtype.itemsize].view(dtype)
+        return [View(data, sizes, tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes))))]
+
+    def _is_shared(self, view: View) -> bool:
+        """Whether it is in the memory of the block."""
+        return any(np.may_share_memory(view.data, s.data) for s in self.shared.values())
+
     def _memref_get_global(self, op: ir.OpView, env: Env, active: Lanes) -> list[View]:
         return [self.shared[ir.FlatSymbolRefAttr(op.attributes["name"]).value]]
 
@@ -226,7 +240,7 @@ class Block(VectorOps, TensorCores):
         offsets = view.offsets(indices, active)
         addresses, is_write = view.addresses(offsets)[active], value is not None
         self.since_barrier.add(addresses, self.lane[active], is_write)
-        if not any(view.data is s.data for s in self.shared.values()):
+        if not self._is_shared(view):
             self.global_accesses.append((addresses, is_write))
         if is_write:
             view.data[offsets[active]] = value[active]
@@ -264,7 +278,7 @@ class Block(VectorOps, TensorCores):
             offsets = view.offsets(indices, active)
             addresses = view.addresses(offsets)[active]
             self.since_barrier.add_atomic(addresses, self.lane[active])
-            if not any(view.data is s.data for s in self.shared.values()):
+            if not self._is_shared(view):
                 self.global_atomics.append(addresses)
         while waiting.any():
             lanes = self.lane[waiting][::-1]
@@ -311,7 +325,8 @@ class Block(VectorOps, TensorCores):
             goes_on, *values = self.run(before, env | dict(zip(before.arguments, carried, strict=True)), active)
             results = [chosen(active, new, old) for new, old in zip(values, results, strict=True)]
             active = active & goes_on
-            carried = self.run(after, env | dict(zip(after.arguments, values, strict=True)), active)
+            if active.any():
+                carried = self.run(after, env | dict(zip(after.arguments, values, strict=True)), active)
         return results
 
     def _arith_select(self, op: ir.OpView, env: Env, active: Lanes) -> list[Any]:
