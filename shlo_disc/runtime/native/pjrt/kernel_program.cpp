@@ -96,7 +96,7 @@ std::string kernel_program(const Code &code) {
   if (results)
     text += results == 1 ? "%0 = " : "%0:" + std::to_string(results) + " = ";
   text += "stablehlo.custom_call @shlo_disc(" + names_text("%arg", arguments) + ") {backend_config = " +
-          quoted(kernels_text(*code.compiled.executable)) + ", has_side_effect = true} : (" + inputs + ") -> ";
+          quoted(kernels_text(*code.first.compiled.executable)) + ", has_side_effect = true} : (" + inputs + ") -> ";
   text += results == 1 ? outputs : "(" + outputs + ")";
   return text + "\n    return" + (results ? " " + values + " : " + outputs : "") + "\n  }\n}\n";
 }
