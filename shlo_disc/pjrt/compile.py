@@ -82,7 +82,10 @@ def _loaded(executable: Executable, gpu: int) -> LoadedExecutable:
 
 
 def load_on(artifact: Artifact, gpu: int) -> LoadedExecutable:
-    """A program on the GPU with a number, or on processors where that is negative. Raises ArtifactError, DeviceError."""
+    """A program on the GPU with a number, or on processors where that is negative.
+
+    Raises ArtifactError and DeviceError.
+    """
     if gpu < 0:
         return client(threads=0).load(artifact)
     if any(call.get("groups") for call in artifact.header.get("calls", ())):
