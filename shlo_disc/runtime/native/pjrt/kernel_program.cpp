@@ -72,10 +72,15 @@ std::string quoted(std::string_view text) {
 }
 
 std::string kernels_text(const Executable &executable) {
-  std::string text;
+  std::vector<std::string> names;
+  for (const KernelSpec &kernel : executable.program().kernels)
+    names.push_back(kernel.name);
   for (const std::string &name : executable.function_names())
     if (!name.starts_with("disc_") && !name.ends_with("_entry"))
-      text += (text.empty() ? "" : ", ") + name;
+      names.push_back(name);
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : ", ") + name;
   return text;
 }
 
