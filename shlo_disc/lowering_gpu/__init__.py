@@ -14,7 +14,7 @@ from shlo_disc.lowering.host.device_products import calls_in as fusion_calls
 from shlo_disc.lowering.kernel_module import copied
 from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers
 from shlo_disc.lowering.scatter import results_from_zeros
-from shlo_disc.lowering_gpu.builders import builder_of, is_collective, unsupported
+from shlo_disc.lowering_gpu.builders import builder_of, is_call, unsupported
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.nvvm import device_module, lower_to_nvvm, nvvm_to_llvm_ir
@@ -149,7 +149,7 @@ def build_gpu_kernels(planned: ir.Module, facts: Facts, deterministic: bool = Fa
             raise UnsupportedError(list(dict.fromkeys(found)))
         for call in calls:
             fusion = kernels.callee(call)
-            if not is_collective(fusion):
+            if not is_call(fusion):
                 kernels.choose(call, fusion)
     return module
 

@@ -11,9 +11,6 @@ from tests.pjrt import program_table
 REFUSED = {
     "linear_algebra": "triangular_solve",
     "programs_exported_for_the_cpu": "cholesky",
-    "callbacks_to_python": "debug_callback",
-    "callbacks_in_branches_and_loops": "debug_callback",
-    "a_callback_that_fails": "pure_callback",
     "functions_of_the_user": "own_potrf",
 }
 """What there is not on GPUs, and what the refusal says, for each program that needs it."""

@@ -3,6 +3,7 @@
 
 #include "collectives.h"
 #include "gpu_clock.h"
+#include "host_call.h"
 #include "kernels/library_call.h"
 
 #include <algorithm>
@@ -64,7 +65,11 @@ public:
   GpuCommands(std::shared_ptr<GpuDevice> device, std::shared_ptr<Graphs> graphs, const std::vector<CallSpec> &calls,
               const std::vector<KernelSpec> &kernels, std::string_view code)
       : device_(std::move(device)), gpu_(device_->gpu()), graphs_(std::move(graphs)), calls_(calls) {
-    std::ranges::for_each(calls_, check_collective);
+    for (const CallSpec &spec : calls_) {
+      host_calls_.push_back(spec.custom ? std::make_unique<HostCall>(gpu_, spec) : nullptr);
+      if (!spec.custom)
+        check_collective(spec);
+    }
     if (!kernels.empty())
       module_ = std::make_unique<Module>(gpu_, std::string(code));
     for (const KernelSpec &spec : kernels)
@@ -159,8 +164,14 @@ private:
   }
 
   static void call(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t) {
-    given.asks = true; // what it does depends on the participant, which no graph knows
-    guarded([&] { run_collective(*self(runtime).gpu_, self(runtime).calls_.at(static_cast<size_t>(index)), index, words); });
+    given.asks = true; // what it does depends on the participant, which no graph knows, or is the host's
+    guarded([&] {
+      const GpuCommands &commands = self(runtime);
+      auto number = static_cast<size_t>(index);
+      if (const std::unique_ptr<HostCall> &call = commands.host_calls_.at(number))
+        return call->run(words, index);
+      run_collective(*commands.gpu_, commands.calls_.at(number), index, words);
+    });
   }
 
   const Entry &entry(int64_t number) const { return kernels_.at(static_cast<size_t>(number)); }
@@ -175,6 +186,7 @@ private:
   std::unique_ptr<Module> module_;
   std::vector<Entry> kernels_;
   std::vector<CallSpec> calls_;
+  std::vector<std::unique_ptr<HostCall>> host_calls_; // by call; null for collectives
 };
 
 } // namespace
