@@ -16,6 +16,7 @@ from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers
 from shlo_disc.lowering.scatter import results_from_zeros
 from shlo_disc.lowering_gpu.builders import builder_of, is_collective, unsupported
 from shlo_disc.lowering_gpu.grid import THREADS
+from shlo_disc.lowering_gpu.hopper_product import build_hopper_product, takes_maps
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.nvvm import device_module, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.lowering_gpu.product_epilogue import EpilogueFrame
@@ -39,8 +40,9 @@ MAX_BLOCKS = 2**31 - 1
 class _Kernels:
     """The kernels of one planned module."""
 
-    def __init__(self, module: ir.Module, facts: Facts, deterministic: bool):
+    def __init__(self, module: ir.Module, facts: Facts, deterministic: bool, architecture: str):
         self.source = module
+        self.architecture = architecture
         self.facts = facts
         self.deterministic = deterministic
         self.kernels = KernelCache(facts, self.build)
@@ -104,6 +106,8 @@ class _Kernels:
         form = ProductForm.of(problem, rounded)
         if form not in self.products:
             self.products[form] = build_product(self.device, form)
+            if takes_maps(form, self.architecture):
+                build_hopper_product(self.device, form)
         return ChosenKernel(self._use(form.name, problem.numbers, tiles_of(problem)))
 
     def _fused(self, fusion: func.FuncOp) -> ChosenKernel:
@@ -136,14 +140,19 @@ def _is_rounded(product: func.FuncOp) -> bool:
     return problem is not None and problem.rounds_to(str(product.type.results[0].element_type))
 
 
-def build_gpu_kernels(planned: ir.Module, facts: Facts, deterministic: bool = False) -> ir.Module:
-    """A copy of a planned module, with its kernels. Raises UnsupportedError listing every op that has no GPU kernel."""
+def build_gpu_kernels(
+    planned: ir.Module, facts: Facts, deterministic: bool = False, architecture: str = ""
+) -> ir.Module:
+    """A copy of a planned module, with its kernels. Raises UnsupportedError listing every op that has no GPU kernel.
+
+    architecture: such as "sm_90a", for kernels that others have no instructions for.
+    """
     with ir.Location.unknown():
         module = copied(planned)
         split_scatter_starts(module)
         ops = [op for block in all_blocks(entry_block(module)) for op in block.operations]
         calls = [op for op in ops if op.operation.name == "func.call"]
-        kernels = _Kernels(module, facts, deterministic)
+        kernels = _Kernels(module, facts, deterministic, architecture)
         found = [one for call in calls for fusion in kernels.fusions_of(call) for one in unsupported(fusion)]
         if found:
             raise UnsupportedError(list(dict.fromkeys(found)))

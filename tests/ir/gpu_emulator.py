@@ -19,7 +19,9 @@ import ml_dtypes
 import numpy as np
 
 from shlo_disc.dtypes import BY_MLIR, numpy_dtype
+from shlo_disc.lowering_gpu.hopper_product import BY_MAPS
 from shlo_disc.mlir import ir
+from tests.ir.gpu_hopper import TensorMap, Warpgroups
 from tests.ir.gpu_tensor_cores import TensorCores
 from tests.ir.gpu_vectors import VectorOps, of_each
 
@@ -123,18 +125,33 @@ class Emulator:
                 else:
                     self.functions[name] = op
 
-    def launch(self, name: str, blocks: int, pointers: Sequence[np.ndarray], sizes: Sequence[int]) -> None:
-        """Run a kernel on flat arrays, which it changes in place."""
+    def shared_bytes(self, name: str) -> int:
+        """What a launch of a kernel has to ask for, beyond what it declares."""
+        attributes = self.functions[name].attributes
+        return ir.IntegerAttr(attributes[BY_MAPS]["shared_bytes"]).value if BY_MAPS in attributes else 0
+
+    def launch(
+        self,
+        name: str,
+        blocks: int,
+        pointers: Sequence[np.ndarray],
+        sizes: Sequence[int],
+        maps: Sequence[TensorMap] = (),
+    ) -> None:
+        """Run a kernel on flat arrays, which it changes in place. One that is told tensor maps has warpgroups that wait
+        for each other."""
         function = self.functions[name]
         threads = list(ir.DenseI32ArrayAttr(function.attributes["known_block_size"]))[0]
         entry = function.regions[0].blocks[0]
         arguments: list[Any] = [View(p) for p in pointers]
         arguments += [np.full(threads, size, np.int64) for size in sizes]
+        arguments += maps
         grid = Accesses()
         for number in range(blocks):
-            block = Block(self.globals, number, blocks, threads)
+            block = Block(self.globals, number, blocks, threads, self.shared_bytes(name))
+            env = dict(zip(entry.arguments, arguments, strict=True))
             with np.errstate(all="ignore"):
-                block.run(entry, dict(zip(entry.arguments, arguments, strict=True)), np.ones(threads, bool))
+                block.run_warpgroups(entry, env) if maps else block.run(entry, env, np.ones(threads, bool))
             block.since_barrier.check("threads")
             for addresses, is_write in block.global_accesses:
                 grid.add(addresses, np.full_like(addresses, number), is_write)
@@ -143,12 +160,14 @@ class Emulator:
         grid.check("blocks")
 
 
-class Block(VectorOps, TensorCores):
+class Block(VectorOps, TensorCores, Warpgroups):
     """One block of a launch."""
 
     _dtype_of = staticmethod(dtype_of)
 
-    def __init__(self, globals_: dict[str, ir.MemRefType], number: int, blocks: int, threads: int):
+    def __init__(
+        self, globals_: dict[str, ir.MemRefType], number: int, blocks: int, threads: int, shared_bytes: int = 0
+    ):
         self.shared = {
             name: View(np.full(type_.shape, 77, dtype_of(type_)), tuple(type_.shape), (1,))
             for name, type_ in globals_.items()
@@ -165,6 +184,7 @@ class Block(VectorOps, TensorCores):
         self.global_accesses: list[tuple[np.ndarray, bool]] = []
         self.global_atomics: list[np.ndarray] = []
         self.begin_copies()
+        self.begin_warpgroups(number, shared_bytes)
 
     def run(self, block: ir.Block, env: Env, active: Lanes) -> list[Lanes]:
         """Run a block's ops for the active lanes; gives what its terminator yields."""
@@ -277,6 +297,10 @@ class Block(VectorOps, TensorCores):
     # ---- threads --------------------------------------------------------------------------------------------------
 
     def _gpu_barrier(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        if self.roles is not None:
+            self._whole(active)
+            self._rendezvous()
+            return []
         assert active.all(), "not all threads reach a barrier"
         self.since_barrier.check("threads")
         self.since_barrier = Accesses()
@@ -335,8 +359,8 @@ DIRECTIONS = {"down": 1, "up": -1}
 
 
 def chosen(lanes: Lanes, new: Any, old: Any) -> Any:
-    """What some lanes have got, the others keep. A tensor is the same one to all."""
-    return new if isinstance(new, View) else np.where(of_each(lanes, new), new, old)
+    """What some lanes have got, the others keep. A tensor is the same one to all, and sums are a whole warpgroup's."""
+    return np.where(of_each(lanes, new), new, old) if isinstance(new, np.ndarray) else new
 
 
 # ---- scalar ops ----------------------------------------------------------------------------------------------------

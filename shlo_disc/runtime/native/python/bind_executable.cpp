@@ -144,6 +144,15 @@ CallSpec call_spec(const nb::dict &dict) {
   return spec;
 }
 
+KernelByMaps kernel_by_maps(const nb::dict &dict) {
+  return {field<std::string>(dict, "name"),
+          field<int64_t>(dict, "threads"),
+          field<int64_t>(dict, "shared_bytes"),
+          field<int64_t>(dict, "box"),
+          field<int64_t>(dict, "lhs_depth_inside") != 0,
+          field<int64_t>(dict, "rhs_depth_inside") != 0};
+}
+
 PackSpec pack_spec(const nb::dict &dict) {
   PackSpec spec;
   spec.buffer = field<size_t>(dict, "buffer");
@@ -180,7 +189,10 @@ Program parse_program(const nb::dict &header) {
     for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "kernels"))
       program.kernels.push_back({field<std::string>(entry, "name"), field<int64_t>(entry, "threads"),
                                  field<std::string>(entry, "where"),
-                                 entry.contains("fusion") ? field<std::string>(entry, "fusion") : ""});
+                                 entry.contains("fusion") ? field<std::string>(entry, "fusion") : "",
+                                 entry.contains("by_maps")
+                                     ? std::optional(kernel_by_maps(field<nb::dict>(entry, "by_maps")))
+                                     : std::nullopt});
   if (header.contains("packs")) {
     for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "packs"))
       program.packs.push_back(pack_spec(entry));

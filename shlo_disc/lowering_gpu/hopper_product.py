@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Products of f16 or bf16 matrices on tensor cores of sm_90a, for sizes that are told at run time.
+
+A block has a warpgroup whose first thread brings slices of both sides to shared memory by TMA, up to STAGES ahead, and
+two warpgroups that multiply them (`wgmma`) and write the sums: the warp-specialised scheme of NVIDIA's CUTLASS. Each
+stage has two barriers: `full` ends a phase when all bytes of a slice are there, `empty` when all warps that multiply
+have read them. A block works on tile after tile; slices of the next one are on their way while sums are written.
+
+What is outside of the operands comes as zeros, and is not written. The operands are described by tensor maps, which the
+runtime makes for each launch; products that it cannot describe so take the kernel of `tensor_product`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from shlo_disc.lowering.positions import index_constant
+from shlo_disc.lowering_gpu import hopper, nvgpu
+from shlo_disc.lowering_gpu.grid import WARP, thread
+from shlo_disc.lowering_gpu.hopper import BOX, BOX_BYTES, WARPGROUP, i32, narrowed
+from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
+from shlo_disc.lowering_gpu.kernel import pointer_type
+from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, ProductForm, Told, indices_of
+from shlo_disc.lowering_gpu.tensor_product import PROCESSORS, takes_tensor_cores
+from shlo_disc.mlir import arith, gpu, ir, memref, scf
+
+ARCHITECTURE = "sm_90a"
+
+CONSUMERS = 2
+"""Warpgroups that multiply."""
+
+BLOCK_THREADS = (1 + CONSUMERS) * WARPGROUP
+
+REGISTERS = (40, 232)
+"""Of a thread that brings slices, and of one that multiplies: together no more than a multiprocessor has."""
+
+STAGES = 4
+"""A power of two."""
+
+MOST_BATCH_AXES = 3
+"""A tensor map has five axes."""
+
+BY_MAPS = "disc.by_maps"
+"""An attribute of the kernel: what the runtime has to know to start it, as the artifact's header says it."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A block's part of the result, `m` by `n`: of 128 rows, each warpgroup has 64; of 64 rows, half of the columns."""
+
+    m: int
+    n: int
+
+    @property
+    def columns(self) -> int:
+        """Of a warpgroup."""
+        return self.n if self.m == CONSUMERS * hopper.M else self.n // CONSUMERS
+
+    @property
+    def slice_bytes(self) -> int:
+        """Of both sides, in one stage."""
+        return (self.m + self.n) // BOX * BOX_BYTES
+
+
+LARGE, MEDIUM, SMALL = Tile(128, 256), Tile(128, 128), Tile(64, 128)
+"""The fewest bytes for each product; enough blocks for smaller results."""
+
+STAGE_BYTES = LARGE.slice_bytes
+_BARRIERS = STAGES * STAGE_BYTES
+SHARED_BYTES = hopper.ATOM_BYTES + _BARRIERS + 2 * 8 * STAGES
+"""What a launch asks for: all stages, barriers, and what it takes to begin at a multiple of ATOM_BYTES."""
+
+Sides = tuple[ir.Value, ir.Value]
+
+
+def takes_maps(form: ProductForm, architecture: str) -> bool:
+    """Whether there is a kernel for products of a form."""
+    return architecture == ARCHITECTURE and takes_tensor_cores(form) and form.batch <= MOST_BATCH_AXES
+
+
+def name_by_maps(product: str) -> str:
+    """That of the kernel here, from that of the kernel of products of the same form which takes any operands."""
+    return f"{product}_by_maps"
+
+
+def build_hopper_product(device: gpu.GPUModuleOp, form: ProductForm) -> gpu.GPUFuncOp:
+    """The kernel at the end of a module. It is told what that of `product_kernel` is told, then the maps of the two
+    sides, by value."""
+    nvgpu.load(device.context)
+    device.context.get_dialect_descriptor("llvm")
+    pointers = [pointer_type(e.memory()) for e in (form.element, form.element, form.result)]
+    numbers = [ir.IndexType.get()] * (NUMBERS + NUMBERS_OF_AXIS * form.batch)
+    maps = [ir.Type.parse("!llvm.ptr")] * 2
+    with ir.InsertionPoint(device.regions[0].blocks[0]):
+        type_ = ir.FunctionType.get([*pointers, *numbers, *maps], [])
+        function = gpu.GPUFuncOp(type_, name_by_maps(form.name), kernel=True, known_block_size=[BLOCK_THREADS, 1, 1])
+    function.attributes[BY_MAPS] = _launch_of(form)
+    entry = function.add_entry_block()
+    with ir.InsertionPoint(entry):
+        *told, lhs_map, rhs_map = entry.arguments
+        HopperKernel(told, (lhs_map, rhs_map), form).write()
+        gpu.ReturnOp([])
+    return function
+
+
+def _launch_of(form: ProductForm) -> ir.Attribute:
+    i64 = ir.IntegerType.get_signless(64)
+    numbers = {"threads": BLOCK_THREADS, "shared_bytes": SHARED_BYTES, "box": BOX}
+    insides = {"lhs_depth_inside": int(form.lhs == "mk"), "rhs_depth_inside": int(form.rhs == "nk")}
+    return ir.DictAttr.get({name: ir.IntegerAttr.get(i64, n) for name, n in {**numbers, **insides}.items()})
+
+
+class HopperKernel:
+    """The body of a kernel, at the insertion point."""
+
+    def __init__(self, arguments: Sequence[ir.Value], maps: Sides, form: ProductForm):
+        self.form, self.maps = form, maps
+        told = Told.of(arguments, form)
+        self.result = told.result
+        *self.batch, self.m, self.n = told.result.sizes
+        self.insides = (form.lhs == "mk", form.rhs == "nk")
+        self.steps = parts(told.lhs.sizes[-1], BOX)
+        self.base = hopper.shared_base()
+
+    def write(self) -> None:
+        """All tiles of the result, by threads that have two parts."""
+        self._make_barriers()
+        _, group = divided(thread(), WARPGROUP)
+        brings = arith.cmpi(arith.CmpIPredicate.eq, group, index_constant(0))
+
+        def bring() -> None:
+            hopper.set_registers(REGISTERS[0], more=False)
+            first = arith.cmpi(arith.CmpIPredicate.eq, thread(), index_constant(0))
+            self._when(first, lambda: self._with_tile(self._bring))
+
+        def multiply() -> None:
+            hopper.set_registers(REGISTERS[1], more=True)
+            consumer = arith.subi(group, index_constant(1))
+            self._with_tile(lambda tile: self._multiply(tile, consumer))
+
+        self._either(brings, bring, multiply)
+
+    # ---- choices ----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _when(condition: ir.Value, then: Callable[[], None]) -> None:
+        choice = scf.IfOp(condition, [])
+        with ir.InsertionPoint(choice.then_block):
+            then()
+            scf.yield_([])
+
+    @staticmethod
+    def _either(condition: ir.Value, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+        choice = scf.IfOp(condition, [], has_else=True)
+        for block, version in ((choice.then_block, then), (choice.else_block, otherwise)):
+            with ir.InsertionPoint(block):
+                version()
+                scf.yield_([])
+
+    def _with_tile(self, work: Callable[[Tile], None]) -> None:
+        """The work with the largest tiles of which there are enough."""
+
+        def from_(tiles: Sequence[Tile]) -> None:
+            if len(tiles) == 1:
+                work(tiles[0])
+                return
+            count = functools.reduce(arith.muli, self._tiles(tiles[0]))
+            enough = arith.cmpi(arith.CmpIPredicate.uge, count, index_constant(PROCESSORS))
+            self._either(enough, lambda: work(tiles[0]), lambda: from_(tiles[1:]))
+
+        from_((LARGE, MEDIUM, SMALL))
+
+    def _tiles(self, tile: Tile) -> list[ir.Value]:
+        """How many there are: of each batch axis, along m, along n."""
+        return [*self.batch, parts(self.m, tile.m), parts(self.n, tile.n)]
+
+    def _each_tile(self, tile: Tile, work: Callable[[Place, ir.Value], ir.Value]) -> None:
+        """`work(place, slices before it)` for the block's tiles; it gives the number of slices until its end."""
+        tiles = self._tiles(tile)
+        total = functools.reduce(arith.muli, tiles)
+        block, blocks = gpu.block_id(gpu.Dimension.x), gpu.grid_dim(gpu.Dimension.x)
+        loop = scf.ForOp(block, total, blocks, [i32(0)])
+        with ir.InsertionPoint(loop.body):
+            *batch, row, column = indices_of(loop.induction_variable, tiles)
+            place = Place(batch, times(row, tile.m), times(column, tile.n))
+            scf.yield_([work(place, loop.inner_iter_args[0])])
+
+    # ---- stages -----------------------------------------------------------------------------------------------------
+
+    def _make_barriers(self) -> None:
+        def make() -> None:
+            for stage in range(STAGES):
+                hopper.init_barrier(self._at(_BARRIERS + 8 * stage), 1)
+                hopper.init_barrier(self._at(_BARRIERS + 8 * (STAGES + stage)), CONSUMERS * WARPGROUP // WARP)
+            hopper.publish_barriers()
+
+        self._when(arith.cmpi(arith.CmpIPredicate.eq, thread(), index_constant(0)), make)
+        gpu.barrier()
+
+    def _at(self, offset: int) -> ir.Value:
+        return arith.addi(self.base, i32(offset))
+
+    def _stage(self, number: ir.Value) -> Stage:
+        """That of a slice, which is told by its number among all of the block's."""
+        stage = arith.remui(number, i32(STAGES))
+        full = arith.addi(self._at(_BARRIERS), arith.muli(stage, i32(8)))
+        parity = arith.remui(arith.divui(number, i32(STAGES)), i32(2))
+        start = arith.addi(self.base, arith.muli(stage, i32(STAGE_BYTES)))
+        return Stage(start, full, arith.addi(full, i32(8 * STAGES)), parity)
+
+    # ---- one thread brings slices -----------------------------------------------------------------------------------
+
+    def _bring(self, tile: Tile) -> None:
+        def slices(place: Place, before: ir.Value) -> ir.Value:
+            loop = scf.ForOp(index_constant(0), self.steps, index_constant(1), [before])
+            with ir.InsertionPoint(loop.body):
+                number = loop.inner_iter_args[0]
+                self._bring_slice(tile, place, times(loop.induction_variable, BOX), self._stage(number))
+                scf.yield_([arith.addi(number, i32(1))])
+            return loop.results[0]
+
+        self._each_tile(tile, slices)
+
+    def _bring_slice(self, tile: Tile, place: Place, depth: ir.Value, stage: Stage) -> None:
+        """Once the stage's last slice has been read."""
+        hopper.wait_for(stage.empty, arith.xori(stage.parity, i32(1)))
+        hopper.expect_bytes(stage.full, tile.slice_bytes)
+        target, batch = stage.start, [narrowed(index) for index in reversed(place.batch)]
+        sides = ((place.row, tile.m), (place.column, tile.n))
+        for tensor_map, inside, (first, size) in zip(self.maps, self.insides, sides, strict=True):
+            for offset in range(0, size, BOX):
+                pair = [narrowed(depth), narrowed(plus(first, offset))]
+                hopper.copy_box(target, tensor_map, [*(pair if inside else pair[::-1]), *batch], stage.full)
+                target = arith.addi(target, i32(BOX_BYTES))
+
+    # ---- warpgroups multiply ----------------------------------------------------------------------------------------
+
+    def _multiply(self, tile: Tile, consumer: ir.Value) -> None:
+        """One warpgroup's part of the block's tiles."""
+
+        def one(place: Place, before: ir.Value) -> ir.Value:
+            sums, after = self._sums(tile, consumer, before)
+            across, down = (0, hopper.M) if tile.columns == tile.n else (tile.columns, 0)
+            part = Place(
+                place.batch,
+                arith.addi(place.row, times(consumer, down)),
+                arith.addi(place.column, times(consumer, across)),
+            )
+            self.write_sums(sums, tile.columns, part)
+            return after
+
+        self._each_tile(tile, one)
+
+    def _sums(self, tile: Tile, consumer: ir.Value, before: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Those of all slices, and the number of slices until then. The products of a slice go on while those of the
+        next one are begun."""
+        loop = scf.ForOp(
+            index_constant(0), self.steps, index_constant(1), [before, hopper.zeros(tile.columns)]
+        )
+        with ir.InsertionPoint(loop.body):
+            number, sums = loop.inner_iter_args
+            stage = self._stage(number)
+            hopper.wait_for(stage.full, stage.parity)
+            hopper.fence()
+            sums = self._products(tile, consumer, stage, sums)
+            hopper.close_products()
+            hopper.wait_for_products(1)
+            self._leave(below(index_constant(0), loop.induction_variable), number)
+            scf.yield_([arith.addi(number, i32(1)), sums])
+        hopper.wait_for_products(0)
+        self._leave(below(index_constant(0), self.steps), loop.results[0])
+        return loop.results[1], loop.results[0]
+
+    def _leave(self, condition: ir.Value, number: ir.Value) -> None:
+        """The slice before slice `number` has been read by this warp, if there is one."""
+        lane, _ = divided(thread(), WARP)
+        once = arith.andi(condition, arith.cmpi(arith.CmpIPredicate.eq, lane, index_constant(0)))
+        self._when(once, lambda: hopper.arrive(self._stage(arith.subi(number, i32(1))).empty))
+
+    def _products(self, tile: Tile, consumer: ir.Value, stage: Stage, sums: ir.Value) -> ir.Value:
+        starts = [stage.start, arith.addi(stage.start, i32(tile.m // BOX * BOX_BYTES))]
+        # Of 128 rows, a warpgroup has a box of the left side; else, a part of the right side's boxes.
+        side, boxes = (0, 1) if tile.columns == tile.n else (1, tile.columns // BOX)
+        starts[side] = arith.addi(starts[side], arith.muli(narrowed(consumer), i32(boxes * BOX_BYTES)))
+        for step in range(BOX // hopper.K):
+            a, b = (
+                hopper.matrix(arith.addi(start, i32(step * hopper.depth_step(inside))), inside)
+                for start, inside in zip(starts, self.insides, strict=True)
+            )
+            sums = hopper.multiply_add(sums, a, b, tile.columns, self.form.element.name, self.insides)
+        return sums
+
+    # ---- results ----------------------------------------------------------------------------------------------------
+
+    def write_sums(self, sums: ir.Value, columns: int, place: Place) -> None:
+        """Write those sums of a warpgroup, of 64 rows and so many columns from `place` on, that the result has."""
+        in_group, warp = divided(thread(), WARPGROUP)
+        lane, warp = divided(in_group, WARP)
+        in_four, group = divided(lane, 4)
+        row = arith.addi(place.row, arith.addi(times(warp, hopper.M // 4), group))
+        column = arith.addi(place.column, times(in_four, 2))
+        for number in range(columns // 2):
+            eight, half, one = number // 4, number // 2 % 2, number % 2
+            at = (plus(row, 8 * half), plus(column, 8 * eight + one))
+            self._write(hopper.sum_at(sums, number), place.batch, *at)
+
+    def _write(self, value: ir.Value, batch: Sequence[ir.Value], row: ir.Value, column: ir.Value) -> None:
+        def store() -> None:
+            type_ = self.form.result.memory()
+            rounded = value if value.type == type_ else arith.truncf(type_, value)
+            memref.store(rounded, self.result.memory, [self.result.place((*batch, row, column))])
+
+        self._when(arith.andi(below(row, self.m), below(column, self.n)), store)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The indices of a batch, and the first row and column of a part of a result."""
+
+    batch: Sequence[ir.Value]
+    row: ir.Value
+    column: ir.Value
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The addresses of a slice and its two barriers, and which of their phases it is."""
+
+    start: ir.Value
+    full: ir.Value
+    empty: ir.Value
+    parity: ir.Value
