@@ -125,6 +125,10 @@ class Emulator:
                 else:
                     self.functions[name] = op
 
+    def threads(self, name: str) -> int:
+        """Of a block of a kernel."""
+        return list(ir.DenseI32ArrayAttr(self.functions[name].attributes["known_block_size"]))[0]
+
     def shared_bytes(self, name: str) -> int:
         """What a launch of a kernel has to ask for, beyond what it declares."""
         attributes = self.functions[name].attributes
@@ -141,7 +145,7 @@ class Emulator:
         """Run a kernel on flat arrays, which it changes in place. One that is told tensor maps has warpgroups that wait
         for each other."""
         function = self.functions[name]
-        threads = list(ir.DenseI32ArrayAttr(function.attributes["known_block_size"]))[0]
+        threads = self.threads(name)
         entry = function.regions[0].blocks[0]
         arguments: list[Any] = [View(p) for p in pointers]
         arguments += [np.full(threads, size, np.int64) for size in sizes]
