@@ -122,7 +122,9 @@ def zeros(columns: int) -> ir.Value:
 def sum_at(sums: ir.Value, number: int) -> ir.Value:
     """One of a thread's sums."""
     place = {"position": ir.DenseI64ArrayAttr.get([number])}
-    return ir.Operation.create("llvm.extractvalue", results=[ir.F32Type.get()], operands=[sums], attributes=place).result
+    return ir.Operation.create(
+        "llvm.extractvalue", results=[ir.F32Type.get()], operands=[sums], attributes=place
+    ).result
 
 
 def fence() -> None:
@@ -170,7 +172,9 @@ def set_registers(count: int, more: bool) -> None:
     _create("nvvm.setmaxregister", regCount=number, action=action)
 
 
-def _create(name: str, operands: Sequence[ir.Value] = (), results: Sequence[ir.Type] = (), **attributes: object) -> None:
+def _create(
+    name: str, operands: Sequence[ir.Value] = (), results: Sequence[ir.Type] = (), **attributes: object
+) -> None:
     ir.Operation.create(name, results=list(results), operands=list(operands), attributes=attributes)
 
 

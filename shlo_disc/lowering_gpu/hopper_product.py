@@ -14,12 +14,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import hopper, nvgpu
 from shlo_disc.lowering_gpu.grid import WARP, thread
 from shlo_disc.lowering_gpu.hopper import BOX, BOX_BYTES, WARPGROUP, i32, narrowed
+from shlo_disc.lowering_gpu.hopper_ring import (
+    CONSUMERS,
+    LARGE,
+    MEDIUM,
+    SHARED_BYTES,
+    SMALL,
+    Place,
+    Ring,
+    Stage,
+    Tile,
+    either,
+    when,
+)
 from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import pointer_type
 from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, ProductForm, Told, indices_of
@@ -28,16 +40,10 @@ from shlo_disc.mlir import arith, gpu, ir, memref, scf
 
 ARCHITECTURE = "sm_90a"
 
-CONSUMERS = 2
-"""Warpgroups that multiply."""
-
 BLOCK_THREADS = (1 + CONSUMERS) * WARPGROUP
 
 REGISTERS = (40, 232)
 """Of a thread that brings slices, and of one that multiplies: together no more than a multiprocessor has."""
-
-STAGES = 4
-"""A power of two."""
 
 MOST_BATCH_AXES = 3
 """A tensor map has five axes."""
@@ -45,32 +51,6 @@ MOST_BATCH_AXES = 3
 BY_MAPS = "disc.by_maps"
 """An attribute of the kernel: what the runtime has to know to start it, as the artifact's header says it."""
 
-
-@dataclass(frozen=True)
-class Tile:
-    """A block's part of the result, `m` by `n`: of 128 rows, each warpgroup has 64; of 64 rows, half of the columns."""
-
-    m: int
-    n: int
-
-    @property
-    def columns(self) -> int:
-        """Of a warpgroup."""
-        return self.n if self.m == CONSUMERS * hopper.M else self.n // CONSUMERS
-
-    @property
-    def slice_bytes(self) -> int:
-        """Of both sides, in one stage."""
-        return (self.m + self.n) // BOX * BOX_BYTES
-
-
-LARGE, MEDIUM, SMALL = Tile(128, 256), Tile(128, 128), Tile(64, 128)
-"""The fewest bytes for each product; enough blocks for smaller results."""
-
-STAGE_BYTES = LARGE.slice_bytes
-_BARRIERS = STAGES * STAGE_BYTES
-SHARED_BYTES = hopper.ATOM_BYTES + _BARRIERS + 2 * 8 * STAGES
-"""What a launch asks for: all stages, barriers, and what it takes to begin at a multiple of ATOM_BYTES."""
 
 Sides = tuple[ir.Value, ir.Value]
 
@@ -122,42 +102,27 @@ class HopperKernel:
         *self.batch, self.m, self.n = told.result.sizes
         self.insides = (form.lhs == "mk", form.rhs == "nk")
         self.steps = parts(told.lhs.sizes[-1], BOX)
-        self.base = hopper.shared_base()
+        self.ring = Ring(hopper.shared_base())
 
     def write(self) -> None:
         """All tiles of the result, by threads that have two parts."""
-        self._make_barriers()
+        self.ring.make_barriers()
         _, group = divided(thread(), WARPGROUP)
         brings = arith.cmpi(arith.CmpIPredicate.eq, group, index_constant(0))
 
         def bring() -> None:
             hopper.set_registers(REGISTERS[0], more=False)
             first = arith.cmpi(arith.CmpIPredicate.eq, thread(), index_constant(0))
-            self._when(first, lambda: self._with_tile(self._bring))
+            when(first, lambda: self._with_tile(self._bring))
 
         def multiply() -> None:
             hopper.set_registers(REGISTERS[1], more=True)
             consumer = arith.subi(group, index_constant(1))
             self._with_tile(lambda tile: self._multiply(tile, consumer))
 
-        self._either(brings, bring, multiply)
+        either(brings, bring, multiply)
 
     # ---- choices ----------------------------------------------------------------------------------------------------
-
-    @staticmethod
-    def _when(condition: ir.Value, then: Callable[[], None]) -> None:
-        choice = scf.IfOp(condition, [])
-        with ir.InsertionPoint(choice.then_block):
-            then()
-            scf.yield_([])
-
-    @staticmethod
-    def _either(condition: ir.Value, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
-        choice = scf.IfOp(condition, [], has_else=True)
-        for block, version in ((choice.then_block, then), (choice.else_block, otherwise)):
-            with ir.InsertionPoint(block):
-                version()
-                scf.yield_([])
 
     def _with_tile(self, work: Callable[[Tile], None]) -> None:
         """The work with the largest tiles of which there are enough."""
@@ -168,7 +133,7 @@ class HopperKernel:
                 return
             count = functools.reduce(arith.muli, self._tiles(tiles[0]))
             enough = arith.cmpi(arith.CmpIPredicate.uge, count, index_constant(PROCESSORS))
-            self._either(enough, lambda: work(tiles[0]), lambda: from_(tiles[1:]))
+            either(enough, lambda: work(tiles[0]), lambda: from_(tiles[1:]))
 
         from_((LARGE, MEDIUM, SMALL))
 
@@ -187,29 +152,6 @@ class HopperKernel:
             place = Place(batch, times(row, tile.m), times(column, tile.n))
             scf.yield_([work(place, loop.inner_iter_args[0])])
 
-    # ---- stages -----------------------------------------------------------------------------------------------------
-
-    def _make_barriers(self) -> None:
-        def make() -> None:
-            for stage in range(STAGES):
-                hopper.init_barrier(self._at(_BARRIERS + 8 * stage), 1)
-                hopper.init_barrier(self._at(_BARRIERS + 8 * (STAGES + stage)), CONSUMERS * WARPGROUP // WARP)
-            hopper.publish_barriers()
-
-        self._when(arith.cmpi(arith.CmpIPredicate.eq, thread(), index_constant(0)), make)
-        gpu.barrier()
-
-    def _at(self, offset: int) -> ir.Value:
-        return arith.addi(self.base, i32(offset))
-
-    def _stage(self, number: ir.Value) -> Stage:
-        """That of a slice, which is told by its number among all of the block's."""
-        stage = arith.remui(number, i32(STAGES))
-        full = arith.addi(self._at(_BARRIERS), arith.muli(stage, i32(8)))
-        parity = arith.remui(arith.divui(number, i32(STAGES)), i32(2))
-        start = arith.addi(self.base, arith.muli(stage, i32(STAGE_BYTES)))
-        return Stage(start, full, arith.addi(full, i32(8 * STAGES)), parity)
-
     # ---- one thread brings slices -----------------------------------------------------------------------------------
 
     def _bring(self, tile: Tile) -> None:
@@ -217,7 +159,7 @@ class HopperKernel:
             loop = scf.ForOp(index_constant(0), self.steps, index_constant(1), [before])
             with ir.InsertionPoint(loop.body):
                 number = loop.inner_iter_args[0]
-                self._bring_slice(tile, place, times(loop.induction_variable, BOX), self._stage(number))
+                self._bring_slice(tile, place, times(loop.induction_variable, BOX), self.ring.stage(number))
                 scf.yield_([arith.addi(number, i32(1))])
             return loop.results[0]
 
@@ -256,12 +198,10 @@ class HopperKernel:
     def _sums(self, tile: Tile, consumer: ir.Value, before: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Those of all slices, and the number of slices until then. The products of a slice go on while those of the
         next one are begun."""
-        loop = scf.ForOp(
-            index_constant(0), self.steps, index_constant(1), [before, hopper.zeros(tile.columns)]
-        )
+        loop = scf.ForOp(index_constant(0), self.steps, index_constant(1), [before, hopper.zeros(tile.columns)])
         with ir.InsertionPoint(loop.body):
             number, sums = loop.inner_iter_args
-            stage = self._stage(number)
+            stage = self.ring.stage(number)
             hopper.wait_for(stage.full, stage.parity)
             hopper.fence()
             sums = self._products(tile, consumer, stage, sums)
@@ -277,7 +217,7 @@ class HopperKernel:
         """The slice before slice `number` has been read by this warp, if there is one."""
         lane, _ = divided(thread(), WARP)
         once = arith.andi(condition, arith.cmpi(arith.CmpIPredicate.eq, lane, index_constant(0)))
-        self._when(once, lambda: hopper.arrive(self._stage(arith.subi(number, i32(1))).empty))
+        when(once, lambda: hopper.arrive(self.ring.stage(arith.subi(number, i32(1))).empty))
 
     def _products(self, tile: Tile, consumer: ir.Value, stage: Stage, sums: ir.Value) -> ir.Value:
         starts = [stage.start, arith.addi(stage.start, i32(tile.m // BOX * BOX_BYTES))]
@@ -312,23 +252,4 @@ class HopperKernel:
             rounded = value if value.type == type_ else arith.truncf(type_, value)
             memref.store(rounded, self.result.memory, [self.result.place((*batch, row, column))])
 
-        self._when(arith.andi(below(row, self.m), below(column, self.n)), store)
-
-
-@dataclass(frozen=True)
-class Place:
-    """The indices of a batch, and the first row and column of a part of a result."""
-
-    batch: Sequence[ir.Value]
-    row: ir.Value
-    column: ir.Value
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The addresses of a slice and its two barriers, and which of their phases it is."""
-
-    start: ir.Value
-    full: ir.Value
-    empty: ir.Value
-    parity: ir.Value
+        when(arith.andi(below(row, self.m), below(column, self.n)), store)

@@ -355,7 +355,7 @@ def _int(word: int) -> int:
 
 _WITHOUT_CONTEXT = frozenset(
     name for name in dir(MockDriver)
-    if name.startswith(("cuInit", "cuDriver", "cuGet", "cuDevice", "cuCtxP", "cuTensorMap"))
+    if name.startswith(("cuInit", "cuDriver", "cuGet", "cuDevice", "cuCtxP"))
 )  # fmt: skip
 FUNCTIONS = [name for name in dir(MockDriver) if name.startswith("cu")]
 

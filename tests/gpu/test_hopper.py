@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whole programs for sm_90a whose products take the kernel by tensor maps, or the other one, through the mock driver."""
+"""Whole programs for sm_90a through the mock driver: products by the kernel with tensor maps, and by the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import shlo_disc
 from tests.gpu.emulated import fresh_client, loaded
 from tests.gpu.marks import needs_mock_driver
-from tests.gpu.mock_driver import MockDriver
+from tests.gpu.mock_driver import FIRST_CONTEXT, MockDriver
 from tests.gpu.mock_streams import INVALID_VALUE
 from tests.run.op_check import random_array, small_integers
 
@@ -89,7 +89,8 @@ def test_rows_at_multiples_of_16_bytes(driver: MockDriver, name: str, sizes: tup
     ("name", "sizes"),
     [
         ("bfloats", (5, 8, 7)), ("bfloats", (5, 7, 8)), ("bfloats", (17, 129, 8)), ("rounded", (64, 64, 63)),
-        ("halves", (7, 8, 8)), ("halves", (8, 8, 12)), ("shorter", (8, 8, 1)), ("shorter", (8, 8, 16)), ("four_axes", (8, 8, 8)),
+        ("halves", (7, 8, 8)), ("halves", (8, 8, 12)), ("shorter", (8, 8, 1)),
+        ("shorter", (8, 8, 16)), ("four_axes", (8, 8, 8)),
     ],
 )  # fmt: skip
 def test_other_rows_take_the_other_kernel(driver: MockDriver, name: str, sizes: tuple[int, int, int]) -> None:
@@ -160,13 +161,14 @@ def test_other_targets_have_one_kernel(target: str) -> None:
 def test_rules_of_maps(driver: MockDriver, changes: dict[str, Any], mistake: str | None) -> None:
     room = (ctypes.c_uint64 * 32)()
     out = -(-ctypes.addressof(room) // 64) * 64 + changes.get("shift", 0)
-    sizes, strides = (ctypes.c_uint64 * 2)(*changes.get("sizes", (16, 5))), (ctypes.c_uint64 * 1)(
-        *changes.get("strides", (48,))
-    )
+    sizes = (ctypes.c_uint64 * 2)(*changes.get("sizes", (16, 5)))
+    strides = (ctypes.c_uint64 * 1)(*changes.get("strides", (48,)))
     box, steps = (ctypes.c_uint32 * 2)(*changes.get("box", (64, 64))), (ctypes.c_uint32 * 2)(1, 1)
     where = [ctypes.addressof(array) for array in (sizes, strides, box, steps)]
     given = [out, changes.get("type", 1), 2, changes.get("address", 1 << 20), *where, 0, 3, 3, 0]
+    assert driver.call("cuCtxPushCurrent_v2", [FIRST_CONTEXT]) == 0
     assert driver.call("cuTensorMapEncodeTiled", given) == (INVALID_VALUE if mistake else 0)
+    driver.call("cuCtxPopCurrent_v2", [ctypes.addressof(room)])
     found = driver.mistakes.copy()
     driver.mistakes.clear()
     assert mistake in found if mistake else not found

@@ -19,9 +19,8 @@ import ml_dtypes
 import numpy as np
 
 from shlo_disc.dtypes import BY_MLIR, numpy_dtype
-from shlo_disc.lowering_gpu.hopper_product import BY_MAPS
 from shlo_disc.mlir import ir
-from tests.ir.gpu_hopper import TensorMap, Warpgroups
+from tests.ir.gpu_hopper import TensorMap, Warpgroups, shared_bytes_of
 from tests.ir.gpu_tensor_cores import TensorCores
 from tests.ir.gpu_vectors import VectorOps, of_each
 
@@ -131,8 +130,7 @@ class Emulator:
 
     def shared_bytes(self, name: str) -> int:
         """What a launch of a kernel has to ask for, beyond what it declares."""
-        attributes = self.functions[name].attributes
-        return ir.IntegerAttr(attributes[BY_MAPS]["shared_bytes"]).value if BY_MAPS in attributes else 0
+        return shared_bytes_of(self.functions[name])
 
     def launch(
         self,

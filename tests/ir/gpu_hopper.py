@@ -18,6 +18,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from shlo_disc.lowering_gpu.hopper_product import BY_MAPS
 from shlo_disc.mlir import ir
 from tests.ir.gpu_roles import Role, Roles
 
@@ -377,6 +378,12 @@ class Warpgroups:
         assert count % 8 == 0 and 24 <= count <= 256
         self.state.registers = count
         return []
+
+
+def shared_bytes_of(kernel: ir.OpView) -> int:
+    """What a launch of a kernel has to ask for, beyond what it declares."""
+    attributes = kernel.attributes
+    return ir.IntegerAttr(attributes[BY_MAPS]["shared_bytes"]).value if BY_MAPS in attributes else 0
 
 
 def _one(values: Lanes, active: Lanes) -> int:

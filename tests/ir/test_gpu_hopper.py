@@ -290,6 +290,10 @@ def test_machine_code(element: str) -> None:
     with make_context(), ir.Location.unknown():
         forms = [ProductForm(Element(element), *layout, 1, rounded) for layout in LAYOUTS for rounded in (False, True)]
         ptx = compile_to_ptx(nvvm_to_llvm_ir(lower_to_nvvm(kernels(*forms))), "sm_90a")
+    begun = ptx.split("wgmma.commit_group")[1:]
+    assert not any(
+        "cvt." in p.split("wgmma.wait_group")[0] or "st.global" in p.split("wgmma.wait_group")[0] for p in begun
+    )
     for _, _, usage, machine in read(ptx):
         assert usage.spills == machine.count("LDL", "STL") == 0 and usage.registers <= 168
         assert machine.count("UTMALDG.3D") == 3 + 4 + 6 and machine.count("USETMAXREG") == 2

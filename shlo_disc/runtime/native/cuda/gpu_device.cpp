@@ -193,7 +193,8 @@ private:
     if (!entry.by_maps)
       return false;
     const auto &[kernel, spec, shared_bytes, threads] = *entry.by_maps;
-    std::optional<std::array<TensorMap, 2>> maps = tensor_maps_of(product, spec);
+    std::optional<std::array<TensorMap, 2>> maps;
+    gpu_->within([&] { maps = tensor_maps_of(product, spec); });
     if (!maps)
       return false;
     int64_t blocks = std::min<int64_t>(product.blocks, gpu_->facts().multiprocessors);
