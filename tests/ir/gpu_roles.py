@@ -6,6 +6,7 @@ Each has a Python thread, of which one runs at a time. Which one is drawn by a n
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -66,6 +67,9 @@ class Roles:
 
     def run(self, parts: Sequence[tuple[np.ndarray, Callable[[], Any]]]) -> None:
         """All parts to their end. Raises what one of them raises; AssertionError when each waits for another."""
+        # What is collected in the thread of a part may ask for locks that the caller holds, who waits.
+        collects = gc.isenabled()
+        gc.disable()
         self.all = [Role(self, lanes, body) for lanes, body in parts]
         try:
             while waiting := [role for role in self.all if not role.is_done]:
@@ -76,6 +80,8 @@ class Roles:
                     assert self.goes_on(), "all warpgroups wait, and nothing is under way"
         finally:
             self._stop()
+            if collects:
+                gc.enable()
 
     def _switch(self, role: Role) -> None:
         self.current = role
