@@ -121,7 +121,7 @@ def zeros(columns: int) -> ir.Value:
 
 def sum_at(sums: ir.Value, number: int) -> ir.Value:
     """One of a thread's sums."""
-    place = {"position": ir.DenseI64ArrayAttr.get([number])}
+    place: dict[str, ir.Attribute] = {"position": ir.DenseI64ArrayAttr.get([number])}
     return ir.Operation.create(
         "llvm.extractvalue", results=[ir.F32Type.get()], operands=[sums], attributes=place
     ).result
@@ -138,7 +138,7 @@ def multiply_add(
     """Begin to add A B of two matrices, 64 x 16 and 16 x columns. insides: whether their rows run along the depth."""
     one = ir.Attribute.parse("#nvvm.wgmma_scale_in<one>")
     type_ = ir.Attribute.parse(f"#nvvm.wgmma_type<{element}>")
-    attributes = {
+    attributes: dict[str, ir.Attribute] = {
         "shape": ir.Attribute.parse(f"#nvvm.shape<m = {M}, n = {columns}, k = {K}>"),
         "typeA": type_,
         "typeB": type_,
@@ -173,7 +173,7 @@ def set_registers(count: int, more: bool) -> None:
 
 
 def _create(
-    name: str, operands: Sequence[ir.Value] = (), results: Sequence[ir.Type] = (), **attributes: object
+    name: str, operands: Sequence[ir.Value] = (), results: Sequence[ir.Type] = (), /, **attributes: ir.Attribute
 ) -> None:
     ir.Operation.create(name, results=list(results), operands=list(operands), attributes=attributes)
 

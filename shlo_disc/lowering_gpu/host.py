@@ -62,7 +62,8 @@ def _rows_by_maps(device: ir.Module) -> dict[str, dict[str, Any]]:
     found = {}
     for function in (f for f in functions if BY_MAPS in f.attributes):
         name = ir.StringAttr(function.attributes["sym_name"]).value
-        numbers = {n.name: ir.IntegerAttr(n.attr).value for n in ir.DictAttr(function.attributes[BY_MAPS])}
+        told = ir.DictAttr(function.attributes[BY_MAPS])
+        numbers = {told[i].name: ir.IntegerAttr(told[i].attr).value for i in range(len(told))}
         found[name] = {"name": name, **numbers}
     return found
 

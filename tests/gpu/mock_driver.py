@@ -16,7 +16,7 @@ import ctypes
 import functools
 import itertools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,8 +71,8 @@ class Image:
     """The kernels of a module, each with its number of parameters that are words. `by_maps`: the number of those behind
     them that are tensor maps, and the bytes of shared memory that a launch has to ask for."""
 
-    kernels: dict[str, tuple[int, Kernel]]
-    by_maps: dict[str, tuple[int, int]] = field(default_factory=dict)
+    kernels: Mapping[str, tuple[int, Kernel]]
+    by_maps: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 class OfThread:

@@ -78,7 +78,7 @@ def run(
     result = memory[..., : named["n"]]
     form = ProductForm(Element(element), lhs_axes, rhs_axes, len(batch), rounded)
     context, emulator = launched(form)
-    numbers = [number.constant for number in problem_of(element, lhs, rhs, result).numbers]
+    numbers = [number.evaluate({}) for number in problem_of(element, lhs, rhs, result).numbers]
     maps = [map_of(lhs, True, lhs_axes), map_of(rhs, False, rhs_axes)]
     with context, ir.Location.unknown():
         emulator.launch(name_by_maps(form.name), blocks, [flat(lhs), flat(rhs), flat(result)], numbers, maps)
@@ -259,7 +259,7 @@ def test_wrong_steps_in_a_descriptor(monkeypatch: pytest.MonkeyPatch, layout: tu
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_side_that_is_not_transposed(monkeypatch: pytest.MonkeyPatch, side: int) -> None:
-    whole = hopper.multiply_add
+    whole: Callable[..., ir.Value] = hopper.multiply_add
 
     def other(*given: Any) -> ir.Value:
         insides = list(given[-1])
