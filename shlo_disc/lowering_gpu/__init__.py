@@ -16,12 +16,12 @@ from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers
 from shlo_disc.lowering.scatter import results_from_zeros
 from shlo_disc.lowering_gpu.builders import builder_of, is_collective, unsupported
 from shlo_disc.lowering_gpu.grid import THREADS
-from shlo_disc.lowering_gpu.hopper_product import build_hopper_product, takes_maps
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.nvvm import device_module, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.lowering_gpu.product_epilogue import EpilogueFrame
 from shlo_disc.lowering_gpu.product_form import ProductForm, device_product
-from shlo_disc.lowering_gpu.product_kernel import build_fused_product, build_product, tiles_of
+from shlo_disc.lowering_gpu.product_kernel import tiles_of
+from shlo_disc.lowering_gpu.products import build_followed_products, build_products
 from shlo_disc.lowering_gpu.scatter_starts import split_scatter_starts
 from shlo_disc.mlir import func, gpu, ir
 from shlo_disc.shape_dialect.dialect.fusion import Gemm, fusion_of
@@ -93,21 +93,15 @@ class _Kernels:
     def build_followed(
         self, form: ProductForm, fusion: func.FuncOp, facts: Facts, name: str, outputs: OutputBuffers
     ) -> Kernel:
-        """Emit the kernel of a product of a form and the fusion that follows it. Its work is the product's."""
+        """Emit the kernels of a product of a form and the fusion that follows it."""
         frame = EpilogueFrame(fusion, facts, deterministic=self.deterministic, form=form)
-        frame.open(self.device, f"{form.name}_{name}")
-        with ir.InsertionPoint(frame.entry):
-            build_fused_product(frame)
-        frame.close()
-        return Kernel(frame.function.name.value, frame.function, frame.sizes, Expr.const(0), 0, frame.guards)
+        return build_followed_products(self.device, frame, name, self.architecture)
 
     def _product(self, problem: MatrixProduct, rounded: bool) -> ChosenKernel:
         """The kernel that all products of a form share."""
         form = ProductForm.of(problem, rounded)
         if form not in self.products:
-            self.products[form] = build_product(self.device, form)
-            if takes_maps(form, self.architecture):
-                build_hopper_product(self.device, form)
+            self.products[form] = build_products(self.device, form, self.architecture)
         return ChosenKernel(self._use(form.name, problem.numbers, tiles_of(problem)))
 
     def _fused(self, fusion: func.FuncOp) -> ChosenKernel:

@@ -40,6 +40,11 @@ def i32(number: int) -> ir.Value:
     return arith.constant(ir.IntegerType.get_signless(32), number)
 
 
+def map_type() -> ir.Type:
+    """Of a kernel's argument that is a tensor map."""
+    return ir.Type.parse("!llvm.ptr")
+
+
 def narrowed(value: ir.Value) -> ir.Value:
     """An index in 32 bits, which it has to fit."""
     return arith.index_cast(ir.IntegerType.get_signless(32), value)
@@ -53,6 +58,11 @@ def shared_base() -> ir.Value:
     first = ir.Operation.create("memref.extract_aligned_pointer_as_index", results=[index], operands=[memory]).result
     up = arith.addi(narrowed(first), i32(ATOM_BYTES - 1))
     return arith.andi(up, i32(-ATOM_BYTES))
+
+
+def meet_warp() -> None:
+    """All threads of a warp, after what they have written to shared memory is there for each other."""
+    _create("nvvm.bar.warp.sync", [i32(-1)])
 
 
 # ---- barriers -------------------------------------------------------------------------------------------------------

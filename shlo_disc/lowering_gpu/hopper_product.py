@@ -6,8 +6,9 @@ two warpgroups that multiply them (`wgmma`) and write the sums: the warp-special
 stage has two barriers: `full` ends a phase when all bytes of a slice are there, `empty` when all warps that multiply
 have read them. A block works on tile after tile; slices of the next one are on their way while sums are written.
 
-What is outside of the operands comes as zeros, and is not written. The operands are described by tensor maps, which the
-runtime makes for each launch; products that it cannot describe so take the kernel of `tensor_product`.
+What is outside of the operands comes as zeros, and is not written. The operands are described by tensor maps, which
+the runtime makes for each launch (`runtime/native/cuda/tensor_map.cpp` has the conditions); products that it cannot
+describe so take the kernel of `tensor_product`. What becomes of the sums is in `hopper_sums`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
+from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import hopper, nvgpu
+from shlo_disc.lowering_gpu.block_loops import when
 from shlo_disc.lowering_gpu.grid import WARP, thread
-from shlo_disc.lowering_gpu.hopper import BOX, BOX_BYTES, WARPGROUP, i32, narrowed
+from shlo_disc.lowering_gpu.hopper import BOX, BOX_BYTES, WARPGROUP, i32, map_type, narrowed
 from shlo_disc.lowering_gpu.hopper_ring import (
     CONSUMERS,
     LARGE,
@@ -30,13 +33,14 @@ from shlo_disc.lowering_gpu.hopper_ring import (
     Stage,
     Tile,
     either,
-    when,
 )
+from shlo_disc.lowering_gpu.hopper_sums import SumsFollower, SumsWriter
 from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import pointer_type
+from shlo_disc.lowering_gpu.product_epilogue import EpilogueFrame
 from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, ProductForm, Told, indices_of
 from shlo_disc.lowering_gpu.tensor_product import PROCESSORS, takes_tensor_cores
-from shlo_disc.mlir import arith, gpu, ir, memref, scf
+from shlo_disc.mlir import arith, gpu, ir, scf
 
 ARCHITECTURE = "sm_90a"
 
@@ -66,23 +70,47 @@ def name_by_maps(product: str) -> str:
 
 
 def build_hopper_product(device: gpu.GPUModuleOp, form: ProductForm) -> gpu.GPUFuncOp:
-    """The kernel at the end of a module. It is told what that of `product_kernel` is told, then the maps of the two
-    sides, by value."""
-    nvgpu.load(device.context)
-    device.context.get_dialect_descriptor("llvm")
+    """The kernel at the end of a module. It is told the maps of the two sides, by value, then what that of
+    `product_kernel` is told."""
+    _load(device.context)
     pointers = [pointer_type(e.memory()) for e in (form.element, form.element, form.result)]
     numbers = [ir.IndexType.get()] * (NUMBERS + NUMBERS_OF_AXIS * form.batch)
-    maps = [ir.Type.parse("!llvm.ptr")] * 2
     with ir.InsertionPoint(device.regions[0].blocks[0]):
-        type_ = ir.FunctionType.get([*pointers, *numbers, *maps], [])
+        type_ = ir.FunctionType.get([*[map_type()] * 2, *pointers, *numbers], [])
         function = gpu.GPUFuncOp(type_, name_by_maps(form.name), kernel=True, known_block_size=[BLOCK_THREADS, 1, 1])
     function.attributes[BY_MAPS] = _launch_of(form)
     entry = function.add_entry_block()
     with ir.InsertionPoint(entry):
-        *told, lhs_map, rhs_map = entry.arguments
+        lhs_map, rhs_map, *told = entry.arguments
         HopperKernel(told, (lhs_map, rhs_map), form).write()
         gpu.ReturnOp([])
     return function
+
+
+def build_fused_hopper_product(device: gpu.GPUModuleOp, other: EpilogueFrame) -> EpilogueFrame:
+    """The kernel at the end of a module that does what another one of a product and what follows it does, and is told
+    the maps of the two sides, by value, then what that one is told."""
+    _load(device.context)
+    form = other.form
+    frame = EpilogueFrame(
+        other.fusion, other.facts, deterministic=other.deterministic, form=form, threads=BLOCK_THREADS, maps=2
+    )
+    frame.open(device, name_by_maps(other.function.name.value))
+    frame.function.attributes[BY_MAPS] = _launch_of(form)
+    with ir.InsertionPoint(frame.entry):
+        for size in other.sizes:
+            frame.size_of(size)
+        lhs_map, rhs_map = frame.told_maps
+        HopperKernel(frame.told, (lhs_map, rhs_map), form, frame).write()
+    frame.close()
+    if frame.sizes != other.sizes:
+        raise CompilerError(f"kernels: @{frame.function.name.value} is told other sizes than the one by any sides")
+    return frame
+
+
+def _load(context: ir.Context) -> None:
+    nvgpu.load(context)
+    context.get_dialect_descriptor("llvm")
 
 
 def _launch_of(form: ProductForm) -> ir.Attribute:
@@ -95,11 +123,14 @@ def _launch_of(form: ProductForm) -> ir.Attribute:
 class HopperKernel:
     """The body of a kernel, at the insertion point."""
 
-    def __init__(self, arguments: Sequence[ir.Value], maps: Sides, form: ProductForm):
+    def __init__(
+        self, arguments: Sequence[ir.Value], maps: Sides, form: ProductForm, frame: EpilogueFrame | None = None
+    ):
         self.form, self.maps = form, maps
         told = Told.of(arguments, form)
-        self.result = told.result
+        self.batch_steps = [side.strides[: form.batch] for side in (told.lhs, told.rhs)]
         *self.batch, self.m, self.n = told.result.sizes
+        self.finish = SumsWriter(told.result, form) if frame is None else SumsFollower(told.result, form, frame)
         self.insides = (form.lhs == "mk", form.rhs == "nk")
         self.steps = parts(told.lhs.sizes[-1], BOX)
         self.ring = Ring(hopper.shared_base())
@@ -169,9 +200,11 @@ class HopperKernel:
         """Once the stage's last slice has been read."""
         hopper.wait_for(stage.empty, arith.xori(stage.parity, i32(1)))
         hopper.expect_bytes(stage.full, tile.slice_bytes)
-        target, batch = stage.start, [narrowed(index) for index in reversed(place.batch)]
-        sides = ((place.row, tile.m), (place.column, tile.n))
-        for tensor_map, inside, (first, size) in zip(self.maps, self.insides, sides, strict=True):
+        target, sides = stage.start, ((place.row, tile.m), (place.column, tile.n))
+        for tensor_map, inside, steps, (first, size) in zip(
+            self.maps, self.insides, self.batch_steps, sides, strict=True
+        ):
+            batch = [narrowed(_if_there_are(step, index)) for index, step in zip(place.batch, steps, strict=True)][::-1]
             for offset in range(0, size, BOX):
                 pair = [narrowed(depth), narrowed(plus(first, offset))]
                 hopper.copy_box(target, tensor_map, [*(pair if inside else pair[::-1]), *batch], stage.full)
@@ -190,7 +223,7 @@ class HopperKernel:
                 arith.addi(place.row, times(consumer, down)),
                 arith.addi(place.column, times(consumer, across)),
             )
-            self.write_sums(sums, tile.columns, part)
+            self.finish.write(sums, tile.columns, part)
             return after
 
         self._each_tile(tile, one)
@@ -232,24 +265,8 @@ class HopperKernel:
             sums = hopper.multiply_add(sums, a, b, tile.columns, self.form.element.name, self.insides)
         return sums
 
-    # ---- results ----------------------------------------------------------------------------------------------------
 
-    def write_sums(self, sums: ir.Value, columns: int, place: Place) -> None:
-        """Write those sums of a warpgroup, of 64 rows and so many columns from `place` on, that the result has."""
-        in_group, warp = divided(thread(), WARPGROUP)
-        lane, warp = divided(in_group, WARP)
-        in_four, group = divided(lane, 4)
-        row = arith.addi(place.row, arith.addi(times(warp, hopper.M // 4), group))
-        column = arith.addi(place.column, times(in_four, 2))
-        for number in range(columns // 2):
-            eight, half, one = number // 4, number // 2 % 2, number % 2
-            at = (plus(row, 8 * half), plus(column, 8 * eight + one))
-            self._write(hopper.sum_at(sums, number), place.batch, *at)
-
-    def _write(self, value: ir.Value, batch: Sequence[ir.Value], row: ir.Value, column: ir.Value) -> None:
-        def store() -> None:
-            type_ = self.form.result.memory()
-            rounded = value if value.type == type_ else arith.truncf(type_, value)
-            memref.store(rounded, self.result.memory, [self.result.place((*batch, row, column))])
-
-        when(arith.andi(below(row, self.m), below(column, self.n)), store)
+def _if_there_are(step: ir.Value, index: ir.Value) -> ir.Value:
+    """The index along an axis, of whose matrices a map has one where there is no step from one to the next."""
+    none = arith.cmpi(arith.CmpIPredicate.eq, step, index_constant(0))
+    return arith.select(none, index_constant(0), index)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import hopper
+from shlo_disc.lowering_gpu.block_loops import when
 from shlo_disc.lowering_gpu.grid import WARP, thread
 from shlo_disc.lowering_gpu.hopper import BOX, BOX_BYTES, WARPGROUP, i32
 from shlo_disc.mlir import arith, gpu, ir, scf
@@ -93,14 +94,6 @@ class Ring:
         parity = arith.remui(arith.divui(number, i32(STAGES)), i32(2))
         start = arith.addi(self.base, arith.muli(stage, i32(STAGE_BYTES)))
         return Stage(start, full, arith.addi(full, i32(8 * STAGES)), parity)
-
-
-def when(condition: ir.Value, then: Callable[[], None]) -> None:
-    """What threads do for which a condition holds."""
-    choice = scf.IfOp(condition, [])
-    with ir.InsertionPoint(choice.then_block):
-        then()
-        scf.yield_([])
 
 
 def either(condition: ir.Value, then: Callable[[], None], otherwise: Callable[[], None]) -> None:

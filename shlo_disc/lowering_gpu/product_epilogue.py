@@ -23,6 +23,7 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_gpu.block_loops import counted, when
 from shlo_disc.lowering_gpu.element_loop import ElementLoop, divided_position, is_multiple_of
 from shlo_disc.lowering_gpu.grid import THREADS
+from shlo_disc.lowering_gpu.hopper import map_type
 from shlo_disc.lowering_gpu.index_math import below, times
 from shlo_disc.lowering_gpu.kernel import GpuFrame, pointer_type
 from shlo_disc.lowering_gpu.lane_math import LaneMath, Multiples
@@ -40,10 +41,14 @@ from shlo_disc.shape_dialect.symbolic.facts import Relation
 class EpilogueFrame(GpuFrame):
     """The kernel of a product of a form that does what the fusion of an epilogue does, which is `fusion`:
 
-    gpu.func @kernel(lhs, rhs, inputs but the sums..., outputs..., numbers of the product..., sizes...)
+    gpu.func @kernel(maps..., lhs, rhs, inputs but the sums..., outputs..., numbers of the product..., sizes...)
+
+    threads: of a block. maps: how many tensor maps it is told, which are `told_maps`.
     """
 
     form: ProductForm = field(kw_only=True)
+    threads: int = field(default=THREADS, kw_only=True)
+    maps: int = field(default=0, kw_only=True)
 
     def open(self, module: gpu.GPUModuleOp, name: str) -> None:
         """Create the function at the end of `module`."""
@@ -52,10 +57,12 @@ class EpilogueFrame(GpuFrame):
         pointers += [pointer_type(element_of(value.type).memory()) for value in others]
         numbers = [ir.IndexType.get()] * (NUMBERS + NUMBERS_OF_AXIS * self.form.batch)
         with ir.InsertionPoint(module.regions[0].blocks[0]):
-            type_ = ir.FunctionType.get([*pointers, *numbers], [])
-            function = gpu.GPUFuncOp(type_, name, kernel=True, known_block_size=[THREADS, 1, 1])
+            type_ = ir.FunctionType.get([*[map_type()] * self.maps, *pointers, *numbers], [])
+            function = gpu.GPUFuncOp(type_, name, kernel=True, known_block_size=[self.threads, 1, 1])
         self.begin_function(function)
-        sides, arguments = list(self.entry.arguments)[:2], list(self.entry.arguments)[2 : len(pointers) + len(numbers)]
+        given = list(self.entry.arguments)[: len(type_.inputs)]
+        self.told_maps, given = given[: self.maps], given[self.maps :]
+        sides, arguments = given[:2], given[2:]
         with ir.InsertionPoint(self.entry):
             views = [self._view(p, v) for p, v in zip(arguments, others, strict=False)]
         count = len(self.inputs) - 1

@@ -43,7 +43,7 @@ class _EmulatedKernel:
                 if isinstance(value.type, ir.MemRefType)
             ]
             maps = [_map_of(driver, word) for word in words if isinstance(word, GivenMap)]
-            self.emulator.launch(self.name, grid[0], pointers, words[len(pointers) : len(words) - len(maps)], maps)
+            self.emulator.launch(self.name, grid[0], pointers, words[len(maps) + len(pointers) :], maps)
 
 
 def _flat(driver: MockDriver, address: int, dtype: np.dtype) -> np.ndarray:

@@ -63,12 +63,12 @@ DEINITIALIZED = 4
 
 
 Kernel = Callable[["MockDriver", tuple[int, ...], tuple[int, ...], Sequence[Any]], None]
-"""Called with the driver, the sizes of the grid and of a block, and the parameters: words, then tensor maps."""
+"""Called with the driver, the sizes of the grid and of a block, and the parameters: tensor maps, then words."""
 
 
 @dataclass
 class Image:
-    """The kernels of a module, each with its number of parameters that are words. `by_maps`: the number of those behind
+    """The kernels of a module, each with its number of parameters that are words. `by_maps`: the number of those before
     them that are tensor maps, and the bytes of shared memory that a launch has to ask for."""
 
     kernels: Mapping[str, tuple[int, Kernel]]
@@ -332,8 +332,8 @@ class MockDriver(Streams, TensorMaps):
         image = self._handles[int(number)]
         (count, kernel), (maps, bytes_) = image.kernels[name], image.by_maps.get(name, (0, 0))
         addresses = _words(parameters, count + maps)
-        words: list[Any] = [_words(address, 1, ctypes.c_int64)[0] for address in addresses[:count]]
-        words += map(GivenMap.at, addresses[count:])
+        words: list[Any] = [GivenMap.at(address) for address in addresses[:maps]]
+        words += [_words(address, 1, ctypes.c_int64)[0] for address in addresses[maps:]]
         self.check_shared(function, _int(shared))
         if _int(shared) != bytes_:
             self.mistakes.append(f"{name} is given {_int(shared)} bytes of shared memory, and needs {bytes_}")

@@ -92,6 +92,16 @@ class Accesses:
         """Record one atomic operation of several owners."""
         self.atomic.append(np.stack([addresses, owners], axis=1))
 
+    def move(self, to: Accesses, owners: Lanes, of_each: int) -> None:
+        """Move those of some owners to others, of which each is so many of them."""
+        for mine, theirs in zip(
+            (self.touched, self.written, self.atomic), (to.touched, to.written, to.atomic), strict=True
+        ):
+            all_ = np.concatenate([*mine, np.zeros((0, 2), np.int64)])
+            chosen = owners[all_[:, 1]]
+            theirs.append(all_[chosen] // [1, of_each])
+            mine[:] = [all_[~chosen]]
+
     def check(self, what: str) -> None:
         """Fail when an address has two owners and was written, or touched by atomic operations and by others."""
         if not self.written and not self.atomic:
@@ -145,16 +155,15 @@ class Emulator:
         function = self.functions[name]
         threads = self.threads(name)
         entry = function.regions[0].blocks[0]
-        arguments: list[Any] = [View(p) for p in pointers]
+        arguments: list[Any] = [*maps, *(View(p) for p in pointers)]
         arguments += [np.full(threads, size, np.int64) for size in sizes]
-        arguments += maps
         grid = Accesses()
         for number in range(blocks):
             block = Block(self.globals, number, blocks, threads, self.shared_bytes(name))
             env = dict(zip(entry.arguments, arguments, strict=True))
             with np.errstate(all="ignore"):
                 block.run_warpgroups(entry, env) if maps else block.run(entry, env, np.ones(threads, bool))
-            block.since_barrier.check("threads")
+            block.check_races()
             for addresses, is_write in block.global_accesses:
                 grid.add(addresses, np.full_like(addresses, number), is_write)
             for addresses in block.global_atomics:
@@ -182,7 +191,7 @@ class Block(VectorOps, TensorCores, Warpgroups):
             "gpu.block_dim": np.full(threads, threads, np.int64),
             "gpu.thread_id": self.lane,
         }
-        self.since_barrier = Accesses()
+        self.since_barrier, self.of_warps = Accesses(), Accesses()
         self.global_accesses: list[tuple[np.ndarray, bool]] = []
         self.global_atomics: list[np.ndarray] = []
         self.begin_copies()
@@ -304,8 +313,23 @@ class Block(VectorOps, TensorCores, Warpgroups):
             self._rendezvous()
             return []
         assert active.all(), "not all threads reach a barrier"
+        self.check_races()
+        return []
+
+    def check_races(self) -> None:
+        """All threads have met: those of a warp may have before, those of different ones have not."""
         self.since_barrier.check("threads")
-        self.since_barrier = Accesses()
+        if self.of_warps.touched:
+            self.since_barrier.move(self.of_warps, np.ones(self.threads, bool), WARP)
+            self.of_warps.check("warps")
+        self.since_barrier, self.of_warps = Accesses(), Accesses()
+
+    def _nvvm_bar_warp_sync(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        warps = active.reshape(-1, WARP)
+        assert (warps.all(1) == warps.any(1)).all(), "not all threads of a warp meet"
+        assert (env[op.operands[0]][active] == -1).all()
+        self.since_barrier.check("threads")
+        self.since_barrier.move(self.of_warps, active, WARP)
         return []
 
     def _gpu_shuffle(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:

@@ -169,7 +169,7 @@ class Warpgroups:
 
     threads: int
     global_accesses: list[tuple[Lanes, bool]]
-    since_barrier: Any
+    check_races: Any
     run: Any
 
     def begin_warpgroups(self, number: int, shared_bytes: int) -> None:
@@ -240,8 +240,7 @@ class Warpgroups:
         state.barriers += 1
         mine = state.barriers
         if all(self.states.setdefault(r, State()).barriers >= mine for r in self.roles.all):
-            self.since_barrier.check("threads")
-            self.since_barrier.__init__()
+            self.check_races()
             assert all(b.is_published for b in self.barriers.values()), "copies do not know of a barrier"
         roles = self.roles
         assert roles.current is not None

@@ -19,7 +19,7 @@ namespace disc {
 
 struct CallSpec;
 
-/// A kernel of matrix products that is told its sides as tensor maps, behind the words of the one that takes any sides.
+/// A kernel of matrix products that is told its sides as tensor maps, before the words of the one that takes any sides.
 struct KernelByMaps {
   std::string name;
   int64_t threads = 1;      // of a block

@@ -296,10 +296,10 @@ void Gpu::launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const
                  std::span<const TensorMap> maps) const {
   Entered entered(*this);
   std::vector<void *> parameters;
-  for (const int64_t &word : words)
-    parameters.push_back(const_cast<int64_t *>(&word));
   for (const TensorMap &map : maps)
     parameters.push_back(const_cast<TensorMap *>(&map));
+  for (const int64_t &word : words)
+    parameters.push_back(const_cast<int64_t *>(&word));
   const std::string &name = kernel.shown->front();
   remember(kernel.shown);
   const auto &[gx, gy, gz] = sizes.grid;

@@ -109,7 +109,7 @@ public:
   void copy_rows(Address to, Address from, const Rows &rows) const;
   void fill(Address to, uint8_t byte, size_t bytes) const;
 
-  /// Starts a kernel whose parameters are words of 8 bytes and, behind them, tensor maps.
+  /// Starts a kernel whose parameters are tensor maps and, behind them, words of 8 bytes.
   void launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const int64_t> words,
               std::span<const TensorMap> maps = {}) const;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tensor_map.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace disc::cuda {
@@ -24,11 +25,14 @@ struct Tensor {
   std::vector<Axis> axes;
 };
 
+/// Along axes of the batch without a step, all matrices are the first one, which is the one that the kernel asks for.
 Tensor side_of(const DiscProduct &p, bool is_left, bool depth_inside) {
   Axis rows{is_left ? p.m : p.n, is_left ? p.a_m : p.b_n}, depth{p.k, is_left ? p.a_k : p.b_k};
   Tensor tensor{is_left ? p.a : p.b, {depth_inside ? depth : rows, depth_inside ? rows : depth}};
-  for (int64_t i = p.batch_rank; i-- > 0;)
-    tensor.axes.push_back({p.batch[i].size, is_left ? p.batch[i].a : p.batch[i].b});
+  for (int64_t i = p.batch_rank; i-- > 0;) {
+    Axis axis{p.batch[i].size, is_left ? p.batch[i].a : p.batch[i].b};
+    tensor.axes.push_back(axis.stride == 0 ? Axis{std::min<int64_t>(axis.size, 1), 0} : axis);
+  }
   return tensor;
 }
 
@@ -69,10 +73,11 @@ std::optional<TensorMap> map_of(const Tensor &tensor, unsigned box) {
   boxes[0] = boxes[1] = box;
   const Driver &driver = Driver::instance();
   TensorMap map{};
-  driver.check(driver.encode_tiled(&map, kWordsOf16Bits, rank, const_cast<void *>(tensor.address),
-                                   extents->sizes.data(), extents->strides.data(), boxes.data(), steps.data(), 0,
-                                   kSwizzle128, kPromotion256, 0),
-               "describe a matrix to the GPU");
+  Code code = driver.encode_tiled(&map, kWordsOf16Bits, rank, const_cast<void *>(tensor.address), extents->sizes.data(),
+                                  extents->strides.data(), boxes.data(), steps.data(), 0, kSwizzle128, kPromotion256, 0);
+  if (code == kInvalidValue)
+    return std::nullopt;
+  driver.check(code, "describe a matrix to the GPU");
   return map;
 }
 

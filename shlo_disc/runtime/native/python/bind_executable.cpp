@@ -144,13 +144,23 @@ CallSpec call_spec(const nb::dict &dict) {
   return spec;
 }
 
-KernelByMaps kernel_by_maps(const nb::dict &dict) {
-  return {field<std::string>(dict, "name"),
-          field<int64_t>(dict, "threads"),
-          field<int64_t>(dict, "shared_bytes"),
-          field<int64_t>(dict, "box"),
-          field<int64_t>(dict, "lhs_depth_inside") != 0,
-          field<int64_t>(dict, "rhs_depth_inside") != 0};
+KernelSpec kernel_spec(const nb::dict &dict) {
+  KernelSpec spec;
+  spec.name = field<std::string>(dict, "name");
+  spec.threads = field<int64_t>(dict, "threads");
+  spec.where = field<std::string>(dict, "where");
+  if (dict.contains("fusion"))
+    spec.fusion = field<std::string>(dict, "fusion");
+  if (dict.contains("by_maps")) {
+    auto by_maps = field<nb::dict>(dict, "by_maps");
+    spec.by_maps = {field<std::string>(by_maps, "name"),
+                    field<int64_t>(by_maps, "threads"),
+                    field<int64_t>(by_maps, "shared_bytes"),
+                    field<int64_t>(by_maps, "box"),
+                    field<int64_t>(by_maps, "lhs_depth_inside") != 0,
+                    field<int64_t>(by_maps, "rhs_depth_inside") != 0};
+  }
+  return spec;
 }
 
 PackSpec pack_spec(const nb::dict &dict) {
@@ -187,12 +197,7 @@ Program parse_program(const nb::dict &header) {
       program.calls.push_back(call_spec(entry));
   if (header.contains("kernels"))
     for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "kernels"))
-      program.kernels.push_back({field<std::string>(entry, "name"), field<int64_t>(entry, "threads"),
-                                 field<std::string>(entry, "where"),
-                                 entry.contains("fusion") ? field<std::string>(entry, "fusion") : "",
-                                 entry.contains("by_maps")
-                                     ? std::optional(kernel_by_maps(field<nb::dict>(entry, "by_maps")))
-                                     : std::nullopt});
+      program.kernels.push_back(kernel_spec(entry));
   if (header.contains("packs")) {
     for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "packs"))
       program.packs.push_back(pack_spec(entry));
