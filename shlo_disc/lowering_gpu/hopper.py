@@ -2,26 +2,27 @@
 """Instructions that sm_90a alone has: copies of boxes of tensors (TMA), barriers that count bytes, products by a
 warpgroup (wgmma).
 
-Shared memory is addressed by numbers of 32 bits. A box is BOX rows of BOX elements of two bytes, 128 bytes a row, whose
-pieces of 16 bytes are permuted in every 8 rows ("128-byte swizzle"): bits 4 to 6 of an address are combined with bits 7
-to 9 by exclusive or. The meanings of descriptors and of registers are those of NVIDIA's PTX manual, "Asynchronous
-Warpgroup Level Matrix Instructions".
+Shared memory is addressed by numbers of 32 bits. A box is BOX rows of ROW_BYTES, whose pieces of 16 bytes are permuted
+in every 8 rows ("128-byte swizzle"): bits 4 to 6 of an address are combined with bits 7 to 9 by exclusive or. The
+meanings of descriptors and of registers are those of NVIDIA's PTX manual, "Asynchronous Warpgroup Level Matrix
+Instructions".
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from shlo_disc.mlir import arith, ir
 
 WARPGROUP = 128
 """Threads that compute a product together, 16 of its 64 rows each of their warps."""
 
-M, K = 64, 16
-"""Rows, and depth, of one product."""
+M, K_BYTES = 64, 32
+"""Rows, and bytes of the depth, of one product."""
 
 BOX = 64
-"""Rows of a box, and elements of a row."""
+"""Rows of a box, and elements of two bytes of a row."""
 
 ROW_BYTES = 2 * BOX
 BOX_BYTES = BOX * ROW_BYTES
@@ -30,6 +31,42 @@ ATOM_BYTES = 8 * ROW_BYTES
 
 MAP_WORDS = 16
 """Words of 8 bytes of a tensor map, which is passed by value."""
+
+
+@dataclass(frozen=True)
+class Factors:
+    """A type that products have, by its name in PTX; its bytes, and the name of that of the sums."""
+
+    name: str
+    bytes: int
+    sums: str
+
+    @property
+    def depth(self) -> int:
+        """Of one product."""
+        return K_BYTES // self.bytes
+
+    @property
+    def of_row(self) -> int:
+        """Elements of a row of a box."""
+        return ROW_BYTES // self.bytes
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether neighbours may be along another axis than the depth."""
+        return self.bytes == 2
+
+    @property
+    def sum_type(self) -> ir.Type:
+        """Of a sum in a register."""
+        return ir.F32Type.get() if self.sums == "f32" else ir.IntegerType.get_signless(32)
+
+
+FACTORS = {
+    "f16": Factors("f16", 2, "f32"), "bf16": Factors("bf16", 2, "f32"), "i8": Factors("s8", 1, "s32"),
+    "ui8": Factors("u8", 1, "s32"),
+}  # fmt: skip
+"""By the names of element types. Sums of integers are those modulo 2^32, with a sign or without."""
 
 _SWIZZLE_128 = 1 << 62
 _TICKS = 0x989680
@@ -120,20 +157,20 @@ def matrix(address: ir.Value, depth_inside: bool) -> ir.Value:
 
 def depth_step(depth_inside: bool) -> int:
     """Bytes from one depth of a matrix to that of the next product."""
-    return 2 * K if depth_inside else K * ROW_BYTES
+    return K_BYTES if depth_inside else K_BYTES // 2 * ROW_BYTES
 
 
-def zeros(columns: int) -> ir.Value:
+def zeros(columns: int, factors: Factors) -> ir.Value:
     """The sums of 64 rows and so many columns: of each thread, 2 neighbours in each 8 columns of 2 rows."""
-    sums = ir.Type.parse(f"!llvm.struct<({', '.join(['f32'] * (columns // 2))})>")
+    sums = ir.Type.parse(f"!llvm.struct<({', '.join([str(factors.sum_type)] * (columns // 2))})>")
     return ir.Operation.create("llvm.mlir.zero", results=[sums]).result
 
 
-def sum_at(sums: ir.Value, number: int) -> ir.Value:
+def sum_at(sums: ir.Value, number: int, factors: Factors) -> ir.Value:
     """One of a thread's sums."""
     place: dict[str, ir.Attribute] = {"position": ir.DenseI64ArrayAttr.get([number])}
     return ir.Operation.create(
-        "llvm.extractvalue", results=[ir.F32Type.get()], operands=[sums], attributes=place
+        "llvm.extractvalue", results=[factors.sum_type], operands=[sums], attributes=place
     ).result
 
 
@@ -143,16 +180,17 @@ def fence() -> None:
 
 
 def multiply_add(
-    sums: ir.Value, a: ir.Value, b: ir.Value, columns: int, element: str, insides: tuple[bool, bool]
+    sums: ir.Value, a: ir.Value, b: ir.Value, columns: int, factors: Factors, insides: tuple[bool, bool]
 ) -> ir.Value:
-    """Begin to add A B of two matrices, 64 x 16 and 16 x columns. insides: whether their rows run along the depth."""
+    """Begin to add A B of two matrices, 64 x depth and depth x columns. insides: whether their rows run along the
+    depth."""
     one = ir.Attribute.parse("#nvvm.wgmma_scale_in<one>")
-    type_ = ir.Attribute.parse(f"#nvvm.wgmma_type<{element}>")
+    type_ = ir.Attribute.parse(f"#nvvm.wgmma_type<{factors.name}>")
     attributes: dict[str, ir.Attribute] = {
-        "shape": ir.Attribute.parse(f"#nvvm.shape<m = {M}, n = {columns}, k = {K}>"),
+        "shape": ir.Attribute.parse(f"#nvvm.shape<m = {M}, n = {columns}, k = {factors.depth}>"),
         "typeA": type_,
         "typeB": type_,
-        "typeD": ir.Attribute.parse("#nvvm.wgmma_type<f32>"),
+        "typeD": ir.Attribute.parse(f"#nvvm.wgmma_type<{factors.sums}>"),
         "scaleD": ir.Attribute.parse("#nvvm.wgmma_scale_out<one>"),
         "scaleA": one,
         "scaleB": one,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Products of f16 or bf16 matrices on tensor cores of sm_90a, for sizes that are told at run time.
+"""Products of f16, bf16 or 8-bit integer matrices on tensor cores of sm_90a, for sizes that are told at run time.
 
 A block has a warpgroup whose first thread brings slices of both sides to shared memory by TMA, up to STAGES ahead, and
 two warpgroups that multiply them (`wgmma`) and write the sums: the warp-specialised scheme of NVIDIA's CUTLASS. Each
@@ -8,7 +8,7 @@ have read them. A block works on tile after tile; slices of the next one are on 
 
 What is outside of the operands comes as zeros, and is not written. The operands are described by tensor maps, which
 the runtime makes for each launch (`runtime/native/cuda/tensor_map.cpp` has the conditions); products that it cannot
-describe so take the kernel of `tensor_product`. What becomes of the sums is in `hopper_sums`.
+describe so take the kernel that the form has besides. What becomes of the sums is in `hopper_sums`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import hopper, nvgpu
 from shlo_disc.lowering_gpu.block_loops import when
 from shlo_disc.lowering_gpu.grid import WARP, thread
-from shlo_disc.lowering_gpu.hopper import BOX, BOX_BYTES, WARPGROUP, i32, map_type, narrowed
+from shlo_disc.lowering_gpu.hopper import BOX, BOX_BYTES, FACTORS, WARPGROUP, i32, map_type, narrowed
 from shlo_disc.lowering_gpu.hopper_ring import (
     CONSUMERS,
     LARGE,
@@ -39,7 +39,7 @@ from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import pointer_type
 from shlo_disc.lowering_gpu.product_epilogue import EpilogueFrame
 from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, ProductForm, Told, indices_of
-from shlo_disc.lowering_gpu.tensor_product import PROCESSORS, takes_tensor_cores
+from shlo_disc.lowering_gpu.tensor_product import PROCESSORS
 from shlo_disc.mlir import arith, gpu, ir, scf
 
 ARCHITECTURE = "sm_90a"
@@ -61,7 +61,10 @@ Sides = tuple[ir.Value, ir.Value]
 
 def takes_maps(form: ProductForm, architecture: str) -> bool:
     """Whether there is a kernel for products of a form."""
-    return architecture == ARCHITECTURE and takes_tensor_cores(form) and form.batch <= MOST_BATCH_AXES
+    factors = FACTORS.get(form.element.name)
+    if architecture != ARCHITECTURE or factors is None or form.batch > MOST_BATCH_AXES:
+        return False
+    return factors.takes_columns or (form.lhs, form.rhs) == ("mk", "nk")
 
 
 def name_by_maps(product: str) -> str:
@@ -115,7 +118,9 @@ def _load(context: ir.Context) -> None:
 
 def _launch_of(form: ProductForm) -> ir.Attribute:
     i64 = ir.IntegerType.get_signless(64)
-    numbers = {"threads": BLOCK_THREADS, "shared_bytes": SHARED_BYTES, "box": BOX}
+    factors = FACTORS[form.element.name]
+    numbers = {"threads": BLOCK_THREADS, "shared_bytes": SHARED_BYTES, "element_bytes": factors.bytes}
+    numbers |= {"box_rows": BOX, "box_columns": factors.of_row}
     insides = {"lhs_depth_inside": int(form.lhs == "mk"), "rhs_depth_inside": int(form.rhs == "nk")}
     return ir.DictAttr.get({name: ir.IntegerAttr.get(i64, n) for name, n in {**numbers, **insides}.items()})
 
@@ -126,13 +131,13 @@ class HopperKernel:
     def __init__(
         self, arguments: Sequence[ir.Value], maps: Sides, form: ProductForm, frame: EpilogueFrame | None = None
     ):
-        self.form, self.maps = form, maps
+        self.maps, self.factors = maps, FACTORS[form.element.name]
         told = Told.of(arguments, form)
         self.batch_steps = [side.strides[: form.batch] for side in (told.lhs, told.rhs)]
         *self.batch, self.m, self.n = told.result.sizes
         self.finish = SumsWriter(told.result, form) if frame is None else SumsFollower(told.result, form, frame)
         self.insides = (form.lhs == "mk", form.rhs == "nk")
-        self.steps = parts(told.lhs.sizes[-1], BOX)
+        self.steps = parts(told.lhs.sizes[-1], self.factors.of_row)
         self.ring = Ring(hopper.shared_base())
 
     def write(self) -> None:
@@ -190,7 +195,8 @@ class HopperKernel:
             loop = scf.ForOp(index_constant(0), self.steps, index_constant(1), [before])
             with ir.InsertionPoint(loop.body):
                 number = loop.inner_iter_args[0]
-                self._bring_slice(tile, place, times(loop.induction_variable, BOX), self.ring.stage(number))
+                depth = times(loop.induction_variable, self.factors.of_row)
+                self._bring_slice(tile, place, depth, self.ring.stage(number))
                 scf.yield_([arith.addi(number, i32(1))])
             return loop.results[0]
 
@@ -231,7 +237,8 @@ class HopperKernel:
     def _sums(self, tile: Tile, consumer: ir.Value, before: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Those of all slices, and the number of slices until then. The products of a slice go on while those of the
         next one are begun."""
-        loop = scf.ForOp(index_constant(0), self.steps, index_constant(1), [before, hopper.zeros(tile.columns)])
+        zeros = hopper.zeros(tile.columns, self.factors)
+        loop = scf.ForOp(index_constant(0), self.steps, index_constant(1), [before, zeros])
         with ir.InsertionPoint(loop.body):
             number, sums = loop.inner_iter_args
             stage = self.ring.stage(number)
@@ -257,12 +264,12 @@ class HopperKernel:
         # Of 128 rows, a warpgroup has a box of the left side; else, a part of the right side's boxes.
         side, boxes = (0, 1) if tile.columns == tile.n else (1, tile.columns // BOX)
         starts[side] = arith.addi(starts[side], arith.muli(narrowed(consumer), i32(boxes * BOX_BYTES)))
-        for step in range(BOX // hopper.K):
+        for step in range(hopper.ROW_BYTES // hopper.K_BYTES):
             a, b = (
                 hopper.matrix(arith.addi(start, i32(step * hopper.depth_step(inside))), inside)
                 for start, inside in zip(starts, self.insides, strict=True)
             )
-            sums = hopper.multiply_add(sums, a, b, tile.columns, self.form.element.name, self.insides)
+            sums = hopper.multiply_add(sums, a, b, tile.columns, self.factors, self.insides)
         return sums
 
 

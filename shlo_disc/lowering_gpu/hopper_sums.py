@@ -6,13 +6,14 @@ A thread of a warpgroup has, of each 8 columns of its warp's 16 rows, two neighb
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import hopper
 from shlo_disc.lowering_gpu.block_loops import counted, when
 from shlo_disc.lowering_gpu.grid import WARP, thread
-from shlo_disc.lowering_gpu.hopper import WARPGROUP
+from shlo_disc.lowering_gpu.hopper import FACTORS, WARPGROUP
 from shlo_disc.lowering_gpu.hopper_ring import CONSUMERS, Place
 from shlo_disc.lowering_gpu.index_math import below, divided, plus, times
 from shlo_disc.lowering_gpu.kernel import shared_array
@@ -41,6 +42,7 @@ class SumsWriter:
 
     def __init__(self, result: Matrix, form: ProductForm):
         self.result, self.type = result, form.result.memory()
+        self.factors = FACTORS[form.element.name]
         *_, self.m, self.n = result.sizes
 
     def write(self, sums: ir.Value, columns: int, place: Place) -> None:
@@ -53,7 +55,7 @@ class SumsWriter:
         for number in range(columns // 2):
             row, column = _of_number(number)
             at = (plus(first_row, row), plus(first_column, column))
-            self._write(hopper.sum_at(sums, number), place.batch, *at)
+            self._write(hopper.sum_at(sums, number, self.factors), place.batch, *at)
 
     def _write(self, value: ir.Value, batch: Sequence[ir.Value], row: ir.Value, column: ir.Value) -> None:
         def store() -> None:
@@ -72,9 +74,9 @@ class SumsFollower:
 
     def __init__(self, result: Matrix, form: ProductForm, frame: EpilogueFrame):
         self.epilogue = Epilogue(frame, result, EIGHT)
-        element = form.element.memory()
-        memory = shared_array(frame.function, 0, KEPT_BYTES // 2, element)
-        self.kept = KeptSums(memory, PITCH, self.epilogue.width)
+        self.factors = FACTORS[form.element.name]
+        memory = shared_array(frame.function, 0, KEPT_BYTES // 4, self.factors.sum_type)
+        self.kept = KeptSums(memory, self.factors.sum_type, PITCH, self.epilogue.width)
 
     def write(self, sums: ir.Value, columns: int, place: Place) -> None:
         """Do it with the sums of a warpgroup, of 64 rows and so many columns from `place` on, that the result has."""
@@ -83,7 +85,7 @@ class SumsFollower:
             hopper.meet_warp()  # behind it, no lane reads the sums of before
             for part in range(columns // SPAN):
                 is_it = arith.cmpi(arith.CmpIPredicate.eq, number, index_constant(part))
-                when(is_it, lambda part=part: self._keep(sums, part))
+                when(is_it, functools.partial(self._keep, sums, part))
             hopper.meet_warp()
             self._follow(place, times(number, SPAN))
             return []
@@ -94,10 +96,10 @@ class SumsFollower:
         """This thread's sums of a part of the columns, pair by pair."""
         warp_of_all, _, pair, low = _position()
         first_row = arith.addi(times(warp_of_all, ROWS), low)
-        type_ = ir.VectorType.get([2], ir.F32Type.get())
+        type_ = ir.VectorType.get([2], self.factors.sum_type)
         for number in range(0, SPAN // 2, 2):
             row, column = _of_number(number)
-            two = [hopper.sum_at(sums, part * SPAN // 2 + number + one) for one in range(2)]
+            two = [hopper.sum_at(sums, part * SPAN // 2 + number + one, self.factors) for one in range(2)]
             self.kept.keep(vector.from_elements(type_, two), plus(first_row, row), plus(pair, column))
 
     def _follow(self, place: Place, first_column: ir.Value) -> None:

@@ -339,7 +339,7 @@ class _TileOfResult:
         epilogue stands there once for many registers.
         """
         tile = self.tile
-        kept = KeptSums(self.kernel.shared, tile.n + CHUNK, epilogue.width)
+        kept = KeptSums(self.kernel.shared, ir.F32Type.get(), tile.n + CHUNK, epilogue.width)
         most = self.kernel.shared_elements // (2 * tile.m_warps * FRAGMENT * kept.pitch)
         for first in range(0, tile.m_fragments, most):
             count = min(most, tile.m_fragments - first)

@@ -53,9 +53,10 @@ def _flat(driver: MockDriver, address: int, dtype: np.dtype) -> np.ndarray:
 
 
 def _map_of(driver: MockDriver, given: GivenMap) -> TensorMap:
-    """A map of elements of two bytes, whose type does not matter to copies."""
-    strides = (1, *(stride // 2 for stride in given.strides))
-    return TensorMap(_flat(driver, given.address, np.dtype(np.int16)), given.sizes, strides, given.box)
+    """A map of elements whose type does not matter to copies."""
+    strides = (1, *(stride // given.element_bytes for stride in given.strides))
+    data = _flat(driver, given.address, np.dtype(f"i{given.element_bytes}"))
+    return TensorMap(data, given.sizes, strides, given.box)
 
 
 def install(executable: shlo_disc.Executable) -> None:

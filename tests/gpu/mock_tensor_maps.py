@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the mock driver does for tensor maps and for shared memory that launches ask for, as strict as CUDA's manual.
 
-A map holds in words what it was made from: the address, the rank, five sizes, four strides, and the sizes of a box.
+A map holds in words what it was made from: the address, the rank, five sizes, four strides, the sizes of a box, and the
+bytes of an element.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ class GivenMap:
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     box: tuple[int, ...]
+    element_bytes: int = 2
 
     def words(self) -> list[int]:
         """Of a map."""
         sizes, strides = [*self.sizes, *[0] * (5 - len(self.sizes))], [*self.strides, *[0] * (4 - len(self.strides))]
         box = sum(size << 10 * axis for axis, size in enumerate(self.box))
-        return [_MAGIC, self.address, len(self.sizes), *sizes, *strides, box, *[0] * (MAP_WORDS - 13)]
+        found = [_MAGIC, self.address, len(self.sizes), *sizes, *strides, box, self.element_bytes]
+        return found + [0] * (MAP_WORDS - len(found))
 
     @staticmethod
     def at(address: int) -> GivenMap:
@@ -44,7 +47,7 @@ class GivenMap:
         magic, base, rank, *rest = words_at(address, MAP_WORDS)
         assert magic == _MAGIC, "a parameter is no tensor map"
         box = tuple(rest[9] >> 10 * axis & 0x3FF for axis in range(rank))
-        return GivenMap(base, tuple(rest[:rank]), tuple(rest[5 : 4 + rank]), box)
+        return GivenMap(base, tuple(rest[:rank]), tuple(rest[5 : 4 + rank]), box, rest[10])
 
 
 class TensorMaps:
@@ -90,7 +93,7 @@ class TensorMaps:
                 "promotion": 0 <= promotion <= 3,
             }
         )
-        found = GivenMap(address, dims, rows, boxes)
+        found = GivenMap(address, dims, rows, boxes, _BYTES[type_])
         self.maps.append(found)
         for place, word in enumerate(found.words()):
             words_at(out, MAP_WORDS, ctypes.c_int64)[place] = word

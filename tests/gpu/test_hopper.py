@@ -26,6 +26,11 @@ def wide(x: Any, w: Any) -> Any:
     return jax.lax.dot_general(x, w, (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32)
 
 
+def integers(x: Any, w: Any) -> Any:
+    kind = jnp.int32 if x.dtype == jnp.int8 else jnp.uint32
+    return jax.lax.dot_general(x, w, (((1,), (0,)), ((), ())), preferred_element_type=kind)
+
+
 def heads(q: Any, k: Any) -> Any:
     """Heads between rows and features: a batch of strides that are none of a stack of matrices."""
     return jnp.einsum("bshd,bthd->bhst", q, k, preferred_element_type=jnp.float32)
@@ -46,6 +51,12 @@ PROGRAMS: dict[str, tuple[Any, tuple[tuple[str, str], ...]]] = {
     "heads": (heads, (("m, n, 2, 16", "bfloat16"), ("m, k, 2, 16", "bfloat16"))),
     "four_axes": (four_axes, (("2, 2, 2, 2, m, k", "float16"), ("2, 2, 2, 2, k, n", "float16"))),
     "loop": (repeated, (("m, 24", "bfloat16"), ("24, 24", "bfloat16"))),
+    "bytes": (lambda x, w: integers(x, w.T), (("m, k", "int8"), ("n, k", "int8"))),
+    "bytes_in_rows": (integers, (("m, k", "int8"), ("k, n", "int8"))),
+    "scaled_bytes": (
+        lambda x, w, b: (integers(x, w.T) + b).astype(jnp.float32) * 0.5,
+        (("m, k", "uint8"), ("n, k", "uint8"), ("n", "uint32")),
+    ),
     "shorter": (lambda x, w: wide(x[:, 1:], w[1:]), (("m, k", "bfloat16"), ("k, n", "bfloat16"))),
     "fewer": (lambda x, w: wide(x[1:], w), (("m, k", "bfloat16"), ("k, n", "bfloat16"))),
 }
@@ -76,6 +87,20 @@ def by_maps(driver: MockDriver) -> list[bool]:
     found = [name.endswith("_by_maps") for name in driver.launches if name.startswith("product_")]
     driver.launches.clear()
     return found
+
+
+@pytest.mark.parametrize("name", ["bytes", "scaled_bytes"])
+@pytest.mark.parametrize("sizes", [(1, 1, 16), (63, 65, 128), (5, 9, 144), (65, 129, 48)], ids=str)
+def test_integers_along_the_depth(driver: MockDriver, name: str, sizes: tuple[int, int, int]) -> None:
+    check(name, *sizes)
+    assert by_maps(driver) == [True]
+    assert {given.box for given in driver.maps[-2:]} == {(128, 64)}
+
+
+@pytest.mark.parametrize(("name", "k"), [("bytes", 24), ("bytes", 17), ("scaled_bytes", 8), ("bytes_in_rows", 16)])
+def test_other_integers_take_the_other_kernel(driver: MockDriver, name: str, k: int) -> None:
+    check(name, 5, 16, k)
+    assert by_maps(driver) == [False]
 
 
 @pytest.mark.parametrize("name", ["bfloats", "rounded", "halves"])

@@ -28,7 +28,8 @@ _FIRST = 1040
 """Where the shared memory of a block begins: at no multiple of more than 16 bytes."""
 
 _BOX_ALIGNMENT = 1024
-_ELEMENTS = {"bf16": ml_dtypes.bfloat16, "f16": np.float16}
+_ELEMENTS = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "s8": np.int8, "u8": np.uint8}
+_DEPTH_BYTES = 32
 
 Lanes = np.ndarray
 Env = dict[ir.Value, Any]
@@ -36,8 +37,8 @@ Env = dict[ir.Value, Any]
 
 @dataclass(frozen=True)
 class TensorMap:
-    """A tensor of elements of two bytes and the boxes that copies take of it, the axis of neighbours first, whose
-    pieces of 16 bytes are permuted in rows of 128 bytes. Strides count elements."""
+    """A tensor and the boxes that copies take of it, the axis of neighbours first, whose pieces of 16 bytes are
+    permuted in rows of 128 bytes. Strides count elements."""
 
     data: np.ndarray
     sizes: tuple[int, ...]
@@ -47,7 +48,7 @@ class TensorMap:
     @property
     def bytes(self) -> int:
         """Of a box."""
-        return 2 * math.prod(self.box)
+        return self.data.itemsize * math.prod(self.box)
 
     def take(self, first: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         """A box, its first axis last, with zeros outside of the tensor; and the places of the elements inside."""
@@ -113,20 +114,21 @@ class Sums:
 
 @dataclass
 class Matrix:
-    """The elements of a matrix in shared memory: [rows or columns, depth] addresses."""
+    """The elements of a matrix in shared memory: [rows or columns, depth] addresses of their first bytes."""
 
     addresses: np.ndarray
 
     @staticmethod
-    def of(descriptor: int, size: int, depth_inside: bool) -> Matrix:
+    def of(descriptor: int, size: int, depth_inside: bool, bytes_: int) -> Matrix:
         """What a descriptor of 64 bits tells."""
         start, across, down = ((descriptor >> low & 0x3FFF) << 4 for low in (0, 16, 32))
         assert descriptor >> 62 == 1, "another swizzle than that of the boxes"
         assert descriptor >> 49 & 7 == 0 and start >> 7 & 7 == 0, "a matrix begins amidst 1024 bytes"
         assert not any(descriptor >> low & 3 for low in (14, 30, 46)), "unused bits of a descriptor are set"
-        place, depth = np.arange(size)[:, None], np.arange(16)[None, :]
+        place, depth = np.arange(size)[:, None], np.arange(_DEPTH_BYTES // bytes_)[None, :]
         if depth_inside:
-            return Matrix(swizzled(start + place % 8 * 128 + place // 8 * down + depth * 2))
+            return Matrix(swizzled(start + place % 8 * 128 + place // 8 * down + depth * bytes_))
+        assert bytes_ == 2, "elements of a byte lie along the depth"
         at = start + place % 64 * 2 + place // 64 * across + depth % 8 * 128 + depth // 8 * down
         return Matrix(swizzled(at))
 
@@ -290,7 +292,8 @@ class Warpgroups:
             for side in product.sides:
                 read = (side.addresses >= copy.target) & (side.addresses < copy.end)
                 assert not read.any(), "a copy to what a product may still read"
-        self.global_accesses.append((map_.data.__array_interface__["data"][0] + 2 * inside, False))
+        first_address = map_.data.__array_interface__["data"][0]
+        self.global_accesses.append((first_address + map_.data.itemsize * inside, False))
         self.bytes.data[self._at(np.arange(copy.target, copy.end))] = 0xFF
         self.under_way.append(copy)
         return []
@@ -311,7 +314,9 @@ class Warpgroups:
     # ---- products -------------------------------------------------------------------------------------------------
 
     def _llvm_mlir_zero(self, op: ir.OpView, env: Env, active: Lanes) -> list[Any]:
-        return [Sums(np.zeros((self.threads, str(op.results[0].type).count("f32")), np.float32))]
+        found = str(op.results[0].type)
+        kind, count = (np.float32, found.count("f32")) if "f32" in found else (np.int32, found.count("i32"))
+        return [Sums(np.zeros((self.threads, count), kind))]
 
     def _llvm_extractvalue(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         sums = env[op.operands[0]]
@@ -329,17 +334,21 @@ class Warpgroups:
         assert self.state.is_fenced, "a product without a fence before it"
         sums, a, b = env[op.operands[0]], *(_one(env[v], active) for v in op.operands[1:])
         m, columns, k = (int(part.split("=")[1].strip(" >")) for part in str(op.attributes["shape"]).split(","))
-        assert (m, k) == (64, 16) and sums.data.shape[1] == columns // 2 and columns % 8 == 0 and columns <= 256
+        element = np.dtype(_ELEMENTS[str(op.attributes["typeA"]).split("<")[1].strip(">")])
+        assert (m, k) == (64, _DEPTH_BYTES // element.itemsize) and op.attributes["typeA"] == op.attributes["typeB"]
+        assert sums.data.shape[1] == columns // 2 and columns % 16 == 0 and columns <= 256
+        assert ("f32" if sums.data.dtype.kind == "f" else "s32") in str(op.attributes["typeD"])
         insides = ("row" in str(op.attributes["layoutA"]), "col" in str(op.attributes["layoutB"]))
-        sides = (Matrix.of(a, 64, insides[0]), Matrix.of(b, columns, insides[1]))
+        sizes = zip((a, b), (64, columns), insides, strict=True)
+        sides = tuple(Matrix.of(*one, element.itemsize) for one in sizes)
         for side in sides:
             self._at(side.addresses)
             for copy in self.under_way:
                 read = (side.addresses >= copy.target) & (side.addresses < copy.end)
                 assert not read.any(), "a product reads what has not landed"
-        element = str(op.attributes["typeA"]).split("<")[1].strip(">")
-        result = Sums(np.full_like(sums.data, np.nan), False)
-        self.state.products.append(Product(result, sums, sides, _ELEMENTS[element]))
+        poison = np.nan if sums.data.dtype.kind == "f" else 0x5A5A5A5A
+        result = Sums(np.full_like(sums.data, poison), False)
+        self.state.products.append(Product(result, sums, sides, element))
         return [result]
 
     def _nvvm_wgmma_commit_group_sync_aligned(self, op: ir.OpView, env: Env, active: Lanes) -> list[Any]:
@@ -361,15 +370,17 @@ class Warpgroups:
         assert product.sums.is_ready, "products are finished in another order"
         a, b = (self._elements(side, product.element) for side in product.sides)
         # Warp w has rows from 16 w on; its lane 4 g + t rows g and g + 8, and of each 8 columns those from 2 t on.
-        added = (a @ b.T).reshape(4, 2, 8, -1, 4, 2).transpose(0, 2, 4, 3, 1, 5).reshape(WARPGROUP, -1)
+        added = (a @ b.T).astype(product.sums.data.dtype)
+        added = added.reshape(4, 2, 8, -1, 4, 2).transpose(0, 2, 4, 3, 1, 5).reshape(WARPGROUP, -1)
         product.result.data[...] = product.sums.data
         product.result.data[active] += added
         product.result.is_ready = True
 
-    def _elements(self, side: Matrix, dtype: Any) -> np.ndarray:
+    def _elements(self, side: Matrix, dtype: np.dtype) -> np.ndarray:
         low = self._at(side.addresses)
-        both = np.stack([self.bytes.data[low], self.bytes.data[low + 1]], -1)
-        return np.ascontiguousarray(both).view(dtype)[..., 0].astype(np.float32)
+        all_bytes = np.stack([self.bytes.data[low + number] for number in range(dtype.itemsize)], -1)
+        found = np.ascontiguousarray(all_bytes).view(dtype)[..., 0]
+        return found.astype(np.int64 if dtype.kind in "iu" else np.float32)
 
     def _nvvm_setmaxregister(self, op: ir.OpView, env: Env, active: Lanes) -> list[Any]:
         self._whole(active)

@@ -25,7 +25,7 @@ from tests.ir.gpu_emulator import Emulator
 from tests.ir.gpu_hopper import TensorMap
 from tests.ir.test_gpu_products import DTYPES, LAYOUTS, flat, problem_of, stack
 
-ELEMENTS = ("f16", "bf16")
+ELEMENTS, INTEGERS = ("f16", "bf16"), ("i8", "ui8")
 
 
 def kernels(*forms: ProductForm) -> ir.Module:
@@ -54,9 +54,9 @@ def map_of(array: np.ndarray, depth_last: bool, form_axes: str) -> TensorMap:
     """Of matrices [batch..., rows, k] or [batch..., k, columns], which lie as `form_axes` says."""
     inner = -1 if (form_axes[-1] == "k") == depth_last else -2
     order = [inner, -3 - inner, *range(array.ndim - 3, -1, -1)]
-    strides = tuple(array.strides[axis] // 2 for axis in order)
+    strides = tuple(array.strides[axis] // array.itemsize for axis in order)
     assert strides[0] == 1 or array.shape[inner] == 1 or not array.size
-    box = (hopper.BOX, hopper.BOX, *[1] * (array.ndim - 2))
+    box = (hopper.ROW_BYTES // array.itemsize, hopper.BOX, *[1] * (array.ndim - 2))
     return TensorMap(flat(array), tuple(array.shape[axis] for axis in order), (1, *strides[1:]), box)
 
 
@@ -76,13 +76,17 @@ def run(
     rhs = stack("kn", batch, rhs_axes, named, DTYPES[element], 1, 5)
     memory = np.full((*batch, named["m"], named["n"] + 3), 77, DTYPES[element if rounded else SUM_TYPES[element]])
     result = memory[..., : named["n"]]
+    if element in INTEGERS:  # of all values
+        for side in (lhs, rhs):
+            side[...] = np.random.default_rng(side.size).integers(0, 256, side.shape).astype(np.uint8).view(side.dtype)
     form = ProductForm(Element(element), lhs_axes, rhs_axes, len(batch), rounded)
     context, emulator = launched(form)
     numbers = [number.evaluate({}) for number in problem_of(element, lhs, rhs, result).numbers]
     maps = [map_of(lhs, True, lhs_axes), map_of(rhs, False, rhs_axes)]
     with context, ir.Location.unknown():
         emulator.launch(name_by_maps(form.name), blocks, [flat(lhs), flat(rhs), flat(result)], numbers, maps)
-    wide = lhs.astype(np.float64) @ rhs.astype(np.float64)
+    exact = np.int64 if element in INTEGERS else np.float64
+    wide = lhs.astype(exact) @ rhs.astype(exact)
     np.testing.assert_array_equal(result, wide.astype(memory.dtype))
     assert (memory[..., named["n"] :] == 77).all()
 
@@ -106,6 +110,20 @@ def few_processors(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], 
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_layouts(element: str, layout: tuple[str, str]) -> None:
     run(element, *layout, (63, 65, 65))
+
+
+@pytest.mark.parametrize("element", INTEGERS)
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (63, 65, 127), (64, 64, 128), (65, 129, 129), (5, 63, 600)], ids=str)
+def test_integers(element: str, sizes: tuple[int, int, int]) -> None:
+    run(element, "mk", "nk", sizes)
+    run(element, "mk", "nk", sizes, batch=(2,))
+
+
+def test_integers_in_larger_tiles(few_processors: Callable[[int], None]) -> None:
+    few_processors(1)
+    run("i8", "mk", "nk", (129, 257, 270))
+    few_processors(3)
+    run("ui8", "mk", "nk", (255, 129, 33))
 
 
 @pytest.mark.parametrize("m", [1, 63, 64, 65, 127])
@@ -154,7 +172,10 @@ def test_which_products() -> None:
     assert takes_maps(form, "sm_90a")
     assert not takes_maps(form, "sm_90") and not takes_maps(form, "sm_80")
     assert not takes_maps(ProductForm(Element("bf16"), "mk", "kn", 4), "sm_90a")
-    assert not takes_maps(ProductForm(Element("f32"), "mk", "kn", 0), "sm_90a")
+    assert not takes_maps(ProductForm(Element("f32"), "mk", "nk", 0), "sm_90a")
+    assert takes_maps(ProductForm(Element("ui8"), "mk", "nk", 0), "sm_90a")
+    for sides in LAYOUTS:
+        assert takes_maps(ProductForm(Element("i8"), *sides, 0), "sm_90a") == (sides == ("mk", "nk"))
 
 
 # ---- each check can fail --------------------------------------------------------------------------------------------
@@ -294,7 +315,8 @@ def test_machine_code(element: str) -> None:
     assert not any(
         "cvt." in p.split("wgmma.wait_group")[0] or "st.global" in p.split("wgmma.wait_group")[0] for p in begun
     )
-    for _, _, usage, machine in read(ptx):
+    for name, _, usage, machine in read(ptx):
+        assert ("tnspA" in machine.text, "tnspB" in machine.text) == ("_bkm_" in name, "_bkn_" in name), name
         assert usage.spills == machine.count("LDL", "STL") == 0 and usage.registers <= 168
         assert machine.count("UTMALDG.3D") == 3 + 4 + 6 and machine.count("USETMAXREG") == 2
         # Eight products in the first pass of a loop and in the others, and no wait between those of a slice.

@@ -119,15 +119,21 @@ def gelu(x: Any, w: Any, b: Any) -> Any:
     return jax.nn.gelu(wide(x, w) + b, approximate=False).astype(x.dtype)
 
 
+def scaled(x: Any, w: Any, b: Any) -> Any:
+    y = jax.lax.dot_general(x, w, (((1,), (1,)), ((), ())), preferred_element_type=jnp.int32)
+    return jnp.tanh(y.astype(jnp.float32) * b).astype(jnp.bfloat16)
+
+
 @functools.cache
 def ptx(element: str) -> str:
-    arguments = (("m, k", element), ("k, n", element), ("n", "float32"))
-    return shlo_disc.compile(gelu, target=TARGET, args=arguments).as_text("ptx")
+    function, right = (scaled, "n, k") if element == "int8" else (gelu, "k, n")
+    arguments = (("m, k", element), (right, element), ("n", "float32"))
+    return shlo_disc.compile(function, target=TARGET, args=arguments).as_text("ptx")
 
 
 @needs_tools
 @pytest.mark.ptxas
-@pytest.mark.parametrize("element", ["bfloat16", "float16"])
+@pytest.mark.parametrize("element", ["bfloat16", "float16", "int8"])
 def test_machine_code(element: str) -> None:
     """Nothing is spilled, products do not wait for each other, and what follows stands there once for each tile."""
     kernels = {name: (usage, machine) for name, _, usage, machine in read(ptx(element)) if name.endswith("_by_maps")}
@@ -135,5 +141,8 @@ def test_machine_code(element: str) -> None:
     assert usage.spills == machine.count("LDL", "STL") == 0 and usage.registers <= 168
     assert usage.shared == hopper_sums.KEPT_BYTES
     assert machine.count("UTMALDG.2D") == 3 + 4 + 6 and machine.count("USETMAXREG") == 2
-    assert machine.count("HGMMA") == 24 and machine.count("WARPGROUP.DEPBAR") <= 9
+    assert machine.count("IGMMA" if element == "int8" else "HGMMA") == 24
+    assert machine.count("WARPGROUP.DEPBAR") <= 9
+    begun = ptx(element).split("wgmma.commit_group")[1:]
+    assert not any("st." in part.split("wgmma.wait_group")[0] for part in begun)
     assert 64 in machine.widths("STG") and machine.count("STG") < 200

@@ -24,7 +24,8 @@ struct KernelByMaps {
   std::string name;
   int64_t threads = 1;      // of a block
   int64_t shared_bytes = 0; // of a block, beyond what it declares
-  int64_t box = 1;          // elements of a box along both axes of a matrix
+  int64_t element_bytes = 1;
+  int64_t box_rows = 1, box_columns = 1; // of a box of a matrix; its columns are neighbours in memory
   bool lhs_depth_inside = false, rhs_depth_inside = false; // neighbours in memory are those along k
 };
 

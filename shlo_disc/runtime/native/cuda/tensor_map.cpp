@@ -8,12 +8,12 @@ namespace disc::cuda {
 
 namespace {
 
-constexpr uint64_t kElementBytes = 2, kAlignment = 16;
+constexpr uint64_t kAlignment = 16;
 constexpr uint64_t kMostElements = (uint64_t{1} << 31) - 512; // along an axis: coordinates are ints, and tiles reach over
 constexpr uint64_t kStrideEnd = uint64_t{1} << 40;
 
 // CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion; the rest is 0: no interleaving, zeros outside.
-constexpr int kWordsOf16Bits = 1, kSwizzle128 = 3, kPromotion256 = 3;
+constexpr int kBytes = 0, kWordsOf16Bits = 1, kSwizzle128 = 3, kPromotion256 = 3;
 
 struct Axis {
   int64_t size, stride; // in elements
@@ -41,7 +41,7 @@ struct Extents {
   std::vector<uint64_t> sizes, strides;
 };
 
-std::optional<Extents> extents_of(const Tensor &tensor) {
+std::optional<Extents> extents_of(const Tensor &tensor, uint64_t element_bytes) {
   Extents found;
   if (reinterpret_cast<uint64_t>(tensor.address) % kAlignment)
     return std::nullopt;
@@ -51,12 +51,12 @@ std::optional<Extents> extents_of(const Tensor &tensor) {
       return std::nullopt;
     found.sizes.push_back(static_cast<uint64_t>(size));
     if (found.sizes.size() == 1) {
-      row = found.sizes[0] * kElementBytes;
+      row = found.sizes[0] * element_bytes;
       continue;
     }
     // A step that is never taken may be any.
     uint64_t step = size == 1 ? (row + kAlignment - 1) / kAlignment * kAlignment
-                              : static_cast<uint64_t>(stride) * kElementBytes;
+                              : static_cast<uint64_t>(stride) * element_bytes;
     if (stride < 0 || step == 0 || step % kAlignment || step >= kStrideEnd)
       return std::nullopt;
     found.strides.push_back(step);
@@ -64,16 +64,17 @@ std::optional<Extents> extents_of(const Tensor &tensor) {
   return found.strides[0] < row ? std::nullopt : std::optional(found);
 }
 
-std::optional<TensorMap> map_of(const Tensor &tensor, unsigned box) {
-  std::optional<Extents> extents = extents_of(tensor);
+std::optional<TensorMap> map_of(const Tensor &tensor, const KernelByMaps &spec) {
+  std::optional<Extents> extents = extents_of(tensor, static_cast<uint64_t>(spec.element_bytes));
   if (!extents)
     return std::nullopt;
   auto rank = static_cast<unsigned>(tensor.axes.size());
   std::vector<unsigned> boxes(rank, 1), steps(rank, 1);
-  boxes[0] = boxes[1] = box;
+  boxes[0] = static_cast<unsigned>(spec.box_columns), boxes[1] = static_cast<unsigned>(spec.box_rows);
   const Driver &driver = Driver::instance();
   TensorMap map{};
-  Code code = driver.encode_tiled(&map, kWordsOf16Bits, rank, const_cast<void *>(tensor.address), extents->sizes.data(),
+  int type = spec.element_bytes == 1 ? kBytes : kWordsOf16Bits;
+  Code code = driver.encode_tiled(&map, type, rank, const_cast<void *>(tensor.address), extents->sizes.data(),
                                   extents->strides.data(), boxes.data(), steps.data(), 0, kSwizzle128, kPromotion256, 0);
   if (code == kInvalidValue)
     return std::nullopt;
@@ -84,9 +85,8 @@ std::optional<TensorMap> map_of(const Tensor &tensor, unsigned box) {
 } // namespace
 
 std::optional<std::array<TensorMap, 2>> tensor_maps_of(const DiscProduct &product, const KernelByMaps &spec) {
-  auto box = static_cast<unsigned>(spec.box);
-  std::optional<TensorMap> lhs = map_of(side_of(product, true, spec.lhs_depth_inside), box);
-  std::optional<TensorMap> rhs = lhs ? map_of(side_of(product, false, spec.rhs_depth_inside), box) : std::nullopt;
+  std::optional<TensorMap> lhs = map_of(side_of(product, true, spec.lhs_depth_inside), spec);
+  std::optional<TensorMap> rhs = lhs ? map_of(side_of(product, false, spec.rhs_depth_inside), spec) : std::nullopt;
   return rhs ? std::optional(std::array{*lhs, *rhs}) : std::nullopt;
 }
 

@@ -11,7 +11,7 @@
 
 namespace disc::cuda {
 
-/// The maps of both sides of a product of elements of two bytes, for the kernel that a spec tells of. None where a side
+/// The maps of both sides of a product of elements of one or two bytes, for the kernel that a spec tells of. None where a side
 /// cannot be described: it has no elements, does not begin at a multiple of 16 bytes or takes steps that are none, has
 /// rows that overlap, is too large, or is refused by the driver, whose rules are its own. The GPU's context has to be the
 /// current one. Throws Error(device) for other errors of the driver.

@@ -156,7 +156,9 @@ KernelSpec kernel_spec(const nb::dict &dict) {
     spec.by_maps = {field<std::string>(by_maps, "name"),
                     field<int64_t>(by_maps, "threads"),
                     field<int64_t>(by_maps, "shared_bytes"),
-                    field<int64_t>(by_maps, "box"),
+                    field<int64_t>(by_maps, "element_bytes"),
+                    field<int64_t>(by_maps, "box_rows"),
+                    field<int64_t>(by_maps, "box_columns"),
                     field<int64_t>(by_maps, "lhs_depth_inside") != 0,
                     field<int64_t>(by_maps, "rhs_depth_inside") != 0};
   }
