@@ -2,8 +2,8 @@
 """Which kernels a product has. This is the one place that chooses among them, and says where their conditions stand:
 
 - `product_kernel` takes any element type, any sizes and strides;
-- `tensor_product` those of f16 and bf16 instead (`takes_tensor_cores`), of any sizes and strides: rows that begin at
-  no multiples of 16 bytes are a version of it, which it takes at run time (`TensorKernel.is_aligned`);
+- `tensor_product` those of f16, bf16 and integers of 8 bits instead (`takes_tensor_cores`), of any sizes and strides:
+  rows that begin at no multiples of 16 bytes are a version of it, taken at run time (`TensorKernel.is_aligned`);
 - `hopper_product` is a second kernel besides, for sm_90a and for f16, bf16 and integers of 8 bits, the latter where
   neighbours of both sides are along the depth (`takes_maps`). The runtime starts it in place of the first where tensor
   maps can describe both sides of a call (`runtime/native/cuda/tensor_map.cpp`).

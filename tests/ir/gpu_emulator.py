@@ -21,7 +21,6 @@ import numpy as np
 from shlo_disc.dtypes import BY_MLIR, numpy_dtype
 from shlo_disc.mlir import ir
 from tests.ir.gpu_hopper import TensorMap, Warpgroups, shared_bytes_of
-from tests.ir.gpu_tensor_cores import TensorCores
 from tests.ir.gpu_vectors import VectorOps, of_each
 
 WARP = 32
@@ -171,7 +170,7 @@ class Emulator:
         grid.check("blocks")
 
 
-class Block(VectorOps, TensorCores, Warpgroups):
+class Block(VectorOps, Warpgroups):
     """One block of a launch."""
 
     _dtype_of = staticmethod(dtype_of)

@@ -21,6 +21,7 @@ import numpy as np
 from shlo_disc.lowering_gpu.hopper_product import BY_MAPS
 from shlo_disc.mlir import ir
 from tests.ir.gpu_roles import Role, Roles
+from tests.ir.gpu_tensor_cores import TensorCores
 
 WARPGROUP = 128
 REGISTERS = 65536
@@ -166,7 +167,7 @@ class SharedBytes:
         return _FIRST + offsets
 
 
-class Warpgroups:
+class Warpgroups(TensorCores):
     """That part of a block."""
 
     threads: int
@@ -320,6 +321,8 @@ class Warpgroups:
 
     def _llvm_extractvalue(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         sums = env[op.operands[0]]
+        if not isinstance(sums, Sums):
+            return super()._llvm_extractvalue(op, env, active)
         assert sums.is_ready, "sums are read while a product adds to them"
         (number,) = ir.DenseI64ArrayAttr(op.attributes["position"])
         return [sums.data[:, number]]

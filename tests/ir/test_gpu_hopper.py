@@ -76,9 +76,6 @@ def run(
     rhs = stack("kn", batch, rhs_axes, named, DTYPES[element], 1, 5)
     memory = np.full((*batch, named["m"], named["n"] + 3), 77, DTYPES[element if rounded else SUM_TYPES[element]])
     result = memory[..., : named["n"]]
-    if element in INTEGERS:  # of all values
-        for side in (lhs, rhs):
-            side[...] = np.random.default_rng(side.size).integers(0, 256, side.shape).astype(np.uint8).view(side.dtype)
     form = ProductForm(Element(element), lhs_axes, rhs_axes, len(batch), rounded)
     context, emulator = launched(form)
     numbers = [number.evaluate({}) for number in problem_of(element, lhs, rhs, result).numbers]
