@@ -87,6 +87,11 @@ def recurrent(x: Any, w: Any) -> Any:
     return jax.lax.scan(lambda h, row: (jnp.tanh(row + h @ w), h), jnp.zeros_like(x[0]), x)
 
 
+def bytes_by_rows(x: Any, y: Any) -> Any:
+    """A product of integers that lie along the depth."""
+    return jax.lax.dot_general(x, y, (((1,), (1,)), ((), ())), preferred_element_type=jnp.int32)
+
+
 IMAGE = (("b, s", "float32"),)
 
 CASES = {
@@ -118,6 +123,7 @@ CASES = {
     "integer_product": Case(lambda x, y: jax.lax.dot(x, y), (("b, s", "int64"), ("s, 9", "int64")), 0),
     "product": Case(lambda x, w: x @ w, (("b, s", "float32"), ("s, 40", "float32")), 1e-5),
     "product_in_columns": Case(lambda x, w: (x @ w).T, (("b, s", "float16"), ("s, 5", "float16")), 1e-2),
+    "product_of_bytes": Case(bytes_by_rows, (("b, s", "int8"), ("5, s", "int8")), 0),
     "product_of_heads": Case(heads, (("b, s, 2, 8", "bfloat16"), ("b, 5, 2, 8", "bfloat16")), 1e-5),
     "product_gelu": Case(
         lambda x, w, b: jax.nn.gelu(x @ w + b), (("b, s", "float32"), ("s, 3*s", "float32"), ("3*s", "float32")), 1e-5

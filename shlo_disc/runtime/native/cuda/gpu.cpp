@@ -19,6 +19,8 @@ constexpr int kMultiprocessors = 16, kCacheBytes = 38, kMajor = 75, kMinor = 76,
 
 constexpr int kDeviceOrdinal = 9; // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 
+constexpr int kMostSharedBytes = 8; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
 constexpr unsigned kNonBlocking = 1;   // CU_STREAM_NON_BLOCKING: no order with the default stream
 constexpr unsigned kWithoutTiming = 2; // CU_EVENT_DISABLE_TIMING
 
@@ -291,9 +293,12 @@ void Gpu::fill(Address to, uint8_t byte, size_t bytes) const {
   check(driver_.fill(to, byte, bytes, work_stream()), "fill memory of a GPU");
 }
 
-void Gpu::launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const int64_t> words) const {
+void Gpu::launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const int64_t> words,
+                 std::span<const TensorMap> maps) const {
   Entered entered(*this);
   std::vector<void *> parameters;
+  for (const TensorMap &map : maps)
+    parameters.push_back(const_cast<TensorMap *>(&map));
   for (const int64_t &word : words)
     parameters.push_back(const_cast<int64_t *>(&word));
   const std::string &name = kernel.shown->front();
@@ -421,11 +426,14 @@ Module::~Module() {
   }
 }
 
-Kernel Module::kernel(const std::string &name, const std::string &where) const {
+Kernel Module::kernel(const std::string &name, const std::string &where, int shared_bytes) const {
   Gpu::Entered entered(*gpu_);
   std::vector<std::string> shown{name + (where.empty() ? "" : " (" + where + ")")};
   Kernel kernel{nullptr, name, std::make_shared<const std::vector<std::string>>(std::move(shown))};
   gpu_->check(gpu_->driver_.find_function(&kernel.function, handle_, name.c_str()), "find the kernel " + name);
+  if (shared_bytes > 0)
+    gpu_->check(gpu_->driver_.set_function_attribute(kernel.function, kMostSharedBytes, shared_bytes),
+                "give the kernel " + name + " shared memory");
   return kernel;
 }
 

@@ -114,8 +114,9 @@ public:
   void copy_rows(Address to, Address from, const Rows &rows) const;
   void fill(Address to, uint8_t byte, size_t bytes) const;
 
-  /// Starts a kernel whose parameters are words of 8 bytes.
-  void launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const int64_t> words) const;
+  /// Starts a kernel whose parameters are tensor maps and, behind them, words of 8 bytes.
+  void launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const int64_t> words,
+              std::span<const TensorMap> maps = {}) const;
 
   /// body(), with the GPU's context as that of the thread: for libraries, which give their work to `stream`.
   void within(const std::function<void()> &body) const;
@@ -192,8 +193,8 @@ public:
   Module &operator=(const Module &) = delete;
 
   /// Throws Error(device) where there is no kernel of that name.
-  /// `where`: the line of the user's program that it computes, or empty.
-  Kernel kernel(const std::string &name, const std::string &where = "") const;
+  /// `where`: the line of the user's program that it computes, or empty. `shared_bytes`: what launches may ask for.
+  Kernel kernel(const std::string &name, const std::string &where = "", int shared_bytes = 0) const;
 
 private:
   std::shared_ptr<const Gpu> gpu_;

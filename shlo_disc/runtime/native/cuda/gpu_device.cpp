@@ -5,6 +5,7 @@
 #include "gpu_clock.h"
 #include "host_call.h"
 #include "kernels/library_call.h"
+#include "tensor_map.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -74,7 +75,7 @@ public:
       module_ = std::make_unique<Module>(gpu_, std::string(code));
     for (const KernelSpec &spec : kernels)
       kernels_.push_back(
-          {module_->kernel(spec.name, spec.where), static_cast<unsigned>(spec.threads), spec.product()});
+          {module_->kernel(spec.name, spec.where), static_cast<unsigned>(spec.threads), spec.product(), by_maps(spec)});
     runtime_.opaque = this;
     runtime_.enqueue = enqueue, runtime_.copy = copy, runtime_.clear = clear, runtime_.read = read;
     runtime_.product = product, runtime_.call = call;
@@ -101,11 +102,26 @@ private:
     return given;
   }
 
+  struct EntryByMaps {
+    Kernel kernel;
+    KernelByMaps spec;
+    unsigned shared_bytes, threads;
+  };
+
   struct Entry {
     Kernel kernel;
     unsigned threads;
     std::string product; // what errors call the matrix product that it is of
+    std::optional<EntryByMaps> by_maps;
   };
+
+  std::optional<EntryByMaps> by_maps(const KernelSpec &spec) const {
+    if (!spec.by_maps)
+      return std::nullopt;
+    auto bytes = static_cast<unsigned>(spec.by_maps->shared_bytes);
+    Kernel kernel = module_->kernel(spec.by_maps->name, spec.where, static_cast<int>(bytes));
+    return EntryByMaps{kernel, *spec.by_maps, bytes, static_cast<unsigned>(spec.by_maps->threads)};
+  }
 
   static const GpuCommands &self(const DiscRuntime *runtime) {
     return *static_cast<const GpuCommands *>(runtime->opaque);
@@ -127,7 +143,7 @@ private:
       switch (commands.device_->blas().multiply(*product, entry.product)) {
       case Multiplied::nothing:
         chosen_way = "kernel";
-        return commands.launch(entry, parameters_of(*product), product->blocks);
+        return commands.multiply(entry, *product);
       case Multiplied::product:
         chosen_way = "cuBLASLt, and a kernel behind it";
         ++given.commands;
@@ -178,6 +194,28 @@ private:
 
   void launch(const Entry &entry, std::span<const int64_t> words, int64_t blocks) const {
     gpu_->launch(entry.kernel, {{static_cast<unsigned>(blocks), 1, 1}, {entry.threads, 1, 1}, 0}, words);
+  }
+
+  /// By a kernel of the program's.
+  void multiply(const Entry &entry, const DiscProduct &product) const {
+    if (!multiply_by_maps(entry, product, parameters_of(product)))
+      launch(entry, parameters_of(product), product.blocks);
+  }
+
+  /// Whether there is a kernel for the product that is told tensor maps, and its sides can be described by them. Its
+  /// blocks work on tile after tile, so no more are started than can be at work.
+  bool multiply_by_maps(const Entry &entry, const DiscProduct &product, std::span<const int64_t> words) const {
+    if (!entry.by_maps)
+      return false;
+    const auto &[kernel, spec, shared_bytes, threads] = *entry.by_maps;
+    std::optional<std::array<TensorMap, 2>> maps;
+    gpu_->within([&] { maps = tensor_maps_of(product, spec); });
+    if (!maps)
+      return false;
+    int64_t blocks = std::min<int64_t>(product.blocks, gpu_->facts().multiprocessors);
+    chosen_way = "kernel by tensor maps";
+    gpu_->launch(kernel, {{static_cast<unsigned>(blocks), 1, 1}, {threads, 1, 1}, shared_bytes}, words, *maps);
+    return true;
   }
 
   std::shared_ptr<GpuDevice> device_;

@@ -144,6 +144,27 @@ CallSpec call_spec(const nb::dict &dict) {
   return spec;
 }
 
+KernelSpec kernel_spec(const nb::dict &dict) {
+  KernelSpec spec;
+  spec.name = field<std::string>(dict, "name");
+  spec.threads = field<int64_t>(dict, "threads");
+  spec.where = field<std::string>(dict, "where");
+  if (dict.contains("fusion"))
+    spec.fusion = field<std::string>(dict, "fusion");
+  if (dict.contains("by_maps")) {
+    auto by_maps = field<nb::dict>(dict, "by_maps");
+    spec.by_maps = {field<std::string>(by_maps, "name"),
+                    field<int64_t>(by_maps, "threads"),
+                    field<int64_t>(by_maps, "shared_bytes"),
+                    field<int64_t>(by_maps, "element_bytes"),
+                    field<int64_t>(by_maps, "box_rows"),
+                    field<int64_t>(by_maps, "box_columns"),
+                    field<int64_t>(by_maps, "lhs_depth_inside") != 0,
+                    field<int64_t>(by_maps, "rhs_depth_inside") != 0};
+  }
+  return spec;
+}
+
 PackSpec pack_spec(const nb::dict &dict) {
   PackSpec spec;
   spec.buffer = field<size_t>(dict, "buffer");
@@ -178,9 +199,7 @@ Program parse_program(const nb::dict &header) {
       program.calls.push_back(call_spec(entry));
   if (header.contains("kernels"))
     for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "kernels"))
-      program.kernels.push_back({field<std::string>(entry, "name"), field<int64_t>(entry, "threads"),
-                                 field<std::string>(entry, "where"),
-                                 entry.contains("fusion") ? field<std::string>(entry, "fusion") : ""});
+      program.kernels.push_back(kernel_spec(entry));
   if (header.contains("packs")) {
     for (const nb::dict &entry : field<std::vector<nb::dict>>(header, "packs"))
       program.packs.push_back(pack_spec(entry));
