@@ -34,10 +34,10 @@ from shlo_disc.lowering_gpu.hopper_ring import (
     Tile,
     either,
 )
-from shlo_disc.lowering_gpu.hopper_sums import SumsFollower, SumsWriter
+from shlo_disc.lowering_gpu.hopper_sums import EIGHT, HandOver, ResultRows
 from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import pointer_type
-from shlo_disc.lowering_gpu.product_epilogue import EpilogueFrame
+from shlo_disc.lowering_gpu.product_epilogue import Epilogue, EpilogueFrame
 from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, ProductForm, Told, indices_of
 from shlo_disc.lowering_gpu.tensor_product import PROCESSORS
 from shlo_disc.mlir import arith, gpu, ir, scf
@@ -85,7 +85,7 @@ def build_hopper_product(device: gpu.GPUModuleOp, form: ProductForm) -> gpu.GPUF
     entry = function.add_entry_block()
     with ir.InsertionPoint(entry):
         lhs_map, rhs_map, *told = entry.arguments
-        HopperKernel(told, (lhs_map, rhs_map), form).write()
+        HopperKernel(function, told, (lhs_map, rhs_map), form).write()
         gpu.ReturnOp([])
     return function
 
@@ -104,7 +104,7 @@ def build_fused_hopper_product(device: gpu.GPUModuleOp, other: EpilogueFrame) ->
         for size in other.sizes:
             frame.size_of(size)
         lhs_map, rhs_map = frame.told_maps
-        HopperKernel(frame.told, (lhs_map, rhs_map), form, frame).write()
+        HopperKernel(frame.function, frame.told, (lhs_map, rhs_map), form, frame).write()
     frame.close()
     if frame.sizes != other.sizes:
         raise CompilerError(f"kernels: @{frame.function.name.value} is told other sizes than the one by any sides")
@@ -129,13 +129,19 @@ class HopperKernel:
     """The body of a kernel, at the insertion point."""
 
     def __init__(
-        self, arguments: Sequence[ir.Value], maps: Sides, form: ProductForm, frame: EpilogueFrame | None = None
+        self,
+        function: gpu.GPUFuncOp,
+        arguments: Sequence[ir.Value],
+        maps: Sides,
+        form: ProductForm,
+        frame: EpilogueFrame | None = None,
     ):
         self.maps, self.factors = maps, FACTORS[form.element.name]
         told = Told.of(arguments, form)
         self.batch_steps = [side.strides[: form.batch] for side in (told.lhs, told.rhs)]
         *self.batch, self.m, self.n = told.result.sizes
-        self.finish = SumsWriter(told.result, form) if frame is None else SumsFollower(told.result, form, frame)
+        taker = ResultRows(told.result, form) if frame is None else Epilogue(frame, told.result, EIGHT)
+        self.hand_over = HandOver(function, form, taker)
         self.insides = (form.lhs == "mk", form.rhs == "nk")
         self.steps = parts(told.lhs.sizes[-1], self.factors.of_row)
         self.ring = Ring(hopper.shared_base())
@@ -229,7 +235,7 @@ class HopperKernel:
                 arith.addi(place.row, times(consumer, down)),
                 arith.addi(place.column, times(consumer, across)),
             )
-            self.finish.write(sums, tile.columns, part)
+            self.hand_over.write(sums, tile.columns, part)
             return after
 
         self._each_tile(tile, one)

@@ -68,13 +68,14 @@ def run(
     batch: tuple[int, ...] = (),
     rounded: bool = False,
     blocks: int = 2,
+    hole: int = 3,
     launched: Callable[[ProductForm], tuple[Any, Emulator]] = emulated,
 ) -> None:
     """The kernel gives NumPy's numbers, and writes nothing else."""
     named = dict(zip("mnk", sizes, strict=True))
     lhs = stack("mk", batch, lhs_axes, named, DTYPES[element], 0, 5)
     rhs = stack("kn", batch, rhs_axes, named, DTYPES[element], 1, 5)
-    memory = np.full((*batch, named["m"], named["n"] + 3), 77, DTYPES[element if rounded else SUM_TYPES[element]])
+    memory = np.full((*batch, named["m"], named["n"] + hole), 77, DTYPES[element if rounded else SUM_TYPES[element]])
     result = memory[..., : named["n"]]
     form = ProductForm(Element(element), lhs_axes, rhs_axes, len(batch), rounded)
     context, emulator = launched(form)
@@ -152,6 +153,14 @@ def test_larger_tiles(layout: tuple[str, str], least: int, few_processors: Calla
 def test_batches(batch: tuple[int, ...]) -> None:
     run("f16", "mk", "nk", (5, 8, 70), batch)
     run("bf16", "km", "kn", (66, 8, 8), batch)
+
+
+@pytest.mark.parametrize("n", [8, 61, 64, 67, 124, 130, 136])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_results_at_multiples_of_16_bytes(n: int, rounded: bool) -> None:
+    """Whole pieces are written at once, and what is left of a row one by one."""
+    run("f16", "mk", "nk", (66, n, 24), (2,), rounded, hole=-n % 8)
+    run("bf16", "mk", "kn", (5, n, 24), (), rounded, hole=-n % 4)
 
 
 @pytest.mark.parametrize("blocks", [1, 3, 7])
@@ -316,5 +325,6 @@ def test_machine_code(element: str) -> None:
         assert ("tnspA" in machine.text, "tnspB" in machine.text) == ("_bkm_" in name, "_bkn_" in name), name
         assert usage.spills == machine.count("LDL", "STL") == 0 and usage.registers <= 168
         assert machine.count("UTMALDG.3D") == 3 + 4 + 6 and machine.count("USETMAXREG") == 2
+        assert 128 in machine.widths("STG")
         # Eight products in the first pass of a loop and in the others, and no wait between those of a slice.
         assert machine.count("HGMMA") == 24 and machine.count("WARPGROUP.DEPBAR") <= 9
