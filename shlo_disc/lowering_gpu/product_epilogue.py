@@ -57,7 +57,7 @@ class EpilogueFrame(GpuFrame):
         self.begin_function(function)
         sides, arguments = list(self.entry.arguments)[:2], list(self.entry.arguments)[2 : len(pointers) + len(numbers)]
         with ir.InsertionPoint(self.entry):
-            views = [self._view(p, v) for p, v in zip(arguments, others, strict=False)]
+            views = [self.view(p, v) for p, v in zip(arguments, others, strict=False)]
         count = len(self.inputs) - 1
         self.input_buffers, self.output_buffers = views[:count], views[count:]
         self.told = [*sides, arguments[count], *arguments[len(others) :]]

@@ -67,7 +67,8 @@ class VectorOps:
         return [env[op.operands[0]][:, first : first + length]]
 
     def _vector_from_elements(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
-        return [np.stack([env[v] for v in op.operands], 1)]
+        shape = ir.VectorType(op.results[0].type).shape
+        return [np.stack([env[v] for v in op.operands], 1).reshape(self.threads, *shape)]
 
     def _vector_bitcast(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         dtype = self._dtype_of(op.results[0].type)

@@ -2,8 +2,9 @@
 """Replaces the three calls of an attention by one, of a function of kind "attention" that makes them.
 
 A causal mask and the like, made from positions, is made again inside; pieces of rows, as of a product that computes
-query, key and value together, are read where the rows lie; and sums that are only read to be rounded are rounded. A
-second result of the function is scratch for one row of scores, used where a thread gets no memory of its own.
+query, key and value together, are read where the rows lie; and sums that are only read to be rounded are rounded. Where
+rows are whole, a second result of the function is scratch for one row of scores, used where a thread gets no memory of
+its own.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from shlo_disc.transforms.fusion.attention import (
     Functions,
     callee,
     find_attention,
+    is_online,
     is_only_read_by,
     kind,
     readers,
@@ -58,7 +60,7 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
     rounding = _rounding(found)
     last = found.context if rounding is None else rounding
     result = last.results[0]
-    row, element = _room_for_a_row(found)
+    scratch = [] if is_online() else [_room_for_a_row(found)]
     with found.context.location:
         with ir.InsertionPoint(module.body):
             rows, kept = with_rematerialized(found.rows, functions, f"{name}_rows")
@@ -68,7 +70,9 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
         slices = {v: call for v in read if (call := _row_slice(v, found, operands[1]))}
         inputs = list(dict.fromkeys(slices[v].operands[0] if v in slices else v for v in read))
         with ir.InsertionPoint(module.body):
-            type_ = ir.FunctionType.get([v.type for v in inputs], [result.type, tensor_type(row, element)])
+            type_ = ir.FunctionType.get(
+                [v.type for v in inputs], [result.type, *(tensor_type(*room) for room in scratch)]
+            )
             function = func.FuncOp(name, type_, visibility="private")
         causal = causal_columns(Scores(rows, argument, dims_of(found.scores.results[0]), found.is_matrix))
         if causal is not None:
@@ -86,7 +90,7 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
             if rounding is not None:
                 sums = [view(values[found.context.results[0]], dims_of(rounding.operands[0]))]
                 values[result] = func.CallOp(functions[callee(rounding)], sums).results[0]
-            func.ReturnOp([values[result], _zeros(row, element)])
+            func.ReturnOp([values[result], *(_zeros(*room) for room in scratch)])
         inner = values[found.context.results[0]].owner.operation
         place = AttentionSite(inner, found.second, found.weights, argument, {**functions, rows.name.value: rows})
         set_fusion(function, described(place, rounding is not None, causal))
