@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from shlo_disc.lowering.element_types import Element, constant_like
 from shlo_disc.lowering.index_rules.folds import multiply_add, zero_of
 from shlo_disc.lowering.positions import index_constant
-from shlo_disc.lowering_gpu.attention_rows import AttentionTask, RowState, RowStep, ScoreBody, Sides, finished
+from shlo_disc.lowering_gpu.attention_rows import AttentionTask, Pieces, RowState, RowStep, ScoreBody, Sides, finished
 from shlo_disc.lowering_gpu.block_loops import counted, each_item, when
 from shlo_disc.lowering_gpu.grid import each_block, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
@@ -65,6 +65,7 @@ class _PlainAttention:
         self.weights = shared_array(frame.function, 2, TILE * PITCH, self.sums.register())
         self.values = shared_array(frame.function, 3, DEPTH * self.across * ACROSS, self.sums.register())
         self.column, self.row = divided(thread(), ACROSS)
+        self.columns = Pieces(frame, self.body, TILE, _states)
 
     def write(self) -> None:
         """All tiles, one block a tile at a time."""
@@ -81,7 +82,7 @@ class _PlainAttention:
         self.places = [self.body.place(matrix, row) for row in self.rows]
         states = [v for _ in range(SIDE) for v in (RowState.start().peak, RowState.start().total)]
         start = [*states, *(zero_of(self.sums) for _ in range(SIDE * self.across))]
-        found = counted(index_constant(0), self.sides.columns, index_constant(TILE), start, self._piece)
+        found = self.columns.over(plus(first, TILE), start, self._piece)
         self._store(_states(found), found[2 * SIDE :])
         gpu.barrier()  # behind it, nobody reads the pieces of the last step
 

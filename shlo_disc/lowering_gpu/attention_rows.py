@@ -21,21 +21,27 @@ from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.structure import Structure
 from shlo_disc.lowering_gpu import device_math
-from shlo_disc.lowering_gpu.grid import WARP, thread
-from shlo_disc.lowering_gpu.index_math import below, divided
-from shlo_disc.lowering_gpu.kernel import GpuFrame, part_behind
+from shlo_disc.lowering_gpu.block_loops import as_long_as, counted, when
+from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
+from shlo_disc.lowering_gpu.index_math import below, divided, plus
+from shlo_disc.lowering_gpu.kernel import GpuFrame, part_behind, shared_array
 from shlo_disc.lowering_gpu.product_form import Matrix
 from shlo_disc.lowering_gpu.shuffles import from_lane
-from shlo_disc.mlir import arith, func, ir
+from shlo_disc.mlir import arith, func, gpu, ir, memref, scf
 from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of
 from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, Operand
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.transforms.fusion.causal import MOST_REACH, hidden_columns
+from shlo_disc.transforms.fusion.causal import Scores as MaskedScores
 from shlo_disc.transforms.fusion.online_softmax import Scores, online_softmax
 
 Values = list[ir.Value]
 
 NO_NUMBER = -math.inf
+
+VOTES = 9
+"""The number of the shared array of votes, behind those that a kernel has for its matrices."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,11 @@ class AttentionTask:
     def width(self) -> int:
         """Elements of a value."""
         return _known(self.problem.width)
+
+    def masked(self, x: ir.Value) -> MaskedScores:
+        """The scores of the row kernel, of which it is known that a mask hides some."""
+        dims = dims_of(self.scores.value)
+        return MaskedScores(self.rows, self.scores.argument, dims, is_matrix=True, x=x)
 
     @property
     def scores(self) -> Scores:
@@ -143,7 +154,10 @@ class ScoreBody:
         softmax = online_softmax(task.scores)
         if softmax is None:
             raise CompilerError(f"kernels: @{task.rows.name.value} is no softmax that can be done in pieces")
-        self.x, self.hides = softmax.x, softmax.hides
+        self.x, self.hides, self.causal = softmax.x, softmax.hides, task.problem.causal
+        self.rows_of_matrix = task.problem.rows.size
+        found = None if self.causal is None else hidden_columns(task.masked(softmax.x))
+        self.bound = None if found is None else found.bound
         self.rows = dims_of(self.x)[:-1]
         arguments = list(task.rows.entry_block.arguments)
         memory = {
@@ -212,6 +226,79 @@ class RowStep:
         return RowStep(weights, arith.mulf(kept, inverse), RowState(peak, total))
 
 
+# ---- pieces ---------------------------------------------------------------------------------------------------------
+
+VANISHING = 110.0
+"""An exponential of less than this with a minus is 0 as f32."""
+
+Step = Callable[[ir.Value, Values], Values]
+"""From the first column of a piece, and what is carried: what is carried on."""
+
+
+class Pieces:
+    """The loop over the columns of a tile of rows, `width` at a time.
+
+    It ends where a causal mask hides the rest from all rows, if what is hidden is so far below the largest element of
+    each that its weight is 0; else it goes on to the last column.
+    """
+
+    def __init__(self, frame: GpuFrame, body: ScoreBody, width: int, states: Callable[[Values], list[RowState]]):
+        self.body, self.width, self.states = body, width, states
+        self.columns = body.sides.columns
+        causal = body.causal if body.bound is not None else None
+        if causal is not None:
+            word = ir.IntegerType.get_signless(32)
+            self.votes = shared_array(frame.function, VOTES, THREADS // WARP, word)
+            self.shown = frame.size_of(Expr.maximum(causal.offset + body.rows_of_matrix, 0))
+            self.reach = frame.size_of(Expr.maximum(causal.reach, 0))
+        self.is_causal = causal is not None
+
+    def over(self, behind: ir.Value, carried: Values, step: Step) -> Values:
+        """All pieces of the rows before row `behind`."""
+        if not self.is_causal:
+            return counted(index_constant(0), self.columns, index_constant(self.width), carried, step)
+        start = [index_constant(0), self._end(behind), *carried]
+        return as_long_as(start, lambda v: below(v[0], v[1]), functools.partial(self._piece, step))[2:]
+
+    def _end(self, behind: ir.Value) -> ir.Value:
+        """The first column that is hidden from the last row; behind the last one where positions may wrap around."""
+        rows, zero = self.body.sides.rows, index_constant(0)
+        last = arith.subi(arith.addi(arith.minui(behind, rows), self.shown), rows)
+        end = arith.minui(arith.maxsi(last, zero), self.columns)
+        counts = arith.andi(below(zero, end), below(self.reach, index_constant(MOST_REACH)))
+        return arith.select(counts, end, self.columns)
+
+    def _piece(self, step: Step, carried: Values) -> Values:
+        first, end, *rest = carried
+        rest = step(first, rest)
+        following = plus(first, self.width)
+        is_last = arith.andi(below(following, self.columns), arith.cmpi(arith.CmpIPredicate.uge, following, end))
+        choice = scf.IfOp(is_last, [end.type], has_else=True)
+        with ir.InsertionPoint(choice.then_block):
+            scf.yield_([arith.select(self._counts(self.states(rest)), self.columns, end)])
+        with ir.InsertionPoint(choice.else_block):
+            scf.yield_([end])
+        return [following, choice.results[0], *rest]
+
+    def _counts(self, states: Sequence[RowState]) -> ir.Value:
+        """Whether what is hidden counts in any row of the block. It does not in rows that are NaN, or -inf and so is
+        what is hidden."""
+        word = ir.IntegerType.get_signless(32)
+        limit = arith.constant(ir.F32Type.get(), VANISHING)
+        near = [
+            arith.cmpf(arith.CmpFPredicate.OLT, arith.subf(state.peak, _f32(self.body.bound or 0.0)), limit)
+            for state in states
+        ]
+        lane, warp = divided(thread(), WARP)
+        found = across(arith.extui(word, functools.reduce(arith.ori, near)), WARP, arith.ori)
+        is_first = arith.cmpi(arith.CmpIPredicate.eq, lane, index_constant(0))
+        when(is_first, lambda: memref.store(found, self.votes, [warp]))
+        gpu.barrier()
+        of_warps = [memref.load(self.votes, [index_constant(i)]) for i in range(THREADS // WARP)]
+        gpu.barrier()  # behind it, nobody reads the votes
+        return arith.cmpi(arith.CmpIPredicate.ne, functools.reduce(arith.ori, of_warps), arith.constant(word, 0))
+
+
 def finished(value: ir.Value, state: RowState, body: ScoreBody) -> ir.Value:
     """An element of the result. A row of nothing but -inf is NaN, unless the program hides that; no row at all is 0."""
     if body.hides:
@@ -238,4 +325,4 @@ def _equal(value: ir.Value, number: float) -> ir.Value:
     return arith.cmpf(arith.CmpFPredicate.OEQ, value, _f32(number))
 
 
-__all__ = ["AttentionTask", "RowState", "RowStep", "ScoreBody", "Sides", "across", "finished"]
+__all__ = ["AttentionTask", "Pieces", "RowState", "RowStep", "ScoreBody", "Sides", "across", "finished"]

@@ -15,8 +15,8 @@ from shlo_disc.lowering.element_types import Element, element_of
 from shlo_disc.lowering.elements import splat_constant
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import nvgpu
-from shlo_disc.lowering_gpu.attention_rows import AttentionTask, RowState, RowStep, ScoreBody, Sides, finished
-from shlo_disc.lowering_gpu.block_loops import counted, when
+from shlo_disc.lowering_gpu.attention_rows import AttentionTask, Pieces, RowState, RowStep, ScoreBody, Sides, finished
+from shlo_disc.lowering_gpu.block_loops import when
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, each_block, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import GpuFrame, shared_array
@@ -67,6 +67,7 @@ class TensorAttention:
         self.values = tile(problem.value, sides.value, rooms[1], COLUMNS, self.width)
         lane, self.warp = divided(thread(), WARP)
         self.in_group, self.group = divided(lane, LANES)
+        self.pieces = Pieces(frame, self.body, COLUMNS, _states)
 
     def write(self) -> None:
         """All tiles, one block a tile at a time."""
@@ -86,7 +87,7 @@ class TensorAttention:
         self.keys.fetch(self.matrix, index_constant(0))
         step = functools.partial(self._piece, left)
         start = [*states, *[zero] * (self.width // CHUNK)]
-        found = counted(index_constant(0), self.sides.columns, index_constant(COLUMNS), start, step)
+        found = self.pieces.over(plus(first, ROWS), start, step)
         nvgpu.wait_for_groups(0)
         self._store(_states(found), found[2 * HALVES :])
         gpu.barrier()  # behind it, nobody reads the last values

@@ -311,6 +311,8 @@ class Block(VectorOps, TensorCores):
             goes_on, *values = self.run(before, env | dict(zip(before.arguments, carried, strict=True)), active)
             results = [chosen(active, new, old) for new, old in zip(values, results, strict=True)]
             active = active & goes_on
+            if not active.any():
+                break
             carried = self.run(after, env | dict(zip(after.arguments, values, strict=True)), active)
         return results
 

@@ -16,6 +16,7 @@ from shlo_disc.transforms.decisions import OUTCOMES
 from tests.ir.gpu_cases import Run, assert_close, launches_of
 from tests.ir.gpu_emulator import Emulator
 from tests.ir.test_gpu_epilogues import Texts, check, device_module, lowered
+from tests.run.op_check import random_array
 
 DEPTH = 4
 TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2}
@@ -299,3 +300,70 @@ def test_attention_of_jax(name: str, dtype: str, heads: int) -> None:
     assert kernels_of(function, arguments).count("attention") == 1
     dims = [{"b": 1, "s": 1, "t": 1}, {"b": 2, "s": 5, "t": 17}]
     check(function, arguments, *dims, tolerance=TOLERANCE.get(dtype, 1e-5))
+
+
+# ---- causal masks ---------------------------------------------------------------------------------------------------
+
+
+def hidden_by(number: float, shift: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Attention in which a number stands for the scores of columns behind the row and a shift."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        s = scores(q, k)
+        row, column = (jax.lax.broadcasted_iota(jnp.int32, s.shape, axis) for axis in (1, 2))
+        return mixed(jax.nn.softmax(jnp.where(column <= row + shift(q, k), s, number)), v)
+
+    return function
+
+
+SHIFTS = {
+    "none": lambda q, k: 0,
+    "ahead": lambda q, k: 3,
+    "behind": lambda q, k: -2,
+    "cache": lambda q, k: k.shape[1] - q.shape[1],
+}
+
+
+@pytest.mark.parametrize("shift", SHIFTS)
+@pytest.mark.parametrize("number", [-np.inf, -1e9, -112.0, -100.0, 0.5])
+def test_what_a_mask_hides_counts_where_it_does(number: float, shift: str) -> None:
+    """Rows that see nothing, and numbers that the largest score is not far above."""
+    function = hidden_by(number, SHIFTS[shift])
+    check(function, arguments_of("float32"), *sizes((1, 66, 70), (1, 3, 131), (1, 67, 3)))
+
+
+@pytest.mark.parametrize("number", [-np.inf, -1e9, -100.0])
+def test_narrow_masks(number: float) -> None:
+    check(
+        hidden_by(number, SHIFTS["cache"]), arguments_of("bfloat16"), *sizes((1, 130, 140), (1, 3, 131)), tolerance=5e-2
+    )
+
+
+@pytest.mark.parametrize(("dtype", "number", "skips"), [
+    ("float32", -np.inf, True), ("float32", -1e9, True), ("float32", -60.0, False), ("bfloat16", -np.inf, True),
+    ("bfloat16", -1e9, True),
+])  # fmt: skip
+def test_hidden_pieces_are_not_computed(dtype: str, number: float, skips: bool) -> None:
+    """Values that are NaN show which pieces are: those behind the tile's last row are not."""
+    tile = 64 if dtype == "float32" else 128
+    count = tile + 66
+    q, k, v = (random_array((1, count, DEPTH), dtype, i) for i in range(3))
+    v[0, tile:] = np.nan
+    c = lowered(hidden_by(number, SHIFTS["none"]), *arguments_of(dtype))
+    with c.context, ir.Location.unknown():
+        machine = Emulator(ir.Module.parse(str(device_module(c.module))))
+        (found,) = Run(c, {"b": 1, "q": count, "k": count}, machine)([q, k, v])
+    found = np.asarray(found).view(q.dtype).astype(np.float32).reshape(count, DEPTH)
+    assert np.isnan(found[tile:]).all()
+    assert np.isfinite(found[:tile]).all() == skips
+
+
+def test_a_causal_mask_may_be_one_of_several() -> None:
+    def function(q: Any, k: Any, v: Any, padding: Any) -> Any:
+        s = scores(q, k)
+        row, column = (jax.lax.broadcasted_iota(jnp.int32, s.shape, axis) for axis in (1, 2))
+        return mixed(jax.nn.softmax(jnp.where((column <= row) & padding[:, None], s, -jnp.inf)), v)
+
+    arguments = arguments_of("float32", ("b, k", "bool"))
+    assert kernels_of(function, arguments) == ["attention"]
+    check(function, arguments, *sizes((2, 5, 7), (1, 66, 130)))

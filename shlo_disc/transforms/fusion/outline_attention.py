@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import row_kernel_of, set_fusion
+from shlo_disc.shape_dialect.dialect.problems import Causal
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 from shlo_disc.transforms.decisions import Decisions, Pattern
@@ -31,7 +32,9 @@ from shlo_disc.transforms.fusion.attention import (
     readers,
 )
 from shlo_disc.transforms.fusion.attention_problem import described
-from shlo_disc.transforms.fusion.causal import Scores, causal_columns
+from shlo_disc.transforms.fusion.causal import Scores, causal_columns, hidden_columns
+from shlo_disc.transforms.fusion.online_softmax import Scores as RowScores
+from shlo_disc.transforms.fusion.online_softmax import online_softmax
 from shlo_disc.transforms.fusion.rematerialize import generator_of, with_rematerialized
 from shlo_disc.transforms.fusion.slices import RowSlice
 from shlo_disc.transforms.views import broadcast, root, view
@@ -74,8 +77,8 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
                 [v.type for v in inputs], [result.type, *(tensor_type(*room) for room in scratch)]
             )
             function = func.FuncOp(name, type_, visibility="private")
-        causal = causal_columns(Scores(rows, argument, dims_of(found.scores.results[0]), found.is_matrix))
-        if causal is not None:
+        causal = _causal(Scores(rows, argument, dims_of(found.scores.results[0]), found.is_matrix))
+        if causal is not None and not is_online():
             set_fusion(rows, replace(row_kernel_of(rows), bounded=True))
         block = function.add_entry_block()
         values = dict(zip(inputs, block.arguments, strict=True))
@@ -103,6 +106,15 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
     for call in dict.fromkeys([*generators, *slices.values()]):
         _erase_unused(call)
     return {part.name.value: part for part in (function, rows)}
+
+
+def _causal(scores: Scores) -> Causal | None:
+    """What a mask hides. Where rows come in pieces, their kernel looks at the scores itself."""
+    if not is_online():
+        return causal_columns(scores)
+    softmax = online_softmax(RowScores(scores.function, scores.argument))
+    hidden = None if softmax is None else hidden_columns(replace(scores, x=softmax.x))
+    return None if hidden is None else Causal(hidden.offset, hidden.reach, 0)
 
 
 def _room_for_a_row(found: Attention) -> tuple[Dims, ir.Type]:
