@@ -62,6 +62,9 @@ class _PlainAttention:
             )
         ]
         self.across = -(-self.width // ACROSS)
+        blocks = 2 if self.across <= SIDE else 1  # a multiprocessor has registers for
+        word = ir.IntegerType.get_signless(32)
+        frame.function.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(word, blocks)
         self.weights = shared_array(frame.function, 2, TILE * PITCH, self.sums.register())
         self.values = shared_array(frame.function, 3, DEPTH * self.across * ACROSS, self.sums.register())
         self.column, self.row = divided(thread(), ACROSS)

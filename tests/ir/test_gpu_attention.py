@@ -225,13 +225,12 @@ def test_heads_that_are_too_large_or_not_known_stay_apart(depth: str) -> None:
     check(plain, arguments, {"b": 1, "q": 3, "k": 5, **({"d": 6} if depth == "d" else {})})
 
 
-def failed_conditions(function: Callable[..., Any], arguments: Texts) -> set[str]:
-    """The conditions of an attention that did not hold."""
+def failed_conditions(function: Callable[..., Any], arguments: Texts, pattern: str = "attention.") -> set[str]:
+    """The conditions of a pattern that did not hold."""
     before = OUTCOMES.copy()
     lowered(function, *arguments)
-    return {
-        n for (n, holds), count in (OUTCOMES - before).items() if count and not holds and n.startswith("attention.")
-    }
+    found = OUTCOMES - before
+    return {name for (name, holds), count in found.items() if count and not holds and name.startswith(pattern)}
 
 
 def test_conditions_of_rows_in_pieces() -> None:
@@ -367,3 +366,44 @@ def test_a_causal_mask_may_be_one_of_several() -> None:
     arguments = arguments_of("float32", ("b, k", "bool"))
     assert kernels_of(function, arguments) == ["attention"]
     check(function, arguments, *sizes((2, 5, 7), (1, 66, 130)))
+
+
+def added(q: Any, k: Any, v: Any) -> Any:
+    """What is hidden is as large as a score makes it."""
+    s = scores(q, k)
+    row, column = (jax.lax.broadcasted_iota(jnp.int32, s.shape, axis) for axis in (1, 2))
+    return mixed(jax.nn.softmax(s + jnp.where(column <= row, 0.0, -1e9)), v)
+
+
+def of_matrices(q: Any, k: Any, v: Any) -> Any:
+    """The mask counts matrices, as rows of which the scores lie."""
+    s = jnp.einsum("bqd,bkd->qbk", q, k)
+    row, column = (jax.lax.broadcasted_iota(jnp.int32, s.shape, axis) for axis in (1, 2))
+    return jnp.einsum("qbk,bkd->qbd", jax.nn.softmax(jnp.where(column <= row, s, -jnp.inf)), v)
+
+
+def wrapping(q: Any, k: Any, v: Any) -> Any:
+    """Columns from 48 on are far below all rows."""
+    s = scores(q, k)
+    row, column = (jax.lax.broadcasted_iota(jnp.int32, s.shape, axis) for axis in (1, 2))
+    far = jnp.int32((1 << 31) - 48)
+    return mixed(jax.nn.softmax(jnp.where(column + far <= row + far, s, -jnp.inf)), v)
+
+
+STATIC = tuple((f"{b}, {rows}, {DEPTH}", "float32") for b, rows in ((1, 10), (1, 130), (1, 130)))
+
+
+@pytest.mark.parametrize(("function", "arguments", "condition"), [
+    (added, arguments_of("float32"), "hidden-is-bounded"),
+    (of_matrices, arguments_of("float32"), "rows-are-of-one-matrix"),
+    (wrapping, STATIC, "positions-have-32-bits"),
+])  # fmt: skip
+def test_masks_that_hide_nothing_for_sure(function: Callable[..., Any], arguments: Texts, condition: str) -> None:
+    assert kernels_of(function, arguments) == ["attention"]
+    assert failed_conditions(function, arguments, "hidden-columns.") == {f"hidden-columns.{condition}"}
+    check(function, arguments, *([{}] if arguments is STATIC else sizes((2, 5, 7), (1, 3, 70))))
+
+
+def test_positions_that_wrap_around_at_run_time() -> None:
+    assert failed_conditions(wrapping, arguments_of("float32"), "hidden-columns.") == set()
+    check(wrapping, arguments_of("float32"), *sizes((1, 10, 40), (1, 10, 130)))
