@@ -87,7 +87,6 @@ class _PlainAttention:
         start = [*states, *(zero_of(self.sums) for _ in range(SIDE * self.across))]
         found = self.columns.over(plus(first, TILE), start, self._piece)
         self._store(_states(found), found[2 * SIDE :])
-        gpu.barrier()  # behind it, nobody reads the pieces of the last step
 
     def _piece(self, first: ir.Value, carried: Values) -> Values:
         """The columns from `first` on."""

@@ -293,9 +293,8 @@ class Pieces:
         found = across(arith.extui(word, functools.reduce(arith.ori, near)), WARP, arith.ori)
         is_first = arith.cmpi(arith.CmpIPredicate.eq, lane, index_constant(0))
         when(is_first, lambda: memref.store(found, self.votes, [warp]))
-        gpu.barrier()
+        gpu.barrier()  # the next votes, those of another tile, are behind the barriers of its pieces
         of_warps = [memref.load(self.votes, [index_constant(i)]) for i in range(THREADS // WARP)]
-        gpu.barrier()  # behind it, nobody reads the votes
         return arith.cmpi(arith.CmpIPredicate.ne, functools.reduce(arith.ori, of_warps), arith.constant(word, 0))
 
 

@@ -88,9 +88,10 @@ class TensorAttention:
         step = functools.partial(self._piece, left)
         start = [*states, *[zero] * (self.width // CHUNK)]
         found = self.pieces.over(plus(first, ROWS), start, step)
-        nvgpu.wait_for_groups(0)
+        nvgpu.wait_for_groups(
+            0
+        )  # for keys that nobody needs: they lie where this thread brings queries of the next tile
         self._store(_states(found), found[2 * HALVES :])
-        gpu.barrier()  # behind it, nobody reads the last values
 
     def _queries(self, first: ir.Value) -> Values:
         """The fragments of this warp's rows. They come by way of the memory of keys and values."""

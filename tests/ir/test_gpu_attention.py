@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import shlo_disc
 from shlo_disc.mlir import ir
 from shlo_disc.transforms.decisions import OUTCOMES
 from tests.ir.gpu_cases import Run, assert_close, launches_of
@@ -267,6 +269,21 @@ def test_one_key_for_all_heads() -> None:
     check(function, arguments, *sizes((2, 3, 5), (1, 45, 17)), tolerance=1e-2)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_queries_keys_and_values_are_read_where_they_lie_together(dtype: str) -> None:
+    def function(x: Any, w: Any) -> Any:
+        q, k, v = (part.reshape(*part.shape[:2], 2, 16) for part in jnp.split(x @ w, 3, axis=-1))
+        return jax.nn.dot_product_attention(q, k, v, is_causal=True)
+
+    arguments = (("b, s, 24", dtype), ("24, 96", dtype))
+    assert kernels_of(function, arguments) == ["dot", "attention"]
+    starts = re.findall(r"start = (\d+)", str(lowered(function, *arguments).snapshots["fuse"]))
+    assert sorted(set(starts)) == ["32", "64"]
+    check(function, arguments, {"b": 2, "s": 5}, {"b": 1, "s": 67}, tolerance=TOLERANCE.get(dtype, 1e-5))
+    ptx = shlo_disc.compile(function, target="cuda:sm_80", args=arguments).as_text("ptx")
+    assert ("cp.async" in ptx) == (dtype == "bfloat16")
+
+
 # ---- jax.nn.dot_product_attention -----------------------------------------------------------------------------------
 
 
@@ -299,6 +316,52 @@ def test_attention_of_jax(name: str, dtype: str, heads: int) -> None:
     assert kernels_of(function, arguments).count("attention") == 1
     dims = [{"b": 1, "s": 1, "t": 1}, {"b": 2, "s": 5, "t": 17}]
     check(function, arguments, *dims, tolerance=TOLERANCE.get(dtype, 1e-5))
+
+
+# ---- barriers -------------------------------------------------------------------------------------------------------
+
+
+class OneBlock:
+    """A machine that gives all of a launch to one block."""
+
+    def __init__(self, emulator: Emulator):
+        self.emulator = emulator
+
+    def launch(self, name: str, blocks: int, pointers: Sequence[np.ndarray], sizes: Sequence[int]) -> None:
+        self.emulator.launch(name, 1, pointers, sizes)
+
+
+def in_one_block(depth: int, dtype: str, dims: dict[str, int], change: Callable[[str], str]) -> None:
+    """Check causal attention, by kernels whose text is changed."""
+    arguments = tuple((f"b, {size}, {depth}", dtype) for size in "qkk")
+    c = lowered(causal, *arguments)
+    given = [random_array((dims["b"], dims[size], depth), dtype, i) for i, size in enumerate("qkk")]
+    with c.context, ir.Location.unknown():
+        machine = OneBlock(Emulator(ir.Module.parse(change(str(device_module(c.module))))))
+        assert_close(Run(c, dims, machine)(given), jax.jit(causal)(*given), TOLERANCE.get(dtype, 1e-5))
+
+
+KINDS = {"float32": (20, {"b": 2, "q": 70, "k": 70}, 5), "bfloat16": (8, {"b": 2, "q": 130, "k": 130}, 7)}
+"""A size of heads, sizes, and how many barriers the kernel has: each is needed there."""
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_a_block_takes_several_tiles(dtype: str) -> None:
+    depth, dims, _ = KINDS[dtype]
+    in_one_block(depth, dtype, dims, str)
+
+
+@pytest.mark.parametrize(("dtype", "number"), [(dtype, i) for dtype in KINDS for i in range(KINDS[dtype][2])])
+def test_no_barrier_can_be_left_out(dtype: str, number: int) -> None:
+    depth, dims, count = KINDS[dtype]
+
+    def change(text: str) -> str:
+        places = [found.start() for found in re.finditer(r"gpu\.barrier\n", text)]
+        assert len(places) == count
+        return text[: places[number]] + text[places[number] + len("gpu.barrier\n") :]
+
+    with pytest.raises(AssertionError, match="two threads touch one element"):
+        in_one_block(depth, dtype, dims, change)
 
 
 # ---- causal masks ---------------------------------------------------------------------------------------------------
