@@ -8,12 +8,14 @@ runtime's, with a kernel of `product_kernel` for where there is no library.
 from __future__ import annotations
 
 import functools
+from collections.abc import Hashable
 
 from shlo_disc.errors import CompilerError, UnsupportedError
 from shlo_disc.lowering.host.device_products import calls_in as fusion_calls
 from shlo_disc.lowering.kernel_module import copied
 from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers
 from shlo_disc.lowering.scatter import results_from_zeros
+from shlo_disc.lowering_gpu.attention_rows import AttentionTask
 from shlo_disc.lowering_gpu.builders import builder_of, is_call, unsupported
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
@@ -24,7 +26,7 @@ from shlo_disc.lowering_gpu.product_kernel import tiles_of
 from shlo_disc.lowering_gpu.products import build_followed_products, build_products
 from shlo_disc.lowering_gpu.scatter_starts import split_scatter_starts
 from shlo_disc.mlir import func, gpu, ir
-from shlo_disc.shape_dialect.dialect.fusion import Gemm, fusion_of
+from shlo_disc.shape_dialect.dialect.fusion import Attention, Gemm, fusion_of
 from shlo_disc.shape_dialect.dialect.host import KERNEL, KERNELS, ChosenKernel, KernelUse, kernel_attribute
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import FunctionName
@@ -48,6 +50,7 @@ class _Kernels:
         self.kernels = KernelCache(facts, self.build)
         self.products: dict[ProductForm, gpu.GPUFuncOp] = {}
         self.followed: dict[ProductForm, KernelCache] = {}
+        self.attentions: dict[Hashable, Kernel] = {}
         self.functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
         with ir.InsertionPoint(module.body):
             module.context.get_dialect_descriptor("gpu")  # loads it
@@ -60,6 +63,9 @@ class _Kernels:
             product, loop = fusion_calls(fusion)
             self._write(product, self._followed(self.callee(product), self.callee(loop)))
             self._write(loop, self._fused(self.callee(loop)))
+            return
+        if isinstance(fusion_of(fusion), Attention):
+            self._write(call, self._attention(AttentionTask.of(fusion)))
             return
         problem = device_product(fusion)
         self._write(call, self._fused(fusion) if problem is None else self._product(problem, _is_rounded(fusion)))
@@ -103,6 +109,14 @@ class _Kernels:
         if form not in self.products:
             self.products[form] = build_products(self.device, form, self.architecture)
         return ChosenKernel(self._use(form.name, problem.numbers, tiles_of(problem)))
+
+    def _attention(self, task: AttentionTask) -> ChosenKernel:
+        """The kernel of an attention, which those of other layers share."""
+        if task.key not in self.attentions:
+            name = f"attention_{len(self.attentions)}_{task.problem.element}_{task.depth}"
+            self.attentions[task.key] = self.build(task.fusion, self.facts, name, OutputBuffers())
+        kernel = self.attentions[task.key]
+        return ChosenKernel(self._use(kernel.name, tuple(kernel.sizes), kernel.total), tuple(kernel.guards))
 
     def _fused(self, fusion: func.FuncOp) -> ChosenKernel:
         kernel, meaning = self.kernels.kernel_for(fusion)

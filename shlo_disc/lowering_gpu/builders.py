@@ -9,6 +9,7 @@ from shlo_disc.errors import Unsupported
 from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.kernels import has_rows
 from shlo_disc.lowering.loop_kernel import build_loop
+from shlo_disc.lowering_gpu.attention_kernel import build_attention
 from shlo_disc.lowering_gpu.column_kernel import build_columns, has_column_tiles
 from shlo_disc.lowering_gpu.concatenate_kernel import build_concatenation
 from shlo_disc.lowering_gpu.grid import THREADS
@@ -43,6 +44,7 @@ def build_elements(frame: GpuFrame) -> tuple[Expr, ExprLike]:
 
 
 BUILDERS: dict[str, Builder] = {
+    "attention": build_attention,
     "concatenate": build_concatenation,
     "scatter": build_scatter,
     "select_and_scatter": build_select_and_scatter,

@@ -64,7 +64,7 @@ class EpilogueFrame(GpuFrame):
         self.told_maps, given = given[: self.maps], given[self.maps :]
         sides, arguments = given[:2], given[2:]
         with ir.InsertionPoint(self.entry):
-            views = [self._view(p, v) for p, v in zip(arguments, others, strict=False)]
+            views = [self.view(p, v) for p, v in zip(arguments, others, strict=False)]
         count = len(self.inputs) - 1
         self.input_buffers, self.output_buffers = views[:count], views[count:]
         self.told = [*sides, arguments[count], *arguments[len(others) :]]

@@ -92,6 +92,14 @@ def bytes_by_rows(x: Any, y: Any) -> Any:
     return jax.lax.dot_general(x, y, (((1,), (1,)), ((), ())), preferred_element_type=jnp.int32)
 
 
+def causal_attention(q: Any, k: Any, v: Any) -> Any:
+    """The last queries see all keys, those before them fewer, and the first none where there are fewer keys."""
+    scores = jnp.einsum("bqd,bkd->bqk", q, k) / q.shape[-1] ** 0.5
+    row, column = (jax.lax.broadcasted_iota(jnp.int32, scores.shape, axis) for axis in (1, 2))
+    is_seen = column + q.shape[1] <= row + k.shape[1]
+    return jnp.einsum("bqk,bkd->bqd", jax.nn.softmax(jnp.where(is_seen, scores, -1e9)), v)
+
+
 IMAGE = (("b, s", "float32"),)
 
 CASES = {
@@ -133,6 +141,8 @@ CASES = {
         (("b, s", "bfloat16"), ("s, 3*s", "bfloat16"), ("3*s", "bfloat16"), ("b, 3*s", "float32")),
         1e-2,
     ),
+    "attention": Case(causal_attention, (("b, 33, 64", "float32"), *(("b, s, 64", "float32"),) * 2), 1e-5),
+    "attention_narrow": Case(causal_attention, (("b, 33, 128", "bfloat16"), *(("b, s, 128", "bfloat16"),) * 2), 2e-2),
     "recurrence": Case(recurrent, (("5, b, 24", "float32"), ("24, 24", "float32")), 1e-5),
     "whole": Case(lambda x: (x.sum(), x.max()), (("b, s", "float32"),), 1e-5),
 }

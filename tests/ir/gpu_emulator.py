@@ -374,8 +374,9 @@ class Block(VectorOps, Warpgroups):
             goes_on, *values = self.run(before, env | dict(zip(before.arguments, carried, strict=True)), active)
             results = [chosen(active, new, old) for new, old in zip(values, results, strict=True)]
             active = active & goes_on
-            if active.any():
-                carried = self.run(after, env | dict(zip(after.arguments, values, strict=True)), active)
+            if not active.any():
+                break
+            carried = self.run(after, env | dict(zip(after.arguments, values, strict=True)), active)
         return results
 
     def _arith_select(self, op: ir.OpView, env: Env, active: Lanes) -> list[Any]:
