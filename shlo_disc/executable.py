@@ -224,11 +224,12 @@ class Executable:
 
         For each: ops, the variant chosen, bytes, flops, the time taken beside the least that the machine allows, the
         facts that are missing and the user's line. Print it for a table. The first call measures the machine as well,
-        which takes a second or two. Raises ShapeError when the values are not admissible.
+        which takes a second or two. On a GPU, times are the GPU's own. Raises ShapeError when the values are not
+        admissible, DeviceError where there is no GPU.
         """
         from shlo_disc.report import explain
 
-        return explain(self._loaded.artifact, self.options.threads, self._at("host"), dims)
+        return explain(self._loaded.artifact, self._loaded.client, self._at("host"), dims)
 
     # ---- what it needs --------------------------------------------------------------------------------------------
 

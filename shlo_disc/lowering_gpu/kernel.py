@@ -40,7 +40,7 @@ class GpuFrame(Frame):
         self.begin_function(function)
         pointers = list(self.entry.arguments)[: len(self.tensors)]
         with ir.InsertionPoint(self.entry):
-            buffers = [self._view(p, v) for p, v in zip(pointers, self.tensors, strict=True)]
+            buffers = [self.view(p, v) for p, v in zip(pointers, self.tensors, strict=True)]
         self.input_buffers, self.output_buffers = buffers[: len(self.inputs)], buffers[len(self.inputs) :]
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ class GpuFrame(Frame):
         self.shared += 1
         return shared_array(self.function, self.shared - 1, length, element)
 
-    def _view(self, pointer: ir.Value, value: ir.Value) -> ir.Value:
+    def view(self, pointer: ir.Value, value: ir.Value) -> ir.Value:
         """The contiguous tensor behind a pointer."""
         dims = dims_of(value)
         if not dims:
@@ -123,9 +123,14 @@ def pointer_type(element: ir.Type) -> ir.MemRefType:
 
 def flat_view(pointer: ir.Value, length: ir.Value) -> ir.Value:
     """So many elements behind a pointer, one after the other."""
-    element = ir.MemRefType(pointer.type).element_type
-    type_ = ir.MemRefType.get([DYNAMIC], element, layout=ir.StridedLayoutAttr.get(0, [1]), memory_space=_global_space())
-    return memref.ReinterpretCastOp(type_, pointer, [], [length], [], [0], [DYNAMIC], [1]).result
+    return part_behind(pointer, 0, length)
+
+
+def part_behind(pointer: ir.Value, start: int, length: ir.Value) -> ir.Value:
+    """So many elements, of which the first is number `start` behind a pointer."""
+    element, layout = ir.MemRefType(pointer.type).element_type, ir.StridedLayoutAttr.get(start, [1])
+    type_ = ir.MemRefType.get([DYNAMIC], element, layout=layout, memory_space=_global_space())
+    return memref.ReinterpretCastOp(type_, pointer, [], [length], [], [start], [DYNAMIC], [1]).result
 
 
 def shared_array(function: gpu.GPUFuncOp, number: int, length: int, element: ir.Type) -> ir.Value:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Matrix products by kernels of our own: any sizes, strides and number of batch axes, told at run time.
 
-Those of f16 and bf16 are in `tensor_product`. For all other types:
+Those of f16, bf16 and 8-bit integers are in `tensor_product`. For all other types:
 
 A block computes a tile of the result of one matrix at a time. It walks k in steps of DEPTH: its threads bring a piece
 of either side to the memory of the block, in the type of the sums, and then each adds up SIDE x SIDE products from
@@ -15,31 +15,20 @@ import functools
 import itertools
 from collections.abc import Sequence
 
-from shlo_disc.lowering.element_types import Element, constant_like, convert, from_memory, to_memory
+from shlo_disc.lowering.element_types import convert, to_memory
 from shlo_disc.lowering.index_rules.folds import multiply_add, zero_of
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu.block_loops import counted
 from shlo_disc.lowering_gpu.grid import THREADS, each_block, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, plus, times
-from shlo_disc.lowering_gpu.kernel import pointer_type, shared_array
+from shlo_disc.lowering_gpu.kernel import pointer_type
 from shlo_disc.lowering_gpu.product_epilogue import ChosenSums, Epilogue, EpilogueFrame
-from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, Matrix, ProductForm, Told, indices_of
+from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, ProductForm, Told, indices_of
+from shlo_disc.lowering_gpu.product_side import DEPTH, SIDE, TILE, Side
 from shlo_disc.lowering_gpu.tensor_product import TensorKernel, takes_tensor_cores
 from shlo_disc.mlir import arith, gpu, ir, memref, scf
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
-
-TILE = 64
-"""Rows, and columns, of the result that a block computes at a time."""
-
-DEPTH = 16
-"""Elements along k that are in the memory of the block at a time."""
-
-SIDE = 4
-"""Rows, and columns, of a thread."""
-
-PITCH = TILE + SIDE
-"""Elements from one k to the next in the memory of the block: neighbours along k are in different banks."""
 
 
 def tiles_of(problem: MatrixProduct) -> Expr:
@@ -72,55 +61,6 @@ def build_product(device: gpu.GPUModuleOp, form: ProductForm) -> gpu.GPUFuncOp:
     return function
 
 
-class _Side:
-    """A side, and the piece of it that is in the memory of the block.
-
-    Each thread brings SIDE elements of a piece, neighbours in memory by neighbours: those along k where `along_k`, else
-    those of different rows.
-    """
-
-    def __init__(self, function: gpu.GPUFuncOp, number: int, matrix: Matrix, form: ProductForm, along_k: bool):
-        self.matrix, self.form = matrix, form
-        *_, self.rows, self.depth = matrix.sizes
-        self.piece = shared_array(function, number, DEPTH * PITCH, form.sums.register())
-        width = index_constant(DEPTH if along_k else TILE)
-        near, far = arith.remui(thread(), width), arith.divui(thread(), width)
-        together = [near] * SIDE
-        apart = [plus(far, THREADS // (DEPTH if along_k else TILE) * i) for i in range(SIDE)]
-        self.own_depths: list[ir.Value] = together if along_k else apart
-        self.own_rows: list[ir.Value] = apart if along_k else together
-        pairs = zip(self.own_depths, self.own_rows, strict=True)
-        self.slots = [arith.addi(times(depth, PITCH), row) for depth, row in pairs]
-
-    def open(self, matrix: Sequence[ir.Value], first: ir.Value) -> None:
-        """Go to the rows from `first` of a matrix of the batch."""
-        last = arith.subi(self.rows, index_constant(1))
-        rows = [arith.minui(arith.addi(first, row), last) for row in self.own_rows]
-        self.starts = [self.matrix.place((*matrix, row)) for row in rows]
-
-    def load(self, first: ir.Value) -> list[ir.Value]:
-        """This thread's elements of the piece from `first` along k."""
-        pairs = zip(self.starts, self.own_depths, strict=True)
-        return [self._element(start, arith.addi(first, depth)) for start, depth in pairs]
-
-    def _element(self, start: ir.Value, k: ir.Value) -> ir.Value:
-        inside = arith.minui(k, arith.subi(self.depth, index_constant(1)))
-        place = arith.addi(start, arith.muli(inside, self.matrix.strides[-1]))
-        element = self.form.element
-        value = from_memory(memref.load(self.matrix.memory, [place]), element)
-        value = convert(value, Element("f32") if element.is_half else element, self.form.sums)
-        return arith.select(below(k, self.depth), value, constant_like(value, 0))
-
-    def keep(self, values: Sequence[ir.Value]) -> None:
-        """Write this thread's elements to the memory of the block."""
-        for value, slot in zip(values, self.slots, strict=True):
-            memref.store(value, self.piece, [slot])
-
-    def factors(self, depth: int, place: ir.Value) -> list[ir.Value]:
-        """Those of SIDE rows from `place`, at one k of the piece."""
-        return [memref.load(self.piece, [plus(place, depth * PITCH + i)]) for i in range(SIDE)]
-
-
 class _Kernel:
     """The body of a kernel, at the insertion point."""
 
@@ -136,7 +76,7 @@ class _Kernel:
         self.epilogue = None if frame is None else Epilogue(frame, told.result, SIDE)
         self.batch, self.result = told.lhs.sizes[:-2], told.result
         by_k = (form.lhs == "mk", form.rhs == "nk")
-        self.sides = [_Side(function, i, side, form, by_k[i]) for i, side in enumerate((told.lhs, told.rhs))]
+        self.sides = [Side(function, i, side, form, by_k[i]) for i, side in enumerate((told.lhs, told.rhs))]
         across = index_constant(TILE // SIDE)
         self.places = [times(split(thread(), across), SIDE) for split in (arith.divui, arith.remui)]
 

@@ -193,11 +193,17 @@ class LoadedExecutable:
         return BoundExecutable(self, args, output, donate, copy)
 
     def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[CommandTime]:
-        """Run the program, drop its results, and tell what each of its commands took.
+        """Run the program, drop its results, and tell what each of its commands took, on a GPU by the GPU's clock.
 
-        Commands count as in the program's text; one that the program runs without the runtime has no calls.
+        Commands count as in the program's text; one that the program runs without the runtime has no calls. Raises what
+        a call raises.
         """
         return _command_times(self._alive().profile(tuple(args), dict(kwargs or {})))
+
+    @property
+    def client(self) -> Client:
+        """Where it runs."""
+        return self._client
 
     @property
     def native(self) -> Any:

@@ -25,6 +25,7 @@ available_memory = _native.available_memory
 ProgramTable = _native.ProgramTable
 evaluate_steps = _native.evaluate_steps
 leave_job = _native.leave_job
+open_nccl = _native.open_nccl
 plugin_programs = _native.plugin_programs
 read_program = _native.read_program
 

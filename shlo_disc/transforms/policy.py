@@ -28,7 +28,10 @@ class Policy:
     grouped_features: output features of a group from which a convolution is worth a kernel of its own; it is better
         spread over the lanes of a loop below. depthwise_features: the same where each feature has windows of its own.
     attention_operands, attention_row_sizes: operands, and different sizes, of a row kernel that joins an attention.
+    online_attention_depth: attentions go through rows in pieces, and take heads of at most so many elements; 0: rows
+        are whole, and may be those of any row kernel.
     rounded_products: element types (MLIR's names) whose products write results of the same type, each sum rounded once.
+    has_plain_products: axes of size 1 that one side of a product has alone are taken out of it.
     recurrence_weights: bytes of the matrices that states are multiplied by, which each thread reads in every iteration;
         recurrence_row: elements of one row of all values of an iteration together; both at most.
     transposed_weights: elements of a matrix that is transposed before a loop, at most.
@@ -52,7 +55,9 @@ class Policy:
     depthwise_features: int
     attention_operands: int
     attention_row_sizes: int
+    online_attention_depth: int
     rounded_products: frozenset[str]
+    has_plain_products: bool
     recurrence_weights: int
     recurrence_row: int
     transposed_weights: int

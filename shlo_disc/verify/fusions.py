@@ -29,6 +29,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.windows import window_of
 from shlo_disc.verify.accesses import Walk, reads_of
+from shlo_disc.verify.attention import verify_attention
 
 Kernels = Mapping[str, func.FuncOp]
 Rows = tuple[Expr, Expr | None]
@@ -39,11 +40,13 @@ _GEMMS = ("dot", "convolution")
 
 
 def verify_fusions(module: ir.Module) -> None:
-    """Check the fusions of products and of rows of a fused module. Raises CompilerError on one that is wrong."""
+    """Check the fusions of products, rows and attentions of a fused module. Raises CompilerError on a wrong one."""
     kernels = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
     for function in kernels.values():
         if _kind(function) == "gemm":
             _verify_product(function, kernels)
+        if _kind(function) == "attention":
+            verify_attention(function, kernels)
         if _kind(function) == "row_reduce" and columns_of(function):
             _verify_rows(function)
         if _kind(function) == "scan":

@@ -41,7 +41,7 @@ class VectorOps:
         """One access of neighbouring elements. A GPU refuses one that is not aligned as its instruction says."""
         alignment = ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else 1
         first = view.addresses(view.offsets(indices, active))[active]
-        if any(view.data is s.data for s in self.shared.values()):
+        if self._is_shared(view):
             first = first - view.data.__array_interface__["data"][0]
         assert not (first % alignment).any(), f"an access of {alignment} bytes is not aligned"
         return [self._touch(view, [*indices[:-1], indices[-1] + i], active, value) for i, value in enumerate(values)]
@@ -67,7 +67,8 @@ class VectorOps:
         return [env[op.operands[0]][:, first : first + length]]
 
     def _vector_from_elements(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
-        return [np.stack([env[v] for v in op.operands], 1)]
+        shape = ir.VectorType(op.results[0].type).shape
+        return [np.stack([env[v] for v in op.operands], 1).reshape(self.threads, *shape)]
 
     def _vector_bitcast(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         dtype = self._dtype_of(op.results[0].type)

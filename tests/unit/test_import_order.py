@@ -95,7 +95,7 @@ def test_imports_go_one_way(room: str) -> None:
 NATIVE = ROOT / "runtime" / "native"
 
 NATIVE_ORDER = (
-    "core", "kernels", "collectives", "cuda", "program", "artifact", "capi", "python", "pjrt", "module.cpp",
+    "core", "kernels", "collectives", "program", "cuda", "artifact", "capi", "python", "pjrt", "module.cpp",
 )  # fmt: skip
 """The rooms of the native runtime: what memory and threads are, products and the like, ..., the module of them all."""
 

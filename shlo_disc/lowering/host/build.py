@@ -290,7 +290,7 @@ class _Run:
         more: dict[str, ir.Attribute] = {FUSION: ir.StringAttr.get(name)}
         if isinstance(what, Library):
             self._library(call, fusion, more)
-        elif isinstance(what, Attention):
+        elif isinstance(what, Attention) and not what.online:
             self._attention(call, what, more)
         elif isinstance(what, Gemm) and device_products.is_on_device(fusion):
             self._write_product(device_products.followed(fusion, self.program.fusions, *self._values(call)), more)

@@ -208,13 +208,14 @@ class Gemm(Fusion):
 class Attention(Fusion):
     """Calls of two products and of the row kernel between them. `rows` is that kernel's function.
 
-    row_operands: for each operand of the row kernel the operand of this one, or -1 for the scores. The last result is
-    scratch for a row of scores.
+    row_operands: for each operand of the row kernel the operand of this one, or -1 for the scores. online: rows come in
+    pieces, and the row kernel is a softmax; else the last result is scratch for a row of scores.
     """
 
     rows: FunctionName = FunctionName("")
     row_operands: tuple[int, ...] = ()
     problem: AttentionProblem | None = None
+    online: bool = False
 
 
 @_kind("library")

@@ -130,6 +130,7 @@ class Causal:
     """Column c of row r counts only where c <= r + offset, while scores are no larger than `magnitude`.
 
     That is so if the offset is not negative and `reach`, the largest number that a position is part of, has 32 bits.
+    Where rows come in pieces, the magnitude is 0: which columns count is for the kernel to see.
     """
 
     offset: Expr

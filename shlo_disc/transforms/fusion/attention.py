@@ -4,7 +4,7 @@
 What is looked for among the calls of outlined fusions: a product whose result, taken row by row, only one row kernel
 reads, whose result again only one product reads, contracted along the row. Its rows are independent of each other, so a
 kernel may go through them block by block and keep the scores of a block in cache (the idea of FlashAttention, Dao et
-al., 2022; but rows are whole, whatever is done to them).
+al., 2022). On processors rows are whole, whatever is done to them; on GPUs they come in pieces, and are a softmax.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op
+from shlo_disc.transforms.fusion.online_softmax import Scores, online_softmax
 from shlo_disc.transforms.policy import policy
 from shlo_disc.transforms.simplify.dot import SUM_TYPES
 from shlo_disc.transforms.views import VIEWS, root
@@ -27,7 +28,7 @@ from shlo_disc.transforms.views import VIEWS, root
 ATTENTION: Pattern[Attention] = Pattern("attention", "two products and the row kernel between them are one kernel")
 
 FLOATS = frozenset({"f32", "f64", "bf16", "f16"})
-"""Element types of query, key and value; scores have that of their sums."""
+"""Element types of query, key and value; scores have that of their sums, or theirs where products round."""
 
 Functions = Mapping[str, func.FuncOp]
 
@@ -51,7 +52,8 @@ class AttentionProduct:
         if dot.name != "stablehlo.dot_general" or any(v not in arguments for v in dot.operands):
             return None
         element, result = str(element_type_of(dot.operands[0])), str(element_type_of(dot.results[0]))
-        if element not in FLOATS or result != SUM_TYPES[element]:
+        rounded = element if element in policy().rounded_products else SUM_TYPES.get(element)
+        if element not in FLOATS or result not in (SUM_TYPES[element], rounded):
             return None
         numbers = stablehlo.DotDimensionNumbers(dot.attributes["dot_dimension_numbers"])
         lhs_batch, rhs_batch = list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)
@@ -163,10 +165,15 @@ def find_attention(context: ir.Operation, functions: Functions) -> Attention | N
 
 
 def _is_worth_it(found: Attention) -> bool:
-    """Neither product has a matrix that is packed ahead, and the row kernel is not too large."""
+    """Neither product has a matrix that processors pack ahead, and the row kernel is not too large."""
     _, key, _, value = found.operands
     is_packed = _is_weight(key, found.key_rows) or _is_weight(value, found.value_rows)
-    return not is_packed and len(found.rows.operands) <= policy().attention_operands
+    return (is_online() or not is_packed) and len(found.rows.operands) <= policy().attention_operands
+
+
+def is_online() -> bool:
+    """Whether the target goes through rows in pieces, and so takes a softmax only."""
+    return policy().online_attention_depth > 0
 
 
 def callee(call: ir.Operation) -> str:
@@ -290,3 +297,17 @@ def _row_sizes_are_few(a: Attention) -> bool:
         if op.operation.name == "disc.shape":
             sizes.update(dims_of_attr(op.attributes["dims"]))
     return len(sizes) <= policy().attention_row_sizes
+
+
+@ATTENTION.requires("where rows come in pieces, the row kernel is a softmax")
+def _rows_may_come_in_pieces(a: Attention) -> bool:
+    return not is_online() or online_softmax(Scores(a.row_function, a.argument)) is not None
+
+
+@ATTENTION.requires("where rows come in pieces, a thread has room for its part of them")
+def _heads_are_narrow(a: Attention) -> bool:
+    query, _, _, value = a.operands
+    depth = dims_of(query)[a.first.inner[1 - a.key]].constant
+    widths = [dims_of(value)[axes[1 - a.weights] or 0].constant for axes in a.second.axes if axes[a.weights] is None]
+    most = policy().online_attention_depth
+    return not is_online() or all(size is not None and 1 <= size <= most for size in (depth, *widths))

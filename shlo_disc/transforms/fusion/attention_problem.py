@@ -13,7 +13,7 @@ from shlo_disc.shape_dialect.dialect.records import FunctionName
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.fusion.access import defining_op
-from shlo_disc.transforms.fusion.attention import Attention, AttentionSite, Functions, callee
+from shlo_disc.transforms.fusion.attention import Attention, AttentionSite, Functions, callee, is_online
 from shlo_disc.transforms.fusion.matrix_product import strides_of
 from shlo_disc.transforms.fusion.slices import RowSlice
 from shlo_disc.transforms.views import root
@@ -30,7 +30,8 @@ def described(place: AttentionSite, rounds: bool, causal: Causal | None) -> fusi
     arguments = list(found.context.block.arguments)
     row_operands = tuple(-1 if i == found.argument else arguments.index(v) for i, v in enumerate(found.rows.operands))
     problem = _Strides(found, place.functions, arguments).problem(rounds, causal)
-    return fusion.Attention(rows=FunctionName(callee(found.rows)), row_operands=row_operands, problem=problem)
+    rows = FunctionName(callee(found.rows))
+    return fusion.Attention(rows=rows, row_operands=row_operands, problem=problem, online=is_online())
 
 
 class _Strides:

@@ -6,6 +6,10 @@ through, and that of the others. If the others never change a reduction and the 
 compute them. The proof holds while the scores are finite and no larger than a magnitude, which is for the runtime to
 look at: scores of 1e12 would show through a mask that adds -1e9. An offset may be an expression of sizes, such as how
 many keys are in a cache: whether it is one that lets a column of every row through is seen at run time, too.
+
+Where rows come in pieces (`online_softmax`), nothing is taken for granted of the scores: what is hidden has to have a
+bound of its own, as by a select. How far the largest element of a row is above it is looked at when the pieces that the
+mask lets through are done.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ from shlo_disc.transforms.fusion.access import BROADCASTS, IOTAS, is_scalar_cons
 
 CAUSAL_BOUND: Pattern[_Proof] = Pattern("causal-bound", "columns that a causal mask hides are not computed")
 
+HIDDEN_COLUMNS: Pattern[_Proof] = Pattern("hidden-columns", "pieces of rows that a causal mask hides are not computed")
+
 MAGNITUDES = (100_000_000, 1_000_000, 1_000)
 """Bounds of the scores for which a proof is tried; scores are seldom above 100."""
 
@@ -39,8 +45,11 @@ _ZERO_EXPONENT = {"f32": -200.0, "f64": -1500.0}
 _LIMITS = {"f32": (1.18e-38, 3.40e38), "f64": (2.3e-308, 1.79e308)}
 """The smallest normal number and the largest one, with a margin."""
 
-_ROUNDING, _ROUNDS = 1e-6, frozenset({"add", "subtract", "multiply", "divide"})
-"""More than an op of 32 bits rounds by, relative to its result; and the ops that round."""
+_ROUNDS = frozenset({"add", "subtract", "multiply", "divide"})
+"""The ops that round."""
+
+_NARROW_ROUNDING, _NARROW = 0.01, frozenset({"f16", "bf16"})
+"""More than an op of 16 bits rounds by, relative to its result; and these elements."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +63,10 @@ class Range:
         """Both."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
-    def rounded(self) -> Range:
-        """What the numbers may be after an op that rounds them."""
-        low = self.low - _ROUNDING * abs(self.low) if math.isfinite(self.low) else self.low
-        high = self.high + _ROUNDING * abs(self.high) if math.isfinite(self.high) else self.high
+    def rounded(self, by: float = 1e-6) -> Range:
+        """What the numbers may be after an op that rounds them; of 32 bits, by less than what is given."""
+        low = self.low - by * abs(self.low) if math.isfinite(self.low) else self.low
+        high = self.high + by * abs(self.high) if math.isfinite(self.high) else self.high
         return Range(low, high)
 
     def of_type(self, element: str) -> Range:
@@ -93,6 +102,11 @@ class MaskedValue:
     top: ir.Value | None = None
     affine: Affine | None = None
 
+    def rounded(self) -> MaskedValue:
+        """What can be known of floats of 16 bits, which are off by less than a hundredth."""
+        seen, hidden = (r and r.rounded(_NARROW_ROUNDING) for r in (self.seen, self.hidden))
+        return MaskedValue(seen, hidden, self.axes)
+
     def of_type(self, element: str) -> MaskedValue:
         """What can be known of elements of a type: ranges of floats and booleans, positions of integers."""
         if element in ("i32", "i64"):
@@ -108,12 +122,14 @@ class Scores:
     """Argument `argument` of a row kernel, collapsed to one axis of columns, and the scores that it stands for.
 
     `is_matrix`: neither key nor value has the last axis of rows, so that these are the rows of one matrix.
+    `x`: of what a softmax is, where rows come in pieces.
     """
 
     function: func.FuncOp
     argument: int
     dims: Dims
     is_matrix: bool
+    x: ir.Value | None = None
 
 
 def causal_columns(scores: Scores) -> Causal | None:
@@ -125,10 +141,28 @@ def causal_columns(scores: Scores) -> Causal | None:
     return None
 
 
-class _Proof:
-    """A walk over the ops of a row kernel."""
+@dataclass(frozen=True)
+class Hidden:
+    """Column c of row r is at most `bound` where c > r + offset, if `reach` has 32 bits."""
 
-    def __init__(self, scores: Scores, magnitude: int):
+    offset: Expr
+    reach: Expr
+    bound: float
+
+
+def hidden_columns(scores: Scores) -> Hidden | None:
+    """What a mask hides of the rows of a softmax, whatever the scores are."""
+    proof = HIDDEN_COLUMNS.match(lambda s: _Proof.of(s, None), scores)
+    if proof is None or proof.offset is None or proof.x.hidden is None:
+        return None
+    return Hidden(proof.offset, proof.reach, proof.x.hidden.high)
+
+
+class _Proof:
+    """A walk over the ops of a row kernel. magnitude: a bound of the scores; None where they may be anything."""
+
+    def __init__(self, scores: Scores, magnitude: int | None):
+        self.magnitude = magnitude
         block = scores.function.entry_block
         self.subject = scores
         self.operations = list(block.operations)
@@ -141,11 +175,12 @@ class _Proof:
         for value in block.arguments:
             is_truth = str(element_type_of(value)) == "i1"
             self.known[value] = MaskedValue(_EITHER, _EITHER) if is_truth else MaskedValue()
-        known = Range(-magnitude, magnitude)
-        self.known[self.scores] = MaskedValue(known, known).of_type(str(element_type_of(self.scores)))
+        if magnitude is not None:
+            known = Range(-magnitude, magnitude)
+            self.known[self.scores] = MaskedValue(known, known).of_type(str(element_type_of(self.scores)))
 
     @staticmethod
-    def of(scores: Scores, magnitude: int) -> _Proof | None:
+    def of(scores: Scores, magnitude: int | None) -> _Proof | None:
         """The walk over a kernel that compares rows with columns; None for any other."""
         proof = _Proof(scores, magnitude)
         if proof.rank < 2:
@@ -153,7 +188,7 @@ class _Proof:
         for op in proof.operations[:-1]:
             for result in op.results:
                 element = str(element_type_of(result))
-                proof.known[result] = proof._value(op.operation, result).of_type(element)
+                proof.known[result] = proof._typed(proof._value(op.operation, result), element)
                 proof._note_reach(result, element)
         return proof if proof.offset is not None else None
 
@@ -161,6 +196,15 @@ class _Proof:
     def result(self) -> MaskedValue:
         """What is known of the weights."""
         return self.known[self.operations[-1].operands[0]]
+
+    @property
+    def x(self) -> MaskedValue:
+        """What is known of the elements that a softmax is of."""
+        return MaskedValue() if self.subject.x is None else self.known[self.subject.x]
+
+    def _typed(self, value: MaskedValue, element: str) -> MaskedValue:
+        """What can be known of elements of a type; of 16 bits only where no scores are part of it."""
+        return value.rounded() if self.magnitude is None and element in _NARROW else value.of_type(element)
 
     def is_in_place(self, value: MaskedValue) -> bool:
         """Whether a value's hidden elements are those of hidden columns."""
@@ -242,8 +286,9 @@ class _Proof:
         if affine is not None:
             return MaskedValue(affine=affine)
         if name == "convert":
-            is_truth = str(element_type_of(op.operands[0])) == "i1"
-            return MaskedValue(operands[0].seen, operands[0].hidden) if is_truth else MaskedValue()
+            kind, result = (str(element_type_of(v)) for v in (op.operands[0], op.results[0]))
+            is_exact = kind == "i1" or (self.magnitude is None and {kind, result} <= {*_NARROW, "f32"})
+            return MaskedValue(operands[0].seen, operands[0].hidden) if is_exact else MaskedValue()
         exponential = _exponential_of(str(element_type_of(op.results[0])))
         rule = exponential if name == "exponential" else _RULES.get(name)
         if rule is None:
@@ -425,3 +470,15 @@ def _reductions_skip_hidden(proof: _Proof) -> bool:
 @CAUSAL_BOUND.requires("weights of hidden columns are exactly 0")
 def _hidden_weights_are_zero(proof: _Proof) -> bool:
     return proof.result.hidden == _ZERO and proof.is_in_place(proof.result)
+
+
+# ---- where rows come in pieces --------------------------------------------------------------------------------------
+
+HIDDEN_COLUMNS.requires("rows of the kernel are rows of the scores, more than one to a matrix")(_rows_are_of_one_matrix)
+HIDDEN_COLUMNS.requires("positions that are compared do not wrap around")(_positions_have_32_bits)
+
+
+@HIDDEN_COLUMNS.requires("what is hidden is bounded, whatever the scores are")
+def _hidden_is_bounded(proof: _Proof) -> bool:
+    hidden = proof.x.hidden
+    return hidden is not None and hidden.high < math.inf and proof.is_in_place(proof.x)

@@ -2,8 +2,9 @@
 """Replaces the three calls of an attention by one, of a function of kind "attention" that makes them.
 
 A causal mask and the like, made from positions, is made again inside; pieces of rows, as of a product that computes
-query, key and value together, are read where the rows lie; and sums that are only read to be rounded are rounded. A
-second result of the function is scratch for one row of scores, used where a thread gets no memory of its own.
+query, key and value together, are read where the rows lie; and sums that are only read to be rounded are rounded. Where
+rows are whole, a second result of the function is scratch for one row of scores, used where a thread gets no memory of
+its own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import row_kernel_of, set_fusion
+from shlo_disc.shape_dialect.dialect.problems import Causal
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 from shlo_disc.transforms.decisions import Decisions, Pattern
@@ -24,12 +26,15 @@ from shlo_disc.transforms.fusion.attention import (
     Functions,
     callee,
     find_attention,
+    is_online,
     is_only_read_by,
     kind,
     readers,
 )
 from shlo_disc.transforms.fusion.attention_problem import described
-from shlo_disc.transforms.fusion.causal import Scores, causal_columns
+from shlo_disc.transforms.fusion.causal import Scores, causal_columns, hidden_columns
+from shlo_disc.transforms.fusion.online_softmax import Scores as RowScores
+from shlo_disc.transforms.fusion.online_softmax import online_softmax
 from shlo_disc.transforms.fusion.rematerialize import generator_of, with_rematerialized
 from shlo_disc.transforms.fusion.slices import RowSlice
 from shlo_disc.transforms.views import broadcast, root, view
@@ -58,7 +63,7 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
     rounding = _rounding(found)
     last = found.context if rounding is None else rounding
     result = last.results[0]
-    row, element = _room_for_a_row(found)
+    scratch = [] if is_online() else [_room_for_a_row(found)]
     with found.context.location:
         with ir.InsertionPoint(module.body):
             rows, kept = with_rematerialized(found.rows, functions, f"{name}_rows")
@@ -68,10 +73,12 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
         slices = {v: call for v in read if (call := _row_slice(v, found, operands[1]))}
         inputs = list(dict.fromkeys(slices[v].operands[0] if v in slices else v for v in read))
         with ir.InsertionPoint(module.body):
-            type_ = ir.FunctionType.get([v.type for v in inputs], [result.type, tensor_type(row, element)])
+            type_ = ir.FunctionType.get(
+                [v.type for v in inputs], [result.type, *(tensor_type(*room) for room in scratch)]
+            )
             function = func.FuncOp(name, type_, visibility="private")
-        causal = causal_columns(Scores(rows, argument, dims_of(found.scores.results[0]), found.is_matrix))
-        if causal is not None:
+        causal = _causal(Scores(rows, argument, dims_of(found.scores.results[0]), found.is_matrix))
+        if causal is not None and not is_online():
             set_fusion(rows, replace(row_kernel_of(rows), bounded=True))
         block = function.add_entry_block()
         values = dict(zip(inputs, block.arguments, strict=True))
@@ -86,7 +93,7 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
             if rounding is not None:
                 sums = [view(values[found.context.results[0]], dims_of(rounding.operands[0]))]
                 values[result] = func.CallOp(functions[callee(rounding)], sums).results[0]
-            func.ReturnOp([values[result], _zeros(row, element)])
+            func.ReturnOp([values[result], *(_zeros(*room) for room in scratch)])
         inner = values[found.context.results[0]].owner.operation
         place = AttentionSite(inner, found.second, found.weights, argument, {**functions, rows.name.value: rows})
         set_fusion(function, described(place, rounding is not None, causal))
@@ -99,6 +106,15 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
     for call in dict.fromkeys([*generators, *slices.values()]):
         _erase_unused(call)
     return {part.name.value: part for part in (function, rows)}
+
+
+def _causal(scores: Scores) -> Causal | None:
+    """What a mask hides. Where rows come in pieces, their kernel looks at the scores itself."""
+    if not is_online():
+        return causal_columns(scores)
+    softmax = online_softmax(RowScores(scores.function, scores.argument))
+    hidden = None if softmax is None else hidden_columns(replace(scores, x=softmax.x))
+    return None if hidden is None else Causal(hidden.offset, hidden.reach, 0)
 
 
 def _room_for_a_row(found: Attention) -> tuple[Dims, ir.Type]:

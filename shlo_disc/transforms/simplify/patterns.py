@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from shlo_disc.mlir import ir, rewrite
 from shlo_disc.shape_dialect.utils.regions import main_function
-from shlo_disc.transforms.simplify import data_movement, dot, reduce
+from shlo_disc.transforms.simplify import data_movement, dot, reduce, unit_axes
 
-PATTERNS = [*data_movement.PATTERNS, *dot.PATTERNS, *reduce.PATTERNS]
+PATTERNS = [*data_movement.PATTERNS, *dot.PATTERNS, *reduce.PATTERNS, *unit_axes.PATTERNS]
 """Simplifications of movements of data, products and reductions."""
 
 

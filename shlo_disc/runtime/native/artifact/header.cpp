@@ -216,6 +216,26 @@ PackSpec pack_spec(const Json &row) {
   return spec;
 }
 
+KernelSpec kernel_spec(const Json &row) {
+  KernelSpec spec;
+  spec.name = field<std::string>(row, "name");
+  spec.threads = field<int64_t>(row, "threads");
+  spec.where = field<std::string>(row, "where");
+  spec.fusion = field_or<std::string>(row, "fusion", "");
+  if (row.member("by_maps") != nullptr) {
+    const Json &by_maps = member_of(row, "by_maps");
+    spec.by_maps = {field<std::string>(by_maps, "name"),
+                    field<int64_t>(by_maps, "threads"),
+                    field<int64_t>(by_maps, "shared_bytes"),
+                    field<int64_t>(by_maps, "element_bytes"),
+                    field<int64_t>(by_maps, "box_rows"),
+                    field<int64_t>(by_maps, "box_columns"),
+                    field<int64_t>(by_maps, "lhs_depth_inside") != 0,
+                    field<int64_t>(by_maps, "rhs_depth_inside") != 0};
+  }
+  return spec;
+}
+
 std::string joined(const std::vector<std::string> &names) {
   std::string text;
   for (const std::string &name : names)
@@ -269,8 +289,7 @@ Program program_of(const Json &header) {
   for (const Json &row : rows_or_none(header, "calls"))
     program.calls.push_back(call_spec(row));
   for (const Json &row : rows_or_none(header, "kernels"))
-    program.kernels.push_back({field<std::string>(row, "name"), field<int64_t>(row, "threads"),
-                               field<std::string>(row, "where"), field_or<std::string>(row, "fusion", "")});
+    program.kernels.push_back(kernel_spec(row));
   for (const Json &row : rows_or_none(header, "packs"))
     program.packs.push_back(pack_spec(row));
   if (!program.packs.empty())

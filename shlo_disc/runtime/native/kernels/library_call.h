@@ -3,7 +3,6 @@
 #pragma once
 
 #include "core/communicator.h"
-#include "core/error.h"
 #include "core/thread_pool.h"
 
 #include <cstdint>
@@ -106,12 +105,6 @@ public:
   virtual void run(const Call &call) const = 0;
 };
 
-/// Why a run has failed.
-struct RunFailure {
-  ErrorKind kind = ErrorKind::custom_call;
-  std::string message;
-};
-
 /// Says that a library call of this thread's run has failed; the first message counts.
 void report_failure(std::string message);
 
@@ -121,8 +114,8 @@ void report_no_memory() noexcept;
 /// Whether one has.
 bool has_failed();
 
-/// The first failure since the last call; the run that made it is over.
-std::optional<RunFailure> take_failure();
+/// Throws the first failure since the last call, if there is one; the run that made it is over.
+void throw_failure();
 
 /// How a registered function is called: ShloDiscCustomCall, or XLA's FFI.
 enum class Convention { c, ffi };

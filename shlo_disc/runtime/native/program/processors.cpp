@@ -63,13 +63,7 @@ public:
   }
 
 protected:
-  void check() const override {
-    std::optional<RunFailure> failure = take_failure();
-    if (failure && failure->kind == ErrorKind::allocation)
-      throw std::bad_alloc();
-    if (failure)
-      throw Error(failure->kind, failure->message);
-  }
+  void check() const override { throw_failure(); }
 
 private:
   std::vector<BoundCall> calls_;

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What kernels of attention have in common, whatever multiplies: where matrices lie, and the softmax of rows in pieces.
+
+For each row a thread knows the largest element so far and the sum of exponentials less it. The weights of a piece are
+exponentials over the sum so far, and what was added up before is scaled down: so the sums stay in the range of the
+values, as they do in a program of whole rows.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+from shlo_disc.errors import CompilerError
+from shlo_disc.lowering.element_types import Element, constant_like, convert, element_of, round_to
+from shlo_disc.lowering.elements import Elements
+from shlo_disc.lowering.index_rules import INDEX_RULES
+from shlo_disc.lowering.kernels import delinearize
+from shlo_disc.lowering.positions import Position, index_constant
+from shlo_disc.lowering.structure import Structure
+from shlo_disc.lowering_gpu import device_math
+from shlo_disc.lowering_gpu.block_loops import as_long_as, counted, when
+from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
+from shlo_disc.lowering_gpu.index_math import below, divided, plus
+from shlo_disc.lowering_gpu.kernel import GpuFrame, part_behind, shared_array
+from shlo_disc.lowering_gpu.product_form import Matrix
+from shlo_disc.lowering_gpu.shuffles import from_lane
+from shlo_disc.mlir import arith, func, gpu, ir, memref, scf
+from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of
+from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, Operand
+from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.transforms.fusion.causal import MOST_REACH, hidden_columns
+from shlo_disc.transforms.fusion.causal import Scores as MaskedScores
+from shlo_disc.transforms.fusion.online_softmax import Scores, online_softmax
+
+Values = list[ir.Value]
+
+NO_NUMBER = -math.inf
+
+VOTES = 9
+"""The number of the shared array of votes, behind those that a kernel has for its matrices."""
+
+
+@dataclass(frozen=True)
+class AttentionTask:
+    """A fusion that is an attention: what it says of itself, and the function of its row kernel."""
+
+    fusion: func.FuncOp
+    what: Attention
+    rows: func.FuncOp
+
+    @staticmethod
+    def of(fusion: func.FuncOp) -> AttentionTask:
+        """That of a function in its module."""
+        what = fusion_of(fusion)
+        if not isinstance(what, Attention):
+            raise CompilerError(f"kernels: @{fusion.name.value} is no attention")
+        functions = (op for op in fusion.operation.parent.opview.body.operations if isinstance(op, func.FuncOp))
+        return AttentionTask(fusion, what, next(op for op in functions if op.name.value == what.rows))
+
+    @property
+    def problem(self) -> AttentionProblem:
+        """Sizes and strides."""
+        if self.what.problem is None:
+            raise CompilerError(f"kernels: @{self.fusion.name.value} does not say what its attention is")
+        return self.what.problem
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for attentions that are one kernel: all but the names of their functions."""
+        types = tuple(v.type for v in self.fusion.entry_block.arguments), tuple(self.fusion.type.results)
+        return types, self.problem, self.what.row_operands, Structure(self.rows, None).key
+
+    @property
+    def depth(self) -> int:
+        """Elements of a query, and of a key."""
+        return _known(self.problem.depth)
+
+    @property
+    def width(self) -> int:
+        """Elements of a value."""
+        return _known(self.problem.width)
+
+    def masked(self, x: ir.Value) -> MaskedScores:
+        """The scores of the row kernel, of which it is known that a mask hides some."""
+        dims = dims_of(self.scores.value)
+        return MaskedScores(self.rows, self.scores.argument, dims, is_matrix=True, x=x)
+
+    @property
+    def scores(self) -> Scores:
+        """The argument of the row kernel that has no buffer."""
+        return Scores(self.rows, self.what.row_operands.index(-1))
+
+
+def _known(size: Expr) -> int:
+    if size.constant is None:
+        raise CompilerError(f"kernels: an attention has heads of {size} elements")
+    return size.constant
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Query, key, value and result as [batch..., rows or columns, elements of a head]."""
+
+    query: Matrix
+    key: Matrix
+    value: Matrix
+    result: Matrix
+
+    @staticmethod
+    def of(frame: GpuFrame, task: AttentionTask) -> Sides:
+        """Those that a kernel is told."""
+        p, count = task.problem, len(frame.inputs)
+
+        def matrix(operand: Operand, rows: Expr, inner: Expr, *strides: Expr) -> Matrix:
+            pointer, value = frame.entry.arguments[operand.number], frame.tensors[operand.number]
+            length = frame.size_of(product(dims_of(value)) - operand.start)
+            sizes = (*(axis.size for axis in p.batch), rows, inner)
+            told = ([frame.size_of(e) for e in numbers] for numbers in (sizes, strides))
+            return Matrix(part_behind(pointer, operand.start, length), *told)
+
+        rows, columns, batch = p.rows.size, p.columns, p.batch
+        return Sides(
+            matrix(p.query, rows, p.depth, *(a.query for a in batch), p.rows.query, p.query_depth),
+            matrix(p.key, columns, p.depth, *(a.key for a in batch), p.key_column, p.key_depth),
+            matrix(p.value, columns, p.width, *(a.value for a in batch), p.value_column, p.value_width),
+            matrix(Operand(count), rows, p.width, *(a.result for a in batch), p.rows.result, p.result_width),
+        )
+
+    @property
+    def batch(self) -> Values:
+        """How many matrices there are along each axis."""
+        return list(self.query.sizes[:-2])
+
+    @property
+    def rows(self) -> ir.Value:
+        """The rows of a matrix."""
+        return self.query.sizes[-2]
+
+    @property
+    def columns(self) -> ir.Value:
+        """The columns of the scores."""
+        return self.key.sizes[-2]
+
+
+class ScoreBody:
+    """What becomes of scores before the softmax: masks, biases, scales, by the ops of the row kernel."""
+
+    def __init__(self, frame: GpuFrame, task: AttentionTask, sides: Sides):
+        self.sides, self.scores = sides, task.scores.value
+        softmax = online_softmax(task.scores)
+        if softmax is None:
+            raise CompilerError(f"kernels: @{task.rows.name.value} is no softmax that can be done in pieces")
+        self.x, self.hides, self.causal = softmax.x, softmax.hides, task.problem.causal
+        self.rows_of_matrix = task.problem.rows.size
+        found = None if self.causal is None else hidden_columns(task.masked(softmax.x))
+        self.bound = None if found is None else found.bound
+        self.rows = dims_of(self.x)[:-1]
+        arguments = list(task.rows.entry_block.arguments)
+        memory = {
+            argument: frame.view(frame.entry.arguments[number], argument)
+            for argument, number in zip(arguments, task.what.row_operands, strict=True)
+            if number >= 0
+        }
+        self.elements = Elements(1, frame.facts, frame.size_of, device_math, INDEX_RULES, memory)
+        self.type = element_of(self.scores.type)
+
+    def place(self, matrix: Sequence[ir.Value], row: ir.Value) -> Values:
+        """Where the row kernel has a row of a matrix; the last row for one that there is not."""
+        last = arith.subi(self.sides.rows, index_constant(1))
+        pairs = zip((*matrix, arith.minui(row, last)), (*self.sides.batch, self.sides.rows), strict=True)
+        linear = functools.reduce(lambda n, pair: arith.addi(arith.muli(n, pair[1]), pair[0]), pairs, index_constant(0))
+        return delinearize(linear, self.rows, self.elements.size_of)
+
+    def at(self, place: Sequence[ir.Value], column: ir.Value, score: ir.Value) -> ir.Value:
+        """What the exponential is taken of, as f32; -inf behind the last column. The score is a sum of f32."""
+        columns = self.sides.columns
+        inside = arith.minui(column, arith.subi(columns, index_constant(1)))
+        with self.elements.scope():
+            self.elements.bound[self.scores] = round_to(convert(score, Element("f32"), self.type), self.type)
+            x = self.elements.at(self.x, tuple(map(Position, (*place, inside))))
+        return arith.select(below(column, columns), x, constant_like(x, NO_NUMBER))
+
+
+# ---- softmax --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RowState:
+    """Of a row so far: its largest element, and the sum of the exponentials of its elements less that."""
+
+    peak: ir.Value
+    total: ir.Value
+
+    @staticmethod
+    def start() -> RowState:
+        """That of no elements."""
+        return RowState(_f32(NO_NUMBER), _f32(0.0))
+
+
+@dataclass(frozen=True)
+class RowStep:
+    """What a piece of a row does: its weights, the factor of what was added up before, and the state behind it."""
+
+    weights: Values
+    factor: ir.Value
+    state: RowState
+
+    @staticmethod
+    def of(piece: Sequence[ir.Value], before: RowState, lanes: int) -> RowStep:
+        """A piece of a row of which so many neighbouring lanes have parts.
+
+        While all that came is -inf, so is the largest element, and the sum 0: neither is worked with. NaN stays NaN.
+        """
+        own = functools.reduce(arith.maximumf, piece)
+        peak = arith.maximumf(before.peak, across(own, lanes, arith.maximumf))
+        base = arith.select(_equal(peak, NO_NUMBER), _f32(0.0), peak)
+        powers = [device_math.exp(arith.subf(x, base)) for x in piece]
+        kept = arith.mulf(before.total, device_math.exp(arith.subf(before.peak, base)))
+        total = arith.addf(kept, across(functools.reduce(arith.addf, powers), lanes, arith.addf))
+        inverse = arith.divf(_f32(1.0), arith.select(_equal(total, 0.0), _f32(1.0), total))
+        weights = [arith.mulf(power, inverse) for power in powers]
+        return RowStep(weights, arith.mulf(kept, inverse), RowState(peak, total))
+
+
+# ---- pieces ---------------------------------------------------------------------------------------------------------
+
+VANISHING = 110.0
+"""An exponential of less than this with a minus is 0 as f32."""
+
+Step = Callable[[ir.Value, Values], Values]
+"""From the first column of a piece, and what is carried: what is carried on."""
+
+
+class Pieces:
+    """The loop over the columns of a tile of rows, `width` at a time.
+
+    It ends where a causal mask hides the rest from all rows, if what is hidden is so far below the largest element of
+    each that its weight is 0; else it goes on to the last column.
+    """
+
+    def __init__(self, frame: GpuFrame, body: ScoreBody, width: int, states: Callable[[Values], list[RowState]]):
+        self.body, self.width, self.states = body, width, states
+        self.columns = body.sides.columns
+        causal = body.causal if body.bound is not None else None
+        if causal is not None:
+            word = ir.IntegerType.get_signless(32)
+            self.votes = shared_array(frame.function, VOTES, THREADS // WARP, word)
+            self.shown = frame.size_of(Expr.maximum(causal.offset + body.rows_of_matrix, 0))
+            self.reach = frame.size_of(Expr.maximum(causal.reach, 0))
+        self.is_causal = causal is not None
+
+    def over(self, behind: ir.Value, carried: Values, step: Step) -> Values:
+        """All pieces of the rows before row `behind`."""
+        if not self.is_causal:
+            return counted(index_constant(0), self.columns, index_constant(self.width), carried, step)
+        start = [index_constant(0), self._end(behind), *carried]
+        return as_long_as(start, lambda v: below(v[0], v[1]), functools.partial(self._piece, step))[2:]
+
+    def _end(self, behind: ir.Value) -> ir.Value:
+        """The first column that is hidden from the last row; behind the last one where positions may wrap around."""
+        rows, zero = self.body.sides.rows, index_constant(0)
+        last = arith.subi(arith.addi(arith.minui(behind, rows), self.shown), rows)
+        end = arith.minui(arith.maxsi(last, zero), self.columns)
+        counts = arith.andi(below(zero, end), below(self.reach, index_constant(MOST_REACH)))
+        return arith.select(counts, end, self.columns)
+
+    def _piece(self, step: Step, carried: Values) -> Values:
+        first, end, *rest = carried
+        rest = step(first, rest)
+        following = plus(first, self.width)
+        is_last = arith.andi(below(following, self.columns), arith.cmpi(arith.CmpIPredicate.uge, following, end))
+        choice = scf.IfOp(is_last, [end.type], has_else=True)
+        with ir.InsertionPoint(choice.then_block):
+            scf.yield_([arith.select(self._counts(self.states(rest)), self.columns, end)])
+        with ir.InsertionPoint(choice.else_block):
+            scf.yield_([end])
+        return [following, choice.results[0], *rest]
+
+    def _counts(self, states: Sequence[RowState]) -> ir.Value:
+        """Whether what is hidden counts in any row of the block. It does not in rows that are NaN, or -inf and so is
+        what is hidden."""
+        word = ir.IntegerType.get_signless(32)
+        limit = arith.constant(ir.F32Type.get(), VANISHING)
+        near = [
+            arith.cmpf(arith.CmpFPredicate.OLT, arith.subf(state.peak, _f32(self.body.bound or 0.0)), limit)
+            for state in states
+        ]
+        lane, warp = divided(thread(), WARP)
+        found = across(arith.extui(word, functools.reduce(arith.ori, near)), WARP, arith.ori)
+        is_first = arith.cmpi(arith.CmpIPredicate.eq, lane, index_constant(0))
+        when(is_first, lambda: memref.store(found, self.votes, [warp]))
+        gpu.barrier()  # the next votes, those of another tile, are behind the barriers of its pieces
+        of_warps = [memref.load(self.votes, [index_constant(i)]) for i in range(THREADS // WARP)]
+        return arith.cmpi(arith.CmpIPredicate.ne, functools.reduce(arith.ori, of_warps), arith.constant(word, 0))
+
+
+def finished(value: ir.Value, state: RowState, body: ScoreBody) -> ir.Value:
+    """An element of the result. A row of nothing but -inf is NaN, unless the program hides that; no row at all is 0."""
+    if body.hides:
+        return value
+    is_hidden = arith.andi(_equal(state.total, 0.0), below(index_constant(0), body.sides.columns))
+    return arith.select(is_hidden, _f32(math.nan), value)
+
+
+def across(value: ir.Value, lanes: int, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+    """The combination of the values of so many lanes, a power of two, in all of them."""
+    lane, _ = divided(thread(), WARP)
+    offset = 1
+    while offset < lanes:
+        value = combine(value, from_lane(value, arith.xori(lane, index_constant(offset))))
+        offset *= 2
+    return value
+
+
+def _f32(number: float) -> ir.Value:
+    return arith.constant(ir.F32Type.get(), number)
+
+
+def _equal(value: ir.Value, number: float) -> ir.Value:
+    return arith.cmpf(arith.CmpFPredicate.OEQ, value, _f32(number))
+
+
+__all__ = ["AttentionTask", "Pieces", "RowState", "RowStep", "ScoreBody", "Sides", "across", "finished"]

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks attentions whose rows come in pieces: what their row kernel does has to be a softmax of the scores.
+
+The kernel is read from its beginning to its end, where what fuses reads it backwards. Each value gets a role; a value
+that has none makes those roleless that are made of it. The weights have to come out with the role of weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from shlo_disc.errors import CompilerError
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
+
+_SPREADS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
+_GIVEN = ("stablehlo.constant", "stablehlo.iota", "stablehlo.dynamic_iota", "disc.shape")
+
+
+@dataclass(frozen=True)
+class _Role:
+    """What a value is: `name`, of which elements `of`.
+
+    "given" is made of no score, "element" of the score where it stands. number: what all elements of a given value are,
+    where it is known. spread: a value of a row is repeated along it.
+    """
+
+    name: str
+    of: ir.Value | None = None
+    number: float | None = None
+    spread: bool = False
+
+
+_Roles = dict[ir.Value, _Role]
+_GIVEN_ROLE = _Role("given")
+
+
+def verify_attention(function: func.FuncOp, kernels: Mapping[str, func.FuncOp]) -> None:
+    """Check a fusion of kind "attention". Raises CompilerError on one that is wrong."""
+    what = fusion_of(function)
+    if not isinstance(what, Attention) or not what.online:
+        return
+    calls = [op.operation for op in function.entry_block.operations if op.operation.name == "func.call"]
+    rows = kernels[what.rows]
+    found = [op for op in calls if ir.FlatSymbolRefAttr(op.attributes["callee"]).value == what.rows]
+    if len(found) != 1 or what.row_operands.count(-1) != 1:
+        _fail(function, "its row kernel is not called once, with the scores once")
+    arguments = list(function.entry_block.arguments)
+    for number, value in zip(what.row_operands, found[0].operands, strict=True):
+        if (number < 0) == (value in arguments) or (number >= 0 and arguments[number] != value):
+            _fail(function, "its row kernel reads other operands than it says")
+    if not _is_softmax(rows, what.row_operands.index(-1)):
+        _fail(function, f"@{what.rows} is no softmax of the scores along their last axis")
+
+
+def _fail(function: func.FuncOp, text: str) -> NoReturn:
+    raise CompilerError(f"fuse: the fusion @{function.name.value} is wrong: {text}")
+
+
+def _is_softmax(rows: func.FuncOp, scores: int) -> bool:
+    block = rows.entry_block
+    roles: _Roles = dict.fromkeys(block.arguments, _GIVEN_ROLE)
+    whole = dims_of(block.arguments[scores])
+    roles[block.arguments[scores]] = _Role("element")
+    *operations, last = block.operations
+    for op in operations:
+        role = _role(op.operation, roles, whole)
+        if role is not None:
+            roles.update(dict.fromkeys(op.results, role))
+    weights = roles.get(last.operands[0])
+    return weights is not None and weights.name == "weight" and dims_of(last.operands[0]) == whole
+
+
+def _role(op: ir.Operation, roles: _Roles, whole: Dims) -> _Role | None:
+    """That of an op's result; None where it has none."""
+    if op.name in _GIVEN:
+        return replace(_GIVEN_ROLE, number=_number(op))
+    operands = [roles.get(v) for v in op.operands]
+    if op.name in _SPREADS:
+        return None if operands[0] is None else _spread(op, operands[0], whole)
+    if any(role is None for role in operands):
+        return None
+    known = [role for role in operands if role is not None]
+    if op.name == "stablehlo.reduce":
+        return _reduced(op, known, whole)
+    rule = _RULES.get(op.name.removeprefix("stablehlo."))
+    found = None if rule is None else rule(op, *known)
+    if found is not None or op.name not in ELEMENTWISE or any(r.name not in ("given", "element") for r in known):
+        return found
+    return _Role("element" if any(r.name == "element" for r in known) else "given")
+
+
+def _number(op: ir.Operation) -> float | None:
+    if op.name != "stablehlo.constant" or not ir.DenseElementsAttr(op.attributes["value"]).is_splat:
+        return None
+    value = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
+    return value.value if isinstance(value, ir.FloatAttr) else None
+
+
+def _spread(op: ir.Operation, role: _Role, whole: Dims) -> _Role | None:
+    """A value that is given may be repeated anyhow; one of rows along its row alone, and no element."""
+    if role.name == "given":
+        return role
+    axes = list(ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"]))
+    is_row = (
+        dims_of(op.operands[0]) == whole[:-1] and dims_of(op.results[0]) == whole and axes == list(range(len(axes)))
+    )
+    return replace(role, spread=True) if is_row and role.name in ("peak", "total") and not role.spread else None
+
+
+def _reduced(op: ir.Operation, operands: list[_Role], whole: Dims) -> _Role | None:
+    """The largest element of a row, or the sum of its powers."""
+    along = list(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+    body = [inner.operation for inner in op.regions[0].blocks[0].operations]
+    if len(operands) != 2 or dims_of(op.operands[0]) != whole or along != [len(whole) - 1] or len(body) != 2:
+        return None
+    is_plain = (
+        set(body[0].operands) == set(op.regions[0].blocks[0].arguments) and body[1].operands[0] == body[0].results[0]
+    )
+    value, start = operands
+    if is_plain and body[0].name == "stablehlo.maximum" and value.name == "element" and start.number == -math.inf:
+        return _Role("peak", op.operands[0])
+    if is_plain and body[0].name == "stablehlo.add" and value.name == "power" and start.number == 0:
+        return _Role("total", value.of)
+    return None
+
+
+# ---- elementwise ----------------------------------------------------------------------------------------------------
+
+
+def _maximum(op: ir.Operation, left: _Role, right: _Role) -> _Role | None:
+    for one, other in ((left, right), (right, left)):
+        if one.number == -math.inf and other.name == "peak":
+            return other
+    return None
+
+
+def _subtract(op: ir.Operation, left: _Role, right: _Role) -> _Role | None:
+    is_less = right.name == "peak" and right.spread and left.name == "element" and right.of == op.operands[0]
+    return _Role("exponent", right.of) if is_less else None
+
+
+def _exponential(op: ir.Operation, x: _Role) -> _Role | None:
+    return _Role("power", x.of) if x.name == "exponent" else None
+
+
+def _convert(op: ir.Operation, x: _Role) -> _Role | None:
+    kinds = {str(ir.RankedTensorType(v.type).element_type) for v in (op.operands[0], op.results[0])}
+    return x if kinds <= {"f32", "f16", "bf16"} else None
+
+
+def _compare(op: ir.Operation, left: _Role, right: _Role) -> _Role | None:
+    """Whether the largest element is -inf."""
+    is_equal = "EQ" in str(op.attributes["comparison_direction"])
+    is_guard = is_equal and left.name == "peak" and not left.spread and right.number == -math.inf
+    return _Role("guard", left.of) if is_guard else None
+
+
+def _select(op: ir.Operation, choice: _Role, yes: _Role, no: _Role) -> _Role | None:
+    """0 in place of a largest element of -inf, 1 in place of the sum of such a row."""
+    is_guarded = choice.name == "guard" and (no.name, yes.number) in (("peak", 0), ("total", 1))
+    return no if is_guarded and no.of == choice.of else None
+
+
+def _divide(op: ir.Operation, left: _Role, right: _Role) -> _Role | None:
+    is_weight = left.name == "power" and right.name == "total" and right.spread and left.of == right.of
+    return _Role("weight", left.of) if is_weight else None
+
+
+_RULES: dict[str, Callable[..., _Role | None]] = {
+    "maximum": _maximum,
+    "subtract": _subtract,
+    "exponential": _exponential,
+    "convert": _convert,
+    "compare": _compare,
+    "select": _select,
+    "divide": _divide,
+}
