@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from shlo_disc.lowering.element_types import Element, constant_like
 from shlo_disc.lowering.index_rules.folds import multiply_add, zero_of
 from shlo_disc.lowering.positions import index_constant
-from shlo_disc.lowering_gpu.attention_rows import AttentionTask, Pieces, RowState, RowStep, ScoreBody, Sides, finished
+from shlo_disc.lowering_gpu.attention_pieces import Pieces
+from shlo_disc.lowering_gpu.attention_rows import AttentionTask, RowState, RowStep, ScoreBody, Sides, finished
 from shlo_disc.lowering_gpu.block_loops import counted, each_item, when
 from shlo_disc.lowering_gpu.grid import each_block, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times

@@ -21,27 +21,23 @@ from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.structure import Structure
 from shlo_disc.lowering_gpu import device_math
-from shlo_disc.lowering_gpu.block_loops import as_long_as, counted, when
-from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
-from shlo_disc.lowering_gpu.index_math import below, divided, plus
-from shlo_disc.lowering_gpu.kernel import GpuFrame, part_behind, shared_array
+from shlo_disc.lowering_gpu.grid import WARP, thread
+from shlo_disc.lowering_gpu.index_math import below, divided
+from shlo_disc.lowering_gpu.kernel import GpuFrame, part_behind
 from shlo_disc.lowering_gpu.product_form import Matrix
 from shlo_disc.lowering_gpu.shuffles import from_lane
-from shlo_disc.mlir import arith, func, gpu, ir, memref, scf
+from shlo_disc.mlir import arith, func, ir
 from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of
 from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, Operand
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.transforms.fusion.causal import MOST_REACH, hidden_columns
 from shlo_disc.transforms.fusion.causal import Scores as MaskedScores
+from shlo_disc.transforms.fusion.causal import hidden_columns
 from shlo_disc.transforms.fusion.online_softmax import Scores, online_softmax
 
 Values = list[ir.Value]
 
 NO_NUMBER = -math.inf
-
-VOTES = 9
-"""The number of the shared array of votes, behind those that a kernel has for its matrices."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +194,7 @@ class RowState:
     @staticmethod
     def start() -> RowState:
         """That of no elements."""
-        return RowState(_f32(NO_NUMBER), _f32(0.0))
+        return RowState(f32(NO_NUMBER), f32(0.0))
 
 
 @dataclass(frozen=True)
@@ -217,85 +213,13 @@ class RowStep:
         """
         own = functools.reduce(arith.maximumf, piece)
         peak = arith.maximumf(before.peak, across(own, lanes, arith.maximumf))
-        base = arith.select(_equal(peak, NO_NUMBER), _f32(0.0), peak)
+        base = arith.select(_equal(peak, NO_NUMBER), f32(0.0), peak)
         powers = [device_math.exp(arith.subf(x, base)) for x in piece]
         kept = arith.mulf(before.total, device_math.exp(arith.subf(before.peak, base)))
         total = arith.addf(kept, across(functools.reduce(arith.addf, powers), lanes, arith.addf))
-        inverse = arith.divf(_f32(1.0), arith.select(_equal(total, 0.0), _f32(1.0), total))
+        inverse = arith.divf(f32(1.0), arith.select(_equal(total, 0.0), f32(1.0), total))
         weights = [arith.mulf(power, inverse) for power in powers]
         return RowStep(weights, arith.mulf(kept, inverse), RowState(peak, total))
-
-
-# ---- pieces ---------------------------------------------------------------------------------------------------------
-
-VANISHING = 110.0
-"""An exponential of less than this with a minus is 0 as f32."""
-
-Step = Callable[[ir.Value, Values], Values]
-"""From the first column of a piece, and what is carried: what is carried on."""
-
-
-class Pieces:
-    """The loop over the columns of a tile of rows, `width` at a time.
-
-    It ends where a causal mask hides the rest from all rows, if what is hidden is so far below the largest element of
-    each that its weight is 0; else it goes on to the last column.
-    """
-
-    def __init__(self, frame: GpuFrame, body: ScoreBody, width: int, states: Callable[[Values], list[RowState]]):
-        self.body, self.width, self.states = body, width, states
-        self.columns = body.sides.columns
-        causal = body.causal if body.bound is not None else None
-        if causal is not None:
-            word = ir.IntegerType.get_signless(32)
-            self.votes = shared_array(frame.function, VOTES, THREADS // WARP, word)
-            self.shown = frame.size_of(Expr.maximum(causal.offset + body.rows_of_matrix, 0))
-            self.reach = frame.size_of(Expr.maximum(causal.reach, 0))
-        self.is_causal = causal is not None
-
-    def over(self, behind: ir.Value, carried: Values, step: Step) -> Values:
-        """All pieces of the rows before row `behind`."""
-        if not self.is_causal:
-            return counted(index_constant(0), self.columns, index_constant(self.width), carried, step)
-        start = [index_constant(0), self._end(behind), *carried]
-        return as_long_as(start, lambda v: below(v[0], v[1]), functools.partial(self._piece, step))[2:]
-
-    def _end(self, behind: ir.Value) -> ir.Value:
-        """The first column that is hidden from the last row; behind the last one where positions may wrap around."""
-        rows, zero = self.body.sides.rows, index_constant(0)
-        last = arith.subi(arith.addi(arith.minui(behind, rows), self.shown), rows)
-        end = arith.minui(arith.maxsi(last, zero), self.columns)
-        counts = arith.andi(below(zero, end), below(self.reach, index_constant(MOST_REACH)))
-        return arith.select(counts, end, self.columns)
-
-    def _piece(self, step: Step, carried: Values) -> Values:
-        first, end, *rest = carried
-        rest = step(first, rest)
-        following = plus(first, self.width)
-        is_last = arith.andi(below(following, self.columns), arith.cmpi(arith.CmpIPredicate.uge, following, end))
-        choice = scf.IfOp(is_last, [end.type], has_else=True)
-        with ir.InsertionPoint(choice.then_block):
-            scf.yield_([arith.select(self._counts(self.states(rest)), self.columns, end)])
-        with ir.InsertionPoint(choice.else_block):
-            scf.yield_([end])
-        return [following, choice.results[0], *rest]
-
-    def _counts(self, states: Sequence[RowState]) -> ir.Value:
-        """Whether what is hidden counts in any row of the block. It does not in rows that are NaN, or -inf and so is
-        what is hidden."""
-        word = ir.IntegerType.get_signless(32)
-        limit = arith.constant(ir.F32Type.get(), VANISHING)
-        near = [
-            arith.cmpf(arith.CmpFPredicate.OLT, arith.subf(state.peak, _f32(self.body.bound or 0.0)), limit)
-            for state in states
-        ]
-        lane, warp = divided(thread(), WARP)
-        found = across(arith.extui(word, functools.reduce(arith.ori, near)), WARP, arith.ori)
-        is_first = arith.cmpi(arith.CmpIPredicate.eq, lane, index_constant(0))
-        when(is_first, lambda: memref.store(found, self.votes, [warp]))
-        gpu.barrier()  # the next votes, those of another tile, are behind the barriers of its pieces
-        of_warps = [memref.load(self.votes, [index_constant(i)]) for i in range(THREADS // WARP)]
-        return arith.cmpi(arith.CmpIPredicate.ne, functools.reduce(arith.ori, of_warps), arith.constant(word, 0))
 
 
 def finished(value: ir.Value, state: RowState, body: ScoreBody) -> ir.Value:
@@ -303,7 +227,7 @@ def finished(value: ir.Value, state: RowState, body: ScoreBody) -> ir.Value:
     if body.hides:
         return value
     is_hidden = arith.andi(_equal(state.total, 0.0), below(index_constant(0), body.sides.columns))
-    return arith.select(is_hidden, _f32(math.nan), value)
+    return arith.select(is_hidden, f32(math.nan), value)
 
 
 def across(value: ir.Value, lanes: int, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
@@ -316,12 +240,13 @@ def across(value: ir.Value, lanes: int, combine: Callable[[ir.Value, ir.Value], 
     return value
 
 
-def _f32(number: float) -> ir.Value:
+def f32(number: float) -> ir.Value:
+    """A constant."""
     return arith.constant(ir.F32Type.get(), number)
 
 
 def _equal(value: ir.Value, number: float) -> ir.Value:
-    return arith.cmpf(arith.CmpFPredicate.OEQ, value, _f32(number))
+    return arith.cmpf(arith.CmpFPredicate.OEQ, value, f32(number))
 
 
-__all__ = ["AttentionTask", "Pieces", "RowState", "RowStep", "ScoreBody", "Sides", "across", "finished"]
+__all__ = ["AttentionTask", "RowState", "RowStep", "ScoreBody", "Sides", "across", "f32", "finished"]

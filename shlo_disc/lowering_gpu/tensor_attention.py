@@ -15,7 +15,8 @@ from shlo_disc.lowering.element_types import Element, element_of
 from shlo_disc.lowering.elements import splat_constant
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import nvgpu
-from shlo_disc.lowering_gpu.attention_rows import AttentionTask, Pieces, RowState, RowStep, ScoreBody, Sides, finished
+from shlo_disc.lowering_gpu.attention_pieces import Pieces
+from shlo_disc.lowering_gpu.attention_rows import AttentionTask, RowState, RowStep, ScoreBody, Sides, finished
 from shlo_disc.lowering_gpu.block_loops import when
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, each_block, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times

@@ -19,6 +19,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 
 _SPREADS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
+_FLOATS = ("f32", "f16", "bf16")
 _GIVEN = ("stablehlo.constant", "stablehlo.iota", "stablehlo.dynamic_iota", "disc.shape")
 
 
@@ -99,7 +100,7 @@ def _number(op: ir.Operation) -> float | None:
     if op.name != "stablehlo.constant" or not ir.DenseElementsAttr(op.attributes["value"]).is_splat:
         return None
     value = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
-    return value.value if isinstance(value, ir.FloatAttr) else None
+    return float(value.value) if isinstance(value, ir.FloatAttr | ir.IntegerAttr) else None
 
 
 def _spread(op: ir.Operation, role: _Role, whole: Dims) -> _Role | None:
@@ -150,8 +151,9 @@ def _exponential(op: ir.Operation, x: _Role) -> _Role | None:
 
 
 def _convert(op: ir.Operation, x: _Role) -> _Role | None:
-    kinds = {str(ir.RankedTensorType(v.type).element_type) for v in (op.operands[0], op.results[0])}
-    return x if kinds <= {"f32", "f16", "bf16"} else None
+    source, result = (str(ir.RankedTensorType(v.type).element_type) for v in (op.operands[0], op.results[0]))
+    is_number = source in ("i32", "i64") and x.number is not None
+    return x if result in _FLOATS and (source in _FLOATS or is_number) else None
 
 
 def _compare(op: ir.Operation, left: _Role, right: _Role) -> _Role | None:

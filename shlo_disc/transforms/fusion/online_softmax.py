@@ -109,14 +109,21 @@ def _of_row(value: ir.Value) -> ir.Value:
 
 
 def _number(value: ir.Value) -> float | None:
-    """The number that all elements of a constant are, before conversions."""
-    op = defining_op(_exact(value))
-    while op is not None and op.name in BROADCASTS:
-        op = defining_op(_exact(op.operands[0]))
+    """The number that all elements of a constant are, before conversions to floats."""
+    op = defining_op(value)
+    while op is not None and (op.name in BROADCASTS or _is_to_float(op)):
+        op = defining_op(op.operands[0])
     if op is None or not is_scalar_constant(op):
         return None
     found = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
-    return found.value if isinstance(found, ir.FloatAttr) else None
+    return float(found.value) if isinstance(found, ir.FloatAttr | ir.IntegerAttr) else None
+
+
+def _is_to_float(op: ir.Operation) -> bool:
+    """Whether an op converts floats, or whole numbers, to floats."""
+    if op.name != "stablehlo.convert" or str(element_type_of(op.results[0])) not in FLOATS:
+        return False
+    return str(element_type_of(op.operands[0])) in FLOATS | {"i32", "i64"}
 
 
 def _largest(peak: ir.Value) -> tuple[ir.Operation | None, bool]:

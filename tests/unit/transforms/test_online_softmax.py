@@ -116,6 +116,20 @@ def test_a_softmax_that_hides_rows() -> None:
     check(guarded())
 
 
+@pytest.mark.parametrize("kind", ["i32", "f16"])
+def test_numbers_of_other_types(kind: str) -> None:
+    zero, line = ("0" if kind == "i32" else "0.0"), f"%zeros = stablehlo.constant dense<0.0> : {ROW}"
+    other = f"%z = stablehlo.constant dense<{zero}> : tensor<7x{kind}>\n  "
+    other += f"%zeros = stablehlo.convert %z : (tensor<7x{kind}>) -> {ROW}"
+    text = guarded().replace(line, other)
+    assert text != guarded()
+    found, failed = matched(text)
+    assert not failed
+    assert found is not None
+    assert found.hides
+    check(text)
+
+
 @pytest.mark.parametrize("kind", ["bf16", "f16"])
 def test_conversions_in_between(kind: str) -> None:
     narrow = f"tensor<7x7x{kind}>"
