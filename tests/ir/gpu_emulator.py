@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -21,6 +21,7 @@ import numpy as np
 
 from shlo_disc.dtypes import BY_MLIR, numpy_dtype
 from shlo_disc.mlir import ir
+from tests.ir.gpu_accesses import Accesses
 from tests.ir.gpu_hopper import TensorMap, Warpgroups, shared_bytes_of
 from tests.ir.gpu_vectors import VectorOps, of_each
 
@@ -71,52 +72,6 @@ class View:
     def addresses(self, offsets: Lanes) -> Lanes:
         """Where the elements are in memory, in bytes."""
         return self.data.__array_interface__["data"][0] + offsets * self.data.itemsize
-
-
-@dataclass
-class Accesses:
-    """Who touched which address: pairs of address and owner, those that wrote apart, and those by atomic operations."""
-
-    touched: list[np.ndarray] = field(default_factory=list)
-    written: list[np.ndarray] = field(default_factory=list)
-    atomic: list[np.ndarray] = field(default_factory=list)
-
-    def add(self, addresses: Lanes, owners: Lanes, is_write: bool) -> None:
-        """Record one access of several owners."""
-        pairs = np.stack([addresses, owners], axis=1)
-        self.touched.append(pairs)
-        if is_write:
-            self.written.append(pairs)
-
-    def add_atomic(self, addresses: Lanes, owners: Lanes) -> None:
-        """Record one atomic operation of several owners."""
-        self.atomic.append(np.stack([addresses, owners], axis=1))
-
-    def move(self, to: Accesses, owners: Lanes, of_each: int) -> None:
-        """Move those of some owners to others, of which each is so many of them."""
-        for mine, theirs in zip(
-            (self.touched, self.written, self.atomic), (to.touched, to.written, to.atomic), strict=True
-        ):
-            all_ = np.concatenate([*mine, np.zeros((0, 2), np.int64)])
-            chosen = owners[all_[:, 1]]
-            theirs.append(all_[chosen] // [1, of_each])
-            mine[:] = [all_[~chosen]]
-
-    def check(self, what: str) -> None:
-        """Fail when an address has two owners and was written, or touched by atomic operations and by others."""
-        if not self.written and not self.atomic:
-            return
-        touched = np.unique(np.concatenate([*self.touched, *self.atomic]), axis=0)
-        addresses, owners = np.unique(touched[:, 0], return_counts=True)
-        shared = addresses[owners > 1]
-        plain, written, atomic = (_among(shared, pairs) for pairs in (self.touched, self.written, self.atomic))
-        assert not written.any(), f"two {what} touch one element, and one writes it"
-        assert not (plain & atomic).any(), f"two {what} touch one element, and one does so by an atomic operation"
-
-
-def _among(addresses: np.ndarray, accesses: list[np.ndarray]) -> np.ndarray:
-    """Which addresses are among those of accesses."""
-    return np.isin(addresses, np.concatenate(accesses)[:, 0]) if accesses else np.zeros(len(addresses), bool)
 
 
 class Emulator:
