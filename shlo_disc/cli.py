@@ -188,12 +188,6 @@ def _build(options: argparse.Namespace) -> Executable:
     return build(Path(options.file), target=options.target, options=_options(options))
 
 
-def _build_for_cpu(options: argparse.Namespace) -> Executable:
-    if options.target != "cpu":
-        raise OptionError(f"this command needs the target 'cpu', not {options.target!r}")
-    return _build(options)
-
-
 def _compile(options: argparse.Namespace) -> None:
     executable = _build(options)
     executable.save(options.output)
@@ -217,7 +211,7 @@ def _dialect(options: argparse.Namespace) -> None:
 
 def _info(options: argparse.Namespace) -> None:
     artifact = _artifact(options)
-    lines = _artifact_lines(artifact) if artifact else _executable_lines(_build_for_cpu(options))
+    lines = _artifact_lines(artifact) if artifact else _executable_lines(_build(options))
     print("\n".join(lines))
 
 
@@ -244,11 +238,14 @@ def _artifact_lines(artifact: Artifact) -> Iterator[str]:
 
 def _section_lines(artifact: Artifact) -> Iterator[str]:
     target = artifact.header["target"]
-    for name, text in (("object", "native code"), ("ptx", "PTX"), ("consts", "constants")):
+    sections = (
+        ("object", "native code", target.get("triple")),
+        ("ptx", "PTX", target.get("name")),
+        ("consts", "constants", None),
+    )
+    for name, text, machine in sections:
         if name in artifact.sections:
-            yield f"{text:<13} {len(artifact.sections[name])} bytes" + (
-                "" if name == "consts" else f" for {target.get('triple') or target.get('name')}"
-            )
+            yield f"{text:<13} {len(artifact.sections[name])} bytes" + (f" for {machine}" if machine else "")
 
 
 def _executable_lines(executable: Executable) -> Iterator[str]:
@@ -295,7 +292,7 @@ def _condition(message: str) -> str:
 def _explain(options: argparse.Namespace) -> None:
     import json
 
-    explanation = _build_for_cpu(options).explain(**options.dims)
+    explanation = _build(options).explain(**options.dims)
     print(json.dumps(explanation.to_json(), indent=2) if options.json else explanation)
 
 
@@ -319,14 +316,17 @@ def _tune(options: argparse.Namespace) -> None:
 def _run(options: argparse.Namespace) -> None:
     import numpy as np
 
+    from shlo_disc.clients import gpu_client
     from shlo_disc.report.synthetic import load_flat, synthetic_arguments
     from shlo_disc.runtime import Client
+    from shlo_disc.target import CPU
 
-    artifact = _artifact(options, trust=options.trust) or _build_for_cpu(options).artifact
+    artifact = _artifact(options, trust=options.trust) or _build(options).artifact
     if not artifact.trusted:
         raise ArtifactError("the artifact holds native code from outside: pass --trust if you know who made it")
     rows = artifact.header["results"]
-    executable = load_flat(Client(threads=options.threads), artifact)
+    on = Client(threads=options.threads) if artifact.header["target"].get("name", CPU) == CPU else gpu_client()
+    executable = load_flat(on, artifact)
     header, dims = artifact.header, options.dims
     arrays = _read_inputs(options.inputs) if options.inputs else synthetic_arguments(header, dims, options.seed)
     start = time.perf_counter()

@@ -168,6 +168,16 @@ class Executable:
         """Write the program to a file, which `shlo_disc.load` loads where there is no compiler. Raises OSError."""
         self._artifact.save(path)
 
+    def export_library(self, path: str | os.PathLike[str], name: str | None = None) -> None:
+        """Write a shared library of the program and the runtime, and beside it a C header with its types.
+
+        name: what its functions begin with; by default that of the file. Needs the system's C compiler. What is raised,
+        and for which programs, tells `shlo_disc.export_library.export_library`.
+        """
+        from shlo_disc.export_library import export_library
+
+        export_library(self._artifact, path, name)
+
     def __copy__(self) -> Executable:
         """Itself: nothing of it changes."""
         return self
@@ -214,11 +224,12 @@ class Executable:
 
         For each: ops, the variant chosen, bytes, flops, the time taken beside the least that the machine allows, the
         facts that are missing and the user's line. Print it for a table. The first call measures the machine as well,
-        which takes a second or two. Raises ShapeError when the values are not admissible.
+        which takes a second or two. On a GPU, times are the GPU's own. Raises ShapeError when the values are not
+        admissible, DeviceError where there is no GPU.
         """
         from shlo_disc.report import explain
 
-        return explain(self._loaded.artifact, self.options.threads, self._at("host"), dims)
+        return explain(self._loaded.artifact, self._loaded.client, self._at("host"), dims)
 
     # ---- what it needs --------------------------------------------------------------------------------------------
 

@@ -93,15 +93,18 @@ typedef struct disc_load_options {
   int64_t memory_limit; /* most bytes for arenas and results at a time; 0: no limit */
   int64_t cache_limit;  /* most bytes of freed memory kept for later calls; 0: 1 GiB */
   int64_t memo_bytes;   /* most bytes of remembered shapes; 0: 4 MiB */
+  int64_t borrow;       /* not 0: disc_load_bytes copies nothing that it can read where it lies; see there */
 } disc_load_options;
 
-/* Loads an artifact from a file. Programs with neither threads, memory_limit nor cache_limit share the process's threads
+/* Loads an artifact from a file. It is mapped, so that processes which load it share its constants; it must not be changed
+ * in place while the program is in use, and may be deleted or replaced by another one. Programs with neither threads, memory_limit nor cache_limit share the process's threads
  * and memory; the others have their own. Errors: OSError for a file that cannot be read; ArtifactError for damage, another
  * format, a missing `trust`, another processor, a custom call that is not registered; ValueError for options, and for
  * programs of several devices; AllocationError. */
 disc_error_t *disc_load(const char *path, const disc_load_options *options, disc_program_t **program);
 
-/* The same from `size` bytes, which are copied. */
+/* The same from `size` bytes. They are copied, unless `borrow` is set: then they must live, and stay as they are, as long
+ * as the program and everything made from it. Constants are read in place where the bytes begin at a multiple of 64. */
 disc_error_t *disc_load_bytes(const void *bytes, size_t size, const disc_load_options *options,
                               disc_program_t **program);
 
@@ -141,6 +144,16 @@ disc_error_t *disc_bind(const disc_program_t *program, const DLTensor *arguments
  * ValueError for another number of sizes, and for programs whose results' sizes depend on data. */
 disc_error_t *disc_plan(const disc_program_t *program, const int64_t *dims, size_t count, disc_plan_t **plan);
 
+/* The same for values of the symbols, in the order of disc_symbol: the sizes of the arguments follow from them. Error:
+ * ValueError for another number of values, and for programs with bound arguments, as well. */
+disc_error_t *disc_plan_symbols(const disc_program_t *program, const int64_t *values, size_t count, disc_plan_t **plan);
+
+/* The name of a symbol that the arguments' sizes determine, such as "b"; NULL where there is none of that number. */
+const char *disc_symbol(const disc_program_t *program, size_t index);
+
+/* The sizes of an argument that a run takes, as many as its rank; NULL where there is no such argument. */
+const int64_t *disc_plan_argument_shape(const disc_plan_t *plan, size_t index);
+
 /* Bytes of temporary memory that a run takes from the program's allocator. */
 int64_t disc_plan_arena_bytes(const disc_plan_t *plan);
 
@@ -168,6 +181,25 @@ const DLTensor *disc_result(const disc_results_t *results, size_t index);
 void disc_free_results(disc_results_t *results);
 
 /* ---- The process ---- */
+
+/* Products of matrices for which a program has no kernels of its own run as plain loops, unless there is a BLAS: Python
+ * takes SciPy's, and with the same one from C all bits are the same. Give it before programs run; the last one counts. */
+
+/* Functions in Fortran's way: arguments by address, integers of 32 bits, columns first. */
+typedef void (*disc_function)(void);
+
+typedef struct disc_blas {
+  size_t struct_size;
+  disc_function sgemm, dgemm, sgemv, dgemv;
+} disc_blas;
+
+/* Errors: ValueError where struct_size is not set, or a function is NULL. */
+disc_error_t *disc_set_blas(const disc_blas *functions);
+
+/* Those of a shared library, such as "libopenblas.so.0" or the one in `scipy.libs`, found as dlopen does; with them its
+ * LAPACK, where it has all of it, without which programs that call LAPACK are refused. The library stays open.
+ * Errors: OSError where it cannot be opened, ValueError where it has no BLAS of 32-bit integers. */
+disc_error_t *disc_open_blas(const char *library);
 
 /* Has programs that are loaded from now on call `function` for the custom call `name`. Error: ValueError for NULL. */
 disc_error_t *disc_register_custom_call(const char *name, ShloDiscCustomCall function);

@@ -67,7 +67,7 @@ def _launches(op: ir.Operation) -> Iterator[Launched]:
 def _launch(op: ir.Operation) -> Launched:
     use: KernelUse = call_of(op)
     kind, guards = ir.StringAttr(op.attributes["kind"]).value, _guards(op)
-    is_direct = use.items.constant == 1
+    is_direct = use.items.constant == 1 and not use.threads
     if not is_direct and not use.threads:
         large = (Relation.gt(use.items, use.grain),)
         guards = (*guards, Guard("all threads", "one thread", large, of_size=True))

@@ -16,13 +16,14 @@ from shlo_disc.lowering.kernel_module import copied
 from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers
 from shlo_disc.lowering.scatter import results_from_zeros
 from shlo_disc.lowering_gpu.attention_rows import AttentionTask
-from shlo_disc.lowering_gpu.builders import builder_of, is_collective, unsupported
+from shlo_disc.lowering_gpu.builders import builder_of, is_call, unsupported
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.nvvm import device_module, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.lowering_gpu.product_epilogue import EpilogueFrame
 from shlo_disc.lowering_gpu.product_form import ProductForm, device_product
-from shlo_disc.lowering_gpu.product_kernel import build_fused_product, build_product, tiles_of
+from shlo_disc.lowering_gpu.product_kernel import tiles_of
+from shlo_disc.lowering_gpu.products import build_followed_products, build_products
 from shlo_disc.lowering_gpu.scatter_starts import split_scatter_starts
 from shlo_disc.mlir import func, gpu, ir
 from shlo_disc.shape_dialect.dialect.fusion import Attention, Gemm, fusion_of
@@ -41,8 +42,9 @@ MAX_BLOCKS = 2**31 - 1
 class _Kernels:
     """The kernels of one planned module."""
 
-    def __init__(self, module: ir.Module, facts: Facts, deterministic: bool):
+    def __init__(self, module: ir.Module, facts: Facts, deterministic: bool, architecture: str):
         self.source = module
+        self.architecture = architecture
         self.facts = facts
         self.deterministic = deterministic
         self.kernels = KernelCache(facts, self.build)
@@ -97,19 +99,15 @@ class _Kernels:
     def build_followed(
         self, form: ProductForm, fusion: func.FuncOp, facts: Facts, name: str, outputs: OutputBuffers
     ) -> Kernel:
-        """Emit the kernel of a product of a form and the fusion that follows it. Its work is the product's."""
+        """Emit the kernels of a product of a form and the fusion that follows it."""
         frame = EpilogueFrame(fusion, facts, deterministic=self.deterministic, form=form)
-        frame.open(self.device, f"{form.name}_{name}")
-        with ir.InsertionPoint(frame.entry):
-            build_fused_product(frame)
-        frame.close()
-        return Kernel(frame.function.name.value, frame.function, frame.sizes, Expr.const(0), 0, frame.guards)
+        return build_followed_products(self.device, frame, name, self.architecture)
 
     def _product(self, problem: MatrixProduct, rounded: bool) -> ChosenKernel:
         """The kernel that all products of a form share."""
         form = ProductForm.of(problem, rounded)
         if form not in self.products:
-            self.products[form] = build_product(self.device, form)
+            self.products[form] = build_products(self.device, form, self.architecture)
         return ChosenKernel(self._use(form.name, problem.numbers, tiles_of(problem)))
 
     def _attention(self, task: AttentionTask) -> ChosenKernel:
@@ -150,20 +148,25 @@ def _is_rounded(product: func.FuncOp) -> bool:
     return problem is not None and problem.rounds_to(str(product.type.results[0].element_type))
 
 
-def build_gpu_kernels(planned: ir.Module, facts: Facts, deterministic: bool = False) -> ir.Module:
-    """A copy of a planned module, with its kernels. Raises UnsupportedError listing every op that has no GPU kernel."""
+def build_gpu_kernels(
+    planned: ir.Module, facts: Facts, deterministic: bool = False, architecture: str = ""
+) -> ir.Module:
+    """A copy of a planned module, with its kernels. Raises UnsupportedError listing every op that has no GPU kernel.
+
+    architecture: such as "sm_90a", for kernels that others have no instructions for.
+    """
     with ir.Location.unknown():
         module = copied(planned)
         split_scatter_starts(module)
         ops = [op for block in all_blocks(entry_block(module)) for op in block.operations]
         calls = [op for op in ops if op.operation.name == "func.call"]
-        kernels = _Kernels(module, facts, deterministic)
+        kernels = _Kernels(module, facts, deterministic, architecture)
         found = [one for call in calls for fusion in kernels.fusions_of(call) for one in unsupported(fusion)]
         if found:
             raise UnsupportedError(list(dict.fromkeys(found)))
         for call in calls:
             fusion = kernels.callee(call)
-            if not is_collective(fusion):
+            if not is_call(fusion):
                 kernels.choose(call, fusion)
     return module
 

@@ -39,7 +39,7 @@ class GpuBackend:
 
     def build_kernels(self, module: ir.Module, facts: Facts) -> ir.Module:
         """A copy of a planned module, with its kernels. Raises UnsupportedError listing ops that have none."""
-        return build_gpu_kernels(module, facts, self.deterministic)
+        return build_gpu_kernels(module, facts, self.deterministic, self.architecture)
 
     def lower_host(self, module: ir.Module, signature: Signature) -> LoweredProgram:
         """The kernels, and the host program that gives them to the GPU."""

@@ -16,6 +16,7 @@ from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.nonzero_kernel import build_nonzero
 from shlo_disc.lowering_gpu.product_form import device_product
+from shlo_disc.lowering_gpu.recurrence_kernel import build_recurrence
 from shlo_disc.lowering_gpu.row_kernel import build_rows
 from shlo_disc.lowering_gpu.scan_kernel import build_scan
 from shlo_disc.lowering_gpu.scatter_kernel import build_scatter
@@ -24,7 +25,9 @@ from shlo_disc.lowering_gpu.sort_kernel import build_sort
 from shlo_disc.lowering_gpu.top_k_kernel import build_top_k
 from shlo_disc.lowering_gpu.update_kernel import build_update
 from shlo_disc.mlir import func, ir
+from shlo_disc.registry.custom_calls import find_custom_call
 from shlo_disc.shape_dialect.dialect.fusion import kind_of, product_of
+from shlo_disc.shape_dialect.dialect.library import library_function_of
 from shlo_disc.shape_dialect.dialect.types import element_type_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike, ceildiv
 from shlo_disc.shape_dialect.utils.locations import operation_name, source_line
@@ -47,6 +50,7 @@ BUILDERS: dict[str, Builder] = {
     "select_and_scatter": build_select_and_scatter,
     "update": build_update,
     "nonzero": build_nonzero,
+    "recurrence": build_recurrence,
     "scan": build_scan,
     "sort": build_sort,
     "top_k": build_top_k,
@@ -68,16 +72,25 @@ def builder_of(fusion: func.FuncOp) -> Builder:
 
 def unsupported(fusion: func.FuncOp) -> list[Unsupported]:
     """The ops of a fusion that there is no kernel of."""
-    if kind_of(fusion) in BUILDERS or is_collective(fusion) or device_product(fusion) is not None:
+    if kind_of(fusion) in BUILDERS or is_call(fusion) or device_product(fusion) is not None:
         return []
     taken = _IN_LOOPS if product_of(fusion) is None else _IN_LOOPS - _PRODUCTS
     return [_no_kernel(op) for op in fusion.entry_block.operations if op.operation.name not in taken]
 
 
-def is_collective(fusion: func.FuncOp) -> bool:
-    """Whether a fusion is a collective, which is the runtime's (`runtime/native/cuda/collectives.cpp`)."""
+def is_call(fusion: func.FuncOp) -> bool:
+    """Whether a fusion is a call that the runtime makes: a collective (`runtime/native/cuda/collectives.cpp`), or a
+    function of the host's that the user registered (`runtime/native/cuda/host_call.cpp`).
+
+    A handler of XLA's FFI is neither: on a GPU it would be told of the GPU's memory and stream.
+    """
     (first, *_) = fusion.entry_block.operations
-    return kind_of(fusion) == "library" and _library_function(first).startswith("collective_")
+    if kind_of(fusion) != "library":
+        return False
+    if library_function_of(first).custom is None:
+        return _library_function(first).startswith("collective_")
+    found = find_custom_call(ir.StringAttr(first.attributes["call_target_name"]).value)
+    return found is not None and found.convention == "c"
 
 
 def _no_kernel(op: ir.OpView) -> Unsupported:

@@ -15,6 +15,7 @@ from shlo_disc.lowering.host_llvm.library import LibraryTable, library_words
 from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.host_llvm.program import HostProgram, LoweredProgram
 from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
+from shlo_disc.lowering_gpu.hopper_product import BY_MAPS, name_by_maps
 from shlo_disc.lowering_gpu.nvvm import device_module
 from shlo_disc.lowering_gpu.product_block import product_block
 from shlo_disc.mlir import ir
@@ -45,11 +46,26 @@ def _uses(op: ir.Operation) -> dict[Key, KernelUse]:
     return found
 
 
-def _row(key: Key, use: KernelUse, op: ir.Operation) -> dict[str, Any]:
-    """What the artifact's header says of a kernel of a command."""
+def _row(key: Key, use: KernelUse, op: ir.Operation, by_maps: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """What the artifact's header says of a kernel of a command. `by_maps`: of those that a product may have besides, by
+    name."""
     name, fusion = key
     row = {"name": name, "threads": use.threads, "where": source_line(op.location)}
+    if name_by_maps(name) in by_maps:
+        row["by_maps"] = by_maps[name_by_maps(name)]
     return {**row, "fusion": fusion} if fusion else row
+
+
+def _rows_by_maps(device: ir.Module) -> dict[str, dict[str, Any]]:
+    """What the header says of the kernels that are told tensor maps, by name."""
+    functions = [op for holder in device.body.operations for op in holder.regions[0].blocks[0].operations]
+    found = {}
+    for function in (f for f in functions if BY_MAPS in f.attributes):
+        name = ir.StringAttr(function.attributes["sym_name"]).value
+        told = ir.DictAttr(function.attributes[BY_MAPS])
+        numbers = {told[i].name: ir.IntegerAttr(told[i].attr).value for i in range(len(told))}
+        found[name] = {"name": name, **numbers}
+    return found
 
 
 class _GpuProgram(HostProgram):
@@ -60,10 +76,11 @@ class _GpuProgram(HostProgram):
         self.device = device_module(module)
         self.kernels: dict[Key, dict[str, Any]] = {}
         self.library = LibraryTable()
+        by_maps = _rows_by_maps(self.device)
         for op in self.ops:
             if op.name in ("disc_host.launch", "disc_host.product"):
                 for key, use in _uses(op).items():
-                    self.kernels.setdefault(key, _row(key, use, op))
+                    self.kernels.setdefault(key, _row(key, use, op, by_maps))
 
     def writer(self, scope: Scope, words: Words, segment: int, command: int) -> RunWriter:
         """One that gives work to the runtime."""

@@ -7,6 +7,7 @@ from shlo_disc.codegen import data_layout, legalize_small_floats, to_llvm_ir
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.lowering_gpu.atomics import relax_atomics
+from shlo_disc.lowering_gpu.hopper import MAP_WORDS
 from shlo_disc.mlir import ir, passmanager
 
 # A memref of rank 0 is passed as a plain pointer. Functions of the math dialect become calls of libdevice in the
@@ -19,6 +20,7 @@ PIPELINE = (
     "convert-vector-to-llvm,"
     "convert-gpu-to-nvvm{index-bitwidth=64 use-bare-ptr-memref-call-conv=true},"
     "convert-math-to-llvm,"
+    "convert-nvvm-to-llvm,"
     "reconcile-unrealized-casts,"
     "canonicalize,cse"
     "))"
@@ -45,6 +47,9 @@ def lower_to_nvvm(module: ir.Module) -> ir.Module:
         for op in _operations(module):
             if op.name == "llvm.func":
                 relax_atomics(op)
+                _pass_by_value(op)
+            if op.name == "llvm.mlir.global":
+                _leave_size_to_launch(op)
     except ir.MLIRError as error:
         raise CompilerError(f"codegen: lowering to the NVVM dialect failed: {error}") from error
     for op in _operations(module):
@@ -62,6 +67,25 @@ def _operations(module: ir.Module) -> list[ir.Operation]:
 
     module.operation.walk(visit)
     return found
+
+
+def _pass_by_value(function: ir.Operation) -> None:
+    """Tensor maps, the parameters that are pointers to no memory in particular, are in the parameters themselves."""
+    entry = function.regions[0].blocks
+    types = [str(a.type) for a in entry[0].arguments] if len(entry) else []
+    if "!llvm.ptr" not in types:
+        return
+    map_ = ir.Attribute.parse(
+        f"{{llvm.byval = !llvm.array<{MAP_WORDS} x i64>, llvm.align = 64 : i64, nvvm.grid_constant}}"
+    )
+    of_each = [map_ if type_ == "!llvm.ptr" else ir.DictAttr.get({}) for type_ in types]
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(of_each)
+
+
+def _leave_size_to_launch(variable: ir.Operation) -> None:
+    """Shared memory that the launch asks for is no variable of the module's: only so is it no array of one byte."""
+    if ir.StringAttr(variable.attributes["sym_name"]).value.startswith("__dynamic_shmem__"):
+        variable.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
 
 
 def _use_exact_square_roots(module: ir.Module) -> None:

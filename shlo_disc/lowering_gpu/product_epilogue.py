@@ -23,6 +23,7 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_gpu.block_loops import counted, when
 from shlo_disc.lowering_gpu.element_loop import ElementLoop, divided_position, is_multiple_of
 from shlo_disc.lowering_gpu.grid import THREADS
+from shlo_disc.lowering_gpu.hopper import map_type
 from shlo_disc.lowering_gpu.index_math import below, times
 from shlo_disc.lowering_gpu.kernel import GpuFrame, pointer_type
 from shlo_disc.lowering_gpu.lane_math import LaneMath, Multiples
@@ -30,7 +31,7 @@ from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES, Lanes, Place
 from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, Matrix, ProductForm
 from shlo_disc.mlir import arith, gpu, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect import fusion as kinds
-from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 # ---- the kernel -----------------------------------------------------------------------------------------------------
@@ -40,10 +41,14 @@ from shlo_disc.shape_dialect.symbolic.facts import Relation
 class EpilogueFrame(GpuFrame):
     """The kernel of a product of a form that does what the fusion of an epilogue does, which is `fusion`:
 
-    gpu.func @kernel(lhs, rhs, inputs but the sums..., outputs..., numbers of the product..., sizes...)
+    gpu.func @kernel(maps..., lhs, rhs, inputs but the sums..., outputs..., numbers of the product..., sizes...)
+
+    threads: of a block. maps: how many tensor maps it is told, which are `told_maps`.
     """
 
     form: ProductForm = field(kw_only=True)
+    threads: int = field(default=THREADS, kw_only=True)
+    maps: int = field(default=0, kw_only=True)
 
     def open(self, module: gpu.GPUModuleOp, name: str) -> None:
         """Create the function at the end of `module`."""
@@ -52,10 +57,12 @@ class EpilogueFrame(GpuFrame):
         pointers += [pointer_type(element_of(value.type).memory()) for value in others]
         numbers = [ir.IndexType.get()] * (NUMBERS + NUMBERS_OF_AXIS * self.form.batch)
         with ir.InsertionPoint(module.regions[0].blocks[0]):
-            type_ = ir.FunctionType.get([*pointers, *numbers], [])
-            function = gpu.GPUFuncOp(type_, name, kernel=True, known_block_size=[THREADS, 1, 1])
+            type_ = ir.FunctionType.get([*[map_type()] * self.maps, *pointers, *numbers], [])
+            function = gpu.GPUFuncOp(type_, name, kernel=True, known_block_size=[self.threads, 1, 1])
         self.begin_function(function)
-        sides, arguments = list(self.entry.arguments)[:2], list(self.entry.arguments)[2 : len(pointers) + len(numbers)]
+        given = list(self.entry.arguments)[: len(type_.inputs)]
+        self.told_maps, given = given[: self.maps], given[self.maps :]
+        sides, arguments = given[:2], given[2:]
         with ir.InsertionPoint(self.entry):
             views = [self.view(p, v) for p, v in zip(arguments, others, strict=False)]
         count = len(self.inputs) - 1
@@ -132,21 +139,23 @@ def _chosen(values: Sequence[ir.Value], number: ir.Value) -> ir.Value:
 
 @dataclass(frozen=True)
 class KeptSums:
-    """Sums of f32 in shared memory that is declared for elements of two bytes, in rows that are `pitch` sums apart."""
+    """Sums of a type of 32 bits in shared memory, which may be declared for smaller elements, in rows that are `pitch`
+    sums apart."""
 
     memory: ir.Value
+    type: ir.Type
     pitch: int
     width: int
     first: ir.Value | None = None
 
     def keep(self, pair: ir.Value, row: ir.Value, column: ir.Value) -> None:
         """Write two neighbours."""
-        halves = vector.bitcast(ir.VectorType.get([4], self._element), pair)
-        vector.store(halves, self.memory, [times(self._place(row, column), 2)], alignment=8)
+        elements = vector.bitcast(ir.VectorType.get([2 * self._elements], self._element), pair)
+        vector.store(elements, self.memory, [times(self._place(row, column), self._elements)], alignment=8)
 
     def at(self, row: ir.Value, column: ir.Value) -> KeptSums:
         """The neighbours from a place on."""
-        return KeptSums(self.memory, self.pitch, self.width, self._place(row, column))
+        return KeptSums(self.memory, self.type, self.pitch, self.width, self._place(row, column))
 
     def together(self) -> ir.Value:
         """A vector of the neighbours."""
@@ -157,9 +166,9 @@ class KeptSums:
         return vector.extract(self._read(arith.addi(self._first, number), 1), [], [0])
 
     def _read(self, place: ir.Value, count: int) -> ir.Value:
-        halves = ir.VectorType.get([2 * count], self._element)
-        found = vector.load(halves, self.memory, [times(place, 2)], alignment=min(ACCESS_BYTES, 4 * count))
-        return vector.bitcast(ir.VectorType.get([count], ir.F32Type.get()), found)
+        type_, first = ir.VectorType.get([count * self._elements], self._element), times(place, self._elements)
+        found = vector.load(type_, self.memory, [first], alignment=min(ACCESS_BYTES, 4 * count))
+        return vector.bitcast(ir.VectorType.get([count], self.type), found)
 
     def _place(self, row: ir.Value, column: ir.Value) -> ir.Value:
         return arith.addi(times(row, self.pitch), column)
@@ -167,6 +176,11 @@ class KeptSums:
     @property
     def _element(self) -> ir.Type:
         return ir.MemRefType(self.memory.type).element_type
+
+    @property
+    def _elements(self) -> int:
+        """Of a sum."""
+        return 4 // bytes_of(self._element)
 
     @property
     def _first(self) -> ir.Value:

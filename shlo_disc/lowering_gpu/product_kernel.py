@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Matrix products by kernels of our own: any sizes, strides and number of batch axes, told at run time.
 
-Those of f16 and bf16 are in `tensor_product`. For all other types:
+Those of f16, bf16 and 8-bit integers are in `tensor_product`. For all other types:
 
 A block computes a tile of the result of one matrix at a time. It walks k in steps of DEPTH: its threads bring a piece
 of either side to the memory of the block, in the type of the sums, and then each adds up SIDE x SIDE products from

@@ -20,8 +20,9 @@ from shlo_disc.programs import TextProgram
 from shlo_disc.reader import BYTECODE_MAGIC, portable_version, read_any
 from shlo_disc.reader.artifacts import rewritten
 from shlo_disc.registry.custom_calls import register_custom_call
-from shlo_disc.runtime import AllocationError, Artifact, Client, LoadedExecutable
-from shlo_disc.runtime.native_module import plugin_programs
+from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
+from shlo_disc.runtime.cuda_libraries import nccl_names
+from shlo_disc.runtime.native_module import open_nccl, plugin_programs
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.target import CPU, CUDA, architecture_for
 
@@ -51,9 +52,9 @@ atexit.register(lambda: plugin_programs().clear())  # what it holds of Python's 
 
 @dataclass(frozen=True)
 class Serialized:
-    """An executable as it was written down: loaded again, with the program and the options that it came from."""
+    """An executable as it was written down, with the program and the options that it came from."""
 
-    loaded: LoadedExecutable
+    artifact: Artifact
     program: bytes
     options: bytes
     symbols: list[int]
@@ -77,7 +78,19 @@ def _target(gpu: int) -> str:
 
 def _loaded(executable: Executable, gpu: int) -> LoadedExecutable:
     """A compiled program on the GPU with a number, or on processors where that is negative."""
-    return executable.loaded if gpu < 0 else gpu_client(gpu).load(executable.artifact)
+    return executable.loaded if gpu < 0 else load_on(executable.artifact, gpu)
+
+
+def load_on(artifact: Artifact, gpu: int) -> LoadedExecutable:
+    """A program on the GPU with a number, or on processors where that is negative.
+
+    Raises ArtifactError and DeviceError.
+    """
+    if gpu < 0:
+        return client(threads=0).load(artifact)
+    if any(call.get("groups") for call in artifact.header.get("calls", ())):
+        open_nccl(nccl_names())
+    return gpu_client(gpu).load(artifact)
 
 
 def compile_program(program: bytes, gpu: int = -1) -> LoadedExecutable:
@@ -118,10 +131,12 @@ def for_each_device(program: bytes, partitions: int) -> bytes:
     return rewritten(program, rewrite)
 
 
-def compile_for_devices(program: bytes, replicas: int, partitions: int) -> tuple[LoadedExecutable, bytes]:
+def compile_for_devices(
+    program: bytes, replicas: int, partitions: int, gpu: int = -1
+) -> tuple[LoadedExecutable, bytes]:
     """Compile a program that several devices run together; returns what each runs, also as a portable artifact.
 
-    Raises ProgramError and UnsupportedError.
+    gpu: the number of the first of them, as `compile_program` has it. Raises ProgramError and UnsupportedError.
     """
     if partitions > 1:
         if replicas > 1:
@@ -131,7 +146,7 @@ def compile_for_devices(program: bytes, replicas: int, partitions: int) -> tuple
         program = for_one_device(program)
     read = TextProgram(program, trusted=True, has_tokens=True, participants=replicas * partitions)
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
-        return compile_read(read, Options(), context=context).loaded, program
+        return _loaded(compile_read(read, Options(), _target(gpu), context=context), gpu), program
 
 
 def count_flops(artifact: Artifact, symbols: list[int]) -> float | None:
@@ -183,11 +198,8 @@ def serialize(artifact: Artifact, program: bytes, options: bytes, symbols: list[
     return replace(artifact, header=header, sections=sections).serialize()
 
 
-def deserialize(data: bytes, gpu: int = -1) -> Serialized:
-    """Read what `serialize` wrote, which is native code and trusted as such. Raises ArtifactError.
-
-    gpu: as `compile_program` has it.
-    """
+def deserialize(data: bytes) -> Serialized:
+    """Read what `serialize` wrote, which is native code and trusted as such. Raises ArtifactError."""
     artifact = Artifact.deserialize(data, trust=True)
     try:
         ours = artifact.header[_HEADER_KEY]
@@ -196,10 +208,7 @@ def deserialize(data: bytes, gpu: int = -1) -> Serialized:
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"the artifact is not one of the plugin: {error!r}") from None
     header = {key: value for key, value in artifact.header.items() if key != _HEADER_KEY}
-    artifact = replace(artifact, header=header)
-    on: Client = client(threads=0) if gpu < 0 else gpu_client(gpu)
-    loaded = on.load(artifact)
-    return Serialized(loaded, bytes(artifact.portable), options, symbols, hidden)
+    return Serialized(replace(artifact, header=header), bytes(artifact.portable), options, symbols, hidden)
 
 
 def register_function(name: str, address: int) -> None:
@@ -217,5 +226,5 @@ def describe_error(error: BaseException) -> tuple[int, str]:
 
 __all__ = [
     "Serialized", "compile_for_devices", "compile_program", "count_flops", "describe_error", "deserialize",
-    "for_one_device", "generalize_programs", "read_untrusted", "register_function", "serialize",
+    "for_one_device", "generalize_programs", "load_on", "read_untrusted", "register_function", "serialize",
 ]  # fmt: skip

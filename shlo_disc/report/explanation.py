@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.clients import client
 from shlo_disc.lowering.launches import Launched, launches_in
 from shlo_disc.mlir import func, ir
-from shlo_disc.report.machine import Machine, machine, product_rate
+from shlo_disc.report.machine import Machine, machine
 from shlo_disc.report.synthetic import argument_shapes, load_flat, synthetic_arguments
 from shlo_disc.report.work import Work, work_of
 from shlo_disc.runtime.dims import dim_values
@@ -20,7 +19,7 @@ from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 
 if TYPE_CHECKING:
     from shlo_disc.compilation import Compilation
-    from shlo_disc.runtime import Artifact, CommandTime
+    from shlo_disc.runtime import Artifact, Client, CommandTime
 
 RUNS = 7
 """Calls of which the fastest counts, for each command."""
@@ -74,7 +73,8 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         """Everything as numbers, texts, lists and dicts."""
-        return {**asdict(self), "kernels": [{**asdict(k), "share": k.share} for k in self.kernels]}
+        kernels = [{**asdict(k), "share": k.share} for k in self.kernels]
+        return {"program": self.program, "dims": self.dims, "machine": self.machine.to_json(), "kernels": kernels}
 
     def __str__(self) -> str:
         rows = [_HEADINGS, *self._rows()]
@@ -96,10 +96,10 @@ class Explanation:
     def _title(self) -> str:
         sizes = ", ".join(f"{name}={value}" for name, value in self.dims.items())
         largest = self.machine.copies[-1][1]
-        rate = product_rate(self.machine.threads, "f32")
+        rate = self.machine.product_rate("f32")
         return (
             f"{self.program} at {sizes or 'its one shape'}: {self.seconds * 1e6:.0f} us in {len(self.kernels)} commands"
-            f"; {self.machine.threads} threads, at most {rate / 1e9:.0f} GFLOP/s (f32) and "
+            f"; {self.machine.name}, at most {rate / 1e9:.0f} GFLOP/s (f32) and "
             f"{largest / 1e9:.0f} GB/s from memory"
         )
 
@@ -129,18 +129,18 @@ _HEADINGS = ["#", "kernel", "us", "least us", "%", "MB", "MFLOP", "variant", "mi
 _RIGHT = frozenset({0, 2, 3, 4, 5, 6})
 
 
-def explain(artifact: Artifact, threads: int, compilation: Compilation, dims: Mapping[str, int]) -> Explanation:
-    """Run a program, whose compilation has its host program, at synthetic arguments, command by command.
+def explain(artifact: Artifact, on: Client, compilation: Compilation, dims: Mapping[str, int]) -> Explanation:
+    """Run a program, whose compilation has its host program, on a client at synthetic arguments, command by command.
 
     Raises ShapeError when the values are not admissible.
     """
     values = dim_values([row["name"] for row in artifact.header["symbols"]], dims)
     dims = {name: values[name] for name in dims}
     module = compilation.snapshots["plan"]
-    times = _measure(artifact, threads, dims)
+    times = _measure(artifact, on, dims)
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
     sources = _sources(module)
-    limits = machine(threads)
+    limits = machine(on, compilation.target)
     works: dict[str, Work] = {}
     kernels = []
     for number, launched in enumerate(launches_in(compilation.snapshots["host"])):
@@ -185,9 +185,9 @@ def _report(
     )
 
 
-def _measure(artifact: Artifact, threads: int, dims: Mapping[str, int]) -> list[CommandTime]:
+def _measure(artifact: Artifact, on: Client, dims: Mapping[str, int]) -> list[CommandTime]:
     """The fastest of several runs of each command. Right-hand sides of products are packed ahead, as serving does."""
-    loaded = load_flat(client(threads), artifact)
+    loaded = load_flat(on, artifact)
     loaded.dims_of(*argument_shapes(artifact.header, dims))  # are the values admissible?
     arguments = synthetic_arguments(artifact.header, dims)
     packed = [p["buffer"] for p in artifact.header.get("packs", ()) if p["buffer"] < len(arguments)]

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the machine can do at most, measured here and now: the ceilings of a roofline (Williams et al., 2009)."""
+"""What a machine can do at most, measured here and now: the ceilings of a roofline (Williams et al., 2009)."""
 
 from __future__ import annotations
 
 import functools
 from bisect import bisect_left
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from shlo_disc.artifact_header import artifact_of
-from shlo_disc.clients import client
 from shlo_disc.compiler import import_stage, run_pipeline
 from shlo_disc.options import Options
 from shlo_disc.report.synthetic import load_flat, synthetic_arguments
-from shlo_disc.runtime import Artifact
+from shlo_disc.runtime import Client, LoadedExecutable
 
 _COPY = """
 func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
@@ -23,10 +22,10 @@ func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
 """
 
 _PRODUCT = """
-func.func @main(%w: tensor<1024x1024xELEMENT>, %x: tensor<?x1024xELEMENT>) -> tensor<?x1024xSUM> {
+func.func @main(%w: tensor<SIZExSIZExELEMENT>, %x: tensor<?xSIZExELEMENT>) -> tensor<?xSIZExSUM> {
   %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
-    : (tensor<?x1024xELEMENT>, tensor<1024x1024xELEMENT>) -> tensor<?x1024xSUM>
-  return %y : tensor<?x1024xSUM>
+    : (tensor<?xSIZExELEMENT>, tensor<SIZExSIZExELEMENT>) -> tensor<?xSIZExSUM>
+  return %y : tensor<?xSIZExSUM>
 }
 """
 
@@ -36,49 +35,71 @@ _SUMS = {"f32": "f32", "f64": "f64", "bf16": "f32", "f16": "f32", "i8": "i32", "
 _SIZES = tuple(1 << n for n in range(14, 29, 2))
 """Bytes of a copied array."""
 
+PRODUCT_SIZES = {"cpu": (512, 1024), "cuda": (4096, 4096)}
+"""Rows of the left side of a measured product, and of its square right side, by platform."""
 
-@dataclass(frozen=True)
+RUNS = 9
+
+
 class Machine:
-    """Bytes a second read and written by copies of arrays of some sizes."""
+    """The first device of a client, and how fast programs for `target` copy and multiply there. Thread-safe."""
 
-    threads: int
-    copies: tuple[tuple[int, float], ...]
+    def __init__(self, on: Client, target: str):
+        self._client, self._target = on, target
+        self._rates: dict[str, float] = {}
+
+    @property
+    def name(self) -> str:
+        """ "2 threads", or the name of a GPU."""
+        device = self._client.devices()[0]
+        return f"{device.threads} threads" if device.platform == "cpu" else device.device_kind
+
+    @functools.cached_property
+    def copies(self) -> tuple[tuple[int, float], ...]:
+        """For copies of arrays of some sizes: bytes touched, and how many of these a second."""
+        copy = self._load(_COPY)
+        arrays = [np.ones(size // 4, np.float32) for size in _SIZES]
+        return tuple((2 * a.nbytes, 2 * a.nbytes / _seconds(copy, a)) for a in arrays)
 
     def bandwidth(self, size: float) -> float:
         """Bytes a second where `size` bytes are touched: what fits a cache is faster."""
         place = min(bisect_left(self.copies, (int(size), 0.0)), len(self.copies) - 1)
         return self.copies[place][1]
 
+    def product_rate(self, element: str) -> float:
+        """Operations a second, a multiply-add being two, of a large product; of f32 for a type that has none of its
+        own."""
+        element = element if element in _SUMS else "f32"
+        if element not in self._rates:
+            rows, side = PRODUCT_SIZES[self._client.platform]
+            text = _PRODUCT.replace("SIZE", str(side)).replace("ELEMENT", element).replace("SUM", _SUMS[element])
+            program = self._load(text)
+            sizes = {symbol["name"]: rows for symbol in program.artifact.header["symbols"]}
+            weights, left = synthetic_arguments(program.artifact.header, sizes)
+            self._rates[element] = 2 * rows * side * side / _seconds(program.bind(weights), left)
+        return self._rates[element]
+
     def seconds(self, size: float, flops: float, element: str) -> float:
         """The least time for touching so many bytes, and for so much arithmetic at the rate of a type's products."""
-        return max(size / self.bandwidth(size), flops / product_rate(self.threads, element))
+        return max(size / self.bandwidth(size), flops / self.product_rate(element))
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything measured so far."""
+        return {"name": self.name, "copies": list(self.copies), "product_rates": dict(self._rates)}
+
+    def _load(self, text: str) -> LoadedExecutable:
+        return load_flat(self._client, artifact_of(run_pipeline(import_stage(text, self._target, Options()))))
 
 
 @functools.cache
-def product_rate(threads: int, element: str) -> float:
-    """Operations a second, a multiply-add being two, of a large product; of f32 for a type that has none of its own."""
-    element = element if element in _SUMS else "f32"
-    text = _PRODUCT.replace("ELEMENT", element).replace("SUM", _SUMS[element])
-    artifact = _compiled(text)
-    weights, rows = synthetic_arguments(artifact.header, {s["name"]: 512 for s in artifact.header["symbols"]})
-    bound = load_flat(client(threads), artifact).bind(weights)
-    return 2 * 512 * 1024 * 1024 / min(bound.profile([rows])[0].seconds for _ in range(9))
+def machine(on: Client, target: str) -> Machine:
+    """That of a client. It measures what it is asked for, which takes a second or two."""
+    return Machine(on, target)
 
 
-@functools.cache
-def machine(threads: int) -> Machine:
-    """The machine with a pool of `threads`, 0 for all processors. The first call takes a second or two."""
-    pool = client(threads)
-    copy = load_flat(pool, _compiled(_COPY))
-    copies = []
-    for size in _SIZES:
-        array = np.ones(size // 4, np.float32)
-        copies.append((2 * size, 2 * size / min(copy.profile([array])[0].seconds for _ in range(9))))
-    return Machine(pool.devices()[0].threads, tuple(copies))
+def _seconds(program: Any, array: np.ndarray) -> float:
+    """The least time of the first command."""
+    return float(min(program.profile([array])[0].seconds for _ in range(RUNS)))
 
 
-def _compiled(text: str) -> Artifact:
-    return artifact_of(run_pipeline(import_stage(text, "cpu", Options())))
-
-
-__all__ = ["Machine", "machine", "product_rate"]
+__all__ = ["Machine", "machine"]

@@ -144,13 +144,27 @@ class CommandTime:
     @property
     def way(self) -> str | None: ...
 
+def sections_of(data: object) -> list:
+    """(name, offset, length) of each section of an artifact, the header first. Raises ArtifactError on any damage."""
+
+def missing_features(features: Sequence[str]) -> list[str]: ...
+
+class Header:
+    """What a header says of a program, but for its pytrees."""
+
+    def __init__(self, text: bytes) -> None:
+        """Raises ArtifactError where it is malformed, or made for another processor."""
+
+    @property
+    def replicas(self) -> int: ...
+
 class Executable:
     def __init__(
         self,
         device: Device,
-        header: dict,
-        object: bytes,
-        device_code: bytes,
+        header: Header,
+        object: object,
+        device_code: object,
         constants: object,
         in_tree: Tree,
         out_tree: Tree,
@@ -290,6 +304,9 @@ class GpuModule:
 def available_memory() -> int: ...
 def install_blas(arg0: object, arg1: object, arg2: object, arg3: object, /) -> None: ...
 def install_lapack(functions: dict) -> None: ...
+def lapack_names() -> list[str]:
+    """The functions that `install_lapack` needs."""
+
 def register_custom_call(target: str, function: int, is_ffi: bool) -> None: ...
 def blas_controls_threads() -> bool: ...
 def set_extension_dtype(arg0: str, arg1: object, /) -> None: ...

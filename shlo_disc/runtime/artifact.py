@@ -6,6 +6,7 @@ File format (all integers little-endian, 64-bit unless noted):
   then one row a section: 8-byte name padded with zeros, offset, length, SHA-256 of the contents,
   then the SHA-256 of everything before it, then the sections, each starting at a multiple of 64, zeros between.
 There is exactly one way to write a given artifact, and nothing that is not covered by a checksum or checked to be zero.
+Artifacts are written here and read by the native core (`native/artifact/`), for C as for Python.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from shlo_disc.errors import ArtifactError
-from shlo_disc.runtime.described import program_table, program_text, size_text, target_row
+
+from . import _native
+from .described import program_table, program_text, size_text, target_row
 
 MAGIC = b"SHLODISC"
 FORMAT_VERSION = 1
@@ -49,6 +52,7 @@ class Artifact:
     sections: Mapping[str, Bytes]
     trusted: bool = field(default=True, compare=False)
     """False for artifacts read from bytes without `trust=True`: their native code is never loaded."""
+    _read: bytes = field(default=b"", init=False, compare=False)  # the header as it was read; not that of a copy
 
     def __repr__(self) -> str:
         sections = ", ".join(f"{name}: {size_text(len(data))}" for name, data in self.sections.items() if len(data))
@@ -89,9 +93,14 @@ class Artifact:
         """The StableHLO portable artifact; empty where it was left out."""
         return self.sections.get("portable", b"")
 
+    @property
+    def header_text(self) -> bytes:
+        """The header as JSON. Raises ArtifactError when it is not JSON data."""
+        return self._read or _encode_header(self.header)
+
     def serialize(self) -> bytes:
         """The artifact as bytes. Raises ArtifactError when the header is not JSON data, or on a section's name."""
-        sections = {_HEADER: _encode_header(self.header), **self.sections}
+        sections = {_HEADER: self.header_text, **self.sections}
         wrong = [n for n in self.sections if n == _HEADER or not (n.isascii() and 0 < len(n) <= 8 and "\0" not in n)]
         if wrong or len(sections) > _MOST_SECTIONS:
             raise ArtifactError(f"{wrong[0]!r} is no name of a section" if wrong else "the artifact has many sections")
@@ -118,9 +127,11 @@ class Artifact:
         who made them. Without it the header and the portable program can be read, but the program cannot be loaded.
         """
         view = memoryview(data).cast("B")
-        sections = _read_sections(view)
-        header = _decode_header(sections.pop(_HEADER))
-        return cls(header, sections, trusted=trust)
+        sections = {name: view[start : start + length] for name, start, length in _native.sections_of(view)}
+        text = bytes(sections.pop(_HEADER))
+        artifact = cls(json.loads(text), sections, trusted=trust)
+        object.__setattr__(artifact, "_read", text)
+        return artifact
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the artifact to a file, whole or not at all: what reads it meanwhile has the file that was there.
@@ -168,52 +179,5 @@ def _encode_header(header: Mapping[str, Any]) -> bytes:
         return json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise ArtifactError(f"the header is not JSON data: {error}") from error
-
-
-def _decode_header(contents: memoryview) -> dict[str, Any]:
-    try:
-        header = json.loads(bytes(contents))
-    except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"the header is not JSON: {error}") from error
-    if not isinstance(header, dict):
-        raise ArtifactError("the header is not a JSON object")
-    return header
-
-
-def _read_sections(view: memoryview) -> dict[str, memoryview]:
-    if view.nbytes < _PREFIX.size:
-        raise ArtifactError("the artifact is truncated")
-    magic, version, count, length = _PREFIX.unpack_from(view)
-    if magic != MAGIC:
-        raise ArtifactError("not a shlo_disc artifact")
-    if version != FORMAT_VERSION:
-        raise ArtifactError(f"artifact format {version}; this release reads format {FORMAT_VERSION}")
-    end = _table_bytes(count)
-    if not 0 < count <= _MOST_SECTIONS or length != view.nbytes or length < end:
-        raise ArtifactError(f"the artifact is truncated or has bytes added: {view.nbytes} bytes, {length} expected")
-    table_end = end - _DIGEST_BYTES
-    if hashlib.sha256(view[:table_end]).digest() != view[table_end:end]:
-        raise ArtifactError("the artifact's section table is damaged")
-    sections: dict[str, memoryview] = {}
-    for index in range(count):
-        row = _ROW.unpack_from(view, _PREFIX.size + index * _ROW.size)
-        name = row[0].rstrip(b"\0").decode("ascii", errors="replace")
-        if name in sections or (name == _HEADER) != (index == 0):
-            raise ArtifactError(f"the artifact's section {name!r} is out of place")
-        sections[name], end = _read_section(view, name, row, end)
-    if end != view.nbytes:
-        raise ArtifactError("the artifact has bytes after its last section")
-    return sections
-
-
-def _read_section(view: memoryview, name: str, row: tuple[Any, ...], end: int) -> tuple[memoryview, int]:
-    """The contents of one section, which must follow the one that ended at `end`; and where it ends."""
-    _, offset, length, digest = row
-    if offset != _round_up(end) or length > view.nbytes - offset or offset > view.nbytes:
-        raise ArtifactError(f"the artifact's section {name!r} lies outside the file")
-    if any(view[end:offset]):
-        raise ArtifactError(f"the artifact's padding before section {name!r} is damaged")
-    contents = view[offset : offset + length]
-    if hashlib.sha256(contents).digest() != digest:
-        raise ArtifactError(f"the artifact's section {name!r} is damaged: its checksum does not match")
-    return contents, offset + length
+    except RecursionError:
+        raise ArtifactError("the header is not JSON data: it is too deep") from None

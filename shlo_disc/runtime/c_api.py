@@ -15,7 +15,16 @@ def get_include() -> str:
 
 def get_library() -> str:
     """The path of `libshlo_disc_runtime.so`, for a linker. Raises FileNotFoundError where it was not built."""
-    path = Path(_native.__file__).parents[1] / "lib" / "libshlo_disc_runtime.so"
+    return _built("libshlo_disc_runtime.so")
+
+
+def get_archive() -> str:
+    """The same as an archive, which becomes part of another library. Raises FileNotFoundError as well."""
+    return _built("libshlo_disc_runtime.a")
+
+
+def _built(name: str) -> str:
+    path = Path(_native.__file__).parents[1] / "lib" / name
     if not path.exists():
         raise FileNotFoundError(f"the library of the C API is not at {path}: install the package again")
     return str(path)

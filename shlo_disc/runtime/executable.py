@@ -15,7 +15,7 @@ from shlo_disc.errors import ArgumentTypeError, ArtifactError, ShapeError
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.target import runs_on
 
-from . import _native, cpu_features
+from . import _native
 from .artifact import Artifact
 from .cuda_libraries import nccl_names
 from .described import program_text
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from .device import Device
     from .event import Future
 
-HEADER_FORMAT = 1
 _OUTPUTS = {
     None: _native.Output.automatic,
     "numpy": _native.Output.numpy,
@@ -84,10 +83,11 @@ class LoadedExecutable:
         memo_bytes: int = 4 << 20,
         perf_map: bool = False,
     ):
-        _check_artifact(artifact)
+        read_header = _read_header(artifact)
         header = artifact.header
         _check_device(header["target"].get("name"), client)
-        self.num_replicas: int = _replicas(header, len(client.devices()))
+        self.num_replicas: int = read_header.replicas
+        _check_replicas(self.num_replicas, len(client.devices()))
         self._client = client
         self._artifact = artifact
         read = [symbol for segment in header.get("segments", ()) for symbol in segment["symbols_read"]]
@@ -110,17 +110,17 @@ class LoadedExecutable:
         if self.num_replicas > 1 and client.platform == "cuda":
             _native.open_nccl(nccl_names())
         on = {place.native: place for place in reversed(places)}
-        loaded = {native: self._load_on(place, memo_bytes, perf_map) for native, place in on.items()}
+        loaded = {native: self._load_on(place, read_header, memo_bytes, perf_map) for native, place in on.items()}
         self._on = {place.id: loaded[place.native] for place in places}
         self._native: Any = self._on[places[0].id]
 
-    def _load_on(self, device: Device, memo_bytes: int, perf_map: bool) -> Any:
+    def _load_on(self, device: Device, header: Any, memo_bytes: int, perf_map: bool) -> Any:
         """The program on a device of the native core."""
         return _native.Executable(
             device=device.native,
-            header=dict(self._artifact.header),
-            object=bytes(self._artifact.object),
-            device_code=bytes(self._artifact.sections.get("ptx", b"")),
+            header=header,
+            object=self._artifact.object,
+            device_code=self._artifact.sections.get("ptx", b""),
             constants=self._artifact.constants,
             in_tree=self.in_tree.native(),
             out_tree=self.out_tree.native(),
@@ -193,11 +193,17 @@ class LoadedExecutable:
         return BoundExecutable(self, args, output, donate, copy)
 
     def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[CommandTime]:
-        """Run the program, drop its results, and tell what each of its commands took.
+        """Run the program, drop its results, and tell what each of its commands took, on a GPU by the GPU's clock.
 
-        Commands count as in the program's text; one that the program runs without the runtime has no calls.
+        Commands count as in the program's text; one that the program runs without the runtime has no calls. Raises what
+        a call raises.
         """
         return _command_times(self._alive().profile(tuple(args), dict(kwargs or {})))
+
+    @property
+    def client(self) -> Client:
+        """Where it runs."""
+        return self._client
 
     @property
     def native(self) -> Any:
@@ -396,56 +402,17 @@ def _bytes_of(row: Mapping[str, Any], dims: Mapping[str, int]) -> int:
     return math.prod(sizes) * BY_NAME[row["dtype"]].bytes
 
 
-def _replicas(header: Mapping[str, Any], devices: int) -> int:
-    """How many devices run the program together. Raises ArtifactError, and ValueError when there are not as many."""
-    count = header.get("replicas", 1)
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ArtifactError(f"header: 'replicas' is no number of devices: {count!r}")
+def _check_replicas(count: int, devices: int) -> None:
+    """Raises ValueError when a program runs on more devices than there are."""
     if count > devices:
         raise ValueError(f"the program runs on {count} devices; the client has {devices}: Client(device_count={count})")
-    return count
 
 
-def _check_artifact(artifact: Artifact) -> None:
+def _read_header(artifact: Artifact) -> Any:
+    """The header as the core reads it, which holds for what is read here as well. Raises ArtifactError."""
     if not artifact.trusted:
         raise ArtifactError("the artifact holds native code from outside: pass trust=True if you know who made it")
-    header = artifact.header
-    if header.get("format") != HEADER_FORMAT:
-        raise ArtifactError(f"header format {header.get('format')!r}; this release reads format {HEADER_FORMAT}")
-    _check_tables(header)
-    _check_target(header.get("target"))
-
-
-def _check_tables(header: Mapping[str, Any]) -> None:
-    """The parts that are read here; the core checks all the rest."""
-    if not isinstance(header.get("name"), str):
-        raise ArtifactError("header: 'name' is missing")
-    for key, field in (("arguments", "dtype"), ("results", "dtype"), ("symbols", "name"), ("calls", "target")):
-        rows = header.get(key, [] if key == "calls" else None)
-        if not isinstance(rows, list) or not all(isinstance(row, Mapping) and field in row for row in rows):
-            raise ArtifactError(f"header: '{key}' is missing or malformed")
-    segments = header.get("segments", [])
-    if not isinstance(segments, list):
-        raise ArtifactError("header: 'segments' is malformed")
-    for segment in segments:
-        read = segment.get("symbols_read") if isinstance(segment, Mapping) else None
-        if not isinstance(read, list) or not all(isinstance(row, Mapping) and "name" in row for row in read):
-            raise ArtifactError("header: 'segments' is malformed")
-
-
-def _check_target(target: Any) -> None:
-    """Refuses code for another architecture, or that uses what this processor lacks."""
-    if not isinstance(target, Mapping) or not isinstance(target.get("triple"), str):
-        raise ArtifactError("header: 'target' is missing")
-    architecture = target["triple"].partition("-")[0]
-    if architecture != cpu_features.host_architecture():
-        raise ArtifactError(f"made for {architecture}; this machine is {cpu_features.host_architecture()}")
-    features = target.get("features", [])
-    if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
-        raise ArtifactError("header: 'features' is not a list of names")
-    missing = cpu_features.missing_features(features)
-    if missing:
-        raise ArtifactError(f"made for a processor with {', '.join(missing)}, which this one lacks")
+    return _native.Header(artifact.header_text)
 
 
 def _check_device(name: Any, client: Client) -> None:

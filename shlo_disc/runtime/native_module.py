@@ -25,6 +25,7 @@ available_memory = _native.available_memory
 ProgramTable = _native.ProgramTable
 evaluate_steps = _native.evaluate_steps
 leave_job = _native.leave_job
+open_nccl = _native.open_nccl
 plugin_programs = _native.plugin_programs
 read_program = _native.read_program
 
@@ -86,14 +87,6 @@ def install_custom_call(name: str) -> None:
     _native.register_custom_call(name, found.address, found.convention == "ffi")
 
 
-_LAPACK = {
-    "sdcz": "geev gees gehrd geqp3 geqrf gesdd gesvd getrf gtsv potrf",
-    "sd": "orgqr ormqr syevd sytrd",
-    "cz": "heevd hetrd ungqr unmqr",
-}
-"""The functions of LAPACK that the core calls, by the first letters of their names."""
-
-
 @functools.cache
 def install_lapack() -> bool:
     """Hands SciPy's LAPACK to the core; False when SciPy is missing: programs that call LAPACK are then refused."""
@@ -101,10 +94,8 @@ def install_lapack() -> bool:
         from scipy.linalg import cython_blas, cython_lapack
     except ImportError:
         return False
-    names = [letter + name for letters, found in _LAPACK.items() for letter in letters for name in found.split()]
-    functions = {name: cython_lapack.__pyx_capi__[name] for name in names}
-    functions |= {name: cython_blas.__pyx_capi__[name] for name in ("strsm", "dtrsm", "ctrsm", "ztrsm")}
-    _native.install_lapack(functions)
+    known = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
+    _native.install_lapack({name: known[name] for name in _native.lapack_names()})
     return True
 
 

@@ -16,8 +16,8 @@ import ctypes
 import functools
 import itertools
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ from tests.gpu.mock_streams import (
     Streams,
 )
 from tests.gpu.mock_streams import words_at as _words
+from tests.gpu.mock_tensor_maps import GivenMap, TensorMaps
 
 NAMES = {
     INVALID_VALUE: "CUDA_ERROR_INVALID_VALUE", OUT_OF_MEMORY: "CUDA_ERROR_OUT_OF_MEMORY",
@@ -61,15 +62,17 @@ DEINITIALIZED = 4
 """The code of a driver that is shut down."""
 
 
-Kernel = Callable[["MockDriver", tuple[int, ...], tuple[int, ...], Sequence[int]], None]
-"""Called with the driver, the sizes of the grid and of a block, and the parameters as words."""
+Kernel = Callable[["MockDriver", tuple[int, ...], tuple[int, ...], Sequence[Any]], None]
+"""Called with the driver, the sizes of the grid and of a block, and the parameters: tensor maps, then words."""
 
 
 @dataclass
 class Image:
-    """The kernels of a module, each with its number of parameters."""
+    """The kernels of a module, each with its number of parameters that are words. `by_maps`: the number of those before
+    them that are tensor maps, and the bytes of shared memory that a launch has to ask for."""
 
-    kernels: dict[str, tuple[int, Kernel]]
+    kernels: Mapping[str, tuple[int, Kernel]]
+    by_maps: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 class OfThread:
@@ -92,7 +95,7 @@ def _bytes_at(address: int, count: int) -> np.ndarray:
     return np.frombuffer(_words(address, count, ctypes.c_ubyte), np.uint8)
 
 
-class MockDriver(Streams):
+class MockDriver(Streams, TensorMaps):
     """The driver. `memory`: bytes that all GPUs have together."""
 
     def __init__(self, memory: int = 1 << 30, devices: int = 4096):
@@ -113,6 +116,7 @@ class MockDriver(Streams):
         self._handles: dict[int, Any] = {LEGACY: Stream(), PER_THREAD: Stream()}
         self._owners: dict[int, int] = {}
         self._ended: set[int] = set()
+        self.begin_maps()
 
     # ---- what tests ask ---------------------------------------------------------------------------------------------
 
@@ -325,8 +329,14 @@ class MockDriver(Streams):
         parameters: int, extra: int,
     ) -> None:  # fmt: skip
         number, name = ctypes.string_at(function).decode().split()
-        count, kernel = self._handles[int(number)].kernels[name]
-        words = [_words(address, 1, ctypes.c_int64)[0] for address in _words(parameters, count)]
+        image = self._handles[int(number)]
+        (count, kernel), (maps, bytes_) = image.kernels[name], image.by_maps.get(name, (0, 0))
+        addresses = _words(parameters, count + maps)
+        words: list[Any] = [GivenMap.at(address) for address in addresses[:maps]]
+        words += [_words(address, 1, ctypes.c_int64)[0] for address in addresses[maps:]]
+        self.check_shared(function, _int(shared))
+        if _int(shared) != bytes_:
+            self.mistakes.append(f"{name} is given {_int(shared)} bytes of shared memory, and needs {bytes_}")
         grid, block = tuple(map(_int, (gx, gy, gz))), tuple(map(_int, (bx, by, bz)))
         if min(*grid, *block) < 1 or np.prod(block) > 1024 or grid[1] > 65535 or grid[2] > 65535:
             raise Refused(INVALID_VALUE)

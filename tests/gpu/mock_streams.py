@@ -174,6 +174,15 @@ class Streams:
         found = self._stream(stream, "an event")
         self._handles[event][:] = [found, len(found.given)]
 
+    def cuEventElapsedTime(self, out: int, begin: int, end: int) -> None:
+        """A microsecond for each piece of work between two events of a stream, which have to have happened."""
+        (first, start), (second, stop) = self._handles[begin], self._handles[end]
+        if first is not second:
+            raise Refused(INVALID_VALUE)
+        if first.done < max(start, stop):
+            raise Refused(NOT_READY)
+        words_at(out, 1, ctypes.c_float)[0] = (stop - start) * 1e-3
+
     def cuEventQuery(self, event: int) -> None:
         """Each question brings the stream one piece of work further."""
         if point := self._handles[event]:

@@ -180,7 +180,7 @@ def kernels_of(case: str) -> list[Kernel]:
 
 # ---- the table ------------------------------------------------------------------------------------------------------
 
-USES = ("HGMMA", "HMMA", "IMMA", "UTMALDG", "UTMASTG", "LDGSTS", "LDSM")
+USES = ("HGMMA", "IGMMA", "HMMA", "IMMA", "UTMALDG", "UTMASTG", "LDGSTS", "LDSM")
 """Instructions that a kernel is written for, and that have to be there: products and asynchronous copies."""
 
 

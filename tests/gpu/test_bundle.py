@@ -30,7 +30,7 @@ from benchmarks.gpu.contestants.ours import Ours
 from benchmarks.gpu.recording import OPTIONS, Source, record, within
 from benchmarks.gpu.replay import check, difference
 from benchmarks.gpu.works import sources_of
-from tests.gpu import mock_driver, mock_library, mock_streams, recorded_programs
+from tests.gpu import mock_driver, mock_library, mock_streams, mock_tensor_maps, recorded_programs
 from tests.gpu.emulated import fresh_client, install
 from tests.gpu.make_bundle import pack, write_programs, write_runtime
 from tests.gpu.no_driver import has_driver, has_libdevice
@@ -123,7 +123,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if path.name in ("numpy", "numpy.libs"):
             (site / path.name).symlink_to(path)
     (site / "tests" / "gpu").mkdir(parents=True)
-    for module in (mock_driver, mock_library, mock_streams):
+    for module in (mock_driver, mock_library, mock_streams, mock_tensor_maps):
         (site / "tests" / "gpu" / Path(module.__file__).name).write_bytes(Path(module.__file__).read_bytes())
     (site / "sitecustomize.py").write_text(SITE.format(kernels=textwrap.indent(KERNELS, "    ").strip()))
     return folder

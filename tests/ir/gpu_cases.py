@@ -82,6 +82,16 @@ def heads(x: Any, y: Any) -> Any:
     return jnp.einsum("bshd,bnhd->bhsn", x, y, preferred_element_type=jnp.float32)
 
 
+def recurrent(x: Any, w: Any) -> Any:
+    """A network whose batch is `b`."""
+    return jax.lax.scan(lambda h, row: (jnp.tanh(row + h @ w), h), jnp.zeros_like(x[0]), x)
+
+
+def bytes_by_rows(x: Any, y: Any) -> Any:
+    """A product of integers that lie along the depth."""
+    return jax.lax.dot_general(x, y, (((1,), (1,)), ((), ())), preferred_element_type=jnp.int32)
+
+
 def causal_attention(q: Any, k: Any, v: Any) -> Any:
     """The last queries see all keys, those before them fewer, and the first none where there are fewer keys."""
     scores = jnp.einsum("bqd,bkd->bqk", q, k) / q.shape[-1] ** 0.5
@@ -121,6 +131,7 @@ CASES = {
     "integer_product": Case(lambda x, y: jax.lax.dot(x, y), (("b, s", "int64"), ("s, 9", "int64")), 0),
     "product": Case(lambda x, w: x @ w, (("b, s", "float32"), ("s, 40", "float32")), 1e-5),
     "product_in_columns": Case(lambda x, w: (x @ w).T, (("b, s", "float16"), ("s, 5", "float16")), 1e-2),
+    "product_of_bytes": Case(bytes_by_rows, (("b, s", "int8"), ("5, s", "int8")), 0),
     "product_of_heads": Case(heads, (("b, s, 2, 8", "bfloat16"), ("b, 5, 2, 8", "bfloat16")), 1e-5),
     "product_gelu": Case(
         lambda x, w, b: jax.nn.gelu(x @ w + b), (("b, s", "float32"), ("s, 3*s", "float32"), ("3*s", "float32")), 1e-5
@@ -132,6 +143,7 @@ CASES = {
     ),
     "attention": Case(causal_attention, (("b, 33, 64", "float32"), *(("b, s, 64", "float32"),) * 2), 1e-5),
     "attention_narrow": Case(causal_attention, (("b, 33, 128", "bfloat16"), *(("b, s, 128", "bfloat16"),) * 2), 2e-2),
+    "recurrence": Case(recurrent, (("5, b, 24", "float32"), ("24, 24", "float32")), 1e-5),
     "whole": Case(lambda x: (x.sum(), x.max()), (("b, s", "float32"),), 1e-5),
 }
 

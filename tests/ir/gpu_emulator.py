@@ -10,6 +10,7 @@ meanwhile.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ import numpy as np
 
 from shlo_disc.dtypes import BY_MLIR, numpy_dtype
 from shlo_disc.mlir import ir
-from tests.ir.gpu_tensor_cores import TensorCores
+from tests.ir.gpu_hopper import TensorMap, Warpgroups, shared_bytes_of
 from tests.ir.gpu_vectors import VectorOps, of_each
 
 WARP = 32
@@ -91,6 +92,16 @@ class Accesses:
         """Record one atomic operation of several owners."""
         self.atomic.append(np.stack([addresses, owners], axis=1))
 
+    def move(self, to: Accesses, owners: Lanes, of_each: int) -> None:
+        """Move those of some owners to others, of which each is so many of them."""
+        for mine, theirs in zip(
+            (self.touched, self.written, self.atomic), (to.touched, to.written, to.atomic), strict=True
+        ):
+            all_ = np.concatenate([*mine, np.zeros((0, 2), np.int64)])
+            chosen = owners[all_[:, 1]]
+            theirs.append(all_[chosen] // [1, of_each])
+            mine[:] = [all_[~chosen]]
+
     def check(self, what: str) -> None:
         """Fail when an address has two owners and was written, or touched by atomic operations and by others."""
         if not self.written and not self.atomic:
@@ -123,19 +134,36 @@ class Emulator:
                 else:
                     self.functions[name] = op
 
-    def launch(self, name: str, blocks: int, pointers: Sequence[np.ndarray], sizes: Sequence[int]) -> None:
-        """Run a kernel on flat arrays, which it changes in place."""
+    def threads(self, name: str) -> int:
+        """Of a block of a kernel."""
+        return list(ir.DenseI32ArrayAttr(self.functions[name].attributes["known_block_size"]))[0]
+
+    def shared_bytes(self, name: str) -> int:
+        """What a launch of a kernel has to ask for, beyond what it declares."""
+        return shared_bytes_of(self.functions[name])
+
+    def launch(
+        self,
+        name: str,
+        blocks: int,
+        pointers: Sequence[np.ndarray],
+        sizes: Sequence[int],
+        maps: Sequence[TensorMap] = (),
+    ) -> None:
+        """Run a kernel on flat arrays, which it changes in place. One that is told tensor maps has warpgroups that wait
+        for each other."""
         function = self.functions[name]
-        threads = list(ir.DenseI32ArrayAttr(function.attributes["known_block_size"]))[0]
+        threads = self.threads(name)
         entry = function.regions[0].blocks[0]
-        arguments: list[Any] = [View(p) for p in pointers]
+        arguments: list[Any] = [*maps, *(View(p) for p in pointers)]
         arguments += [np.full(threads, size, np.int64) for size in sizes]
         grid = Accesses()
         for number in range(blocks):
-            block = Block(self.globals, number, blocks, threads)
+            block = Block(self.globals, number, blocks, threads, self.shared_bytes(name))
+            env = dict(zip(entry.arguments, arguments, strict=True))
             with np.errstate(all="ignore"):
-                block.run(entry, dict(zip(entry.arguments, arguments, strict=True)), np.ones(threads, bool))
-            block.since_barrier.check("threads")
+                block.run_warpgroups(entry, env) if maps else block.run(entry, env, np.ones(threads, bool))
+            block.check_races()
             for addresses, is_write in block.global_accesses:
                 grid.add(addresses, np.full_like(addresses, number), is_write)
             for addresses in block.global_atomics:
@@ -143,12 +171,14 @@ class Emulator:
         grid.check("blocks")
 
 
-class Block(VectorOps, TensorCores):
+class Block(VectorOps, Warpgroups):
     """One block of a launch."""
 
     _dtype_of = staticmethod(dtype_of)
 
-    def __init__(self, globals_: dict[str, ir.MemRefType], number: int, blocks: int, threads: int):
+    def __init__(
+        self, globals_: dict[str, ir.MemRefType], number: int, blocks: int, threads: int, shared_bytes: int = 0
+    ):
         self.shared = {
             name: View(np.full(type_.shape, 77, dtype_of(type_)), tuple(type_.shape), (1,))
             for name, type_ in globals_.items()
@@ -161,10 +191,11 @@ class Block(VectorOps, TensorCores):
             "gpu.block_dim": np.full(threads, threads, np.int64),
             "gpu.thread_id": self.lane,
         }
-        self.since_barrier = Accesses()
+        self.since_barrier, self.of_warps = Accesses(), Accesses()
         self.global_accesses: list[tuple[np.ndarray, bool]] = []
         self.global_atomics: list[np.ndarray] = []
         self.begin_copies()
+        self.begin_warpgroups(number, shared_bytes)
 
     def run(self, block: ir.Block, env: Env, active: Lanes) -> list[Lanes]:
         """Run a block's ops for the active lanes; gives what its terminator yields."""
@@ -208,6 +239,19 @@ class Block(VectorOps, TensorCores):
         sizes = known("static_sizes")
         return [View(env[source].data, sizes, known("static_strides"), env[source].start + offset)]
 
+    def _memref_view(self, op: ir.OpView, env: Env, active: Lanes) -> list[View]:
+        """A tensor over some bytes, of static sizes."""
+        source, shift = (env[v] for v in op.operands)
+        type_ = ir.MemRefType(op.results[0].type)
+        dtype, sizes, start = dtype_of(type_), tuple(type_.shape), int(shift[0])
+        assert start % dtype.itemsize == 0, f"elements of {dtype} at byte {start}"
+        data = source.data[start : start + math.prod(sizes) * dtype.itemsize].view(dtype)
+        return [View(data, sizes, tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes))))]
+
+    def _is_shared(self, view: View) -> bool:
+        """Whether it is in the memory of the block."""
+        return any(np.may_share_memory(view.data, s.data) for s in self.shared.values())
+
     def _memref_get_global(self, op: ir.OpView, env: Env, active: Lanes) -> list[View]:
         return [self.shared[ir.FlatSymbolRefAttr(op.attributes["name"]).value]]
 
@@ -226,7 +270,7 @@ class Block(VectorOps, TensorCores):
         offsets = view.offsets(indices, active)
         addresses, is_write = view.addresses(offsets)[active], value is not None
         self.since_barrier.add(addresses, self.lane[active], is_write)
-        if not any(view.data is s.data for s in self.shared.values()):
+        if not self._is_shared(view):
             self.global_accesses.append((addresses, is_write))
         if is_write:
             view.data[offsets[active]] = value[active]
@@ -264,7 +308,7 @@ class Block(VectorOps, TensorCores):
             offsets = view.offsets(indices, active)
             addresses = view.addresses(offsets)[active]
             self.since_barrier.add_atomic(addresses, self.lane[active])
-            if not any(view.data is s.data for s in self.shared.values()):
+            if not self._is_shared(view):
                 self.global_atomics.append(addresses)
         while waiting.any():
             lanes = self.lane[waiting][::-1]
@@ -277,9 +321,28 @@ class Block(VectorOps, TensorCores):
     # ---- threads --------------------------------------------------------------------------------------------------
 
     def _gpu_barrier(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        if self.roles is not None:
+            self._whole(active)
+            self._rendezvous()
+            return []
         assert active.all(), "not all threads reach a barrier"
+        self.check_races()
+        return []
+
+    def check_races(self) -> None:
+        """All threads have met: those of a warp may have before, those of different ones have not."""
         self.since_barrier.check("threads")
-        self.since_barrier = Accesses()
+        if self.of_warps.touched:
+            self.since_barrier.move(self.of_warps, np.ones(self.threads, bool), WARP)
+            self.of_warps.check("warps")
+        self.since_barrier, self.of_warps = Accesses(), Accesses()
+
+    def _nvvm_bar_warp_sync(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        warps = active.reshape(-1, WARP)
+        assert (warps.all(1) == warps.any(1)).all(), "not all threads of a warp meet"
+        assert (env[op.operands[0]][active] == -1).all()
+        self.since_barrier.check("threads")
+        self.since_barrier.move(self.of_warps, active, WARP)
         return []
 
     def _gpu_shuffle(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
@@ -337,8 +400,8 @@ DIRECTIONS = {"down": 1, "up": -1}
 
 
 def chosen(lanes: Lanes, new: Any, old: Any) -> Any:
-    """What some lanes have got, the others keep. A tensor is the same one to all."""
-    return new if isinstance(new, View) else np.where(of_each(lanes, new), new, old)
+    """What some lanes have got, the others keep. A tensor is the same one to all, and sums are a whole warpgroup's."""
+    return np.where(of_each(lanes, new), new, old) if isinstance(new, np.ndarray) else new
 
 
 # ---- scalar ops ----------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 """What the emulator does for tensor cores: asynchronous copies, matrices of shared memory, products of fragments.
 
 A copy lands as late as it may, at the wait for its group; until then there is something else in its place, and its
-writes count from its beginning. Fragments are laid out as in NVIDIA's PTX manual for `ldmatrix` and `mma.m16n8k16`.
+writes count from its beginning. Fragments are laid out as in NVIDIA's PTX manual for `ldmatrix`, `mma.m16n8k16`, and
+`mma.m16n8k32` of bytes.
 """
 
 from __future__ import annotations
@@ -81,24 +82,49 @@ class TensorCores:
     def _nvgpu_ldmatrix(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         assert active.all(), "not all threads reach ldmatrix"
         buffer, row = (env[v] for v in op.operands)
-        assert ir.IntegerAttr(op.attributes["numTiles"]).value == 4 and buffer.data.itemsize == 2
-        assert not (row * 2 % _CHUNK_BYTES).any(), "a row of a matrix at no multiple of 16 bytes"
-        rows = row.reshape(-1, 4, 8)[..., None] + np.arange(8)
+        size = buffer.data.itemsize
+        assert ir.IntegerAttr(op.attributes["numTiles"]).value == 4
+        assert not (row * size % _CHUNK_BYTES).any(), "a row of a matrix at no multiple of 16 bytes"
+        rows = row.reshape(-1, 4, 8)[..., None] + np.arange(_CHUNK_BYTES // size)
         everywhere = np.ones(rows.shape, bool)
         offsets = buffer.offsets([rows], everywhere)
-        self.since_barrier.add(buffer.addresses(offsets).reshape(-1), np.repeat(self.lane, 8), False)
+        self.since_barrier.add(buffer.addresses(offsets).reshape(-1), np.repeat(self.lane, rows.shape[-1]), False)
         matrices = buffer.data[offsets]
         if ir.BoolAttr(op.attributes["transpose"]).value:
+            assert size == 2, "elements of other than two bytes are not turned"
             matrices = matrices.swapaxes(-1, -2)
-        return [matrices.reshape(-1, 4, WARP, 2).swapaxes(1, 2).reshape(-1, 4, 2)]
+        return [matrices.reshape(-1, 4, WARP, 4 // size).swapaxes(1, 2).reshape(-1, 4, 4 // size)]
 
     def _nvgpu_mma_sync(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         assert active.all(), "not all threads reach mma.sync"
         assert [ir.IntegerAttr(n).value for n in ir.ArrayAttr(op.attributes["mmaShape"])] == [16, 8, 16]
         a, b, c = (env[v] for v in op.operands)
-        # Lane 4 g + t of a warp holds row g, and two columns from 2 t on, of each 8 x 8 matrix.
-        quarters = a.reshape(-1, 8, 4, 2, 2, 2).transpose(0, 4, 1, 3, 2, 5).reshape(-1, 16, 16)
-        columns = b.reshape(-1, 8, 4, 2, 2).transpose(0, 1, 3, 2, 4).reshape(-1, 8, 16)
-        product = np.einsum("wik,wjk->wij", quarters.astype(np.float32), columns.astype(np.float32))
-        halves = product.reshape(-1, 2, 8, 4, 2).transpose(0, 2, 3, 1, 4).reshape(-1, 2, 2)
-        return [(c + halves).astype(np.float32)]
+        return [(c + _product(a, b, np.float32)).astype(np.float32)]
+
+    def _nvvm_mma_sync(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        assert active.all(), "not all threads reach mma.sync"
+        texts = {name: str(op.attributes[name]) for name in op.attributes}
+        assert (
+            "wrapped" in texts["intOverflowBehavior"]
+            and texts["shape"].replace(" ", "") == "#nvvm.shape<m=16,n=8,k=32>"
+        )
+        assert "row" in texts["layoutA"] and "col" in texts["layoutB"]
+        assert texts["multiplicandAPtxType"] == texts["multiplicandBPtxType"]
+        element = np.int8 if "s8" in texts["multiplicandAPtxType"] else np.uint8
+        words = [env[v] for v in op.operands]
+        a, b = (np.stack(some, 1)[..., None].view(element) for some in (words[:4], words[4:6]))
+        sums = _product(a, b, np.int64).reshape(self.threads, 4) + np.stack(words[6:], 1)
+        return [sums.astype(np.int32)]
+
+    def _llvm_extractvalue(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        (number,) = ir.DenseI64ArrayAttr(op.attributes["position"])
+        return [env[op.operands[0]][:, number]]
+
+
+def _product(a: Lanes, b: Lanes, sum_type: type) -> Lanes:
+    """A B of fragments: lane 4 g + t of a warp holds row g, and the t-th part of the columns, of each matrix."""
+    size = a.shape[-1]
+    quarters = a.reshape(-1, 8, 4, 2, 2, size).transpose(0, 4, 1, 3, 2, 5).reshape(-1, 16, 8 * size)
+    columns = b.reshape(-1, 8, 4, 2, size).transpose(0, 1, 3, 2, 4).reshape(-1, 8, 8 * size)
+    product = np.einsum("wik,wjk->wij", quarters.astype(sum_type), columns.astype(sum_type))
+    return product.reshape(-1, 2, 8, 4, 2).transpose(0, 2, 3, 1, 4).reshape(-1, 2, 2)

@@ -41,7 +41,7 @@ class VectorOps:
         """One access of neighbouring elements. A GPU refuses one that is not aligned as its instruction says."""
         alignment = ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else 1
         first = view.addresses(view.offsets(indices, active))[active]
-        if any(view.data is s.data for s in self.shared.values()):
+        if self._is_shared(view):
             first = first - view.data.__array_interface__["data"][0]
         assert not (first % alignment).any(), f"an access of {alignment} bytes is not aligned"
         return [self._touch(view, [*indices[:-1], indices[-1] + i], active, value) for i, value in enumerate(values)]

@@ -256,7 +256,7 @@ def test_machine_code(dtype: str, target: str) -> None:
     """No local memory, room for two blocks, and results are written four or more at a time."""
     found = shlo_disc.compile(gelu, target=target, args=arguments_of(dtype))
     kernels = [kernel for kernel in read(found.as_text("ptx")) if kernel[0].startswith("product_")]
-    ((name, _, usage, machine),) = kernels
+    ((name, _, usage, machine),) = (kernel for kernel in kernels if not kernel[0].endswith("_by_maps"))
     assert usage.spills == 0 and machine.count("LDL", "STL") == 0, name
     assert usage.registers <= 128
     assert (128 if dtype == "float32" else 64) in machine.widths("STG"), (name, machine.widths("STG"))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Products of f16 and bf16 on tensor cores, in the emulator: every tile, by copies and by elements, all layouts."""
+"""Products of f16, bf16 and bytes on tensor cores, in the emulator: every tile, by copies and by elements, and all
+layouts."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tests.gpu.sass import read
 from tests.gpu.test_sass import needs_tools
 from tests.ir.test_gpu_products import LAYOUTS, emulated, flat, kernels, problem_of, run, tiles_of
 
-ELEMENTS = ("f16", "bf16")
+ELEMENTS, BYTES = ("f16", "bf16"), ("i8", "ui8")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids="_".join)
@@ -34,6 +35,22 @@ def test_rows_at_multiples_of_16_bytes(element: str, layout: tuple[str, str], si
 def test_the_last_rows_columns_and_depths(layout: tuple[str, str], sizes: tuple[int, int, int]) -> None:
     for hole in (3, 7):
         run("f16", *layout, sizes, hole=hole)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids="_".join)
+@pytest.mark.parametrize("element", BYTES)
+def test_bytes(element: str, layout: tuple[str, str]) -> None:
+    """Rows at multiples of 16 bytes and others, of all values."""
+    for sizes, hole in (((16, 16, 16), 0), ((64, 128, 96), 16), ((80, 144, 80), 0), ((1, 1, 1), 3), ((15, 17, 31), 5)):
+        run(element, *layout, sizes, hole=hole)
+    for sizes, hole in (((17, 129, 65), 3), ((65, 63, 97), 7), ((0, 5, 3), 1), ((5, 3, 0), 0), ((3, 5, 600), 8)):
+        run(element, *layout, sizes, hole=hole)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids="_".join)
+def test_batches_of_bytes(layout: tuple[str, str]) -> None:
+    run("i8", *layout, (16, 32, 48), (2, 2), 0)
+    run("ui8", *layout, (5, 9, 33), (3,), 3)
 
 
 @pytest.mark.parametrize("element", ELEMENTS)
@@ -70,6 +87,8 @@ def test_large_tiles(layout: tuple[str, str]) -> None:
     for sizes in ((128, 384, 64), (136, 264, 40), (264, 136, 8)):
         run("f16", *layout, sizes, hole=0)
     run("f16", *layout, (257, 129, 33), hole=3)
+    run("i8", *layout, (144, 272, 80), hole=0)
+    run("ui8", *layout, (257, 129, 33), hole=3)
 
 
 def test_any_number_of_blocks_and_odd_addresses() -> None:
@@ -108,3 +127,17 @@ def test_machine_code(element: str, architecture: str) -> None:
     for _, _, usage, machine in read(ptx):
         assert usage.spills == machine.count("LDL", "STL") == 0
         assert machine.count("HMMA.16816") and machine.count("LDSM") and machine.count("LDGSTS")
+
+
+@needs_tools
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+def test_machine_code_of_bytes(architecture: str) -> None:
+    """Sides that are turned are not copied asynchronously."""
+    with make_context(), ir.Location.unknown():
+        module = kernels(*(ProductForm(Element(element), *layout, 1) for layout in LAYOUTS for element in BYTES))
+        ptx = compile_to_ptx(nvvm_to_llvm_ir(lower_to_nvvm(module)), architecture)
+    for name, _, usage, machine in read(ptx):
+        assert usage.spills == machine.count("LDL", "STL") == 0
+        assert machine.count("IMMA.16832.S8.S8" if "_i8_" in name else "IMMA.16832.U8.U8") and machine.count("LDSM")
+        assert bool(machine.count("LDGSTS")) == ("_bmk_" in name or name.endswith("_bnk"))

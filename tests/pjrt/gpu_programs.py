@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import functools
 import json
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -21,6 +23,7 @@ import numpy as np
 from shlo_disc import clients
 from shlo_disc.runtime import Client
 from shlo_disc.runtime.native_module import plugin_programs
+from tests.gpu import mock_nccl
 from tests.gpu.emulated import install
 from tests.gpu.mock_driver import mock_driver
 
@@ -46,6 +49,8 @@ def over_mock_driver() -> None:
         return load(executable, gpu)
 
     of_plugin._loaded = load_emulated
+    of_plugin.nccl_names = lambda: [str(mock_nccl.library())]
+    mock_nccl.mock_nccl()
 
 
 def compare(function: Callable[..., Any], *args: Any, rtol: float = 2e-5) -> None:
@@ -70,7 +75,8 @@ def devices_are_described() -> None:
     assert first.compute_capability == "9.0"
     assert first.default_memory().kind == "device"
     assert {"device", "pinned_host"} <= {memory.kind for memory in first.addressable_memories()}
-    assert first.memory_stats()["bytes_in_use"] >= 0
+    kept = jax.device_put(numbers(1 << 12))
+    assert first.memory_stats()["bytes_in_use"] >= jax.block_until_ready(kept).nbytes
 
 
 @check
@@ -182,18 +188,74 @@ def executables_are_serialized() -> None:
     compiled = jax.jit(lambda a: jnp.sin(a) + 1).lower(numbers(5)).compile()
     assert compiled.cost_analysis()["bytes accessed"] == 40
     assert compiled.memory_analysis().output_size_in_bytes == 20
-    loaded = serialize_executable.deserialize_and_load(
-        *serialize_executable.serialize(compiled), execution_devices=jax.devices()[:1]
-    )
-    np.testing.assert_allclose(np.asarray(loaded(numbers(5))), np.sin(numbers(5)) + 1, rtol=1e-5)
+    for device in jax.devices():
+        given = jax.device_put(numbers(5), device)
+        compiled = jax.jit(lambda a: jnp.sin(a) + 1).lower(given).compile()
+        written = serialize_executable.serialize(compiled)
+        found = serialize_executable.deserialize_and_load(*written, execution_devices=[device])(given)
+        assert found.devices() == {device}
+        np.testing.assert_allclose(np.asarray(found), np.sin(numbers(5)) + 1, rtol=1e-5)
 
 
 @check
 def what_cannot_be_done_is_refused_by_name() -> None:
     refuses(lambda: jax.jit(lambda a: jnp.linalg.svd(a)[1])(numbers(3, 3)), "UNIMPLEMENTED", "svd", "gpu_programs.py")
+
+
+def in_parts(array: np.ndarray, *axes: str | None) -> jax.Array:
+    """An array whose axes lie on both GPUs, or on each of them."""
     mesh = jax.make_mesh((2,), ("i",))
-    parts = jax.device_put(numbers(4), jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("i")))
-    refuses(lambda: jax.jit(lambda a: a + 1)(parts), "UNIMPLEMENTED", "several GPUs")
+    return jax.device_put(array, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes)))
+
+
+@check
+def one_program_runs_on_several_gpus() -> None:
+    for rows in (2, 6, 4):
+        x, w = numbers(rows, 3), numbers(3, 5)
+        found = jax.jit(lambda a, b: jnp.tanh(a @ b))(in_parts(x, "i"), in_parts(w))
+        assert len(found.sharding.device_set) == 2
+        np.testing.assert_allclose(np.asarray(found), np.tanh(x @ w), rtol=2e-5, atol=1e-6)
+
+
+@check
+def gpus_exchange_data_by_nccl() -> None:
+    x = numbers(4, 6)
+    before = len(mock_nccl.mock_nccl().calls)
+    total = jax.jit(lambda a: (a * 2).sum())(in_parts(x, "i"))
+    np.testing.assert_allclose(np.asarray(total), (x * 2).sum(), rtol=2e-5)
+    whole = jax.sharding.NamedSharding(jax.make_mesh((2,), ("i",)), jax.sharding.PartitionSpec(None, None))
+    multiply = jax.jit(lambda a, b: jnp.einsum("ij,jk->ik", a, b, out_sharding=whole))
+    product = multiply(in_parts(x, None, "i"), in_parts(numbers(6, 3), "i"))
+    np.testing.assert_allclose(np.asarray(product), x @ numbers(6, 3), rtol=2e-5, atol=1e-6)
+    assert len(mock_nccl.mock_nccl().calls) > before
+
+
+@check
+def steps_of_training_run_on_several_gpus() -> None:
+    def loss(w: Any, x: Any) -> Any:
+        return ((jnp.tanh(x @ w["a"]) @ w["b"]) ** 2).mean()
+
+    weights = {"a": numbers(3, 4), "b": numbers(4, 2)}
+    step = jax.jit(lambda w, x: jax.tree.map(lambda a, g: a - 0.1 * g, w, jax.grad(loss)(w, x)), donate_argnums=0)
+    with jax.default_device(jax.devices("cpu")[0]):
+        wanted = step(jax.tree.map(jnp.asarray, weights), numbers(6, 3))
+    given = jax.tree.map(in_parts, weights)
+    found = step(given, in_parts(numbers(6, 3), "i"))
+    assert given["a"].is_deleted()
+    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-4, atol=1e-6)
+
+
+@check
+def a_gpu_that_fails_fails_the_program_on_all() -> None:
+    mock_nccl.mock_nccl().fails["ncclAllReduce"] = mock_nccl.SYSTEM
+    try:
+        refuses(lambda: jax.jit(lambda a: a.sum())(in_parts(numbers(8), "i")), "system error")
+    finally:
+        mock_nccl.mock_nccl().fails.clear()
+    np.testing.assert_allclose(
+        np.asarray(jax.jit(lambda a: a.sum())(in_parts(numbers(8), "i"))), numbers(8).sum(), 1e-5
+    )
 
 
 def refuses(call: Callable[[], Any], *words: str) -> None:
@@ -204,6 +266,21 @@ def refuses(call: Callable[[], Any], *words: str) -> None:
         assert all(word in str(error) for word in words), str(error)
     else:
         raise AssertionError("nothing was refused")
+
+
+@check
+def profiles_have_programs_and_kernels() -> None:
+    program = jax.jit(lambda a: jnp.cumsum(a).sum())
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            found = program(numbers(5)).block_until_ready()
+        (file,) = Path(folder).glob("**/*.xplane.pb")
+        data = jax.profiler.ProfileData.from_file(str(file))
+    (plane,) = (plane for plane in data.planes if plane.name == "/device:CUSTOM:shlo_disc")
+    names = {event.name for line in plane.lines for event in line.events}
+    assert any(name.startswith("jit_") for name in names), names
+    assert any("scan" in name for name in names), names
+    np.testing.assert_allclose(np.asarray(found), np.cumsum(numbers(5)).sum(), rtol=1e-5)
 
 
 @check
@@ -229,5 +306,6 @@ def outcome(function: Callable[[], None]) -> str | None:
 if __name__ == "__main__":
     over_mock_driver()
     results = {function.__name__: outcome(function) for function in CHECKS}
-    results["the driver is used as it asks"] = "\n".join(map(str, mock_driver().mistakes)) or None
+    mistakes = [*mock_driver().mistakes, *mock_nccl.mock_nccl().mistakes]
+    results["the driver is used as it asks"] = "\n".join(map(str, mistakes)) or None
     print(json.dumps(results), flush=True)

@@ -38,10 +38,10 @@ def program_names(*files: str) -> list[str]:
     return [f.name for f in functions if any(getattr(d, "id", "") in ("case", "check") for d in f.decorator_list)]
 
 
-def program_outcomes(module: str, devices: int) -> dict[str, str]:
+def program_outcomes(module: str, devices: int, platform: str = "shlo_disc") -> dict[str, str]:
     """What a module of programs prints of each of them, run on so many devices of the plugin and of XLA's CPU."""
     flags = f"--xla_force_host_platform_device_count={devices}"
-    done = run_python("-m", module, JAX_PLATFORMS="shlo_disc,cpu", XLA_FLAGS=flags)
+    done = run_python("-m", module, JAX_PLATFORMS=f"{platform},cpu", XLA_FLAGS=flags)
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     return found

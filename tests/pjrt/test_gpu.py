@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.gpu.marks import needs_mock_driver
-from tests.pjrt.plugin import program_names, run_python
+from tests.pjrt.gpu_conformance import OF_PROCESSORS, REFUSED
+from tests.pjrt.plugin import program_names, program_outcomes, run_python
 
 pytestmark = needs_mock_driver
 _DRIVER = "the driver is used as it asks"
@@ -28,6 +29,21 @@ def _results() -> dict[str, str | None]:
 @pytest.mark.parametrize("name", [*program_names("gpu_programs.py"), _DRIVER])
 def test_check(name: str) -> None:
     assert _results()[name] is None, _results()[name]
+
+
+@functools.cache
+def _conformance() -> dict[str, str]:
+    return program_outcomes("tests.pjrt.gpu_conformance", devices=2, platform="shlo_disc_cuda")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(set(program_names("jax_programs.py")) - OF_PROCESSORS))
+def test_jaxs_programs_of_processors_run_or_are_refused_by_name(name: str) -> None:
+    said, expected = _conformance()[name], REFUSED.get(name)
+    if expected is None:
+        assert said == "ok", said
+    else:
+        assert "UNIMPLEMENTED" in said and expected in said, said
 
 
 def test_gpus_are_chosen_as_jax_has_it() -> None:

@@ -25,7 +25,7 @@ ORDER = (
     # The pipeline.
     "compilation", "call_checks", "passes", "compiler", "artifact_header",
     # What users see.
-    "clients", "loading", "report", "stage_text", "executable", "cache", "reproducer", "recovery", "call_types",
+    "clients", "loading", "export_library", "report", "stage_text", "executable", "cache", "reproducer", "recovery", "call_types",
     "compiling", "torch", "api", "numpy", "check", "bisect", "tune", "opt_command", "cli", "pjrt", "__init__",
     "__main__",
 )  # fmt: skip
@@ -95,7 +95,7 @@ def test_imports_go_one_way(room: str) -> None:
 NATIVE = ROOT / "runtime" / "native"
 
 NATIVE_ORDER = (
-    "core", "kernels", "collectives", "cuda", "program", "artifact", "capi", "python", "pjrt", "module.cpp",
+    "core", "kernels", "collectives", "program", "cuda", "artifact", "capi", "python", "pjrt", "module.cpp",
 )  # fmt: skip
 """The rooms of the native runtime: what memory and threads are, products and the like, ..., the module of them all."""
 

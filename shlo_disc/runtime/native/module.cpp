@@ -31,9 +31,9 @@ namespace disc {
 
 namespace {
 
-void raise_allocation(const AllocationFailure &failure) {
+void raise_allocation(int64_t bytes, const char *message) {
   nb::object type = nb::module_::import_("shlo_disc.runtime.allocation").attr("AllocationError");
-  nb::object error = type(failure.bytes, failure.what());
+  nb::object error = type(bytes, message);
   PyErr_SetObject(type.ptr(), error.ptr());
 }
 
@@ -42,7 +42,9 @@ void translate(const std::exception_ptr &pointer, void *) {
   try {
     std::rethrow_exception(pointer);
   } catch (const AllocationFailure &failure) {
-    raise_allocation(failure);
+    raise_allocation(failure.bytes, failure.what());
+  } catch (const std::bad_alloc &) { // of the core's own tables
+    raise_allocation(-1, "out of memory");
   } catch (const pjrt::Failure &error) {
     PyErr_SetString(PyExc_ValueError, error.what());
   } catch (const pjrt::Unreadable &error) {
@@ -160,6 +162,7 @@ NB_MODULE(_native, module) {
   bind_tree(module);
   bind_topology(module);
   bind_buffer(module);
+  bind_artifact(module);
   bind_executable(module);
   bind_bound_executable(module);
   bind_code(module);
@@ -168,6 +171,7 @@ NB_MODULE(_native, module) {
   module.def("available_memory", &available_memory, "Bytes that the system and the control groups have left.");
   module.def("install_blas", &install_blas);
   module.def("install_lapack", &install_lapack);
+  module.def("lapack_names", &Lapack::names, "The functions that `install_lapack` needs.");
   module.def("register_custom_call", [](const std::string &target, uintptr_t function, bool is_ffi) {
     register_custom_call(target, reinterpret_cast<void *>(function), is_ffi ? Convention::ffi : Convention::c);
   });

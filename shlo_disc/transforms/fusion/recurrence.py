@@ -227,7 +227,8 @@ def _is_worth_it(found: LoopOfRows) -> bool:
     """Whether a row is of a moderate size, and the weights stay in a core's cache."""
     weights = sum(product(dims_of(op.operands[1])).constant or 0 for op in dots_of(found))
     width = max((bytes_of(element_type_of(op.results[0])) for op in dots_of(found)), default=0)
-    row = sum(product(row_dims(v, axis)).constant or 0 for v, axis in found.row_axis.items())
+    kept = {found.returned[i]: 0 for i in found.states} | found.row_axis
+    row = sum(product(row_dims(v, axis)).constant or 0 for v, axis in kept.items())
     return weights * width <= policy().recurrence_weights and row <= policy().recurrence_row
 
 

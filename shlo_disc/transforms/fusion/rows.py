@@ -16,6 +16,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, RESHAPES, defining_op
+from shlo_disc.transforms.policy import policy
 
 DOT = "stablehlo.dot_general"
 
@@ -76,7 +77,8 @@ class RowAnalysis:
             return False
         types = {str(element_type_of(v)) for v in (lhs, rhs, op.results[0])}
         sizes = (*dims_of(rhs), *dims_of(op.results[0])[1:])
-        if len(types) != 1 or not types <= {"f32", "f64"} or any(d.constant in (None, 0) for d in sizes):
+        known = {"f32", "f64", *policy().rounded_products}
+        if len(types) != 1 or not types <= known or any(d.constant in (None, 0) for d in sizes):
             return False
         producer = defining_op(rhs)
         is_inside = rhs.owner == self.body if producer is None else producer.block == self.body

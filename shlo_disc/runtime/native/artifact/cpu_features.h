@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which instruction sets this processor has, in LLVM's names; as shlo_disc/runtime/cpu_features.py.
+// Which instruction sets this processor has, in LLVM's names.
 #pragma once
 
 #include <string>

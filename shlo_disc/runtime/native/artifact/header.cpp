@@ -16,14 +16,10 @@ constexpr std::string_view kArchitecture = "x86_64";
 
 template <typename T> struct IsList : std::false_type {};
 template <typename T> struct IsList<std::vector<T>> : std::true_type {};
-template <> struct IsList<Json::Object> : std::false_type {};
 
-/// Whether `json` is a T, which `out` then is. JSON's own values are passed on as they are.
+/// Whether `json` is a T, which `out` then is.
 template <typename T> bool convert(const Json &json, T &out) {
-  if constexpr (std::is_same_v<T, Json>) {
-    out = json;
-    return true;
-  } else if constexpr (IsList<T>::value) {
+  if constexpr (IsList<T>::value) {
     const auto *list = json.get<Json::List>();
     if (list == nullptr)
       return false;
@@ -46,13 +42,21 @@ template <typename T> bool convert(const Json &json, T &out) {
   }
 }
 
-template <typename T> T field(const Json &object, const char *key) {
+const Json &member_of(const Json &object, const char *key) {
   const Json *found = object.member(key);
   if (found == nullptr)
     bad_artifact(std::string("header: '") + key + "' is missing");
+  return *found;
+}
+
+[[noreturn]] void fail_type(const char *key) {
+  bad_artifact(std::string("header: '") + key + "' has a wrong type or range");
+}
+
+template <typename T> T field(const Json &object, const char *key) {
   T value{};
-  if (!convert(*found, value))
-    bad_artifact(std::string("header: '") + key + "' has a wrong type or range");
+  if (!convert(member_of(object, key), value))
+    fail_type(key);
   return value;
 }
 
@@ -60,17 +64,25 @@ template <typename T> T field_or(const Json &object, const char *key, T otherwis
   return object.member(key) == nullptr ? otherwise : field<T>(object, key);
 }
 
-/// The members of a list of objects.
-std::vector<Json> rows(const Json &object, const char *key) {
-  auto list = field<std::vector<Json>>(object, key);
+const Json::List &list_of(const Json &object, const char *key) {
+  const auto *list = member_of(object, key).get<Json::List>();
+  if (list == nullptr)
+    fail_type(key);
+  return *list;
+}
+
+/// A list of objects.
+const Json::List &rows(const Json &object, const char *key) {
+  const Json::List &list = list_of(object, key);
   for (const Json &row : list)
     if (row.get<Json::Object>() == nullptr)
-      bad_artifact(std::string("header: '") + key + "' has a wrong type or range");
+      fail_type(key);
   return list;
 }
 
-std::vector<Json> rows_or_none(const Json &object, const char *key) {
-  return object.member(key) == nullptr ? std::vector<Json>() : rows(object, key);
+const Json::List &rows_or_none(const Json &object, const char *key) {
+  static const Json::List none;
+  return object.member(key) == nullptr ? none : rows(object, key);
 }
 
 DType dtype_of(const Json &row) {
@@ -98,7 +110,7 @@ ArraySpec array_spec(const Json &row) {
   spec.memory = field_or<std::string>(row, "memory", "");
   spec.layout = field_or<std::vector<size_t>>(row, "layout", {});
   spec.donated = field_or<bool>(row, "donated", false);
-  for (const Json &dim : field<std::vector<Json>>(row, "shape"))
+  for (const Json &dim : list_of(row, "shape"))
     spec.shape.push_back(dim_spec(dim, spec.path));
   return spec;
 }
@@ -109,7 +121,7 @@ SymbolSpec symbol_spec(const Json &row) {
   spec.minimum = field<int64_t>(row, "min");
   if (const Json *most = row.member("max"); most != nullptr && !most->is_null())
     spec.maximum = field<int64_t>(row, "max");
-  auto solve = field<Json>(row, "solve");
+  const Json &solve = member_of(row, "solve");
   spec.argument = field<size_t>(solve, "argument");
   spec.dim = field<size_t>(solve, "dim");
   spec.scale = field<int64_t>(solve, "scale");
@@ -124,12 +136,15 @@ SegmentSpec segment_spec(const Json &row, size_t results) {
     spec.checks.push_back({field<std::string>(check, "kind"), field<std::string>(check, "message"),
                            field<std::vector<size_t>>(check, "operands")});
   spec.plan_words = field<size_t>(row, "plan_words");
-  auto entry = field<Json>(row, "entry");
+  const Json &entry = member_of(row, "entry");
   spec.plan_entry = field<std::string>(entry, "plan");
   spec.run_entry = field<std::string>(entry, "run");
   if (row.member("results_written") != nullptr) {
     spec.results = field<std::vector<size_t>>(row, "results_written");
-    spec.symbols_read = rows(row, "symbols_read").size();
+    for (const Json &symbol : rows(row, "symbols_read")) {
+      field<std::string>(symbol, "name"); // which Python reads
+      ++spec.symbols_read;
+    }
     return spec;
   }
   for (size_t leaf = 0; leaf < results; ++leaf)
@@ -157,7 +172,7 @@ CustomSpec custom_spec(const Json &custom, const CallSpec &call) {
   }
   for (const auto &pair : field<std::vector<std::vector<size_t>>>(custom, "aliases")) {
     if (pair.size() != 2)
-      bad_artifact("header: 'aliases' has a wrong type or range");
+      fail_type("aliases");
     if (pair[0] + 1 >= call.results.size() || pair[1] >= call.operands.size())
       bad_artifact("header: an alias of '" + call.target + "' names a tensor that it does not have");
     spec.aliases.emplace_back(pair[0], pair[1]);
@@ -173,10 +188,13 @@ CallSpec call_spec(const Json &row) {
   if (spec.results.empty())
     bad_artifact("header: a library call has no results");
   if (row.member("custom") != nullptr)
-    spec.custom = custom_spec(field<Json>(row, "custom"), spec);
+    spec.custom = custom_spec(member_of(row, "custom"), spec);
   spec.groups = field_or<std::vector<std::vector<int64_t>>>(row, "groups", {});
   spec.where = field_or<std::string>(row, "where", "");
-  for (const auto &[name, value] : field<Json::Object>(row, "attributes")) {
+  const auto *attributes = member_of(row, "attributes").get<Json::Object>();
+  if (attributes == nullptr)
+    fail_type("attributes");
+  for (const auto &[name, value] : *attributes) {
     const auto *number = value.get<int64_t>();
     if (number == nullptr)
       bad_artifact("header: an attribute of the library call '" + spec.target + "' is not an integer");
@@ -198,6 +216,26 @@ PackSpec pack_spec(const Json &row) {
   return spec;
 }
 
+KernelSpec kernel_spec(const Json &row) {
+  KernelSpec spec;
+  spec.name = field<std::string>(row, "name");
+  spec.threads = field<int64_t>(row, "threads");
+  spec.where = field<std::string>(row, "where");
+  spec.fusion = field_or<std::string>(row, "fusion", "");
+  if (row.member("by_maps") != nullptr) {
+    const Json &by_maps = member_of(row, "by_maps");
+    spec.by_maps = {field<std::string>(by_maps, "name"),
+                    field<int64_t>(by_maps, "threads"),
+                    field<int64_t>(by_maps, "shared_bytes"),
+                    field<int64_t>(by_maps, "element_bytes"),
+                    field<int64_t>(by_maps, "box_rows"),
+                    field<int64_t>(by_maps, "box_columns"),
+                    field<int64_t>(by_maps, "lhs_depth_inside") != 0,
+                    field<int64_t>(by_maps, "rhs_depth_inside") != 0};
+  }
+  return spec;
+}
+
 std::string joined(const std::vector<std::string> &names) {
   std::string text;
   for (const std::string &name : names)
@@ -205,18 +243,8 @@ std::string joined(const std::vector<std::string> &names) {
   return text;
 }
 
-} // namespace
-
-Json read_header(std::string_view text) {
-  if (text.size() > kMostHeaderBytes)
-    bad_artifact("the header has more than " + std::to_string(kMostHeaderBytes) + " bytes");
-  Json header = Json::parse(text);
-  if (header.get<Json::Object>() == nullptr)
-    bad_artifact("the header is not a JSON object");
-  return header;
-}
-
-void check_target(const Json &header) {
+/// The name of the device that the code is for; empty for processors.
+std::string check_target(const Json &header) {
   if (field_or<int64_t>(header, "format", 0) != kHeaderFormat)
     bad_artifact("header format " + std::to_string(field_or<int64_t>(header, "format", 0)) +
                  "; this release reads format " + std::to_string(kHeaderFormat));
@@ -233,9 +261,8 @@ void check_target(const Json &header) {
     bad_artifact("header: 'features' is not a list of names");
   if (auto missing = missing_features(features); !missing.empty())
     bad_artifact("made for a processor with " + joined(missing) + ", which this one lacks");
-  if (const Json *name = target->member("name"); name != nullptr && !name->is_null())
-    bad_artifact("made for " + (name->get<std::string>() ? *name->get<std::string>() : std::string("no device")) +
-                 "; this client's device is the CPU");
+  const Json *name = target->member("name");
+  return name == nullptr || name->is_null() ? "" : field<std::string>(*target, "name");
 }
 
 int64_t replicas_of(const Json &header) {
@@ -262,13 +289,31 @@ Program program_of(const Json &header) {
   for (const Json &row : rows_or_none(header, "calls"))
     program.calls.push_back(call_spec(row));
   for (const Json &row : rows_or_none(header, "kernels"))
-    program.kernels.push_back({field<std::string>(row, "name"), field<int64_t>(row, "threads"),
-                               field<std::string>(row, "where"), field_or<std::string>(row, "fusion", "")});
+    program.kernels.push_back(kernel_spec(row));
   for (const Json &row : rows_or_none(header, "packs"))
     program.packs.push_back(pack_spec(row));
   if (!program.packs.empty())
     program.packed_only = field<std::vector<size_t>>(header, "packed_only");
   return program;
+}
+
+} // namespace
+
+Json parse_header(std::string_view text) {
+  if (text.size() > kMostHeaderBytes)
+    bad_artifact("the header has more than " + std::to_string(kMostHeaderBytes) + " bytes");
+  Json header = Json::parse(text);
+  if (header.get<Json::Object>() == nullptr)
+    bad_artifact("the header is not a JSON object");
+  return header;
+}
+
+Header read_header(const Json &json) {
+  Header header;
+  header.device = check_target(json);
+  header.replicas = replicas_of(json);
+  header.program = program_of(json);
+  return header;
 }
 
 } // namespace disc

@@ -9,17 +9,17 @@
 
 namespace disc {
 
+/// What a header says of a program, but for its pytrees, which are Python's.
+struct Header {
+  Program program; // to be checked by Program::validate
+  int64_t replicas = 1; // how many devices run it together
+  std::string device;   // what code of its own the target names; empty: processors
+};
+
 /// The header as JSON. Throws Error(artifact) where it is none, or no object.
-Json read_header(std::string_view text);
+Json parse_header(std::string_view text);
 
-/// Refuses another format, another architecture, a processor that lacks what the code uses, programs for GPUs.
-/// Throws Error(artifact).
-void check_target(const Json &header);
-
-/// How many devices run the program together. Throws Error(artifact).
-int64_t replicas_of(const Json &header);
-
-/// The program, to be checked by Program::validate. Throws Error(artifact).
-Program program_of(const Json &header);
+/// Refuses another format, another architecture, and a processor that lacks what the code uses. Throws Error(artifact).
+Header read_header(const Json &json);
 
 } // namespace disc

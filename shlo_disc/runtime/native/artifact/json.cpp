@@ -9,7 +9,7 @@ namespace disc {
 
 namespace {
 
-constexpr int kMostDepth = 256; // of lists and objects
+constexpr int kMostDepth = 512; // of lists and objects
 
 class Parser {
 public:
@@ -48,7 +48,7 @@ private:
 
   Json parse_value(int depth) {
     if (depth > kMostDepth)
-      fail("too many levels");
+      fail("too deep");
     skip_spaces();
     if (take("{"))
       return parse_object(depth);

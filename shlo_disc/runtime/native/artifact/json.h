@@ -20,6 +20,8 @@ public:
 
   Json() = default;
   explicit Json(Value value) : value_(std::move(value)) {}
+  Json(Json &&) noexcept = default; // not copied: a header may be large
+  Json &operator=(Json &&) noexcept = default;
 
   /// Reads a text. Throws Error(artifact) with the position of what is not JSON.
   static Json parse(std::string_view text);

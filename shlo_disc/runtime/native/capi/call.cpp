@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 
 namespace disc::capi {
 
@@ -41,14 +42,43 @@ std::vector<void *> argument_addresses(const disc_program &program, Tensors &ten
   return buffers;
 }
 
+/// The sizes of results that depend on data are known to calls alone.
+void check_planned(const Program &program) {
+  if (program.segments.size() > 1)
+    bad_value("the sizes of the results of '" + program.name + "' depend on data: call it by disc_call");
+}
+
+/// The shapes of consecutive arrays, the sizes of which begin at `sizes`.
+template <typename Leaves>
+std::vector<const int64_t *> shapes_of(const std::vector<ArraySpec> &arrays, const int64_t *sizes,
+                                       const Leaves &order) {
+  std::vector<const int64_t *> shapes(arrays.size());
+  for (size_t leaf : order) {
+    shapes[leaf] = sizes;
+    sizes += arrays[leaf].shape.size();
+  }
+  return shapes;
+}
+
+std::unique_ptr<disc_plan_t> make_plan(const disc_program &program, std::vector<int64_t> dims,
+                                       std::shared_ptr<const Plan> found) {
+  const Program &spec = program.loaded->program();
+  const SegmentSpec &segment = spec.segments.front();
+  auto results = shapes_of(spec.results, found->words.data() + segment.result_word, segment.results);
+  disc_plan_t plan{program, std::move(dims), std::move(found), {}, std::move(results)};
+  auto made = std::make_unique<disc_plan_t>(std::move(plan));
+  auto in_order = std::views::iota(size_t{0}, spec.arguments.size());
+  made->argument_shapes = shapes_of(spec.arguments, made->dims.data(), in_order);
+  return made;
+}
+
 std::unique_ptr<disc_plan_t> plan(const disc_program &program, std::span<const int64_t> dims) {
   const Program &spec = program.loaded->program();
   std::vector<int64_t> all = all_dims(*program.bound, dims);
   if (all.size() != spec.argument_dims)
     bad_value("the arguments have " + std::to_string(spec.argument_dims - program.bound->dims.size()) +
               " sizes in all, and " + std::to_string(dims.size()) + " were given");
-  if (spec.segments.size() > 1)
-    bad_value("the sizes of the results of '" + spec.name + "' depend on data: call it by disc_call");
+  check_planned(spec);
   const int64_t *size = all.data();
   for (const ArraySpec &argument : spec.arguments) { // the sizes that are constants, and none below 0
     check_shape(argument, size, argument.shape.size());
@@ -58,14 +88,19 @@ std::unique_ptr<disc_plan_t> plan(const disc_program &program, std::span<const i
                                           " is negative (" + std::to_string(*size) + ").");
   }
   auto found = program.loaded->executable->plan(all);
-  const SegmentSpec &segment = spec.segments.front();
-  std::vector<const int64_t *> shapes(spec.results.size());
-  const int64_t *shape = found->words.data() + segment.result_word;
-  for (size_t leaf : segment.results) {
-    shapes[leaf] = shape;
-    shape += spec.results[leaf].shape.size();
-  }
-  return std::make_unique<disc_plan_t>(disc_plan_t{program, std::move(all), std::move(found), std::move(shapes)});
+  return make_plan(program, std::move(all), std::move(found));
+}
+
+std::unique_ptr<disc_plan_t> plan_symbols(const disc_program &program, std::span<const int64_t> values) {
+  const Program &spec = program.loaded->program();
+  if (!program.bound->addresses.empty())
+    bad_value("arguments of '" + spec.name + "' are bound: give disc_plan the sizes of the others");
+  if (values.size() != spec.symbols.size())
+    bad_value("'" + spec.name + "' has " + std::to_string(spec.symbols.size()) + " symbols, and " +
+              std::to_string(values.size()) + " values were given");
+  check_planned(spec);
+  auto found = program.loaded->executable->first_plan(values);
+  return plan(program, {found->words.data() + 1, spec.argument_dims});
 }
 
 int64_t result_bytes(const disc_plan_t &plan, size_t index) {
@@ -185,6 +220,15 @@ disc_error_t *disc_bind(const disc_program_t *program, const DLTensor *arguments
 
 disc_error_t *disc_plan(const disc_program_t *program, const int64_t *dims, size_t count, disc_plan_t **out) {
   return guarded([&] { *out = plan(*program, {dims, count}).release(); });
+}
+
+disc_error_t *disc_plan_symbols(const disc_program_t *program, const int64_t *values, size_t count, disc_plan_t **out) {
+  return guarded([&] { *out = plan_symbols(*program, {values, count}).release(); });
+}
+
+const int64_t *disc_plan_argument_shape(const disc_plan_t *plan, size_t index) {
+  index += plan->program.bound->addresses.size();
+  return index < plan->argument_shapes.size() ? plan->argument_shapes[index] : nullptr;
 }
 
 int64_t disc_plan_arena_bytes(const disc_plan_t *plan) { return plan->plan->arena_bytes; }

@@ -32,6 +32,11 @@ using namespace disc::capi;
 
 const char *disc_name(const disc_program_t *program) { return program->loaded->program().name.c_str(); }
 
+const char *disc_symbol(const disc_program_t *program, size_t index) {
+  const std::vector<disc::SymbolSpec> &symbols = program->loaded->program().symbols;
+  return index < symbols.size() ? symbols[index].name.c_str() : nullptr;
+}
+
 size_t disc_argument_count(const disc_program_t *program) {
   return program->loaded->arguments.size() - program->bound->addresses.size();
 }

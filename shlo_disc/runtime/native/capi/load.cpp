@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <new>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,19 +20,31 @@ namespace {
 
 constexpr int64_t kCacheBytes = int64_t{1} << 30, kMemoBytes = int64_t{4} << 20;
 
-/// Bytes at a multiple of 64, where constants are used as they lie.
+/// The bytes of an artifact, and who holds them.
 struct Bytes {
-  std::shared_ptr<char> data;
+  std::shared_ptr<const char> data;
   size_t size = 0;
 
-  explicit Bytes(size_t bytes) : size(bytes) {
-    data.reset(static_cast<char *>(std::aligned_alloc(64, (bytes / 64 + 1) * 64)), std::free);
-    if (!data)
-      throw std::bad_alloc();
-  }
+  std::string_view view() const { return {data.get(), size}; }
 };
 
+/// At a multiple of 64, where constants are used as they lie.
+Bytes copied(const void *bytes, size_t size) {
+  std::shared_ptr<char> copy(static_cast<char *>(std::aligned_alloc(64, (size / 64 + 1) * 64)), std::free);
+  if (!copy)
+    throw std::bad_alloc();
+  if (size != 0)
+    std::memcpy(copy.get(), bytes, size);
+  return {std::move(copy), size};
+}
+
+Bytes borrowed(const void *bytes, size_t size) {
+  return {std::shared_ptr<const char>(std::shared_ptr<void>(), static_cast<const char *>(bytes)), size};
+}
+
 [[noreturn]] void fail_file(const char *path, int number) {
+  if (number == ENOMEM)
+    throw std::bad_alloc();
   throw Failure("OSError", "[Errno " + std::to_string(number) + "] " + std::strerror(number) + ": '" + path + "'");
 }
 
@@ -45,24 +58,20 @@ public:
   File(const File &) = delete;
   File &operator=(const File &) = delete;
 
-  Bytes read_all() const {
+  Bytes map() const {
     struct stat status;
     if (fstat(descriptor_, &status) != 0)
       fail_file(path_, errno);
     if (!S_ISREG(status.st_mode))
       fail_file(path_, S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
-    Bytes bytes(static_cast<size_t>(status.st_size));
-    size_t done = 0;
-    while (done < bytes.size) {
-      ssize_t count = read(descriptor_, bytes.data.get() + done, bytes.size - done);
-      if (count < 0 && errno != EINTR)
-        fail_file(path_, errno);
-      if (count == 0)
-        break;
-      done += count > 0 ? static_cast<size_t>(count) : 0;
-    }
-    bytes.size = done;
-    return bytes;
+    auto size = static_cast<size_t>(status.st_size);
+    if (size == 0)
+      return {};
+    void *address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor_, 0);
+    if (address == MAP_FAILED)
+      fail_file(path_, errno);
+    auto unmap = [size](const char *mapped) { munmap(const_cast<char *>(mapped), size); };
+    return {std::shared_ptr<const char>(static_cast<const char *>(address), unmap), size};
   }
 
 private:
@@ -95,17 +104,19 @@ std::shared_ptr<Device> device_of(const disc_load_options &options) {
 }
 
 std::unique_ptr<disc_program> load(const Bytes &bytes, const disc_load_options &options) {
-  Sections sections = read_sections({bytes.data.get(), bytes.size});
-  Json header = read_header(section_named(sections, "header"));
+  Sections sections = read_sections(bytes.view());
+  Json json = parse_header(section_named(sections, "header"));
   if (options.trust == 0)
     bad_artifact("the artifact holds native code from outside: pass trust=True if you know who made it");
-  check_target(header);
-  if (int64_t count = replicas_of(header); count > 1)
-    bad_value("the program runs on " + std::to_string(count) + " devices; the client has 1");
+  Header header = read_header(json);
+  if (!header.device.empty())
+    bad_artifact("made for " + header.device + "; this client's device is the CPU");
+  if (header.replicas > 1)
+    bad_value("the program runs on " + std::to_string(header.replicas) + " devices; the client has 1");
   std::string_view constants = section_named(sections, "consts");
   auto loaded = std::make_shared<Loaded>();
   loaded->executable = std::make_shared<Executable>(
-      device_of(options), program_of(header), ProgramCode{section_named(sections, "object"), {}},
+      device_of(options), std::move(header.program), ProgramCode{section_named(sections, "object"), {}},
       ConstantBlock{constants.data(), static_cast<int64_t>(constants.size()), bytes.data},
       options.memo_bytes != 0 ? options.memo_bytes : kMemoBytes, false);
   for (const ArraySpec &spec : loaded->program().arguments)
@@ -128,7 +139,7 @@ disc_error_t *disc_load(const char *path, const disc_load_options *options, disc
     if (path == nullptr || program == nullptr)
       bad_value("disc_load: path or program is NULL");
     disc_load_options known = known_options(options);
-    *program = load(File(path).read_all(), known).release();
+    *program = load(File(path).map(), known).release();
   });
 }
 
@@ -138,10 +149,7 @@ disc_error_t *disc_load_bytes(const void *bytes, size_t size, const disc_load_op
     if ((bytes == nullptr && size != 0) || program == nullptr)
       bad_value("disc_load_bytes: bytes or program is NULL");
     disc_load_options known = known_options(options);
-    Bytes copy(size);
-    if (size != 0)
-      std::memcpy(copy.data.get(), bytes, size);
-    *program = load(copy, known).release();
+    *program = load(known.borrow != 0 ? borrowed(bytes, size) : copied(bytes, size), known).release();
   });
 }
 

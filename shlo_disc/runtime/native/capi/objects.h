@@ -53,7 +53,7 @@ struct disc_plan_object {
   disc_program program;
   std::vector<int64_t> dims; // of all arguments
   std::shared_ptr<const disc::Plan> plan;
-  std::vector<const int64_t *> result_shapes;
+  std::vector<const int64_t *> argument_shapes, result_shapes;
 };
 
 struct disc_results {

@@ -4,6 +4,7 @@
 
 #include "abi.h"
 #include "array_view.h"
+#include "command_clock.h"
 #include "dlpack.h"
 #include "memory.h"
 
@@ -19,12 +20,23 @@ namespace disc {
 
 struct CallSpec;
 
+/// A kernel of matrix products that is told its sides as tensor maps, before the words of the one that takes any sides.
+struct KernelByMaps {
+  std::string name;
+  int64_t threads = 1;      // of a block
+  int64_t shared_bytes = 0; // of a block, beyond what it declares
+  int64_t element_bytes = 1;
+  int64_t box_rows = 1, box_columns = 1; // of a box of a matrix; its columns are neighbours in memory
+  bool lhs_depth_inside = false, rhs_depth_inside = false; // neighbours in memory are those along k
+};
+
 /// A kernel that a program has for a device that is apart from the processor.
 struct KernelSpec {
   std::string name;
   int64_t threads = 1; // of a block
   std::string where;   // the line of the user's program that it computes, or empty
   std::string fusion;  // the matrix product that it computes where no library does, or empty
+  std::optional<KernelByMaps> by_maps; // the kernel that does where its sides can be described
 
   /// What errors call the product.
   std::string product() const { return fusion + (where.empty() ? "" : " (" + where + ")"); }
@@ -94,6 +106,11 @@ public:
 
   /// Has the work that is given from now on wait for that of another library's stream.
   virtual void wait_in_stream(void *) {}
+
+  /// The runtime of a call whose commands are timed.
+  virtual std::unique_ptr<CommandClock> clock(const DiscRuntime &runtime) {
+    return std::make_unique<CommandClock>(runtime);
+  }
 
   /// Waits for all work on it, that of other libraries included.
   virtual void wait_for_all() {}

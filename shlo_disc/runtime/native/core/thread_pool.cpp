@@ -6,6 +6,7 @@
 #include <immintrin.h>
 #include <linux/futex.h>
 #include <mutex>
+#include <new>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -80,6 +81,7 @@ int available_processors() {
 
 ThreadPool::ThreadPool(int threads) : size_(threads > 0 ? threads : available_processors()) {
   shares_ = std::make_unique<Share[]>(static_cast<size_t>(size_));
+  threads_.reserve(static_cast<size_t>(size_)); // starting them must not throw
   Registry &all = registry();
   std::lock_guard lock(all.mutex);
   all.pools.push_back(this);
@@ -119,9 +121,9 @@ bool ThreadPool::start_threads() {
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kWorkerStack);
   for (int i = 1; i < size_; ++i) {
-    auto start = std::make_unique<WorkerStart>(WorkerStart{this, i, epoch_.load()});
+    std::unique_ptr<WorkerStart> start(new (std::nothrow) WorkerStart{this, i, epoch_.load()});
     pthread_t thread;
-    if (pthread_create(&thread, &attributes, worker_main, start.get()) != 0)
+    if (!start || pthread_create(&thread, &attributes, worker_main, start.get()) != 0)
       break;
     (void)start.release();
     threads_.push_back(thread);

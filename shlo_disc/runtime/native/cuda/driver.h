@@ -44,6 +44,11 @@ struct CopyOfRows {
 };
 static_assert(sizeof(CopyOfRows) == 16 * sizeof(uint64_t));
 
+/// CUtensorMap: memory as copies of boxes see it. Its words are the driver's own.
+struct alignas(64) TensorMap {
+  uint64_t words[16];
+};
+
 /// F(member, function of the library, parameters).
 #define DISC_CUDA_FUNCTIONS(F)                                                                                         \
   F(init, cuInit, (unsigned flags))                                                                                    \
@@ -78,6 +83,7 @@ static_assert(sizeof(CopyOfRows) == 16 * sizeof(uint64_t));
   F(create_event, cuEventCreate, (EventHandle *event, unsigned flags))                                                 \
   F(destroy_event, cuEventDestroy_v2, (EventHandle event))                                                             \
   F(record_event, cuEventRecord, (EventHandle event, StreamHandle stream))                                             \
+  F(elapsed_time, cuEventElapsedTime, (float *milliseconds, EventHandle begin, EventHandle end))                       \
   F(query_event, cuEventQuery, (EventHandle event))                                                                    \
   F(wait_for_event, cuEventSynchronize, (EventHandle event))                                                           \
   F(load_module, cuModuleLoadDataEx,                                                                                   \
@@ -85,6 +91,10 @@ static_assert(sizeof(CopyOfRows) == 16 * sizeof(uint64_t));
   F(unload_module, cuModuleUnload, (ModuleHandle module))                                                              \
   F(find_function, cuModuleGetFunction, (FunctionHandle *function, ModuleHandle module, const char *name))             \
   F(function_attribute, cuFuncGetAttribute, (int *value, int attribute, FunctionHandle function))                      \
+  F(set_function_attribute, cuFuncSetAttribute, (FunctionHandle function, int attribute, int value))                   \
+  F(encode_tiled, cuTensorMapEncodeTiled,                                                                              \
+    (TensorMap * map, int type, unsigned rank, void *address, const uint64_t *sizes, const uint64_t *strides,          \
+     const unsigned *box, const unsigned *steps, int interleaving, int swizzle, int promotion, int outside))           \
   F(launch, cuLaunchKernel,                                                                                            \
     (FunctionHandle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,   \
      unsigned block_z, unsigned shared_bytes, StreamHandle stream, void **parameters, void **extra))                   \

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <pthread.h>
@@ -17,6 +18,8 @@ constexpr size_t kNamesKept = 16;
 constexpr int kMultiprocessors = 16, kCacheBytes = 38, kMajor = 75, kMinor = 76, kRegisters = 82, kSharedOptIn = 97;
 
 constexpr int kDeviceOrdinal = 9; // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+
+constexpr int kMostSharedBytes = 8; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 constexpr unsigned kNonBlocking = 1;   // CU_STREAM_NON_BLOCKING: no order with the default stream
 constexpr unsigned kWithoutTiming = 2; // CU_EVENT_DISABLE_TIMING
@@ -290,9 +293,12 @@ void Gpu::fill(Address to, uint8_t byte, size_t bytes) const {
   check(driver_.fill(to, byte, bytes, work_stream()), "fill memory of a GPU");
 }
 
-void Gpu::launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const int64_t> words) const {
+void Gpu::launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const int64_t> words,
+                 std::span<const TensorMap> maps) const {
   Entered entered(*this);
   std::vector<void *> parameters;
+  for (const TensorMap &map : maps)
+    parameters.push_back(const_cast<TensorMap *>(&map));
   for (const int64_t &word : words)
     parameters.push_back(const_cast<int64_t *>(&word));
   const std::string &name = kernel.shown->front();
@@ -350,9 +356,9 @@ std::optional<int> Gpu::owner_of(Address address) const {
   return ordinal < 0 ? std::nullopt : std::optional(ordinal); // -2: memory of the host's
 }
 
-Event::Event(std::shared_ptr<const Gpu> gpu) : gpu_(std::move(gpu)) {
+Event::Event(std::shared_ptr<const Gpu> gpu, bool is_timed) : gpu_(std::move(gpu)) {
   Gpu::Entered entered(*gpu_);
-  gpu_->check(gpu_->driver_.create_event(&handle_, kWithoutTiming), "create an event");
+  gpu_->check(gpu_->driver_.create_event(&handle_, is_timed ? 0 : kWithoutTiming), "create an event");
   Code code = gpu_->driver_.record_event(handle_, gpu_->stream_);
   if (code != kSuccess)
     gpu_->driver_.destroy_event(handle_);
@@ -388,6 +394,13 @@ void Event::wait_in_stream(void *stream) const {
   gpu_->check(code, "have the stream of another library wait");
 }
 
+std::chrono::nanoseconds Event::since(const Event &before) const {
+  Gpu::Entered entered(*gpu_);
+  float milliseconds = 0;
+  gpu_->check(gpu_->driver_.elapsed_time(&milliseconds, before.handle_, handle_), "time the work of a GPU");
+  return std::chrono::nanoseconds(std::llround(double{milliseconds} * 1e6));
+}
+
 Module::Module(std::shared_ptr<const Gpu> gpu, const std::string &image) : gpu_(std::move(gpu)) {
   // CUjit_option: where the compiler's messages go, and their room.
   constexpr int error_log = 5, error_log_bytes = 6;
@@ -413,11 +426,14 @@ Module::~Module() {
   }
 }
 
-Kernel Module::kernel(const std::string &name, const std::string &where) const {
+Kernel Module::kernel(const std::string &name, const std::string &where, int shared_bytes) const {
   Gpu::Entered entered(*gpu_);
   std::vector<std::string> shown{name + (where.empty() ? "" : " (" + where + ")")};
   Kernel kernel{nullptr, name, std::make_shared<const std::vector<std::string>>(std::move(shown))};
   gpu_->check(gpu_->driver_.find_function(&kernel.function, handle_, name.c_str()), "find the kernel " + name);
+  if (shared_bytes > 0)
+    gpu_->check(gpu_->driver_.set_function_attribute(kernel.function, kMostSharedBytes, shared_bytes),
+                "give the kernel " + name + " shared memory");
   return kernel;
 }
 

@@ -6,6 +6,7 @@
 #include "driver.h"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -33,7 +34,8 @@ class Gpu;
 /// The end of a GPU's work as it was when this was made. It keeps the GPU.
 class Event : public disc::Event {
 public:
-  explicit Event(std::shared_ptr<const Gpu> gpu);
+  /// is_timed: it tells when that was, which takes the GPU longer.
+  explicit Event(std::shared_ptr<const Gpu> gpu, bool is_timed = false);
   ~Event() override;
   Event(const Event &) = delete;
   Event &operator=(const Event &) = delete;
@@ -41,6 +43,9 @@ public:
   bool is_done() const override;
   void wait() const override;
   void wait_in_stream(void *stream) const override;
+
+  /// How long after another it was. Both are timed, and waited for.
+  std::chrono::nanoseconds since(const Event &before) const;
 
 private:
   std::shared_ptr<const Gpu> gpu_;
@@ -109,8 +114,9 @@ public:
   void copy_rows(Address to, Address from, const Rows &rows) const;
   void fill(Address to, uint8_t byte, size_t bytes) const;
 
-  /// Starts a kernel whose parameters are words of 8 bytes.
-  void launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const int64_t> words) const;
+  /// Starts a kernel whose parameters are tensor maps and, behind them, words of 8 bytes.
+  void launch(const Kernel &kernel, const LaunchSizes &sizes, std::span<const int64_t> words,
+              std::span<const TensorMap> maps = {}) const;
 
   /// body(), with the GPU's context as that of the thread: for libraries, which give their work to `stream`.
   void within(const std::function<void()> &body) const;
@@ -187,8 +193,8 @@ public:
   Module &operator=(const Module &) = delete;
 
   /// Throws Error(device) where there is no kernel of that name.
-  /// `where`: the line of the user's program that it computes, or empty.
-  Kernel kernel(const std::string &name, const std::string &where = "") const;
+  /// `where`: the line of the user's program that it computes, or empty. `shared_bytes`: what launches may ask for.
+  Kernel kernel(const std::string &name, const std::string &where = "", int shared_bytes = 0) const;
 
 private:
   std::shared_ptr<const Gpu> gpu_;

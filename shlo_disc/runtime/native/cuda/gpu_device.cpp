@@ -2,7 +2,10 @@
 #include "gpu_device.h"
 
 #include "collectives.h"
+#include "gpu_clock.h"
+#include "host_call.h"
 #include "kernels/library_call.h"
+#include "tensor_map.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -63,12 +66,16 @@ public:
   GpuCommands(std::shared_ptr<GpuDevice> device, std::shared_ptr<Graphs> graphs, const std::vector<CallSpec> &calls,
               const std::vector<KernelSpec> &kernels, std::string_view code)
       : device_(std::move(device)), gpu_(device_->gpu()), graphs_(std::move(graphs)), calls_(calls) {
-    std::ranges::for_each(calls_, check_collective);
+    for (const CallSpec &spec : calls_) {
+      host_calls_.push_back(spec.custom ? std::make_unique<HostCall>(gpu_, spec) : nullptr);
+      if (!spec.custom)
+        check_collective(spec);
+    }
     if (!kernels.empty())
       module_ = std::make_unique<Module>(gpu_, std::string(code));
     for (const KernelSpec &spec : kernels)
       kernels_.push_back(
-          {module_->kernel(spec.name, spec.where), static_cast<unsigned>(spec.threads), spec.product()});
+          {module_->kernel(spec.name, spec.where), static_cast<unsigned>(spec.threads), spec.product(), by_maps(spec)});
     runtime_.opaque = this;
     runtime_.enqueue = enqueue, runtime_.copy = copy, runtime_.clear = clear, runtime_.read = read;
     runtime_.product = product, runtime_.call = call;
@@ -95,11 +102,26 @@ private:
     return given;
   }
 
+  struct EntryByMaps {
+    Kernel kernel;
+    KernelByMaps spec;
+    unsigned shared_bytes, threads;
+  };
+
   struct Entry {
     Kernel kernel;
     unsigned threads;
     std::string product; // what errors call the matrix product that it is of
+    std::optional<EntryByMaps> by_maps;
   };
+
+  std::optional<EntryByMaps> by_maps(const KernelSpec &spec) const {
+    if (!spec.by_maps)
+      return std::nullopt;
+    auto bytes = static_cast<unsigned>(spec.by_maps->shared_bytes);
+    Kernel kernel = module_->kernel(spec.by_maps->name, spec.where, static_cast<int>(bytes));
+    return EntryByMaps{kernel, *spec.by_maps, bytes, static_cast<unsigned>(spec.by_maps->threads)};
+  }
 
   static const GpuCommands &self(const DiscRuntime *runtime) {
     return *static_cast<const GpuCommands *>(runtime->opaque);
@@ -120,13 +142,16 @@ private:
       const Entry &entry = commands.entry(product->kernel);
       switch (commands.device_->blas().multiply(*product, entry.product)) {
       case Multiplied::nothing:
-        return commands.launch(entry, parameters_of(*product), product->blocks);
+        chosen_way = "kernel";
+        return commands.multiply(entry, *product);
       case Multiplied::product:
+        chosen_way = "cuBLASLt, and a kernel behind it";
         ++given.commands;
         return commands.launch(commands.entry(product->epilogue),
                                {product->epilogue_args, static_cast<size_t>(product->epilogue_words)},
                                product->epilogue_blocks);
       case Multiplied::all:
+        chosen_way = "cuBLASLt";
         return;
       }
     });
@@ -155,8 +180,14 @@ private:
   }
 
   static void call(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t) {
-    given.asks = true; // what it does depends on the participant, which no graph knows
-    guarded([&] { run_collective(*self(runtime).gpu_, self(runtime).calls_.at(static_cast<size_t>(index)), index, words); });
+    given.asks = true; // what it does depends on the participant, which no graph knows, or is the host's
+    guarded([&] {
+      const GpuCommands &commands = self(runtime);
+      auto number = static_cast<size_t>(index);
+      if (const std::unique_ptr<HostCall> &call = commands.host_calls_.at(number))
+        return call->run(words, index);
+      run_collective(*commands.gpu_, commands.calls_.at(number), index, words);
+    });
   }
 
   const Entry &entry(int64_t number) const { return kernels_.at(static_cast<size_t>(number)); }
@@ -165,12 +196,35 @@ private:
     gpu_->launch(entry.kernel, {{static_cast<unsigned>(blocks), 1, 1}, {entry.threads, 1, 1}, 0}, words);
   }
 
+  /// By a kernel of the program's.
+  void multiply(const Entry &entry, const DiscProduct &product) const {
+    if (!multiply_by_maps(entry, product, parameters_of(product)))
+      launch(entry, parameters_of(product), product.blocks);
+  }
+
+  /// Whether there is a kernel for the product that is told tensor maps, and its sides can be described by them. Its
+  /// blocks work on tile after tile, so no more are started than can be at work.
+  bool multiply_by_maps(const Entry &entry, const DiscProduct &product, std::span<const int64_t> words) const {
+    if (!entry.by_maps)
+      return false;
+    const auto &[kernel, spec, shared_bytes, threads] = *entry.by_maps;
+    std::optional<std::array<TensorMap, 2>> maps;
+    gpu_->within([&] { maps = tensor_maps_of(product, spec); });
+    if (!maps)
+      return false;
+    int64_t blocks = std::min<int64_t>(product.blocks, gpu_->facts().multiprocessors);
+    chosen_way = "kernel by tensor maps";
+    gpu_->launch(kernel, {{static_cast<unsigned>(blocks), 1, 1}, {threads, 1, 1}, shared_bytes}, words, *maps);
+    return true;
+  }
+
   std::shared_ptr<GpuDevice> device_;
   std::shared_ptr<Gpu> gpu_;
   std::shared_ptr<Graphs> graphs_;
   std::unique_ptr<Module> module_;
   std::vector<Entry> kernels_;
   std::vector<CallSpec> calls_;
+  std::vector<std::unique_ptr<HostCall>> host_calls_; // by call; null for collectives
 };
 
 } // namespace
@@ -197,6 +251,10 @@ void GpuDevice::read(void *to, const void *from, int64_t bytes) {
 }
 
 std::optional<int32_t> GpuDevice::owner_of(const void *address) { return gpu_->owner_of(address_of(address)); }
+
+std::unique_ptr<CommandClock> GpuDevice::clock(const DiscRuntime &runtime) {
+  return std::make_unique<GpuClock>(gpu_, runtime);
+}
 
 void GpuDevice::copy_rows(void *to, const void *from, const Rows &rows) {
   gpu_->copy_rows(address_of(to), address_of(from), rows);

@@ -24,6 +24,7 @@ public:
   void wait_in_stream(void *stream) override { gpu_->wait_in_stream(static_cast<StreamHandle>(stream)); }
   void wait_for_all() override { gpu_->wait_for_all(); }
   std::optional<int32_t> owner_of(const void *address) override;
+  std::unique_ptr<CommandClock> clock(const DiscRuntime &runtime) override;
   void copy_rows(void *to, const void *from, const Rows &rows) override;
   int64_t trim() override;
   std::string take_notice() override { return graphs_->take_notice(); }

@@ -26,7 +26,7 @@ Rates rates_of(ProductKind kind) {
   case ProductKind::halves:
     return {400e3, 200e3};
   case ProductKind::bytes:
-    return {800e3, 10e3};
+    return {800e3, 200e3};
   }
   return {1, 1};
 }

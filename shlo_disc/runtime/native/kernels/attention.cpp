@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <mutex>
 #include <type_traits>
 
@@ -34,14 +33,13 @@ constexpr size_t kAlignment = 64;
 
 /// Memory of a thread, kept for its next block and grown where that needs more; null where there is none.
 char *thread_memory(size_t bytes) {
-  thread_local std::unique_ptr<AlignedMemory> own;
+  thread_local AlignedMemory own;
   thread_local size_t size = 0;
   if (size < bytes) {
-    own.reset();
-    own = std::make_unique<AlignedMemory>(bytes);
-    size = own->address() == nullptr ? 0 : bytes;
+    own.replace(bytes);
+    size = own.address() == nullptr ? 0 : bytes;
   }
-  return own->address();
+  return own.address();
 }
 
 /// The largest magnitude of `count` elements; infinity or NaN if one of them is, because their bits are the largest.

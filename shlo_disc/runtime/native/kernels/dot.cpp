@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 namespace disc {
 
@@ -283,17 +282,15 @@ void run_products(ThreadPool &pool, const DiscDot &dot) {
 
 /// Of products without columns there are no sums, but rows of them may be folded.
 void run_without_columns(ThreadPool &pool, const DiscDot &first) {
-  std::vector<DiscDot> others;
   for (const DiscDot *dot = &first; dot != nullptr; dot = dot->next) {
-    if (dot->n > 0)
-      others.push_back(*dot);
-    else
+    if (dot->n == 0) {
       run_row_epilogue(pool, *dot);
+      continue;
+    }
+    DiscDot alone = *dot;
+    alone.next = nullptr;
+    run_products(pool, alone);
   }
-  for (size_t i = 0; i < others.size(); ++i)
-    others[i].next = i + 1 < others.size() ? &others[i + 1] : nullptr;
-  if (!others.empty())
-    run_products(pool, others.front());
 }
 
 } // namespace

@@ -3,9 +3,16 @@
 
 #include "core/error.h"
 
+#include <initializer_list>
+
 namespace disc {
 
 namespace {
+
+constexpr std::initializer_list<const char *> kOfAllTypes = {"geev",  "gees",  "gehrd", "geqp3", "geqrf", "gesdd",
+                                                             "gesvd", "getrf", "gtsv",  "potrf", "trsm"};
+constexpr std::initializer_list<const char *> kOfReals = {"orgqr", "ormqr", "syevd", "sytrd"};
+constexpr std::initializer_list<const char *> kOfComplexes = {"heevd", "hetrd", "ungqr", "unmqr"};
 
 template <typename T> BuiltinTable typed_table() {
   BuiltinTable table;
@@ -23,6 +30,17 @@ Lapack &Lapack::instance() {
 
 void Lapack::install(std::unordered_map<std::string, void *> functions) { functions_ = std::move(functions); }
 
+std::vector<std::string> Lapack::names() {
+  constexpr std::pair<std::string_view, std::initializer_list<const char *>> functions[] = {
+      {"sdcz", kOfAllTypes}, {"sd", kOfReals}, {"cz", kOfComplexes}};
+  std::vector<std::string> names;
+  for (const auto &[letters, parts] : functions)
+    for (char letter : letters)
+      for (const char *part : parts)
+        names.push_back(letter + std::string(part));
+  return names;
+}
+
 const Builtin *lapack_builtin(std::string_view target) {
   static const std::unordered_map<char, BuiltinTable> tables = {{'s', typed_table<float>()},
                                                                 {'d', typed_table<double>()},
@@ -38,7 +56,8 @@ const Builtin *lapack_builtin(std::string_view target) {
   if (found == table->second.end())
     return nullptr;
   if (!Lapack::instance().available())
-    bad_artifact("the program calls LAPACK ('" + std::string(target) + "'), which needs SciPy to be installed");
+    bad_artifact("the program calls LAPACK ('" + std::string(target) + "'), which needs SciPy to be installed; "
+                 "programs in C name a library by disc_open_blas");
   return &found->second;
 }
 

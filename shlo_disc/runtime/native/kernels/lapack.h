@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace disc {
 
@@ -19,6 +20,9 @@ class Lapack {
 public:
   static Lapack &instance();
   void install(std::unordered_map<std::string, void *> functions);
+
+  /// The functions that the runtime uses.
+  static std::vector<std::string> names();
 
   bool available() const { return !functions_.empty(); }
   void *find(const std::string &name) const { return functions_.at(name); }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 namespace disc {
 
@@ -40,18 +41,35 @@ struct Entries {
   }
 };
 
-thread_local std::optional<std::string> failure;
+/// Why a run has failed.
+struct Failure {
+  ErrorKind kind;
+  std::string message;
+};
+
+thread_local std::optional<Failure> failure;
 
 } // namespace
 
 void report_failure(std::string message) {
   if (!failure)
-    failure = std::move(message);
+    failure = Failure{ErrorKind::custom_call, std::move(message)};
+}
+
+void report_no_memory() noexcept {
+  if (!failure)
+    failure = Failure{ErrorKind::allocation, {}};
 }
 
 bool has_failed() { return failure.has_value(); }
 
-std::optional<std::string> take_failure() { return std::exchange(failure, std::nullopt); }
+void throw_failure() {
+  std::optional<Failure> found = std::exchange(failure, std::nullopt);
+  if (found && found->kind == ErrorKind::allocation)
+    throw std::bad_alloc();
+  if (found)
+    throw Error(found->kind, found->message);
+}
 
 void store_values(CallAttribute &attribute, const std::vector<std::string> &values) {
   if (attribute.dtype == "string") {

@@ -108,11 +108,14 @@ public:
 /// Says that a library call of this thread's run has failed; the first message counts.
 void report_failure(std::string message);
 
+/// The same for one that had no memory. Allocates none.
+void report_no_memory() noexcept;
+
 /// Whether one has.
 bool has_failed();
 
-/// The message of the first failure since the last call; the run that made it is over.
-std::optional<std::string> take_failure();
+/// Throws the first failure since the last call, if there is one; the run that made it is over.
+void throw_failure();
 
 /// How a registered function is called: ShloDiscCustomCall, or XLA's FFI.
 enum class Convention { c, ffi };

@@ -70,6 +70,12 @@ std::shared_ptr<Block> block_of(const Executable &executable, std::string_view b
   return block;
 }
 
+std::string contents_of(const Executable &executable, const Block &block) {
+  std::string bytes(static_cast<size_t>(block.bytes()), '\0');
+  executable.device()->read(bytes.data(), block.address(), block.bytes());
+  return bytes;
+}
+
 /// For the table: a Compiled without the parts that one program has for itself.
 TableExecutable adopt(const nb::object &loaded) {
   auto compiled = std::make_shared<Compiled>(compiled_of(loaded));
@@ -160,13 +166,24 @@ Compiled compile(std::string_view program, std::string_view format, int gpu) {
 }
 
 std::pair<Compiled, std::string> compile_for_devices(std::string_view program, std::string_view format,
-                                                     int64_t replicas, int64_t partitions) {
+                                                     int64_t replicas, int64_t partitions, int gpu) {
   check_format(format);
   return with_python("compiling", [&] {
-    nb::object made = compiler().attr("compile_for_devices")(bytes_of(program), replicas, partitions);
+    nb::object made = compiler().attr("compile_for_devices")(bytes_of(program), replicas, partitions, gpu);
     auto [loaded, described] = nb::cast<std::pair<nb::object, nb::bytes>>(made);
     return std::pair(compiled_of(loaded), text_of(described));
   });
+}
+
+Compiled loaded_on(const Compiled &compiled, int gpu) {
+  Compiled there = with_python("loading", [&] {
+    nb::handle artifact(static_cast<PyObject *>(compiled.artifact.get()));
+    return compiled_of(compiler().attr("load_on")(artifact, gpu));
+  });
+  there.symbols = compiled.symbols;
+  for (const std::shared_ptr<Block> &block : compiled.hidden)
+    there.hidden.push_back(block_of(*there.executable, contents_of(*compiled.executable, *block)));
+  return there;
 }
 
 std::optional<double> count_flops(const Compiled &compiled) {
@@ -186,21 +203,21 @@ std::string serialize(const Compiled &compiled, std::string_view program, std::s
   return with_python("serializing", [&] {
     nb::handle artifact(static_cast<PyObject *>(compiled.artifact.get()));
     nb::list hidden;
-    for (const std::shared_ptr<Block> &block : compiled.hidden) {
-      std::string bytes(static_cast<size_t>(block->bytes()), '\0');
-      compiled.executable->device()->read(bytes.data(), block->address(), block->bytes());
-      hidden.append(bytes_of(bytes));
-    }
+    for (const std::shared_ptr<Block> &block : compiled.hidden)
+      hidden.append(bytes_of(contents_of(*compiled.executable, *block)));
     return text_of(nb::cast<nb::bytes>(
         compiler().attr("serialize")(artifact, bytes_of(program), bytes_of(options), compiled.symbols, hidden)));
   });
 }
 
-Deserialized deserialize(std::string_view bytes, int gpu) {
+Deserialized deserialize(std::string_view bytes, std::string options,
+                         const std::function<int(const std::string &options)> &gpu_for) {
   return with_python("deserializing", [&] {
-    nb::object parts = compiler().attr("deserialize")(bytes_of(bytes), gpu);
-    Deserialized result{compiled_of(parts.attr("loaded")), text_of(nb::cast<nb::bytes>(parts.attr("program"))),
-                        text_of(nb::cast<nb::bytes>(parts.attr("options")))};
+    nb::object parts = compiler().attr("deserialize")(bytes_of(bytes));
+    if (options.empty())
+      options = text_of(nb::cast<nb::bytes>(parts.attr("options")));
+    Deserialized result{compiled_of(compiler().attr("load_on")(parts.attr("artifact"), gpu_for(options))),
+                        text_of(nb::cast<nb::bytes>(parts.attr("program"))), options};
     result.compiled.symbols = nb::cast<std::vector<int64_t>>(parts.attr("symbols"));
     for (const nb::bytes &argument : nb::cast<std::vector<nb::bytes>>(parts.attr("hidden"))) {
       result.compiled.hidden.push_back(block_of(*result.compiled.executable, {argument.c_str(), argument.size()}));

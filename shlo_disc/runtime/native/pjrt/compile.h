@@ -5,6 +5,7 @@
 #include "program/executable.h"
 #include "program_table.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,8 +38,12 @@ std::shared_ptr<Device> gpu_device(int ordinal);
 
 /// Compiles a program that several devices run together: what each of them runs, and that program with the shardings of
 /// its arguments and results. Each program is compiled for its own sizes.
+/// `gpu`: the number of the first of them, or -1.
 std::pair<Compiled, std::string> compile_for_devices(std::string_view program, std::string_view format,
-                                                     int64_t replicas, int64_t partitions);
+                                                     int64_t replicas, int64_t partitions, int gpu);
+
+/// The same on another GPU.
+Compiled loaded_on(const Compiled &compiled, int gpu);
 
 /// The arithmetic of one run on each device; nothing if it depends on sizes that are not known.
 std::optional<double> count_flops(const Compiled &compiled);
@@ -61,6 +66,9 @@ struct Deserialized {
   std::string program;
   std::string options;
 };
-Deserialized deserialize(std::string_view bytes, int gpu);
+/// `options`: in place of those that were serialized, unless it is empty. `gpu_for`: the number of the GPU that some
+/// options mean, or -1.
+Deserialized deserialize(std::string_view bytes, std::string options,
+                         const std::function<int(const std::string &options)> &gpu_for);
 
 } // namespace disc::pjrt

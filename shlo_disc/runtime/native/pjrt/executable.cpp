@@ -30,12 +30,12 @@ std::string fingerprint_of(std::string_view program, std::string_view options) {
   return {reinterpret_cast<const char *>(lanes), sizeof lanes};
 }
 
-/// The plan of a program whose sizes are known; null when they come with the arguments, or out of data.
-std::shared_ptr<const Plan> plan_of(const Compiled &compiled) {
-  const Program &program = compiled.executable->program();
-  if (compiled.symbols.size() != program.symbols.size())
-    return nullptr;
-  return compiled.executable->first_plan(compiled.symbols);
+/// Sizes are known unless they come with the arguments, or out of data.
+Placed placed(Compiled compiled) {
+  const Executable &executable = *compiled.executable;
+  bool is_known = compiled.symbols.size() == executable.program().symbols.size();
+  auto plan = is_known ? executable.first_plan(compiled.symbols) : nullptr;
+  return {std::move(compiled), std::move(plan)};
 }
 
 std::vector<size_t> donated_of(const Program &program, size_t count) {
@@ -102,17 +102,31 @@ std::vector<int64_t> dims_of(const std::vector<Layout *> &layouts, const int64_t
 } // namespace
 
 Code::Code(Compiled given_compiled, std::string program_text, std::string options_text)
-    : compiled(std::move(given_compiled)), source(std::move(program_text)), options(std::move(options_text)),
-      parsed_options(options), fingerprint(fingerprint_of(source, options)), plan(plan_of(compiled)),
+    : first(placed(std::move(given_compiled))), source(std::move(program_text)), options(std::move(options_text)),
+      parsed_options(options), fingerprint(fingerprint_of(source, options)),
       donated(donated_of(program(), argument_count())) {
   describe_arrays();
   describe_memories();
 }
 
+const Placed &Code::on(const PJRT_Device &device) const {
+  const disc::Device *place = device.runtime.get();
+  if (device.runtime->is_host() || place == first.compiled.executable->device().get())
+    return first;
+  {
+    std::lock_guard lock(mutex_);
+    if (auto found = elsewhere_.find(place); found != elsewhere_.end())
+      return found->second;
+  }
+  Placed there = placed(loaded_on(first.compiled, device.client->gpu_of(device.description->id))); // waits for Python
+  std::lock_guard lock(mutex_);
+  return elsewhere_.emplace(place, std::move(there)).first->second;
+}
+
 const Plan &Code::known_plan() const {
   if (!knows_sizes())
     fail_unimplemented("the sizes of results that depend on a call's arguments");
-  return *plan;
+  return *first.plan;
 }
 
 void Code::describe_arrays() {
@@ -125,8 +139,8 @@ void Code::describe_arrays() {
   argument_layouts = layouts_of(code.arguments, argument_count());
   if (!knows_sizes())
     return;
-  argument_dims = dims_of(argument_layouts, plan->words.data() + 1);
-  output_dims = dims_of(output_layouts, plan->words.data() + code.segments.front().result_word);
+  argument_dims = dims_of(argument_layouts, first.plan->words.data() + 1);
+  output_dims = dims_of(output_layouts, first.plan->words.data() + code.segments.front().result_word);
 }
 
 void Code::describe_memories() {
@@ -142,7 +156,7 @@ void Code::describe_memories() {
 }
 
 std::span<const PJRT_NamedValue> Code::cost() const {
-  if (!plan)
+  if (!first.plan)
     return {};
   {
     std::lock_guard lock(mutex_);
@@ -158,11 +172,11 @@ std::span<const PJRT_NamedValue> Code::cost() const {
 
 /// The bytes that a run must read and write at least, and its arithmetic.
 std::vector<PJRT_NamedValue> Code::count_cost() const {
-  int64_t bytes = bytes_of(program().arguments, argument_count(), plan->words.data() + 1);
-  for (int64_t result : plan->result_bytes)
+  int64_t bytes = bytes_of(program().arguments, argument_count(), first.plan->words.data() + 1);
+  for (int64_t result : first.plan->result_bytes)
     bytes += result;
   std::vector<PJRT_NamedValue> counted = {number("bytes accessed", static_cast<float>(bytes))};
-  if (std::optional<double> flops = count_flops(compiled))
+  if (std::optional<double> flops = count_flops(first.compiled))
     counted.push_back(number("flops", static_cast<float>(*flops)));
   return counted;
 }
@@ -190,7 +204,7 @@ void executable_outputs(PJRT_Executable_NumOutputs_Args &args) {
 }
 
 void executable_code_size(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args &args) {
-  args.size_in_bytes = code_of(args.executable).compiled.executable->code_bytes();
+  args.size_in_bytes = code_of(args.executable).first.compiled.executable->code_bytes();
 }
 
 void executable_cost(PJRT_Executable_GetCostAnalysis_Args &args) {
@@ -244,7 +258,7 @@ void executable_optimized_program(PJRT_Executable_OptimizedProgram_Args &args) {
 
 void executable_serialize(PJRT_Executable_Serialize_Args &args) {
   const Code &code = code_of(args.executable);
-  args.serialized_executable = new PJRT_Bytes{serialize(code.compiled, code.source, code.options)};
+  args.serialized_executable = new PJRT_Bytes{serialize(code.first.compiled, code.source, code.options)};
   args.serialized_executable_deleter = delete_bytes;
   lend(args.serialized_executable->contents, args.serialized_bytes, args.serialized_bytes_size);
 }
@@ -265,7 +279,7 @@ void executable_memory_stats(PJRT_Executable_GetCompiledMemoryStats_Args &args) 
   int64_t outputs = 0;
   for (int64_t result : plan.result_bytes)
     outputs += result;
-  args.generated_code_size_in_bytes = code.compiled.executable->code_bytes();
+  args.generated_code_size_in_bytes = code.first.compiled.executable->code_bytes();
   args.argument_size_in_bytes = bytes_of(code.program().arguments, code.argument_count(), plan.words.data() + 1);
   args.output_size_in_bytes = outputs;
   args.alias_size_in_bytes = 0;

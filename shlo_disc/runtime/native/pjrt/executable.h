@@ -8,20 +8,32 @@
 #include "compile_options.h"
 #include "extensions.h"
 
+#include <map>
+#include <mutex>
+
 namespace disc::pjrt {
+
+/// A program on one device, and its plan where sizes are known before a call.
+struct Placed {
+  Compiled compiled;
+  std::shared_ptr<const Plan> plan; // null when they are not
+};
 
 /// A compiled program with what frameworks ask about it. Immutable.
 class Code {
 public:
   Code(Compiled compiled, std::string program, std::string options);
 
-  const Program &program() const { return compiled.executable->program(); }
+  const Program &program() const { return first.compiled.executable->program(); }
 
   /// The arguments that callers give; the hidden ones follow them.
-  size_t argument_count() const { return program().arguments.size() - compiled.hidden.size(); }
+  size_t argument_count() const { return program().arguments.size() - first.compiled.hidden.size(); }
+
+  /// The program on a device, where it is loaded if it is not yet. Throws Failure.
+  const Placed &on(const PJRT_Device &device) const;
 
   /// Whether the sizes of results are known before a call.
-  bool knows_sizes() const { return plan && program().segments.size() == 1; }
+  bool knows_sizes() const { return first.plan && program().segments.size() == 1; }
 
   /// Throws UNIMPLEMENTED when they are not.
   const Plan &known_plan() const;
@@ -29,12 +41,11 @@ public:
   /// What a run costs, as far as sizes are known. Counted by the first call.
   std::span<const PJRT_NamedValue> cost() const;
 
-  const Compiled compiled;
+  const Placed first; // on the first device
   const std::string source;  // the program as it came
   const std::string options; // a CompileOptionsProto
   const CompileOptions parsed_options;
   const std::string fingerprint;
-  const std::shared_ptr<const Plan> plan; // null when sizes are not known before a call
   const std::vector<size_t> donated; // the arguments that callers give away
   std::vector<PJRT_Buffer_Type> output_types;
   std::vector<const char *> output_memory_kinds, argument_memory_kinds;
@@ -50,7 +61,8 @@ private:
   std::vector<PJRT_NamedValue> count_cost() const;
 
   mutable std::mutex mutex_;
-  mutable std::vector<PJRT_NamedValue> cost_; // empty before the first call
+  mutable std::vector<PJRT_NamedValue> cost_;                 // empty before the first call
+  mutable std::map<const disc::Device *, Placed> elsewhere_;  // on other devices
 };
 
 void add_executable_functions(PJRT_Api &api);

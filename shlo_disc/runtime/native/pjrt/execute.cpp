@@ -3,6 +3,8 @@
 // devices, each but the first has a thread of its own for the time of the call.
 #include "collectives/participants.h"
 #include "collectives/spanning_run.h"
+#include "cuda/collectives.h"
+#include "cuda/gpu_device.h"
 #include "program/trace.h"
 #include "executable.h"
 #include "types.h"
@@ -39,7 +41,7 @@ Storage relaid(const PJRT_Buffer &buffer, const Storage &elements, const Layout 
 }
 
 /// An array that lies otherwise than the program takes it is copied: a framework need not know how it lies.
-CallArguments read_arguments(const Code &code, PJRT_Buffer *const *buffers, size_t count) {
+CallArguments read_arguments(const Code &code, const Compiled &here, PJRT_Buffer *const *buffers, size_t count) {
   const Program &program = code.program();
   if (count != code.argument_count())
     fail_argument("the program '" + program.name + "' takes " + std::to_string(code.argument_count()) +
@@ -58,25 +60,25 @@ CallArguments read_arguments(const Code &code, PJRT_Buffer *const *buffers, size
     Storage elements = buffer.elements();
     bool lies_so = &buffer.layout == &layout;
     if (!lies_so)
-      elements = relaid(buffer, elements, layout, *code.compiled.executable);
-    else if (disc::Device &runs = *code.compiled.executable->device(); buffer.memory->place.get() != &runs)
+      elements = relaid(buffer, elements, layout, *here.executable);
+    else if (disc::Device &runs = *here.executable->device(); buffer.memory->place.get() != &runs)
       elements = moved(elements, buffer.bytes(), *buffer.memory->place, runs);
     arguments.elements.push_back(std::move(elements));
     for (size_t dim : layout.major_to_minor)
       arguments.dims.push_back(buffer.dims[dim]);
   }
-  for (const std::shared_ptr<Block> &block : code.compiled.hidden)
+  for (const std::shared_ptr<Block> &block : here.hidden)
     arguments.elements.push_back(Storage(block));
   return arguments;
 }
 
 /// The plan that was made for the program's sizes, when the arguments have them; else the one for theirs.
-std::shared_ptr<const Plan> plan_of(const Code &code, const CallArguments &arguments) {
-  if (code.plan && std::equal(arguments.dims.begin(), arguments.dims.end(), code.plan->words.begin() + 1))
-    return code.plan;
-  if (!code.compiled.hidden.empty())
+std::shared_ptr<const Plan> plan_of(const Code &code, const Placed &here, const CallArguments &arguments) {
+  if (here.plan && std::equal(arguments.dims.begin(), arguments.dims.end(), here.plan->words.begin() + 1))
+    return here.plan;
+  if (!here.compiled.hidden.empty())
     fail_argument("an argument of '" + code.program().name + "' has another size than the program");
-  return code.compiled.executable->plan(arguments.dims);
+  return here.compiled.executable->plan(arguments.dims);
 }
 
 /// The arguments of a call that the caller gives away. Throws when one of them is an argument twice.
@@ -116,10 +118,10 @@ Results run_traced(const Executable &executable, std::shared_ptr<const Plan> pla
 }
 
 /// Runs the program on one device.
-Outputs run(const Code &code, PJRT_Device &device, std::span<PJRT_Buffer *const> buffers,
+Outputs run(const Code &code, const Placed &here, PJRT_Device &device, std::span<PJRT_Buffer *const> buffers,
             const DiscRuntime &runtime) {
-  const Executable &executable = *code.compiled.executable;
-  CallArguments arguments = read_arguments(code, buffers.data(), buffers.size());
+  const Executable &executable = *here.compiled.executable;
+  CallArguments arguments = read_arguments(code, here.compiled, buffers.data(), buffers.size());
   std::vector<void *> addresses;
   addresses.reserve(executable.buffer_count());
   for (const Storage &elements : arguments.elements)
@@ -129,7 +131,7 @@ Outputs run(const Code &code, PJRT_Device &device, std::span<PJRT_Buffer *const>
     if (const PackSpec &spec = code.program().packs[i]; spec.buffer < buffers.size() &&
         &buffers[spec.buffer]->layout == code.argument_layouts[spec.buffer])
       forms[i] = buffers[spec.buffer]->forms.form(executable, spec, arguments.elements[spec.buffer]);
-  Results results = run_traced(executable, plan_of(code, arguments), std::move(addresses), forms, runtime);
+  Results results = run_traced(executable, plan_of(code, here, arguments), std::move(addresses), forms, runtime);
   Outputs outputs;
   outputs.buffers.reserve(results.leaves.size());
   if (results.done)
@@ -171,31 +173,58 @@ std::unique_ptr<Run> run_of(PJRT_LoadedExecutable &loaded, const Code &code) {
                                        loaded.client.next_run(loaded.device_ids), processes.collective_timeout);
 }
 
-/// Runs the program on all of its devices that are this process's, at once.
-std::vector<Outputs> run_on_all(PJRT_LoadedExecutable &loaded, const Code &code,
-                                std::span<const std::span<PJRT_Buffer *const>> buffers) {
-  std::vector<Outputs> outputs(loaded.devices.size());
-  const Executable &executable = *code.compiled.executable;
+/// What a participant does; `position`: among the program's devices that are this process's.
+using Participation = std::function<void(size_t position, Communicator &communicator)>;
+
+/// Runs the program's participants in this process at once.
+void run_all(PJRT_LoadedExecutable &loaded, const Code &code, const Participation &participate) {
   // Functions of others, such as a framework's callbacks, run where the caller's thread has no say.
-  bool caller_waits = executable.calls_others();
+  bool caller_waits = code.first.compiled.executable->calls_others();
   run_participants(*run_of(loaded, code), loaded.participants, caller_waits, [&](Communicator &communicator) {
     auto found = std::ranges::lower_bound(loaded.participants, communicator.participant());
-    auto position = static_cast<size_t>(found - loaded.participants.begin());
-    ParticipantRuntime runtime(executable.runtime(), communicator);
-    outputs[position] = run(code, *loaded.devices[position], buffers[position], runtime.runtime());
+    participate(static_cast<size_t>(found - loaded.participants.begin()), communicator);
+  });
+}
+
+using Arguments = std::span<const std::span<PJRT_Buffer *const>>; // of each device
+
+std::vector<Outputs> run_on_processors(PJRT_LoadedExecutable &loaded, const Code &code, Arguments buffers) {
+  std::vector<Outputs> outputs(loaded.devices.size());
+  run_all(loaded, code, [&](size_t i, Communicator &communicator) {
+    ParticipantRuntime runtime(code.first.compiled.executable->runtime(), communicator);
+    outputs[i] = run(code, code.first, *loaded.devices[i], buffers[i], runtime.runtime());
   });
   return outputs;
 }
 
-std::vector<Outputs> run_on(PJRT_LoadedExecutable &loaded, const Code &code, PJRT_Device *device,
-                            std::span<const std::span<PJRT_Buffer *const>> buffers) {
+/// What one GPU has been given may wait for another one: after a failure, that is ended.
+std::vector<Outputs> run_on_gpus(PJRT_LoadedExecutable &loaded, const Code &code, Arguments buffers) {
+  cuda::Gpus gpus;
+  for (PJRT_Device *device : loaded.devices)
+    gpus.push_back(static_cast<cuda::GpuDevice &>(*device->runtime).gpu());
+  cuda::GpuRun together(std::move(gpus), code.program().calls);
+  std::vector<Outputs> outputs(loaded.devices.size());
+  try {
+    run_all(loaded, code, [&](size_t i, Communicator &communicator) {
+      const Placed &here = code.on(*loaded.devices[i]);
+      cuda::GpuParticipant participant(together, communicator, here.compiled.executable->runtime());
+      outputs[i] = run(code, here, *loaded.devices[i], buffers[i], participant.runtime());
+    });
+    together.check();
+  } catch (...) {
+    together.abort();
+    throw;
+  }
+  return outputs;
+}
+
+std::vector<Outputs> run_on(PJRT_LoadedExecutable &loaded, const Code &code, PJRT_Device *device, Arguments buffers) {
   if (loaded.device_ids.size() > 1)
-    return run_on_all(loaded, code, buffers);
-  std::vector<Outputs> outputs;
+    return loaded.client.has_gpus() ? run_on_gpus(loaded, code, buffers) : run_on_processors(loaded, code, buffers);
   PJRT_Device &chosen = device ? *device : *loaded.devices.front();
-  if (&chosen != loaded.devices.front() && loaded.client.has_gpus())
-    fail_unimplemented("a program that was compiled for another GPU");
-  outputs.push_back(run(code, chosen, buffers.front(), code.compiled.executable->runtime()));
+  const Placed &here = code.on(chosen);
+  std::vector<Outputs> outputs;
+  outputs.push_back(run(code, here, chosen, buffers.front(), here.compiled.executable->runtime()));
   return outputs;
 }
 

@@ -72,10 +72,15 @@ std::string quoted(std::string_view text) {
 }
 
 std::string kernels_text(const Executable &executable) {
-  std::string text;
+  std::vector<std::string> names;
+  for (const KernelSpec &kernel : executable.program().kernels)
+    names.push_back(kernel.name);
   for (const std::string &name : executable.function_names())
     if (!name.starts_with("disc_") && !name.ends_with("_entry"))
-      text += (text.empty() ? "" : ", ") + name;
+      names.push_back(name);
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : ", ") + name;
   return text;
 }
 
@@ -96,7 +101,7 @@ std::string kernel_program(const Code &code) {
   if (results)
     text += results == 1 ? "%0 = " : "%0:" + std::to_string(results) + " = ";
   text += "stablehlo.custom_call @shlo_disc(" + names_text("%arg", arguments) + ") {backend_config = " +
-          quoted(kernels_text(*code.compiled.executable)) + ", has_side_effect = true} : (" + inputs + ") -> ";
+          quoted(kernels_text(*code.first.compiled.executable)) + ", has_side_effect = true} : (" + inputs + ") -> ";
   text += results == 1 ? outputs : "(" + outputs + ")";
   return text + "\n    return" + (results ? " " + values + " : " + outputs : "") + "\n  }\n}\n";
 }

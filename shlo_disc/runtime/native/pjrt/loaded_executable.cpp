@@ -38,8 +38,8 @@ PJRT_LoadedExecutable::PJRT_LoadedExecutable(PJRT_Client &client, std::shared_pt
   }
   if (devices.empty())
     disc::pjrt::fail_argument("none of the devices that the program is for is one of this process");
-  if (client.has_gpus() && devices.front()->runtime != code_->compiled.executable->device())
-    disc::pjrt::fail_unimplemented("loading a program onto another GPU than the one that it was compiled for");
+  for (PJRT_Device *device : devices)
+    code_->on(*device);
   if (spans_processes() && !client.processes.transport && disc::pjrt::has_collectives(code_->program()))
     throw disc::pjrt::Failure(PJRT_Error_Code_FAILED_PRECONDITION,
                               "a program with collectives between processes needs MPI, by the extra 'mpi' of "
@@ -70,13 +70,10 @@ namespace {
 
 std::string text_of(const char *data, size_t size) { return size == 0 ? std::string() : std::string(data, size); }
 
-/// The number of the GPU that a program is for, or -1. Throws for several of them.
+/// The number of the GPU that a program is for, the first one of several, or -1.
 int gpu_for(const PJRT_Client &client, const CompileOptions &options) {
   if (!client.has_gpus())
     return -1;
-  if (options.replicas * options.partitions > 1)
-    fail_unimplemented("a program over several GPUs, which has to be one over several processors (the platform "
-                       "shlo_disc) or several programs for a GPU each");
   return client.gpu_of(devices_of(client, options).front());
 }
 
@@ -94,7 +91,7 @@ std::shared_ptr<const Code> compiled_code(const PJRT_Program &program, std::stri
   if (parsed.replicas * parsed.partitions == 1)
     compiled = compile(checked, format, gpu);
   else
-    std::tie(compiled, source) = compile_for_devices(checked, format, parsed.replicas, parsed.partitions);
+    std::tie(compiled, source) = compile_for_devices(checked, format, parsed.replicas, parsed.partitions, gpu);
   return std::make_shared<const Code>(std::move(compiled), std::move(source), std::move(options));
 }
 
@@ -122,13 +119,12 @@ void client_load(PJRT_Client_Load_Args &args) {
 
 void deserialize_and_load(PJRT_Executable_DeserializeAndLoad_Args &args) {
   PJRT_Client &client = given(args.client, "client");
-  Deserialized parts = deserialize({&given(args.serialized_executable, "serialized_executable"),
-                                    args.serialized_executable_size},
-                                   client.has_gpus() ? client.gpus.front() : -1);
-  if (has_field(args, args.overridden_serialized_compile_options_size) &&
-      args.overridden_serialized_compile_options_size > 0)
-    parts.options = text_of(args.overridden_serialized_compile_options,
-                            args.overridden_serialized_compile_options_size);
+  std::string options;
+  if (has_field(args, args.overridden_serialized_compile_options_size))
+    options = text_of(args.overridden_serialized_compile_options, args.overridden_serialized_compile_options_size);
+  Deserialized parts =
+      deserialize({&given(args.serialized_executable, "serialized_executable"), args.serialized_executable_size},
+                  std::move(options), [&](const std::string &text) { return gpu_for(client, CompileOptions(text)); });
   args.loaded_executable = new PJRT_LoadedExecutable(
       client, std::make_shared<const Code>(std::move(parts.compiled), std::move(parts.program),
                                            std::move(parts.options)));

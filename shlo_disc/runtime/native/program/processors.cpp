@@ -3,10 +3,12 @@
 
 #include "core/error.h"
 #include "kernels/attention.h"
+#include "kernels/blas.h"
 #include "kernels/convolution.h"
 #include "kernels/dot.h"
 
 #include <cstring>
+#include <new>
 
 namespace disc {
 
@@ -43,12 +45,17 @@ void attention(const DiscRuntime *runtime, const DiscAttention *problem, int64_t
 
 void library_call(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t) {
   const RunContext &context = context_of(runtime);
-  (*context.calls)[static_cast<size_t>(index)].run(*context.pool, words, index, context.communicator);
+  try { // nothing is thrown through compiled code
+    (*context.calls)[static_cast<size_t>(index)].run(*context.pool, words, index, context.communicator);
+  } catch (const std::bad_alloc &) {
+    report_no_memory();
+  }
 }
 
 class ProcessorCommands : public Commands {
 public:
   ProcessorCommands(ThreadPool &pool, const std::vector<CallSpec> &calls) : context_{&pool, &calls_, nullptr} {
+    Blas::instance(); // is made now: a run must not throw
     for (const CallSpec &spec : calls)
       calls_.push_back({spec, bind_library_function(spec)});
     runtime_.launch = launch, runtime_.dot = dot, runtime_.opaque = &context_, runtime_.call = library_call;
@@ -56,10 +63,7 @@ public:
   }
 
 protected:
-  void check() const override {
-    if (std::optional<std::string> failure = take_failure())
-      throw Error(ErrorKind::custom_call, *failure);
-  }
+  void check() const override { throw_failure(); }
 
 private:
   std::vector<BoundCall> calls_;

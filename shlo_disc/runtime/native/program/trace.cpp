@@ -41,9 +41,11 @@ void set_current_recording(std::shared_ptr<Recording> recording) {
 }
 
 void StepRecorder::note(const CommandRun &run) {
-  std::string name = run.kernel     ? executable_.function_at(reinterpret_cast<const void *>(run.kernel))
-                     : run.call < 0 ? run.kind
-                                    : executable_.program().calls[static_cast<size_t>(run.call)].target;
+  const Program &program = executable_.program();
+  std::string name = run.kernel            ? executable_.function_at(reinterpret_cast<const void *>(run.kernel))
+                     : run.gpu_kernel >= 0 ? program.kernels[static_cast<size_t>(run.gpu_kernel)].name
+                     : run.call >= 0       ? program.calls[static_cast<size_t>(run.call)].target
+                                           : run.kind;
   recording_->add(std::move(name), run.start, run.taken);
 }
 

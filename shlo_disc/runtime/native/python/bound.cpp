@@ -95,9 +95,10 @@ nb::object BoundExecutable::call(const nb::tuple &args, const nb::dict &kwargs, 
 }
 
 std::vector<CommandTime> BoundExecutable::profile(const nb::tuple &args, const nb::dict &kwargs) const {
-  CommandClock clock(executable_->core()->runtime());
-  call_with(args, kwargs, Output::buffer, clock.runtime());
-  return clock.times();
+  const Executable &core = *executable_->core();
+  std::unique_ptr<CommandClock> clock = core.device()->clock(core.runtime());
+  call_with(args, kwargs, Output::buffer, clock->runtime());
+  return clock->times();
 }
 
 nb::object BoundExecutable::call_with(const nb::tuple &args, const nb::dict &kwargs, Output output,

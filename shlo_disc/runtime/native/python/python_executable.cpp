@@ -31,11 +31,9 @@ nb::object PythonExecutable::call(const nb::tuple &args, const nb::dict &kwargs,
 }
 
 std::vector<CommandTime> PythonExecutable::profile(const nb::tuple &args, const nb::dict &kwargs) {
-  if (!core_->device()->is_host())
-    throw Error(ErrorKind::device, "commands are timed on the CPU only, and this program runs on " + core_->device()->name());
-  CommandClock clock(core_->runtime());
-  call_with(args, kwargs, Output::buffer, clock.runtime());
-  return clock.times();
+  std::unique_ptr<CommandClock> clock = core_->device()->clock(core_->runtime());
+  call_with(args, kwargs, Output::buffer, clock->runtime());
+  return clock->times();
 }
 
 nb::object PythonExecutable::call_with(const nb::tuple &args, const nb::dict &kwargs, Output output,

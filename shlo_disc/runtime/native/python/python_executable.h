@@ -76,5 +76,6 @@ private:
 };
 
 void bind_executable(nb::module_ &module);
+void bind_artifact(nb::module_ &module);
 
 } // namespace disc

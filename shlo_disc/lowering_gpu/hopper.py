@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Instructions that sm_90a alone has: copies of boxes of tensors (TMA), barriers that count bytes, products by a
+warpgroup (wgmma).
+
+Shared memory is addressed by numbers of 32 bits. A box is BOX rows of ROW_BYTES, whose pieces of 16 bytes are permuted
+in every 8 rows ("128-byte swizzle"): bits 4 to 6 of an address are combined with bits 7 to 9 by exclusive or. The
+meanings of descriptors and of registers are those of NVIDIA's PTX manual, "Asynchronous Warpgroup Level Matrix
+Instructions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shlo_disc.mlir import arith, ir
+
+WARPGROUP = 128
+"""Threads that compute a product together, 16 of its 64 rows each of their warps."""
+
+M, K_BYTES = 64, 32
+"""Rows, and bytes of the depth, of one product."""
+
+BOX = 64
+"""Rows of a box, and elements of two bytes of a row."""
+
+ROW_BYTES = 2 * BOX
+BOX_BYTES = BOX * ROW_BYTES
+ATOM_BYTES = 8 * ROW_BYTES
+"""What the permutation repeats after: boxes begin at multiples of it."""
+
+MAP_WORDS = 16
+"""Words of 8 bytes of a tensor map, which is passed by value."""
+
+
+@dataclass(frozen=True)
+class Factors:
+    """A type that products have, by its name in PTX; its bytes, and the name of that of the sums."""
+
+    name: str
+    bytes: int
+    sums: str
+
+    @property
+    def depth(self) -> int:
+        """Of one product."""
+        return K_BYTES // self.bytes
+
+    @property
+    def of_row(self) -> int:
+        """Elements of a row of a box."""
+        return ROW_BYTES // self.bytes
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether neighbours may be along another axis than the depth."""
+        return self.bytes == 2
+
+    @property
+    def sum_type(self) -> ir.Type:
+        """Of a sum in a register."""
+        return ir.F32Type.get() if self.sums == "f32" else ir.IntegerType.get_signless(32)
+
+
+FACTORS = {
+    "f16": Factors("f16", 2, "f32"), "bf16": Factors("bf16", 2, "f32"), "i8": Factors("s8", 1, "s32"),
+    "ui8": Factors("u8", 1, "s32"),
+}  # fmt: skip
+"""By the names of element types. Sums of integers are those modulo 2^32, with a sign or without."""
+
+_SWIZZLE_128 = 1 << 62
+_TICKS = 0x989680
+
+
+def i32(number: int) -> ir.Value:
+    """A constant of 32 bits."""
+    return arith.constant(ir.IntegerType.get_signless(32), number)
+
+
+def map_type() -> ir.Type:
+    """Of a kernel's argument that is a tensor map."""
+    return ir.Type.parse("!llvm.ptr")
+
+
+def narrowed(value: ir.Value) -> ir.Value:
+    """An index in 32 bits, which it has to fit."""
+    return arith.index_cast(ir.IntegerType.get_signless(32), value)
+
+
+def shared_base() -> ir.Value:
+    """The first multiple of ATOM_BYTES in the memory of the block that the launch asks for."""
+    bytes_ = ir.Type.parse("memref<?xi8, #gpu.address_space<workgroup>>")
+    memory = ir.Operation.create("gpu.dynamic_shared_memory", results=[bytes_]).result
+    index = ir.IndexType.get()
+    first = ir.Operation.create("memref.extract_aligned_pointer_as_index", results=[index], operands=[memory]).result
+    up = arith.addi(narrowed(first), i32(ATOM_BYTES - 1))
+    return arith.andi(up, i32(-ATOM_BYTES))
+
+
+def meet_warp() -> None:
+    """All threads of a warp, after what they have written to shared memory is there for each other."""
+    _create("nvvm.bar.warp.sync", [i32(-1)])
+
+
+# ---- barriers -------------------------------------------------------------------------------------------------------
+
+
+def init_barrier(address: ir.Value, arrivals: int) -> None:
+    """Make 8 bytes a barrier whose phases end with so many arrivals, and all bytes that were announced."""
+    _create("nvvm.mbarrier.init", [_shared(address), i32(arrivals)])
+
+
+def publish_barriers() -> None:
+    """What this thread has made barriers is seen as such by copies; by other threads behind a barrier of the block."""
+    _create("nvvm.fence.mbarrier.init")
+
+
+def expect_bytes(address: ir.Value, count: int) -> None:
+    """Arrive at a barrier, and announce bytes of copies in its phase."""
+    _create("nvvm.mbarrier.arrive.expect_tx", [_shared(address), i32(count)], **_of_block())
+
+
+def arrive(address: ir.Value) -> None:
+    """Arrive at a barrier."""
+    _create("nvvm.mbarrier.arrive", [_shared(address)], [ir.IntegerType.get_signless(64)], **_of_block())
+
+
+def wait_for(address: ir.Value, parity: ir.Value) -> None:
+    """Until the last phase of a parity has ended. Before the first one, those of parity 1 have."""
+    _create("nvvm.mbarrier.try_wait.parity", [_shared(address), parity, i32(_TICKS)])
+
+
+def copy_box(target: ir.Value, tensor_map: ir.Value, first: Sequence[ir.Value], barrier: ir.Value) -> None:
+    """Begin to bring the box whose first element is at `first`, that of neighbours in memory first; by one thread."""
+    _create(
+        "nvvm.cp.async.bulk.tensor.shared.cluster.global",
+        [_of_cluster(_shared(target)), tensor_map, *first, _shared(barrier)],
+        mode=ir.Attribute.parse("#nvvm.tma_load_mode<tile>"),
+        operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 1, len(first), 1, 0, 0, 0, 0]),
+    )
+
+
+# ---- products -------------------------------------------------------------------------------------------------------
+
+
+def matrix(address: ir.Value, depth_inside: bool) -> ir.Value:
+    """The descriptor, of 64 bits, of a matrix that begins at an address and is in boxes one behind the other.
+
+    depth_inside: the rows of the boxes run along the depth. Else neighbours along the other axis are 64 in a box, and
+    the next 64 in the next one.
+    """
+    to_next_box = 0 if depth_inside else BOX_BYTES
+    known = _SWIZZLE_128 | ATOM_BYTES >> 4 << 32 | to_next_box >> 4 << 16
+    i64 = ir.IntegerType.get_signless(64)
+    return arith.ori(arith.extui(i64, arith.shrui(address, i32(4))), arith.constant(i64, known))
+
+
+def depth_step(depth_inside: bool) -> int:
+    """Bytes from one depth of a matrix to that of the next product."""
+    return K_BYTES if depth_inside else K_BYTES // 2 * ROW_BYTES
+
+
+def zeros(columns: int, factors: Factors) -> ir.Value:
+    """The sums of 64 rows and so many columns: of each thread, 2 neighbours in each 8 columns of 2 rows."""
+    sums = ir.Type.parse(f"!llvm.struct<({', '.join([str(factors.sum_type)] * (columns // 2))})>")
+    return ir.Operation.create("llvm.mlir.zero", results=[sums]).result
+
+
+def sum_at(sums: ir.Value, number: int, factors: Factors) -> ir.Value:
+    """One of a thread's sums."""
+    place: dict[str, ir.Attribute] = {"position": ir.DenseI64ArrayAttr.get([number])}
+    return ir.Operation.create(
+        "llvm.extractvalue", results=[factors.sum_type], operands=[sums], attributes=place
+    ).result
+
+
+def fence() -> None:
+    """Sums are in registers before products that begin behind it use them."""
+    _create("nvvm.wgmma.fence.aligned")
+
+
+def multiply_add(
+    sums: ir.Value, a: ir.Value, b: ir.Value, columns: int, factors: Factors, insides: tuple[bool, bool]
+) -> ir.Value:
+    """Begin to add A B of two matrices, 64 x depth and depth x columns. insides: whether their rows run along the
+    depth."""
+    one = ir.Attribute.parse("#nvvm.wgmma_scale_in<one>")
+    type_ = ir.Attribute.parse(f"#nvvm.wgmma_type<{factors.name}>")
+    attributes: dict[str, ir.Attribute] = {
+        "shape": ir.Attribute.parse(f"#nvvm.shape<m = {M}, n = {columns}, k = {factors.depth}>"),
+        "typeA": type_,
+        "typeB": type_,
+        "typeD": ir.Attribute.parse(f"#nvvm.wgmma_type<{factors.sums}>"),
+        "scaleD": ir.Attribute.parse("#nvvm.wgmma_scale_out<one>"),
+        "scaleA": one,
+        "scaleB": one,
+        "layoutA": _layout("row" if insides[0] else "col"),
+        "layoutB": _layout("col" if insides[1] else "row"),
+    }
+    return ir.Operation.create(
+        "nvvm.wgmma.mma_async", results=[sums.type], operands=[sums, a, b], attributes=attributes
+    ).result
+
+
+def close_products() -> None:
+    """The products since the last group are one group."""
+    _create("nvvm.wgmma.commit.group.sync.aligned")
+
+
+def wait_for_products(pending: int) -> None:
+    """Until at most so many groups, the latest, are under way."""
+    group = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), pending)
+    _create("nvvm.wgmma.wait.group.sync.aligned", group=group)
+
+
+def set_registers(count: int, more: bool) -> None:
+    """How many registers each thread of a warpgroup has from here on."""
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
+    action = ir.Attribute.parse(f"#nvvm<action {'increase' if more else 'decrease'}>")
+    _create("nvvm.setmaxregister", regCount=number, action=action)
+
+
+def _create(
+    name: str, operands: Sequence[ir.Value] = (), results: Sequence[ir.Type] = (), /, **attributes: ir.Attribute
+) -> None:
+    ir.Operation.create(name, results=list(results), operands=list(operands), attributes=attributes)
+
+
+def _of_block() -> dict[str, ir.Attribute]:
+    return {"scope": ir.Attribute.parse("#nvvm.mem_scope<cta>"), "relaxed": ir.BoolAttr.get(False)}
+
+
+def _layout(name: str) -> ir.Attribute:
+    return ir.Attribute.parse(f"#nvvm.mma_layout<{name}>")
+
+
+def _shared(address: ir.Value) -> ir.Value:
+    return ir.Operation.create("llvm.inttoptr", results=[ir.Type.parse("!llvm.ptr<3>")], operands=[address]).result
+
+
+def _of_cluster(pointer: ir.Value) -> ir.Value:
+    return ir.Operation.create("llvm.addrspacecast", results=[ir.Type.parse("!llvm.ptr<7>")], operands=[pointer]).result

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The tiles of `hopper_product`, and the ring of stages in shared memory that slices of both sides come through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from shlo_disc.lowering.positions import index_constant
+from shlo_disc.lowering_gpu import hopper
+from shlo_disc.lowering_gpu.block_loops import when
+from shlo_disc.lowering_gpu.grid import WARP, thread
+from shlo_disc.lowering_gpu.hopper import BOX, BOX_BYTES, WARPGROUP, i32
+from shlo_disc.mlir import arith, gpu, ir, scf
+
+CONSUMERS = 2
+"""Warpgroups that multiply."""
+
+STAGES = 4
+"""A power of two."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A block's part of the result, `m` by `n`: of 128 rows, each warpgroup has 64; of 64 rows, half of the columns."""
+
+    m: int
+    n: int
+
+    @property
+    def columns(self) -> int:
+        """Of a warpgroup."""
+        return self.n if self.m == CONSUMERS * hopper.M else self.n // CONSUMERS
+
+    @property
+    def slice_bytes(self) -> int:
+        """Of both sides, in one stage."""
+        return (self.m + self.n) // BOX * BOX_BYTES
+
+
+LARGE, MEDIUM, SMALL = Tile(128, 256), Tile(128, 128), Tile(64, 128)
+"""The fewest bytes for each product; enough blocks for smaller results."""
+
+STAGE_BYTES = LARGE.slice_bytes
+_BARRIERS = STAGES * STAGE_BYTES
+SHARED_BYTES = hopper.ATOM_BYTES + _BARRIERS + 2 * 8 * STAGES
+"""What a launch asks for: all stages, barriers, and what it takes to begin at a multiple of ATOM_BYTES."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The indices of a batch, and the first row and column of a part of a result."""
+
+    batch: Sequence[ir.Value]
+    row: ir.Value
+    column: ir.Value
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The addresses of a slice and its two barriers, and which of their phases it is."""
+
+    start: ir.Value
+    full: ir.Value
+    empty: ir.Value
+    parity: ir.Value
+
+
+class Ring:
+    """All stages, and behind them their barriers, from a multiple of ATOM_BYTES on."""
+
+    def __init__(self, base: ir.Value):
+        self.base = base
+
+    def make_barriers(self) -> None:
+        """By the first thread, for all."""
+
+        def make() -> None:
+            for stage in range(STAGES):
+                hopper.init_barrier(self._at(_BARRIERS + 8 * stage), 1)
+                hopper.init_barrier(self._at(_BARRIERS + 8 * (STAGES + stage)), CONSUMERS * WARPGROUP // WARP)
+            hopper.publish_barriers()
+
+        when(arith.cmpi(arith.CmpIPredicate.eq, thread(), index_constant(0)), make)
+        gpu.barrier()
+
+    def _at(self, offset: int) -> ir.Value:
+        return arith.addi(self.base, i32(offset))
+
+    def stage(self, number: ir.Value) -> Stage:
+        """That of a slice, which is told by its number among all of the block's."""
+        stage = arith.remui(number, i32(STAGES))
+        full = arith.addi(self._at(_BARRIERS), arith.muli(stage, i32(8)))
+        parity = arith.remui(arith.divui(number, i32(STAGES)), i32(2))
+        start = arith.addi(self.base, arith.muli(stage, i32(STAGE_BYTES)))
+        return Stage(start, full, arith.addi(full, i32(8 * STAGES)), parity)
+
+
+def either(condition: ir.Value, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    """What threads do for which a condition holds, and what the others do."""
+    choice = scf.IfOp(condition, [], has_else=True)
+    for block, version in ((choice.then_block, then), (choice.else_block, otherwise)):
+        with ir.InsertionPoint(block):
+            version()
+            scf.yield_([])

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Tensor maps: what the copies of boxes of tensors (TMA) are told of the memory that they read.
+#pragma once
+
+#include "core/abi.h"
+#include "core/device.h"
+#include "driver.h"
+
+#include <array>
+#include <optional>
+
+namespace disc::cuda {
+
+/// The maps of both sides of a product of elements of one or two bytes, for the kernel that a spec tells of. None where a side
+/// cannot be described: it has no elements, does not begin at a multiple of 16 bytes or takes steps that are none, has
+/// rows that overlap, is too large, or is refused by the driver, whose rules are its own. The GPU's context has to be the
+/// current one. Throws Error(device) for other errors of the driver.
+std::optional<std::array<TensorMap, 2>> tensor_maps_of(const DiscProduct &product, const KernelByMaps &spec);
+
+} // namespace disc::cuda

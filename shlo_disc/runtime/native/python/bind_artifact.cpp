@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The reader of artifacts, as Python sees it.
+#include "artifact/cpu_features.h"
+#include "artifact/header.h"
+#include "artifact/sections.h"
+#include "buffer_bytes.h"
+#include "python_executable.h"
+#include "without_gil.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace disc {
+
+namespace {
+
+/// (name, offset, length) of each section, once every byte and the header's JSON have been checked.
+nb::list sections_of(const nb::object &data) {
+  BufferBytes buffer(data);
+  Sections sections = without_gil([&] {
+    Sections read = read_sections(buffer.bytes());
+    parse_header(section_named(read, "header"));
+    return read;
+  });
+  nb::list rows;
+  for (const auto &[name, contents] : sections)
+    rows.append(nb::make_tuple(name, contents.data() - buffer.bytes().data(), contents.size()));
+  return rows;
+}
+
+} // namespace
+
+void bind_artifact(nb::module_ &module) {
+  module.def("sections_of", &sections_of, nb::arg("data"),
+             "(name, offset, length) of each section of an artifact, the header first. Raises ArtifactError on any "
+             "damage.");
+  module.def("missing_features", &missing_features, nb::arg("features"));
+  nb::class_<Header>(module, "Header", "What a header says of a program, but for its pytrees.")
+      .def("__init__",
+           [](Header *self, const nb::bytes &text) {
+             new (self) Header(read_header(parse_header({text.c_str(), text.size()})));
+           },
+           nb::arg("text"), "Raises ArtifactError where it is malformed, or made for another processor.")
+      .def_ro("replicas", &Header::replicas);
+}
+
+} // namespace disc

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A program and the runtime in one shared library, called by the types in its header from C and C++."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import shlo_disc
+from shlo_disc.errors import OptionError
+
+MAIN = """
+#include "scorer.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static void check(disc_error_t *error) {
+  if (error == NULL)
+    return;
+  printf("%s: %s\\n", disc_error_kind(error), disc_error_text(error));
+  disc_free_error(error);
+  exit(1);
+}
+
+int main(int argc, char **argv) {
+  int64_t b = atoll(argv[1]), s = atoll(argv[2]);
+  disc_plan_t *plan;
+  check(scorer_plan(b, s, &plan));
+  float *x = (float *)malloc((size_t)(b * s) * 4 + 1);
+  float *y = (float *)malloc((size_t)disc_plan_result_bytes(plan, 0) + 1);
+  int32_t *scale = (int32_t *)malloc((size_t)s * 4 + 1);
+  uint8_t *signs = (uint8_t *)malloc((size_t)disc_plan_result_bytes(plan, 1) + 1);
+  for (int64_t i = 0; i < b * s; ++i)
+    x[i] = (float)(i % 11) - 5.0f;
+  for (int64_t i = 0; i < s; ++i)
+    scale[i] = (int32_t)(i + 1);
+  check(scorer_run(plan, x, scale, y, signs));
+  for (int64_t i = 0; i < b; ++i)
+    printf("%.9g %d\\n", y[i], signs[i]);
+  disc_free_plan(plan);
+  return argc != 3;
+}
+"""
+
+
+def score(inputs: dict[str, jax.Array], scale: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """({"int": f32[b, s]}, i32[s]) -> (f32[b], bool[b])."""
+    y = jnp.tanh(inputs["int"] * scale).sum(1) + np.arange(64, dtype=np.float32).sum()
+    return y, y > 1
+
+
+@pytest.fixture(scope="module")
+def executable() -> shlo_disc.Executable:
+    made: shlo_disc.Executable = shlo_disc.compile(score, args=({"int": ("b, s", "float32")}, ("s", "int32")))
+    return made
+
+
+@pytest.fixture(scope="module")
+def folder(executable: shlo_disc.Executable, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("cc") is None:
+        pytest.skip("there is no cc")
+    path = tmp_path_factory.mktemp("exported")
+    executable.export_library(path / "libscorer.so")
+    return path
+
+
+def test_what_is_written(folder: Path) -> None:
+    names = {"libscorer.so", "scorer.h", "shlo_disc.h", "shlo_disc_custom_call.h"}
+    assert {path.name for path in folder.iterdir()} == names
+    text = (folder / "scorer.h").read_text()
+    assert "disc_error_t *scorer_plan(int64_t b, int64_t s, disc_plan_t **plan);" in text
+    for row in (
+        "const float *args_0_int /* f32[b, s] */",
+        "const int32_t *args_1 /* i32[s] */",
+        "uint8_t *result_1 /* i1[b] */",
+    ):
+        assert row in text
+
+
+@pytest.mark.parametrize(("compiler", "flags"), [("cc", ["-std=c11"]), ("g++", ["-x", "c++"])])
+def test_it_is_called_by_its_types(
+    executable: Any, folder: Path, compiler: str, flags: list[str], tmp_path: Path
+) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler}")
+    (tmp_path / "main.c").write_text(MAIN)
+    command = [compiler, *flags, "-Wall", "-Wextra", "-Werror", f"-I{folder}", str(tmp_path / "main.c"), "-x", "none",
+               str(folder / "libscorer.so"), f"-Wl,-rpath,{folder}", "-o", str(tmp_path / "main")]  # fmt: skip
+    subprocess.run(command, check=True)
+    for b, s in ((1, 1), (3, 17), (64, 5)):
+        told = subprocess.run([tmp_path / "main", str(b), str(s)], capture_output=True, text=True, check=True).stdout
+        x = (np.arange(b * s) % 11 - 5).astype(np.float32).reshape(b, s)
+        y, signs = executable({"int": x}, np.arange(1, s + 1, dtype=np.int32))
+        found = np.array([line.split() for line in told.splitlines()])
+        np.testing.assert_array_equal(found[:, 0].astype(np.float32), y)
+        np.testing.assert_array_equal(found[:, 1].astype(int), signs)
+    wrong = subprocess.run([tmp_path / "main", "0", "3"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 1 and wrong.stdout.startswith("ShapeError: Input shapes do not match")
+
+
+def test_it_stands_alone(folder: Path) -> None:
+    """It exports its own functions and the runtime's, and needs nothing of ours."""
+    library = ctypes.CDLL(str(folder / "libscorer.so"))
+    assert library.scorer_run and library.disc_load
+    with pytest.raises(AttributeError):
+        _ = library.scorer_artifact
+    needed = subprocess.run(
+        ["readelf", "-d", folder / "libscorer.so"], capture_output=True, text=True, check=True
+    ).stdout
+    assert "shlo_disc" not in needed
+
+
+def test_a_program_that_needs_neither_sizes_nor_arguments(tmp_path: Path) -> None:
+    shlo_disc.compile(lambda: jnp.arange(5, dtype=jnp.float32) * 2, args=()).export_library(tmp_path / "m.so", "five")
+    library = ctypes.CDLL(str(tmp_path / "m.so"))
+    plan, out = ctypes.c_void_p(), np.zeros(5, np.float32)
+    library.five_plan.restype = library.five_run.restype = ctypes.c_void_p
+    assert library.five_plan(ctypes.byref(plan)) is None
+    assert library.five_run(plan, ctypes.c_void_p(out.ctypes.data)) is None
+    np.testing.assert_array_equal(out, [0, 2, 4, 6, 8])
+
+
+def test_without_a_compiler(executable: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(FileNotFoundError, match="needs a C compiler, and there is no 'no-such-compiler'"):
+        executable.export_library(tmp_path / "m.so")
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(OSError, match="could not make the library"):
+        executable.export_library(tmp_path / "m.so")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["int", "a-b", "2x", "disc", ""])
+def test_names_are_checked(executable: Any, name: str, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="is no name for functions in C"):
+        executable.export_library(tmp_path / "m.so", name)
