@@ -8,7 +8,7 @@ import inspect
 import operator
 import threading
 import types
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +50,10 @@ class Arguments:
         if known is None:
             return Arguments(frozenset(found_numbers), frozenset(found_names))
         found_numbers = {n + len(known.positional) if n < 0 else n for n in found_numbers}
-        unknown = [n for n in sorted(found_numbers) if not known.has_number(n)] or sorted(found_names - known.names)
-        if unknown and not (known.takes_names and isinstance(unknown[0], str)):
+        unknown: list[int | str] = [n for n in sorted(found_numbers) if not known.has_number(n)]
+        if not known.takes_names:
+            unknown += sorted(found_names - known.names)
+        if unknown:
             raise OptionError(f"{option}s: the function has no argument {unknown[0]!r}")
         if not names:
             found_names |= {known.positional[n] for n in found_numbers if n < len(known.positional)} & known.names
@@ -251,13 +253,14 @@ def _compiled(
 
 def _with_statics(function: Callable[..., Any], statics: _Statics) -> Callable[..., Any]:
     """The function of its other arguments."""
-    fixed, named = ({where: value for where, _, value in part} for part in statics)
+    fixed = {number: value for number, _, value in statics[0]}
+    named = {name: value for name, _, value in statics[1]}
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        rest: Iterable[Any] = iter(args)
-        count = len(args) + len(fixed)
-        return function(*(fixed[i] if i in fixed else next(rest) for i in range(count)), **kwargs, **named)  # type: ignore[call-overload]
+        rest = iter(args)
+        positions = range(len(args) + len(fixed))
+        return function(*(fixed[i] if i in fixed else next(rest) for i in positions), **kwargs, **named)
 
     del call.__wrapped__  # its signature is another one
     return call

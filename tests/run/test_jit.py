@@ -229,7 +229,7 @@ def test_methods() -> None:
     for layer in layers:
         np.testing.assert_array_equal(layer(x), x[:, : layer.width] + layer.width)
         np.testing.assert_array_equal(layer(x[:2]), x[:2, : layer.width] + layer.width)
-    assert Layer.__call__.compile_count == 2  # type: ignore[attr-defined]
+    assert Layer.__call__.compile_count == 2
 
 
 def test_donated_arguments_are_deleted() -> None:
