@@ -5,21 +5,17 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shlo_disc import importing
 from shlo_disc.compiling import compile_read
-from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError, ShapeError
-from shlo_disc.executable import Executable
+from shlo_disc.errors import OptionError
+from shlo_disc.jitted import Arguments, Jitted
 from shlo_disc.options import Options
 from shlo_disc.programs import TextProgram
 from shlo_disc.reader import Limits
-
-if TYPE_CHECKING:
-    from shlo_disc.call_types import WeakTypes
 
 
 def compile(
@@ -75,114 +71,6 @@ def _is_exported_by_torch(program: Any) -> bool:
     return export is not None and isinstance(program, export.ExportedProgram)
 
 
-class Jitted:
-    """A JAX function compiled on first use; see `jit`."""
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        dynamic: Any,
-        constraints: Sequence[str],
-        options: Options | None,
-        compile_once: bool,
-    ):
-        functools.update_wrapper(self, function)
-        _check_static(function)
-        if not (dynamic is None or isinstance(dynamic, str | Sequence)):
-            raise OptionError(f"dynamic must be a string, a sequence of strings or None, not {dynamic!r}")
-        self._function = function
-        self._dynamic = dynamic
-        self._constraints = tuple(constraints)
-        self._options = options
-        self._compile_once = compile_once
-        self._lock = threading.Lock()
-        self._executables: list[tuple[WeakTypes, Executable]] = []
-
-    def __repr__(self) -> str:
-        name = getattr(self._function, "__name__", repr(self._function))
-        return f"<shlo_disc.jit of {name}, compiled {self.compile_count} times>"
-
-    @property
-    def compile_count(self) -> int:
-        """How often this function was compiled."""
-        return len(self._executables)
-
-    @property
-    def executable(self) -> Executable:
-        """The newest executable. Raises ValueError before the first call."""
-        if not self._executables:
-            raise ValueError(f"{self._function} has not been called yet")
-        return self._executables[-1][1]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the function. The first call exports and compiles it; later calls of any admissible size only run.
-
-        Types are those of `jax.jit`: dtypes of 64 bits are taken as such of 32 unless jax_enable_x64 is set, and a
-        Python number is an argument of another type than an array.
-        """
-        from shlo_disc.call_types import difference, weak_types
-
-        _refuse_tracers((args, kwargs))
-        weak = weak_types((args, kwargs))
-        if not self._executables:
-            self._compile_first(args, kwargs, weak)
-        for compiled, executable in self._executables:
-            try:
-                if compiled == weak:
-                    return _call_canonical(executable, args, kwargs)
-                if self._compile_once:
-                    raise ArgumentTypeError(difference((args, kwargs), compiled))
-            except (ShapeError, ArgumentTypeError) as error:
-                if self._compile_once:
-                    raise RecompileError(f"this call does not fit the one compiled program: {error}") from error
-        executable = self._compile(args, kwargs)
-        self._executables.append((weak, executable))
-        return _call_canonical(executable, args, kwargs)
-
-    def _compile_first(self, args: tuple[Any, ...], kwargs: dict[str, Any], weak: WeakTypes) -> None:
-        with self._lock:
-            if not self._executables:
-                self._executables.append((weak, self._compile(args, kwargs)))
-
-    def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
-        from shlo_disc.call_types import specifications
-
-        specs = specifications(args, kwargs, self._specification(args), self._constraints)
-        return compile(self._function, args=specs[0], kwargs=specs[1], options=self._options)
-
-    def _specification(self, args: tuple[Any, ...]) -> Any:
-        if self._dynamic is None or isinstance(self._dynamic, str):
-            return self._dynamic
-        return (tuple(self._dynamic), None)
-
-
-def _call_canonical(executable: Executable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A call; when its dtypes are refused, one more with those that JAX gives them."""
-    from shlo_disc.call_types import canonical
-
-    try:
-        return executable(*args, **kwargs)
-    except ArgumentTypeError:
-        new_args, new_kwargs = canonical((args, kwargs))
-        return executable(*new_args, **new_kwargs)
-
-
-def _check_static(function: Any) -> None:
-    """Refuse functions of jax.jit with static arguments: those would be traced."""
-    info = getattr(function, "_jit_info", None)
-    if getattr(info, "static_argnums", ()) or getattr(info, "static_argnames", ()):
-        raise OptionError("shlo_disc.jit has no static arguments: fix them with functools.partial")
-
-
-def _refuse_tracers(call: Any) -> None:
-    import jax
-
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(call)):
-        raise ArgumentTypeError(
-            "a function of shlo_disc.jit cannot be called inside a function that JAX is tracing (jit, grad, vmap)"
-        )
-
-
 def jit(
     function: Callable[..., Any] | None = None,
     *,
@@ -190,15 +78,33 @@ def jit(
     constraints: Sequence[str] = (),
     options: Options | None = None,
     compile_once: bool = True,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] = (),
 ) -> Any:
     """Like `jax.jit`, but one compilation serves every size.
 
     dynamic: the symbolic shapes, as `jax.export.symbolic_args_specs` takes them: one string for all arguments, or one
     for each positional argument (None: static), e.g. dynamic=("b, s", "b, s, ...").
     compile_once: a call that does not fit the compiled program raises RecompileError; with False it compiles again.
+    static_argnums, static_argnames: arguments that are no arrays, as `jax.jit` has them; each of their values, which
+    are hashable, is a program of its own. donate_argnums: arguments whose arrays a call may take over; JAX's and
+    Buffers are deleted then.
+
+    Raises OptionError for options that do not fit each other or the function.
     """
     if function is None:
         return functools.partial(
-            jit, dynamic=dynamic, constraints=constraints, options=options, compile_once=compile_once
-        )
-    return Jitted(function, dynamic, constraints, options, compile_once)
+            jit, dynamic=dynamic, constraints=constraints, options=options, compile_once=compile_once,
+            static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums,
+        )  # fmt: skip
+    return Jitted(
+        function,
+        compile,
+        dynamic=dynamic,
+        constraints=constraints,
+        options=options,
+        compile_once=compile_once,
+        static=Arguments.of(function, static_argnums, static_argnames, "static_arg"),
+        donated=Arguments.of(function, donate_argnums, None, "donate_arg").numbers,
+    )

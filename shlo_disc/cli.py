@@ -10,6 +10,7 @@
     tune FILE --dims b=2,s=16 -o OUT    choose how kernels are written by measuring, for `--schedule OUT`
     bisect FILE [--dims b=2,s=16]       find the decision with which the results become wrong
     check FILE...                       run self-checking modules; see `shlo_disc.check`
+    doctor                              what works on this machine, and what to do about the rest
     ops                                 the table of ops: what is compiled, for which element types and how
 
 FILE is StableHLO text, bytecode or a portable artifact, or what the `serialize` of a `jax.export.Exported` wrote;
@@ -69,12 +70,14 @@ def _fail(message: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="shlo_disc", description="Compile StableHLO once, for every shape.")
+    parser.add_argument("--version", action="version", version=f"shlo_disc {version()}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add_opt(commands, _add_common, _options)
     _add_compile(commands)
     _add_info(commands)
     _add_run(commands)
     _add_explain(commands)
+    _add_doctor(commands)
     _add_tune(commands)
     add_check(commands)
     add_bisect(commands, _pairs, _add_common, _options)
@@ -108,6 +111,12 @@ def _add_run(commands: Any) -> None:
     command.add_argument("--outputs", metavar="FILE.npz", help="write the results there")
     command.add_argument("--trust", action="store_true", help="run an artifact's native code: say so if you made it")
     _add_common(command)
+
+
+def _add_doctor(commands: Any) -> None:
+    command = commands.add_parser("doctor", help="what works on this machine, and what to do about the rest")
+    command.set_defaults(command=_doctor)
+    command.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
 def _add_explain(commands: Any) -> None:
@@ -284,6 +293,36 @@ def _condition(message: str) -> str:
     text = message.removeprefix("Input shapes do not match the ")
     text = text.removeprefix("polymorphic shapes specification. ").removeprefix("symbolic shape constraint ")
     return text.partition(", but found")[0].partition(" Using the following")[0]
+
+
+# ---- doctor ------------------------------------------------------------------------------------------------------
+
+
+def version() -> str:
+    """The package's."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as version_of
+
+    try:
+        return version_of("shlo_disc")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    """1 where nothing works without what is broken."""
+    import json
+
+    from shlo_disc.doctor import BROKEN, examine, report
+
+    found = []
+    for finding in examine():
+        found.append(finding)
+        if not options.json:
+            print(finding, flush=True)
+    if options.json:
+        print(json.dumps(report(iter(found)), indent=2))
+    return int(any(finding.state == BROKEN for finding in found))
 
 
 # ---- explain -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.errors import ArgumentTypeError, RecompileError
+from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError
 
 
 def mlp(x: Any, w: Any) -> Any:
@@ -166,3 +166,87 @@ def test_first_calls_from_many_threads_compile_once() -> None:
         thread.join()
     assert not failures
     assert function.compile_count == 1
+
+
+# ---- as jax.jit has it ----------------------------------------------------------------------------------------------
+
+
+def scaled(x: Any, times: int, name: str = "sum") -> Any:
+    """Another program for each `times` and `name`."""
+    assert isinstance(times, int | float)
+    return getattr(jnp, name)(x * times, axis=1)
+
+
+@pytest.mark.parametrize("static", [{"static_argnums": (1, 2)}, {"static_argnames": ["times", "name"]}])
+def test_static_arguments(static: Any) -> None:
+    function = shlo_disc.jit(scaled, dynamic=("b, ...",), **static)
+    for size in (2, 5):
+        x = np.arange(size * 3, dtype=np.float32).reshape(size, 3)
+        np.testing.assert_allclose(function(x, 2), 2 * x.sum(1))
+        np.testing.assert_allclose(function(x, times=2), 2 * x.sum(1))
+        np.testing.assert_allclose(function(x, 2, name="max"), 2 * x.max(1))
+        np.testing.assert_allclose(function(x, 3), 3 * x.sum(1))
+    assert function.compile_count == 4, "by position and by name are different calls, as in jax.jit"
+
+
+def test_static_arguments_in_front_and_from_the_end() -> None:
+    first = shlo_disc.jit(lambda n, x: x[:, :n], static_argnums=0, dynamic=(None, "b, ..."))
+    last = shlo_disc.jit(lambda x, n: x[:, :n], static_argnums=-1, dynamic="b, ...")
+    for size in (2, 5):
+        x = np.arange(size * 3, dtype=np.float32).reshape(size, 3)
+        np.testing.assert_array_equal(first(2, x), x[:, :2])
+        np.testing.assert_array_equal(last(x, 1), x[:, :1])
+    assert (first.compile_count, last.compile_count) == (1, 1)
+
+
+def test_equal_values_of_different_types_are_different() -> None:
+    function = shlo_disc.jit(lambda x, n: x * n, static_argnums=1)
+    x = np.arange(3)
+    assert function(x, 2).dtype == np.int32 and function(x, 2.0).dtype == np.float32
+
+
+def test_static_arguments_that_are_none() -> None:
+    for wrong in ({"static_argnums": 2}, {"static_argnums": -3}, {"static_argnames": "z"}, {"static_argnums": "a"}):
+        with pytest.raises(OptionError, match="static_arg"):
+            shlo_disc.jit(lambda x, y: x + y, **wrong)
+    with pytest.raises(OptionError, match="cannot be donated"):
+        shlo_disc.jit(lambda x, y: x + y, static_argnums=0, donate_argnums=0)
+    with pytest.raises(ArgumentTypeError, match="static argument 1 has to be hashable, and list is not"):
+        shlo_disc.jit(lambda x, y: x, static_argnums=1)(np.ones(2, np.float32), [1])
+
+
+def test_methods() -> None:
+    class Layer:
+        def __init__(self, width: int):
+            self.width = width
+
+        @shlo_disc.jit(static_argnums=0, dynamic=(None, "b, ..."))
+        def __call__(self, x: Any) -> Any:
+            return x[:, : self.width] + self.width
+
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    layers = Layer(2), Layer(3)
+    for layer in layers:
+        np.testing.assert_array_equal(layer(x), x[:, : layer.width] + layer.width)
+        np.testing.assert_array_equal(layer(x[:2]), x[:2, : layer.width] + layer.width)
+    assert Layer.__call__.compile_count == 2
+
+
+def test_donated_arguments_are_deleted() -> None:
+    function = shlo_disc.jit(lambda n, x, y: x * n + y, static_argnums=0, donate_argnums=1, dynamic=(None, "b", "b"))
+    for size in (3, 7):
+        x, y = jnp.arange(float(size)), jnp.ones(size)
+        np.testing.assert_array_equal(function(2, x, y), np.arange(size) * 2 + 1)
+        assert x.is_deleted() and not y.is_deleted()
+
+
+def test_a_second_size_is_told_of_dynamic() -> None:
+    function = shlo_disc.jit(lambda x: x + 1)
+    function(np.ones(3, np.float32))
+    with pytest.raises(RecompileError, match=r"dynamic= names the sizes that change"):
+        function(np.ones(4, np.float32))
+
+
+def test_specifications_for_another_number_of_arguments() -> None:
+    with pytest.raises(OptionError, match="dynamic= has 1 entries, and the call has 2 positional arguments"):
+        shlo_disc.jit(lambda x, y: x + y, dynamic=("b",))(np.ones(2, np.float32), np.ones(2, np.float32))
