@@ -51,11 +51,11 @@ def ptxas_available() -> bool:
 
 THINNED = {
     "tests/fuzz/": 8,
-    "tests/gpu/test_lines": 5,
+    "tests/gpu/test_lines": 10,
     "tests/gpu/test_ops": 120,
-    "tests/gpu/": 6,
-    "tests/ir/test_gpu_": 5,
-    "tests/ir/test_lowering_gpu": 6,
+    "tests/gpu/": 12,
+    "tests/ir/test_gpu_": 12,
+    "tests/ir/test_lowering_gpu": 12,
     "tests/pjrt/": 8,
     "tests/run/test_jax_harnesses": 5,
     "tests/run/test_models": 10,
