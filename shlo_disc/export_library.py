@@ -144,9 +144,9 @@ def _run_signature(header: Mapping[str, Any], name: str) -> str:
 
 
 def _header_text(header: Mapping[str, Any], name: str) -> str:
-    guard = f"{name.upper()}_H"
+    guard, title = f"{name.upper()}_H", repr(header["name"]).replace("*/", "* /")
     return f"""\
-/* The compiled program {header["name"]!r}; made by shlo_disc. Link with the library beside this header. */
+/* The compiled program {title}; made by shlo_disc. Link with the library beside this header. */
 #ifndef {guard}
 #define {guard}
 

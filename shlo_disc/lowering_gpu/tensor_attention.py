@@ -89,9 +89,8 @@ class TensorAttention:
         step = functools.partial(self._piece, left)
         start = [*states, *[zero] * (self.width // CHUNK)]
         found = self.pieces.over(plus(first, ROWS), start, step)
-        nvgpu.wait_for_groups(
-            0
-        )  # for keys that nobody needs: they lie where this thread brings queries of the next tile
+        # For keys that nobody needs: they lie where this thread brings queries of the next tile.
+        nvgpu.wait_for_groups(0)
         self._store(_states(found), found[2 * HALVES :])
 
     def _queries(self, first: ir.Value) -> Values:

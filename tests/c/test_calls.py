@@ -17,22 +17,10 @@ import pytest
 import shlo_disc
 from shlo_disc.errors import CustomCallError, DiscError, ShapeError
 from shlo_disc.runtime import AllocationError, Client
+from tests.run.test_data_sizes import TAKE
 
 from .building import PROGRAMS
 from .c_api import CError, Options, Program, checked, library
-
-TAKE = """
-func.func @main(%x: tensor<?xf32>, %n: tensor<i32>) -> (tensor<?xf32>, tensor<?xi32>) {
-  %r = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
-  %i = stablehlo.dynamic_iota %r, dim = 0 : (tensor<1xi32>) -> tensor<?xi32>
-  %c0 = stablehlo.constant dense<0> : tensor<1xi32>
-  %c1 = stablehlo.constant dense<1> : tensor<1xi32>
-  %y = stablehlo.real_dynamic_slice %x, %c0, %r, %c1
-    : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
-  return %y, %i : tensor<?xf32>, tensor<?xi32>
-}
-"""
-"""The first n elements of x, and their positions."""
 
 
 def saved(folder: Path, executable: shlo_disc.Executable) -> Path:

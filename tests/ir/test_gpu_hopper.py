@@ -16,11 +16,12 @@ from shlo_disc.lowering.element_types import Element
 from shlo_disc.lowering_gpu import hopper, hopper_product, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.lowering_gpu.hopper_product import build_hopper_product, name_by_maps, takes_maps
 from shlo_disc.lowering_gpu.product_form import ProductForm
-from shlo_disc.mlir import gpu, ir
+from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.transforms.simplify.dot import SUM_TYPES
 from tests.gpu.sass import read
 from tests.gpu.test_sass import needs_tools
+from tests.ir import test_gpu_products as products
 from tests.ir.gpu_emulator import Emulator
 from tests.ir.gpu_hopper import TensorMap
 from tests.ir.test_gpu_products import DTYPES, LAYOUTS, flat, problem_of, stack
@@ -28,26 +29,8 @@ from tests.ir.test_gpu_products import DTYPES, LAYOUTS, flat, problem_of, stack
 ELEMENTS, INTEGERS = ("f16", "bf16"), ("i8", "ui8")
 
 
-def kernels(*forms: ProductForm) -> ir.Module:
-    """A module of kernels; the context has to be the current one."""
-    module = ir.Module.create()
-    module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
-    module.context.get_dialect_descriptor("gpu")
-    with ir.InsertionPoint(module.body):
-        device = gpu.GPUModuleOp("kernels")
-        device.regions[0].blocks.append()
-    for form in forms:
-        build_hopper_product(device, form)
-    assert module.operation.verify()
-    return module
-
-
-@functools.cache
-def emulated(form: ProductForm) -> tuple[Any, Emulator]:
-    """A kernel, and the context that it lives in."""
-    context = make_context()
-    with context, ir.Location.unknown():
-        return context, Emulator(kernels(form))
+kernels = functools.partial(products.kernels, build=build_hopper_product)
+emulated = functools.cache(functools.partial(products.emulator_of, build=build_hopper_product))
 
 
 def map_of(array: np.ndarray, depth_last: bool, form_axes: str) -> TensorMap:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -36,11 +37,12 @@ SIZES = (
     (130, 1, 63), (130, 70, 20), (0, 5, 3), (5, 0, 3), (5, 3, 0),
 )  # fmt: skip
 LAYOUTS = tuple(itertools.product(("mk", "km"), ("kn", "nk")))
+Build = Callable[[gpu.GPUModuleOp, ProductForm], object]
 DTYPES = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32, "f64": np.float64, "i8": np.int8,
           "i32": np.int32, "ui8": np.uint8, "ui32": np.uint32}  # fmt: skip
 
 
-def kernels(*forms: ProductForm) -> ir.Module:
+def kernels(*forms: ProductForm, build: Build = build_product) -> ir.Module:
     """A module of kernels; the context has to be the current one."""
     module = ir.Module.create()
     module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
@@ -49,16 +51,19 @@ def kernels(*forms: ProductForm) -> ir.Module:
         device = gpu.GPUModuleOp("kernels")
         device.regions[0].blocks.append()
     for form in forms:
-        build_product(device, form)
+        build(device, form)
+    assert module.operation.verify()
     return module
 
 
-@functools.cache
-def emulated(form: ProductForm) -> tuple[Any, Emulator]:
+def emulator_of(form: ProductForm, build: Build = build_product) -> tuple[Any, Emulator]:
     """A kernel, and the context that it lives in."""
     context = make_context()
     with context, ir.Location.unknown():
-        return context, Emulator(kernels(form))
+        return context, Emulator(kernels(form, build=build))
+
+
+emulated = functools.cache(emulator_of)
 
 
 def problem_of(element: str, lhs: np.ndarray, rhs: np.ndarray, result: np.ndarray) -> MatrixProduct:

@@ -19,9 +19,12 @@ from tests.run.test_recurrences import (
     _counter_used_later,
     _flipped_rows,
     _product_of_rows,
-    backwards,
+    both_ways,
+    every_other_row,
     gru,
     moved_states,
+    products_in_a_row,
+    three_loops,
 )
 
 F = "float32"
@@ -84,42 +87,24 @@ def test_weights_whose_rows_are_multiplied() -> None:
 
 def test_two_ways_side_by_side() -> None:
     """Neither needs the other: blocks of one kernel."""
-
-    def both(x: jax.Array, w: jax.Array, v: jax.Array) -> Any:
-        return gru(x, w), backwards(x * 2, v)
-
     arguments = (*of_gates(5), ("5, 15", F))
-    assert kinds(both, arguments).count("recurrence") == 1
-    check(both, arguments, *sizes((1, 1), (4, 3)), tolerance=1e-4)
+    assert kinds(both_ways, arguments).count("recurrence") == 1
+    check(both_ways, arguments, *sizes((1, 1), (4, 3)), tolerance=1e-4)
 
 
 @pytest.mark.usefixtures("few_blocks")
 def test_three_loops_of_different_rows_and_widths() -> None:
-    def three(x: jax.Array, y: jax.Array, w: jax.Array, v: jax.Array) -> Any:
-        return gru(x, w), gru(y, v), backwards(x, w)[0]
-
     arguments = (("t, b, 15", F), ("s, c + 1, 24", F), ("5, 15", F), ("8, 24", F))
-    assert kinds(three, arguments).count("recurrence") == 1
+    assert kinds(three_loops, arguments).count("recurrence") == 1
     for t, b, s, c in ((1, 1, 3, 6), (4, 13, 2, 1), (3, 5, 7, 2)):
-        check(three, arguments, {"t": t, "b": b, "s": s, "c": c}, tolerance=1e-4)
+        check(three_loops, arguments, {"t": t, "b": b, "s": s, "c": c}, tolerance=1e-4)
 
 
 @pytest.mark.usefixtures("few_blocks")
 def test_a_step_with_products_that_follow_each_other() -> None:
-    def stacked(x: jax.Array, a: jax.Array, b: jax.Array) -> Any:
-        def step(carried: Any, row: jax.Array) -> Any:
-            h, g = carried
-            h = jnp.tanh(row + h @ a)
-            reset = jax.nn.sigmoid(g @ b)
-            g = reset * g + jnp.tanh((reset * g) @ b + h @ b) * h
-            return (h, g), (h, g * 2)
-
-        start = jnp.zeros(x.shape[1:], x.dtype)
-        return lax.scan(step, (start, start + 1), x, reverse=True)
-
     arguments = (("t, b, 20", F), ("20, 20", F), ("20, 20", F))
-    assert kinds(stacked, arguments).count("recurrence") == 1
-    check(stacked, arguments, *sizes((1, 1), (3, 5), (2, 17)), tolerance=1e-3)
+    assert kinds(products_in_a_row, arguments).count("recurrence") == 1
+    check(products_in_a_row, arguments, *sizes((1, 1), (3, 5), (2, 17)), tolerance=1e-3)
 
 
 @pytest.mark.usefixtures("few_blocks")
@@ -130,17 +115,9 @@ def test_states_that_move() -> None:
 
 @pytest.mark.usefixtures("few_blocks")
 def test_stacks_of_which_a_part_is_written() -> None:
-    def fill(x: jax.Array, out: jax.Array, w: jax.Array) -> Any:
-        def step(i: jax.Array, carried: Any) -> Any:
-            h, out = carried
-            h = jnp.tanh(h @ w)
-            return h, lax.dynamic_update_slice(out, h[:, None], (0, 2 * i, 0))
-
-        return lax.fori_loop(0, 3, step, (x, out))
-
     arguments = (("b, 5", F), ("b, 7, 5", F), ("5, 5", F))
-    assert "recurrence" in kinds(fill, arguments)
-    check(fill, arguments, *({"b": b} for b in (1, 3, 14)))
+    assert "recurrence" in kinds(every_other_row, arguments)
+    check(every_other_row, arguments, *({"b": b} for b in (1, 3, 14)))
 
 
 @pytest.mark.usefixtures("few_blocks")

@@ -68,25 +68,26 @@ def backwards(x: jax.Array, w: jax.Array) -> Any:
     return last, states[::-1]
 
 
+def both_ways(x: jax.Array, w: jax.Array, v: jax.Array) -> Any:
+    return gru(x, w), backwards(x * 2, v)
+
+
 @pytest.mark.parametrize("d", (5, 36))
 def test_two_ways_side_by_side(d: int) -> None:
     """Neither needs the other: one kernel."""
-
-    def both(x: jax.Array, w: jax.Array, v: jax.Array) -> Any:
-        return gru(x, w), backwards(x * 2, v)
-
     specs = [(f"t, b, {3 * d}", F), (f"{d}, {3 * d}", F), (f"{d}, {3 * d}", F)]
-    executable = check_rows(both, specs, 1, lengths=(1, 4), ulps=20 * d)
+    executable = check_rows(both_ways, specs, 1, lengths=(1, 4), ulps=20 * d)
     assert kinds(executable).count("recurrence") == 1
 
 
-def test_three_loops_of_different_rows_and_widths() -> None:
-    def three(x: jax.Array, y: jax.Array, w: jax.Array, v: jax.Array) -> Any:
-        return gru(x, w), gru(y, v), backwards(x, w)[0]
+def three_loops(x: jax.Array, y: jax.Array, w: jax.Array, v: jax.Array) -> Any:
+    return gru(x, w), gru(y, v), backwards(x, w)[0]
 
+
+def test_three_loops_of_different_rows_and_widths() -> None:
     specs = [("t, b, 15", F), ("s, c + 1, 24", F), ("5, 15", F), ("8, 24", F)]
     sizes = [{"t": t, "b": b, "s": s, "c": c} for t, b, s, c in [(1, 1, 3, 60), (4, 13, 2, 1), (3, 50, 7, 2)]]
-    executable = check(three, specs, sizes, ulps=200, floor=1)
+    executable = check(three_loops, specs, sizes, ulps=200, floor=1)
     assert kinds(executable).count("recurrence") == 1
 
 
@@ -115,20 +116,23 @@ def test_a_static_batch_and_length() -> None:
         check(gru, [(f"3, {b}, 12", F), ("4, 12", F)], [{}], ulps=100, floor=1, static=0)
 
 
+def products_in_a_row(x: jax.Array, a: jax.Array, b: jax.Array) -> Any:
+    """A step in which they follow each other."""
+
+    def step(carried: Any, row: jax.Array) -> Any:
+        h, g = carried
+        h = jnp.tanh(row + h @ a)
+        reset = jax.nn.sigmoid(g @ b)
+        g = reset * g + jnp.tanh((reset * g) @ b + h @ b) * h
+        return (h, g), (h, g * 2)
+
+    start = jnp.zeros(x.shape[1:], x.dtype)
+    return lax.scan(step, (start, start + 1), x, reverse=True)
+
+
 def test_a_step_with_products_that_follow_each_other() -> None:
-    def stacked(x: jax.Array, a: jax.Array, b: jax.Array) -> Any:
-        def step(carried: Any, row: jax.Array) -> Any:
-            h, g = carried
-            h = jnp.tanh(row + h @ a)
-            reset = jax.nn.sigmoid(g @ b)
-            g = reset * g + jnp.tanh((reset * g) @ b + h @ b) * h
-            return (h, g), (h, g * 2)
-
-        start = jnp.zeros(x.shape[1:], x.dtype)
-        return lax.scan(step, (start, start + 1), x, reverse=True)
-
     specs = [("t, b, 20", F), ("20, 20", F), ("20, 20", F)]
-    executable = check_rows(stacked, specs, 1, ulps=4000)
+    executable = check_rows(products_in_a_row, specs, 1, ulps=4000)
     assert kinds(executable).count("recurrence") == 1
     assert "dot" not in kinds(executable)
 
@@ -263,19 +267,21 @@ def test_weights_too_large_for_the_cache_stay_products() -> None:
     assert "recurrence" not in kinds(executable)
 
 
+def every_other_row(x: jax.Array, out: jax.Array, w: jax.Array) -> Any:
+    """Half of a stack is written; the rest stays as it was."""
+
+    def step(i: jax.Array, carried: Any) -> Any:
+        h, out = carried
+        h = jnp.tanh(h @ w)
+        return h, lax.dynamic_update_slice(out, h[:, None], (0, 2 * i, 0))
+
+    return lax.fori_loop(0, 3, step, (x, out))
+
+
 def test_initial_values_and_stacks_that_are_arguments() -> None:
-    """Half of a stack is written; the rest stays as it was, and the argument is left alone."""
-
-    def fill(x: jax.Array, out: jax.Array, w: jax.Array) -> Any:
-        def step(i: jax.Array, carried: Any) -> Any:
-            h, out = carried
-            h = jnp.tanh(h @ w)
-            return h, lax.dynamic_update_slice(out, h[:, None], (0, 2 * i, 0))
-
-        return lax.fori_loop(0, 3, step, (x, out))
-
+    """The arguments are left alone."""
     specs: list[Spec] = [("b, 5", F), ("b, 7, 5", F), ("5, 5", F)]
-    executable = check(fill, specs, [{"b": b} for b in (1, 14)], ulps=60, floor=1)
+    executable = check(every_other_row, specs, [{"b": b} for b in (1, 14)], ulps=60, floor=1)
     assert "recurrence" in kinds(executable)
     x, out, w = (random_array(s, F, 3) for s in ((3, 5), (3, 7, 5), (5, 5)))
     copies = x.copy(), out.copy()
@@ -283,4 +289,4 @@ def test_initial_values_and_stacks_that_are_arguments() -> None:
     for got, want in zip(executable(x, out, w), first, strict=True):
         np.testing.assert_array_equal(got, want)
     assert (x == copies[0]).all() and (out == copies[1]).all()
-    np.testing.assert_allclose(first[0], run_xla(fill, [x, out, w])[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(first[0], run_xla(every_other_row, [x, out, w])[0], rtol=1e-5, atol=1e-6)
