@@ -84,7 +84,7 @@ PROGRAMS = {
     ),
     "bytes": Program(functools.partial(summed, kind=jnp.int32), (("b, s", "int8"), ("s, 5", "int8")), ()),
     "integers": Program(jnp.dot, (("b, s", "uint32"), ("s, 5", "uint32")), ()),
-    "loop": Program(repeated, (("b, 6", "float32"), ("6, 6", "float32")), (F32,) * 3),
+    "loop": Program(repeated, (("b, s", "float32"), ("s, s", "float32")), (F32,) * 3),
 }  # fmt: skip
 
 DIMS = ({"b": 2, "s": 2}, {"b": 3, "s": 7}, {"b": 2, "s": 16}, {"b": 5, "s": 17})
