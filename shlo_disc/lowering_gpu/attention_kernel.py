@@ -93,8 +93,8 @@ class _PlainAttention:
         """The columns from `first` on."""
         self.pieces[1].open(self.matrix, first)
         scores = self._scores()
-        own = arith.addi(first, times(self.column, SIDE))
-        columns = [plus(own, i) for i in range(SIDE)]
+        column = self.body.columns(first, times(self.column, SIDE), TILE)
+        columns = [column(i) for i in range(SIDE)]
         states, sums = _states(carried), list[ir.Value]()
         before = carried[2 * SIDE :]
         for i, (place, state) in enumerate(zip(self.places, states, strict=True)):

@@ -22,7 +22,7 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.structure import Structure
 from shlo_disc.lowering_gpu import device_math
 from shlo_disc.lowering_gpu.grid import WARP, thread
-from shlo_disc.lowering_gpu.index_math import below, divided
+from shlo_disc.lowering_gpu.index_math import below, divided, plus
 from shlo_disc.lowering_gpu.kernel import GpuFrame, part_behind
 from shlo_disc.lowering_gpu.product_form import Matrix
 from shlo_disc.lowering_gpu.shuffles import from_lane
@@ -36,6 +36,7 @@ from shlo_disc.transforms.fusion.causal import hidden_columns
 from shlo_disc.transforms.fusion.online_softmax import Scores, online_softmax
 
 Values = list[ir.Value]
+Power = Callable[[ir.Value], ir.Value]
 
 NO_NUMBER = -math.inf
 
@@ -142,6 +143,14 @@ class Sides:
         return self.key.sizes[-2]
 
 
+@dataclass(frozen=True)
+class Column:
+    """A column of the scores: its number, and whether there is one."""
+
+    number: ir.Value
+    is_there: ir.Value
+
+
 class ScoreBody:
     """What becomes of scores before the softmax: masks, biases, scales, by the ops of the row kernel."""
 
@@ -171,14 +180,27 @@ class ScoreBody:
         linear = functools.reduce(lambda n, pair: arith.addi(arith.muli(n, pair[1]), pair[0]), pairs, index_constant(0))
         return delinearize(linear, self.rows, self.elements.size_of)
 
-    def at(self, place: Sequence[ir.Value], column: ir.Value, score: ir.Value) -> ir.Value:
+    def columns(self, first: ir.Value, own: ir.Value, most: int) -> Callable[[int], Column]:
+        """Those of a piece of at most so many, from column `first` on, which there is: by their distance from `own`,
+        which counts from `first`. Whether there is one is asked in 32 bits, which is one comparison."""
+        word = ir.IntegerType.get_signless(32)
+        rest = arith.minui(arith.subi(self.sides.columns, first), index_constant(most))
+        count, start = arith.index_cast(word, rest), arith.index_cast(word, own)
+        begin = arith.addi(first, own)
+
+        def column(distance: int) -> Column:
+            is_there = below(arith.addi(start, arith.constant(word, distance)), count)
+            return Column(plus(begin, distance), is_there)
+
+        return column
+
+    def at(self, place: Sequence[ir.Value], column: Column, score: ir.Value) -> ir.Value:
         """What the exponential is taken of, as f32; -inf behind the last column. The score is a sum of f32."""
-        columns = self.sides.columns
-        inside = arith.minui(column, arith.subi(columns, index_constant(1)))
+        inside = arith.minui(column.number, arith.subi(self.sides.columns, index_constant(1)))
         with self.elements.scope():
             self.elements.bound[self.scores] = round_to(convert(score, Element("f32"), self.type), self.type)
             x = self.elements.at(self.x, tuple(map(Position, (*place, inside))))
-        return arith.select(below(column, columns), x, constant_like(x, NO_NUMBER))
+        return arith.select(column.is_there, x, constant_like(x, NO_NUMBER))
 
 
 # ---- softmax --------------------------------------------------------------------------------------------------------
@@ -206,16 +228,16 @@ class RowStep:
     state: RowState
 
     @staticmethod
-    def of(piece: Sequence[ir.Value], before: RowState, lanes: int) -> RowStep:
-        """A piece of a row of which so many neighbouring lanes have parts.
+    def of(piece: Sequence[ir.Value], before: RowState, lanes: int, exp: Power = device_math.exp) -> RowStep:
+        """A piece of a row of which so many neighbouring lanes have parts. exp: e^x as exact as the weights need it.
 
         While all that came is -inf, so is the largest element, and the sum 0: neither is worked with. NaN stays NaN.
         """
         own = functools.reduce(arith.maximumf, piece)
         peak = arith.maximumf(before.peak, across(own, lanes, arith.maximumf))
         base = arith.select(_equal(peak, NO_NUMBER), f32(0.0), peak)
-        powers = [device_math.exp(arith.subf(x, base)) for x in piece]
-        kept = arith.mulf(before.total, device_math.exp(arith.subf(before.peak, base)))
+        powers = [exp(arith.subf(x, base)) for x in piece]
+        kept = arith.mulf(before.total, exp(arith.subf(before.peak, base)))
         total = arith.addf(kept, across(functools.reduce(arith.addf, powers), lanes, arith.addf))
         inverse = arith.divf(f32(1.0), arith.select(_equal(total, 0.0), f32(1.0), total))
         weights = [arith.mulf(power, inverse) for power in powers]
@@ -249,4 +271,4 @@ def _equal(value: ir.Value, number: float) -> ir.Value:
     return arith.cmpf(arith.CmpFPredicate.OEQ, value, f32(number))
 
 
-__all__ = ["AttentionTask", "RowState", "RowStep", "ScoreBody", "Sides", "across", "f32", "finished"]
+__all__ = ["AttentionTask", "Column", "RowState", "RowStep", "ScoreBody", "Sides", "across", "f32", "finished"]

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.columns import Reduction, column_tiles, parts
 from shlo_disc.lowering.elements import Positions, uniform
 from shlo_disc.lowering.kernels import delinearize, op_cost
-from shlo_disc.lowering.long_sums import SHORT, LongSums, in_blocks
+from shlo_disc.lowering.long_sums import BLOCK, SHORT, LongSums, in_blocks
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering.reduction import Accumulators, Combiner, start_values
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, each_block, thread
@@ -26,12 +27,16 @@ from shlo_disc.mlir import arith, func, gpu, ir, memref, scf
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
+from shlo_disc.transforms.code_size import total_code_size
 
 MANY = 8192
 """Columns that make enough blocks of WARP columns each."""
 
 _FEWEST = 8
 """Columns of a tile, at least."""
+
+LONGEST = 32
+"""Instructions for rows that are read together, at most: longer ones would take too many registers."""
 
 _SECTOR = 32
 """Bytes that memory gives at once: the least that a row of a tile is to have."""
@@ -130,16 +135,34 @@ class ColumnTiles:
             arith.select(is_there, self.frame.size_of(self.tiles.rows), index_constant(0))
         )
 
-        def row(number: ir.Value, carried: Accumulators) -> Accumulators:
+        def rows(count: int, number: ir.Value, carried: Accumulators) -> Accumulators:
+            """So many rows: all are read before the first is combined with what is carried."""
             with self.elements.scope():
-                linear = arith.addi(begin, arith.muli(number, step))
-                at = (*outer, *uniform(delinearize(linear, sizes, self.frame.size_of)), *column)
+                found = []
+                for behind in range(count):
+                    row = arith.addi(number, index_constant(behind)) if behind else number
+                    linear = arith.addi(begin, arith.muli(row, step))
+                    at = (*outer, *uniform(delinearize(linear, sizes, self.frame.size_of)), *column)
+                    found.append([self.elements.at(v, at) for v in inputs])
                 ((own, long),) = sums.split(carried)
-                return [*self.combiner.combine(own, [self.elements.at(v, at) for v in inputs]), *long]
+                for values in found:
+                    own = self.combiner.combine(own, values)
+                return [*own, *long]
 
-        fold = sums.fold if sums.any else None
-        (total,) = sums.finish(in_blocks(index_constant(0), length, 1, sums.start([start]), row, fold))
+        fold, together = sums.fold if sums.any else None, self._together()
+        first = index_constant(0)
+        carried = sums.start([start])
+        if together > 1:
+            whole = arith.subi(length, arith.remui(length, index_constant(together)))
+            body, blocks = partial(rows, together), max(1, BLOCK // together)
+            carried, first = in_blocks(first, whole, together, carried, body, fold, blocks), whole
+        (total,) = sums.finish(in_blocks(first, length, 1, carried, partial(rows, 1), fold))
         return total
+
+    def _together(self) -> int:
+        """The rows whose elements a thread waits for at once, fewer where the code of one is long."""
+        size = total_code_size(self.frame.fusion.entry_block.operations)
+        return next((count for count in (8, 4, 2) if count * size <= LONGEST), 1)
 
     def _share(self, rows: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
         """The first row of this thread's strand, the step to its next, and how many it has."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Loops over the elements of a kernel's results, spread over the threads of a grid.
 
-A thread takes several elements side by side, which are one access of 16 bytes in the widest tensor. That needs a last
-axis of a multiple of them, and pointers to multiples of 16 bytes; both are found out at run time where they are not
-known. What is left over, be it all of the work, is done one element at a time.
+A thread takes several elements side by side, a piece, which are one access of 16 bytes in the widest tensor. That needs
+pointers to multiples of 16 bytes. Where the last axis is a multiple of a piece, all of a piece is in one row; else a
+piece may begin in one row and end in the next. All of that is found out at run time where it is not known. What is left
+over, be it all of the work, is done one element at a time.
 
 An element's index along each axis is found by division: in 32 bits where there are fewer than 2^31 elements, by what
 the facts or the sizes at run time say. Over one axis there is none: tensors are read where they are written.
@@ -12,7 +13,7 @@ the facts or the sizes at run time say. Over one axis there is none: tensors are
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,7 +25,7 @@ from shlo_disc.lowering_gpu.grid import THREADS, each_thread
 from shlo_disc.lowering_gpu.lane_math import LaneMath, Multiples
 from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES, Lanes, Place
 from shlo_disc.lowering_gpu.transpose_loop import TILE, TransposeLoop, transposed
-from shlo_disc.mlir import arith, ir, memref, scf
+from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
@@ -90,10 +91,13 @@ class ElementLoop:
         if self.lanes == 1:
             each_thread(total, self._at(1, narrow))
             return self.total, Expr.const(1)
-        lanes = index_constant(self.lanes)
-        count = arith.select(self._has_pieces(), arith.divui(total, lanes), index_constant(0))
-        each_thread(count, self._at(self.lanes, narrow))
-        each_thread(total, self._at(1, narrow), arith.muli(count, lanes))
+        begin = index_constant(0)
+        for is_taken, in_one_row in self._ways():
+            count = arith.divui(total, index_constant(self.lanes))
+            pieces = arith.select(is_taken, count, index_constant(0))
+            each_thread(pieces, self._at(self.lanes, narrow, in_one_row))
+            begin = arith.addi(begin, arith.muli(pieces, index_constant(self.lanes)))
+        each_thread(total, self._at(1, narrow), begin)
         return self._items(), Expr.const(self.lanes)
 
     # ---- how much there is ----------------------------------------------------------------------------------------
@@ -115,22 +119,28 @@ class ElementLoop:
 
     @cached_property
     def lanes(self) -> int:
-        """The elements of a thread that stand side by side."""
+        """The elements of a thread that stand side by side: in pieces of rows, else in pieces across rows."""
         if not self.axes or self.names & _FOLDS:
             return 1
         last = self.axes[-1]
         along = [v for v in self.frame.tensors if last in dims_of(v)[-1:]] + self.frame.outputs
-        lanes = ACCESS_BYTES // max(bytes_of(element_type_of(v)) for v in along)
+        widest = ACCESS_BYTES // max(bytes_of(element_type_of(v)) for v in along)
         size = total_code_size(self.frame.fusion.entry_block.operations)
         most = self.frame.facts.range(self.total)[1]
-        while lanes > 1 and (lanes * size > LONGEST or self._never(lanes) or (most is not None and most < lanes)):
-            lanes //= 2
-        return lanes
+        while widest > 1 and (widest * size > LONGEST or (most is not None and most < widest)):
+            widest //= 2
+        whole = next((n for n in _halves(widest) if self._may_be_whole(n)), 1)
+        return widest if whole == 1 and self._may_be_across(widest) else whole
 
-    def _never(self, lanes: int) -> bool:
-        """Whether rows are known not to be of whole pieces."""
+    def _may_be_whole(self, lanes: int) -> bool:
+        """Whether it is possible that rows are of several whole pieces."""
         last = self.axes[-1].constant
-        return len(self.axes) > 1 and last is not None and last % lanes != 0
+        return lanes > 1 and (len(self.axes) == 1 or last is None or last % lanes == 0)
+
+    def _may_be_across(self, lanes: int) -> bool:
+        """Whether pieces may begin in one row and end in the next, but not behind that."""
+        most = self.frame.facts.range(self.axes[-1])[1]
+        return not self.names & (_SPREADING | _RESHAPES) and (most is None or most >= lanes)
 
     @cached_property
     def _is_whole(self) -> bool:
@@ -138,10 +148,13 @@ class ElementLoop:
         return len(self.axes) == 1 or self.frame.facts.divides(self.lanes, self.axes[-1])
 
     def _items(self) -> Expr:
-        """Pieces, or elements where rows are not of whole pieces."""
+        """Pieces, or elements where there are none."""
+        last, pieces = self.axes[-1], ceildiv(self.total, self.lanes)
         if self._is_whole:
-            return ceildiv(self.total, self.lanes)
-        whole = Expr.const(1) - Expr.minimum(self.axes[-1] % self.lanes, 1)
+            return pieces
+        if self._may_be_across(self.lanes):
+            return self.total - Expr.minimum(last // self.lanes, 1) * (self.total - pieces)
+        whole = Expr.const(1) - Expr.minimum(last % self.lanes, 1)
         return self.total - (self.lanes - 1) * whole * (self.total // self.lanes)
 
     # ---- code -----------------------------------------------------------------------------------------------------
@@ -157,29 +170,39 @@ class ElementLoop:
         below = [arith.cmpi(arith.CmpIPredicate.ult, self.frame.size_of(size), limit) for size in unproved]
         return functools.reduce(arith.andi, below)
 
-    def _has_pieces(self) -> ir.Value:
-        """Whether memory can be accessed by whole pieces."""
+    def _ways(self) -> Iterator[tuple[ir.Value, bool]]:
+        """The ways in which pieces may be worked on: whether one is taken, and whether all of a piece is in one row."""
         wide = [b for b in (*self.frame.input_buffers, *self.frame.output_buffers) if ir.MemRefType(b.type).rank]
         places = [memref.ExtractAlignedPointerAsIndexOp(buffer).result for buffer in wide]
-        is_whole = is_multiple_of(functools.reduce(arith.ori, places), ACCESS_BYTES)
+        is_aligned = is_multiple_of(functools.reduce(arith.ori, places), ACCESS_BYTES)
         if self._is_whole:
-            return is_whole
-        last = self.axes[-1]
-        self.frame.guard(f"{self.lanes} lanes", "1 lane", Relation.eq(last % self.lanes, 0))
-        return arith.andi(is_whole, is_multiple_of(self.frame.size_of(last), self.lanes))
+            yield is_aligned, True
+            return
+        last, number = self.axes[-1], self.lanes
+        size, is_across = self.frame.size_of(last), self._may_be_across(number)
+        others = f"{number} lanes, which may be in two rows" if is_across else "1 lane"
+        self.frame.guard(f"{number} lanes", others, Relation.eq(last % number, 0))
+        is_whole = is_multiple_of(size, number)
+        if self._may_be_whole(number):
+            yield arith.andi(is_aligned, is_whole), True
+        if is_across:
+            is_long = arith.cmpi(arith.CmpIPredicate.uge, size, index_constant(number))
+            is_rest = arith.xori(is_whole, arith.constant(ir.IntegerType.get_signless(1), 1))
+            yield arith.andi(is_aligned, arith.andi(is_long, is_rest)), False
 
-    def _at(self, width: int, narrow: ir.Value | bool) -> Callable[[ir.Value], None]:
+    def _at(self, width: int, narrow: ir.Value | bool, in_one_row: bool = True) -> Callable[[ir.Value], None]:
         """The body for the element, or the piece, of a number."""
-        # A piece is within one row, so rows are of whole pieces, unless there is one row.
-        whole = self.axes[-1:] if width > 1 and len(self.axes) > 1 else ()
+        # Where a piece is within one row, rows are of whole pieces, unless there is one row.
+        whole = self.axes[-1:] if width > 1 and len(self.axes) > 1 and in_one_row else ()
         multiples = Multiples(width, self.frame.facts, whole)
         division = LaneMath(width, narrow, multiples)
         elements = Lanes.of(self.frame, LaneMath(width, False, multiples) if self.names & _SPREADING else division)
+        place_of = self._place if in_one_row else self._place_across
 
         def item(number: ir.Value) -> None:
             linear = number if width == 1 else arith.muli(number, index_constant(width))
             with elements.scope():
-                elements.place = self._place(elements, division, linear)
+                elements.place = place_of(elements, division, linear)
                 self.body(elements, self._positions(elements.place), False)
 
         return item
@@ -193,10 +216,39 @@ class ElementLoop:
             positions[-1], leading[-1] = Position(positions[-1].base, step), Position(linear, step)
         return Place(self.axes, tuple(positions[: len(self.axes)]), tuple(leading[: len(self.axes)]))
 
+    def _place_across(self, elements: Lanes, division: LaneMath, linear: ir.Value) -> Place:
+        """Where the lanes from a row-major number on stand, the last of which may be in the next row.
+
+        The first lane's position is divided. The others follow: one that comes to the end of an axis begins it again,
+        one further along the axis before. Rows have as many elements as there are lanes, so none is passed twice.
+        """
+        division.multiples.note(linear)
+        positions, leading = divided_position(Position(linear), self.axes, elements, division)
+        type_ = division.vector_type(ir.IndexType.get())
+        ahead, one, none = vector.step(type_), *(vector.broadcast(type_, index_constant(n)) for n in (1, 0))
+        for axis in reversed(range(1, len(self.axes))):
+            size = elements.size_of(self.axes[axis])
+            leading[axis] = division.add(leading[axis], Position(None, 0, ahead))
+            at = division.add(positions[axis], Position(None, 0, ahead))
+            is_over = division.compare(arith.CmpIPredicate.uge, at, size)
+            again = arith.subi(division.as_lanes(at), vector.broadcast(type_, size))
+            positions[axis] = Position(None, 0, arith.select(is_over, again, division.as_lanes(at)))
+            ahead = arith.select(is_over, one, none)
+        leading[-1] = Position(linear, 1)
+        positions[0] = leading[0] = division.add(positions[0], Position(None, 0, ahead))
+        return Place(self.axes, tuple(positions), tuple(leading))
+
     def _positions(self, place: Place) -> Positions:
         """Those along all axes of the domain."""
         wide = iter(place.positions)
         return tuple(Position(index_constant(0)) if d.constant == 1 else next(wide) for d in self.domain)
+
+
+def _halves(number: int) -> Iterator[int]:
+    """A power of two and its halves, above 1."""
+    while number > 1:
+        yield number
+        number //= 2
 
 
 def divided_position(

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from shlo_disc.lowering.element_types import Element, element_of
 from shlo_disc.lowering.elements import splat_constant
 from shlo_disc.lowering.positions import index_constant
-from shlo_disc.lowering_gpu import nvgpu
+from shlo_disc.lowering_gpu import device_math, nvgpu
 from shlo_disc.lowering_gpu.attention_pieces import Pieces
 from shlo_disc.lowering_gpu.attention_rows import AttentionTask, RowState, RowStep, ScoreBody, Sides, finished
 from shlo_disc.lowering_gpu.block_loops import when
@@ -43,6 +43,9 @@ HALVES = 2
 LANES = 4
 """Lanes that share their rows."""
 
+NARROW = 64
+"""Elements of a head up to which a thread needs no more than 128 registers."""
+
 
 class TensorAttention:
     """The body of a kernel, at the insertion point."""
@@ -55,6 +58,9 @@ class TensorAttention:
         self.result = element_of(frame.outputs[0].type).memory()
         self.depth, self.width = (-(-size // FRAGMENT) * FRAGMENT for size in (task.depth, task.width))
         self.real_width = task.width
+        if max(self.depth, self.width) <= NARROW:  # two blocks have registers: one works while the other waits
+            word = ir.IntegerType.get_signless(32)
+            frame.function.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(word, 2)
         rooms = [SharedTile.room(ROWS, self.depth), *(SharedTile.room(COLUMNS, n) for n in (self.depth, self.width))]
         self.shared = shared_array(frame.function, 0, max(rooms[0], rooms[1] + rooms[2]), self.element)
         problem, sides = task.problem, self.sides
@@ -135,13 +141,13 @@ class TensorAttention:
 
     def _step(self, half: int, first: ir.Value, scores: Values, state: RowState) -> RowStep:
         """The softmax of one of a lane's rows."""
-        own = arith.addi(first, times(self.in_group, 2))
+        column = self.body.columns(first, times(self.in_group, 2), COLUMNS)
         x = [
-            self.body.at(self.places[half], plus(own, CHUNK * pair + one), vector.extract(four, [], [half, one]))
+            self.body.at(self.places[half], column(CHUNK * pair + one), vector.extract(four, [], [half, one]))
             for pair, four in enumerate(scores)
             for one in range(2)
         ]
-        return RowStep.of(x, state, LANES)
+        return RowStep.of(x, state, LANES, device_math.fast_exp)
 
     def _weighed(self, weights: Sequence[Values], sums: Values) -> Values:
         """Add the values of a piece, times the weights of a lane's rows."""

@@ -295,7 +295,7 @@ bool Blas::is_by_tf32(const DiscProduct &product) const {
   return is_f32 && (product.precision == 2 || (product.precision == 1 && may_use_tf32_));
 }
 
-Multiplied Blas::multiply(const DiscProduct &product, const std::string &name) {
+Multiplied Blas::multiply(const DiscProduct &product, const std::string &name, bool by_maps) {
   if (product.format >= static_cast<int64_t>(std::size(kFormats)) || product.k == 0)
     return Multiplied::nothing;
   std::lock_guard lock(mutex_);
@@ -308,7 +308,9 @@ Multiplied Blas::multiply(const DiscProduct &product, const std::string &name) {
   if (product.library_result && give(with_library_epilogue(product), product.bias, what, name))
     return Multiplied::all;
   const Format &format = kFormats[product.format];
-  if (is_followed && is_fused(product, kind_of(format, is_by_tf32(product)), format.result_bytes, fuses_products_))
+  ProductKernel kernel{by_maps, static_cast<double>(gpu_->facts().multiprocessors)};
+  if (is_followed && !fuses_products_ &&
+      is_fused(product, kind_of(format, is_by_tf32(product)), format.result_bytes, kernel))
     return Multiplied::nothing;
   if (!give(product, nullptr, what, name))
     return Multiplied::nothing;

@@ -55,8 +55,8 @@ enum class Multiplied { nothing, product, all };
 class Blas {
 public:
   /// `names`: paths and names that the library may be found by. `may_use_tf32`: products of f32 whose precision is the
-  /// default take factors with the bits of TF32. `fuses_products`: as `is_fused` has it. Workspace comes from
-  /// `allocator`.
+  /// default take factors with the bits of TF32. `fuses_products`: what the user says of products with
+  /// what follows them, in place of `is_fused`. Workspace comes from `allocator`.
   Blas(std::shared_ptr<Gpu> gpu, std::shared_ptr<Allocator> allocator, std::vector<std::string> names,
        bool may_use_tf32, std::optional<bool> fuses_products);
   ~Blas();
@@ -65,8 +65,8 @@ public:
 
   /// Gives a product to the GPU's stream, with what follows it where the library does just that; nothing where there is
   /// no library, or none that takes it, or where a kernel of both is better. Throws Error(device) naming the product by
-  /// `name`.
-  Multiplied multiply(const DiscProduct &product, const std::string &name);
+  /// `name`. `by_maps`: the kernel is told tensor maps, where it can be.
+  Multiplied multiply(const DiscProduct &product, const std::string &name, bool by_maps);
 
   /// The library's version as it gives it, such as 130200; 0 where there is none.
   int64_t version();

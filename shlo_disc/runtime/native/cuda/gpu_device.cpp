@@ -140,7 +140,7 @@ private:
     guarded([&] {
       const GpuCommands &commands = self(runtime);
       const Entry &entry = commands.entry(product->kernel);
-      switch (commands.device_->blas().multiply(*product, entry.product)) {
+      switch (commands.device_->blas().multiply(*product, entry.product, entry.by_maps.has_value())) {
       case Multiplied::nothing:
         chosen_way = "kernel";
         return commands.multiply(entry, *product);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "product_choice.h"
 
+#include <algorithm>
 #include <span>
 
 namespace disc::cuda {
@@ -8,41 +9,77 @@ namespace disc::cuda {
 namespace {
 
 /// Nanoseconds between two kernels of a stream, and bytes of memory in one.
-constexpr double kLaunch = 2000, kBytes = 2000;
+constexpr double kLaunch = 2000, kBytes = 4000;
 
-/// Operations in a nanosecond.
-struct Rates {
-  double library, kernel;
+/// Rows and columns that the program's kernels round a result up to, at least; and rows that a library's do, unless it
+/// is one row or one column.
+constexpr int64_t kTile = 64, kLibraryTile = 128;
+
+/// The multiprocessors of what was measured, an H200.
+constexpr double kProcessors = 132;
+
+/// How fast a kernel is: operations in a nanosecond where there is enough to do, and the nanoseconds for one step along
+/// the depth where each multiprocessor has a tile at most.
+struct Rate {
+  double operations, step;
 };
 
+/// A library's kernels, the program's, and those of the latter that are told tensor maps; and the bytes of a factor.
+struct Rates {
+  Rate library, kernel, by_maps;
+  double bytes;
+};
+
+/// Measured on an H200, but for tf32, f64, and the steps of bytes and of libraries.
 Rates rates_of(ProductKind kind) {
   switch (kind) {
   case ProductKind::f32:
-    return {30e3, 15e3};
+    return {{51e3, 0}, {29e3, 70}, {}, 4};
   case ProductKind::tf32:
-    return {200e3, 15e3};
+    return {{300e3, 0}, {29e3, 70}, {}, 4};
   case ProductKind::f64:
-    return {30e3, 7e3};
+    return {{50e3, 0}, {14e3, 100}, {}, 8};
   case ProductKind::halves:
-    return {400e3, 200e3};
+    return {{760e3, 2}, {280e3, 8.7}, {650e3, 4.9}, 2};
   case ProductKind::bytes:
-    return {800e3, 200e3};
+    return {{1300e3, 2}, {480e3, 8}, {1200e3, 3}, 1};
   }
-  return {1, 1};
+  return {};
+}
+
+double rounded_up(int64_t size, int64_t tile) { return static_cast<double>((size + tile - 1) / tile * tile); }
+
+/// The rows, columns and depth of a product's matrices, and how many of these there are; sizes may be rounded up.
+struct Sizes {
+  double m, n, k, matrices;
+
+  double results() const { return matrices * m * n; }
+  double factors() const { return matrices * k * (m + n); }
+};
+
+Sizes sizes_of(const DiscProduct &product, int64_t tile) {
+  Sizes sizes{rounded_up(product.m, tile), rounded_up(product.n, tile), static_cast<double>(product.k), 1};
+  for (const DiscBatchAxis &axis : std::span(product.batch, static_cast<size_t>(product.batch_rank)))
+    sizes.matrices *= static_cast<double>(axis.size);
+  return sizes;
+}
+
+/// Nanoseconds that a kernel calculates.
+double time_of(const Rate &rate, const Sizes &sizes, double processors) {
+  return sizes.k * std::max(rate.step, 2 * sizes.results() * kProcessors / processors / rate.operations);
 }
 
 } // namespace
 
-bool is_fused(const DiscProduct &product, ProductKind kind, int64_t sum_bytes, std::optional<bool> fuses_products) {
-  if (fuses_products)
-    return *fuses_products;
-  double sums = static_cast<double>(product.m) * static_cast<double>(product.n);
-  for (const DiscBatchAxis &axis : std::span(product.batch, static_cast<size_t>(product.batch_rank)))
-    sums *= static_cast<double>(axis.size);
+bool is_fused(const DiscProduct &product, ProductKind kind, int64_t sum_bytes, const ProductKernel &kernel) {
   Rates rates = rates_of(kind);
-  double saved = kLaunch + 2 * sums * static_cast<double>(sum_bytes) / kBytes;
-  double lost = 2 * sums * static_cast<double>(product.k) * (1 / rates.kernel - 1 / rates.library);
-  return lost <= saved;
+  Sizes sizes = sizes_of(product, 1);
+  Sizes in_library = product.m == 1 || product.n == 1 ? sizes : sizes_of(product, kLibraryTile);
+  double read = sizes.factors() * rates.bytes / kBytes;
+  double library = std::max(read, time_of(rates.library, in_library, kernel.processors));
+  double behind = kLaunch + 2 * sizes.results() * static_cast<double>(sum_bytes) / kBytes;
+  const Rate &own = kernel.by_maps ? rates.by_maps : rates.kernel;
+  return std::max(read, time_of(own, sizes_of(product, kTile), kernel.processors)) <= library + behind;
 }
 
 } // namespace disc::cuda

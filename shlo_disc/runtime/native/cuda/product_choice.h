@@ -5,16 +5,21 @@
 #include "core/abi.h"
 
 #include <cstdint>
-#include <optional>
 
 namespace disc::cuda {
 
 /// What products take their factors as.
 enum class ProductKind { f32, tf32, f64, halves, bytes };
 
+/// The kernel of the program's that would do both: whether it is told tensor maps, and the GPU's multiprocessors.
+struct ProductKernel {
+  bool by_maps;
+  double processors;
+};
+
 /// Whether one kernel is better, for a product whose sums have so many bytes each. What it saves is a launch, and
-/// writing and reading the sums; what it costs is that the program's kernels multiply slower. `fuses_products`: what the
-/// user has said, if anything. The rates are rough ones, between those of an A100 and an H100, and not measured.
-bool is_fused(const DiscProduct &product, ProductKind kind, int64_t sum_bytes, std::optional<bool> fuses_products);
+/// writing and reading the sums; what it costs is that the program's kernels multiply slower, and much slower where
+/// there are fewer tiles of a result than multiprocessors and the depth is large, for they do not cut it into parts.
+bool is_fused(const DiscProduct &product, ProductKind kind, int64_t sum_bytes, const ProductKernel &kernel);
 
 } // namespace disc::cuda
