@@ -21,7 +21,7 @@ from shlo_disc.target import CPU
 
 if TYPE_CHECKING:
     from shlo_disc.compilation import Compilation
-    from shlo_disc.report import Explanation
+    from shlo_disc.report.explanation import Explanation
 
 
 _VIEWS = {"llvm": "ll", "ptx": "ptx"}
@@ -227,7 +227,7 @@ class Executable:
         which takes a second or two. On a GPU, times are the GPU's own. Raises ShapeError when the values are not
         admissible, DeviceError where there is no GPU.
         """
-        from shlo_disc.report import explain
+        from shlo_disc.report.explanation import explain
 
         return explain(self._loaded.artifact, self._loaded.client, self._at("host"), dims)
 
