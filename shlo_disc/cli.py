@@ -27,6 +27,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from shlo_disc.commands.bench import add_bench
 from shlo_disc.commands.bisect import add_bisect
 from shlo_disc.commands.check import add_check
 from shlo_disc.commands.common import error_document, error_text
@@ -72,6 +73,7 @@ def parser() -> argparse.ArgumentParser:
     add_compile(commands)
     add_info(commands)
     add_run(commands)
+    add_bench(commands)
     add_explain(commands)
     add_tune(commands)
     add_check(commands)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from shlo_disc.errors import ArtifactError, OptionError
 from shlo_disc.options import Options
+from shlo_disc.progress import Watch
 from shlo_disc.runtime import Artifact
 from shlo_disc.schedule import Schedule
 from shlo_disc.target import CPU, TARGETS
@@ -165,6 +166,26 @@ def error_text(error: Exception) -> str:
 def say(text: str) -> None:
     """Tell on standard error what is going on."""
     print(text, file=sys.stderr, flush=True)
+
+
+def add_progress(command: argparse.ArgumentParser) -> None:
+    """--progress, which `progress` reads."""
+    command.add_argument("--progress", action="store_true", help="tell on stderr what is going on, terminal or not")
+
+
+def wants_progress(arguments: argparse.Namespace) -> bool:
+    """Whether somebody looks at standard error while a command works."""
+    return bool(arguments.progress) or sys.stderr.isatty()
+
+
+def stage_progress(arguments: argparse.Namespace) -> Watch | None:
+    """For `progress.watching`: a line on standard error for each stage, with its time when it has ended."""
+
+    def watch(stage: str, seconds: float | None) -> None:
+        text = f"{stage:<10}" if seconds is None else f"{seconds:8.2f} s\n"
+        print(text, end="", file=sys.stderr, flush=True)
+
+    return watch if wants_progress(arguments) else None
 
 
 def read_arrays(path: str) -> list[Any]:

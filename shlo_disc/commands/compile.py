@@ -7,7 +7,18 @@ import argparse
 import os
 from typing import Any
 
-from shlo_disc.commands.common import add_command, add_compile_options, add_file, add_json, built, program_of, show
+from shlo_disc.commands.common import (
+    add_command,
+    add_compile_options,
+    add_file,
+    add_json,
+    add_progress,
+    built,
+    program_of,
+    show,
+    stage_progress,
+)
+from shlo_disc.progress import watching
 
 
 def add_compile(commands: Any) -> None:
@@ -15,12 +26,14 @@ def add_compile(commands: Any) -> None:
     command = add_command(commands, "compile", _compile, "write a compiled artifact")
     add_file(command)
     command.add_argument("-o", "--output", metavar="FILE", required=True, help="write the artifact there")
+    add_progress(command)
     add_json(command)
     add_compile_options(command)
 
 
 def _compile(arguments: argparse.Namespace) -> None:
-    executable = built(program_of(arguments.file), arguments)
+    with watching(stage_progress(arguments)):
+        executable = built(program_of(arguments.file), arguments)
     executable.save(arguments.output)
     size, signature = os.path.getsize(arguments.output), str(executable.signature)
     document = {

@@ -56,7 +56,7 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _row(path: str, array: Any) -> dict[str, Any]:
-    """A result, with enough to compare two runs: the mean of its magnitudes in double precision, None of no elements."""
+    """A result, with the mean of its magnitudes (None without elements), by which two runs are compared."""
     import numpy as np
 
     mean = float(np.abs(array.astype(np.float64)).mean()) if array.size else None

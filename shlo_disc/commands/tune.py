@@ -12,11 +12,15 @@ from shlo_disc.commands.common import (
     add_dims,
     add_file,
     add_json,
+    add_progress,
     options_of,
     program_of,
     say,
     show,
+    stage_progress,
+    wants_progress,
 )
+from shlo_disc.progress import watching
 
 
 def add_tune(commands: Any) -> None:
@@ -26,6 +30,7 @@ def add_tune(commands: Any) -> None:
     add_dims(command, "a shape", often=True, required=True)
     command.add_argument("--rounds", type=int, default=15, help="calls of each candidate at each shape")
     command.add_argument("-o", "--output", metavar="FILE", required=True, help="write the schedule there")
+    add_progress(command)
     add_json(command)
     add_compile_options(command)
 
@@ -34,6 +39,12 @@ def _tune(arguments: argparse.Namespace) -> None:
     from shlo_disc.tune import tune
 
     program, options = program_of(arguments.file), options_of(arguments)
-    found = tune(program, arguments.dims, options=options, rounds=arguments.rounds, say=say)
+    tell = say if wants_progress(arguments) else _nothing
+    with watching(stage_progress(arguments)):
+        found = tune(program, arguments.dims, options=options, rounds=arguments.rounds, say=tell)
     found.schedule.save(arguments.output)
     show(arguments, {"file": arguments.output, **found.to_json()}, str(found))
+
+
+def _nothing(_: str) -> None:
+    """Nobody looks."""
