@@ -32,6 +32,7 @@ from shlo_disc.commands.bisect import add_bisect
 from shlo_disc.commands.check import add_check
 from shlo_disc.commands.common import error_document, error_text
 from shlo_disc.commands.compile import add_compile
+from shlo_disc.commands.disasm import add_disasm
 from shlo_disc.commands.doctor import add_doctor, version
 from shlo_disc.commands.explain import add_explain
 from shlo_disc.commands.info import add_info
@@ -73,6 +74,7 @@ def parser() -> argparse.ArgumentParser:
     add_compile(commands)
     add_info(commands)
     add_run(commands)
+    add_disasm(commands)
     add_bench(commands)
     add_explain(commands)
     add_tune(commands)

@@ -5,13 +5,15 @@
     bench before.disc after.disc --trust --dims b=8,s=128 --rounds 100
 
 Several files are called by turns, and each one's time is compared with the first one's in the same turn. `first` is the
-first call of a shape; GFLOP/s and GB/s are the arithmetic of a call, and its arguments and results, over the median.
+first call of a shape, without loading; GFLOP/s and GB/s are the arithmetic of a call, and the bytes of its arguments
+and results, over the median.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.commands.common import (
@@ -49,10 +51,8 @@ def _bench(arguments: argparse.Namespace) -> None:
     from shlo_disc.report.timing import time_programs
 
     artifacts = [runnable(file, arguments) for file in arguments.files]
-    programs = [load_flat(client_for(artifact, arguments.threads), artifact) for artifact in artifacts]
-    shapes = [
-        (dims, time_programs(programs, dims, arguments.rounds, arguments.seed)) for dims in arguments.dims or [{}]
-    ]
+    loads = [partial(load_flat, client_for(artifact, arguments.threads), artifact) for artifact in artifacts]
+    shapes = [(dims, time_programs(loads, dims, arguments.rounds, arguments.seed)) for dims in arguments.dims or [{}]]
     show(arguments, _document(arguments.files, shapes), _lines(arguments.files, shapes))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shlo_disc.codegen import CpuTarget, assembly, compile_to_object, lower_to_llvm, optimized_llvm_ir, to_llvm_ir
-from shlo_disc.codegen.elf_symbols import defined_symbols, undefined_symbols
+from shlo_disc.runtime.elf_symbols import defined_symbols, undefined_symbols
 from shlo_disc.codegen.native import with_target_attributes
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import ir
