@@ -43,8 +43,8 @@ class Source:
 class Kernel:
     """A kernel, or with the kind "host" another function.
 
-    `kind` is that of its fusion, "" where it is not known; `launches` counts the commands that run it, None where nobody
-    knows. `variants`: the choices left to run time. `code`: its text by stage.
+    `kind` is that of its fusion, "" where it is not known; `launches` counts the commands that run it, where that is
+    known. `variants`: the choices left to run time. `code`: its text by stage.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Listing:
 def _lines(listing: Listing) -> Iterator[str]:
     yield f"// {listing.program} for {listing.target}"
     for kernel in listing.kernels:
-        launched = "" if kernel.launches is None else f", launched {kernel.launches} times"
+        launched = "" if kernel.launches is None else f", {kernel.launches} command{'s' * (kernel.launches != 1)}"
         yield ""
         yield f"// ===== {kernel.name}" + (f" ({kernel.kind}{launched})" if kernel.kind else "")
         yield from (f"// {source}" for source in kernel.sources)
@@ -113,12 +113,14 @@ def artifact_listing(artifact: Artifact, stages: Sequence[str] = ()) -> Listing:
     target = str(artifact.header["target"].get("name") or artifact.header["target"].get("triple"))
     listed = {row["name"]: row.get("where", "") for row in artifact.header.get("kernels", ())}
     kernels = [
-        Kernel(
-            name, _kind(name, artifact.header), None, (Source.at(listed[name]),) if listed.get(name) else (), (), texts
-        )
+        Kernel(name, _kind(name, artifact.header), None, _sources(listed.get(name)), (), texts)
         for name, texts in by_kernel(code, list(listed)).items()
     ]
     return Listing(str(artifact.header["name"]), target, tuple(kernels))
+
+
+def _sources(location: str | None) -> tuple[Source, ...]:
+    return (Source.at(location),) if location else ()
 
 
 def _kind(name: str, header: Mapping[str, Any]) -> str:

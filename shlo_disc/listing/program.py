@@ -79,7 +79,7 @@ def _lines_in(name: str, functions: Mapping[str, func.FuncOp]) -> Iterator[str]:
 
 def guard_text(guard: Guard) -> str:
     """A choice in a line: "vectors where 8 divides s, else elements"."""
-    conditions = " and ".join(map(str, guard.conditions))
+    conditions = " and ".join(str(c) for c in guard.conditions if c.symbols() or not c.evaluate({}))
     return f"{guard.variant} where {conditions}, else {guard.otherwise}"
 
 
