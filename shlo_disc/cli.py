@@ -36,6 +36,7 @@ from shlo_disc.commands.disasm import add_disasm
 from shlo_disc.commands.doctor import add_doctor, version
 from shlo_disc.commands.explain import add_explain
 from shlo_disc.commands.info import add_info
+from shlo_disc.commands.inspect import add_inspect
 from shlo_disc.commands.opt import add_opt
 from shlo_disc.commands.pages import add_dialect, add_ops
 from shlo_disc.commands.run import add_run
@@ -74,6 +75,7 @@ def parser() -> argparse.ArgumentParser:
     add_compile(commands)
     add_info(commands)
     add_run(commands)
+    add_inspect(commands)
     add_disasm(commands)
     add_bench(commands)
     add_explain(commands)

@@ -240,6 +240,13 @@ class Executable:
 
         return program_listing(self._at(STAGES[-1]), stages)
 
+    def source_lines(self) -> dict[str, list[str]]:
+        """The user's lines, such as "model.py:12", that each fusion of `launches` came from."""
+        from shlo_disc.listing.program import source_lines
+
+        module = self._at("plan").snapshots["plan"].opview
+        return {fusion: source_lines(module, fusion) for fusion in {launch.fusion for launch in self.launches}}
+
     @property
     def launches(self) -> list[Launched]:
         """As `kernels`, with the fusion and the functions of each, and the choices left to run time."""

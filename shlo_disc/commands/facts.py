@@ -1,22 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is known of an artifact and of a program, as data with stable keys, and as lines."""
+"""What is known of an artifact and of a program, as data with stable keys, and as lines.
+
+What only a program has is None for an artifact.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.errors import ArtifactError
 from shlo_disc.runtime import Artifact
+from shlo_disc.runtime.artifact import FORMAT_VERSION
+from shlo_disc.runtime.cpu_features import level_of, missing_features
 from shlo_disc.runtime.described import target_text, tensor_text
+from shlo_disc.runtime.elf_symbols import functions
 
 if TYPE_CHECKING:
     from shlo_disc.executable import Executable
+    from shlo_disc.lowering.launches import Launched
 
 Facts = dict[str, Any]
 
-_SECTIONS = {"object": "native code", "ptx": "PTX", "consts": "constants"}
+SECTIONS = {"object": "native code", "ptx": "PTX", "consts": "constants"}
 """How lines name a section."""
+
+
+# ---- what info prints ---------------------------------------------------------------------------------------------
 
 
 def artifact_facts(artifact: Artifact) -> Facts:
@@ -31,23 +42,43 @@ def artifact_facts(artifact: Artifact) -> Facts:
             "symbols": [_symbol(row) for row in header["symbols"]],
             "constraints": [_condition(c["message"]) for c in header["checks"] if c["kind"] in ("constraint", "equal")],
             "sections": [_section(artifact, name) for name in artifact.sections],
+            "kernels": None,
+            "peak_memory": None,
+            "timings": None,
         }
     except (KeyError, TypeError, AttributeError) as error:
-        raise ArtifactError(f"the artifact's header is malformed: {error!r}") from None
+        raise _malformed(error) from None
 
 
 def program_facts(executable: Executable) -> Facts:
-    """What is known of a program that has been compiled here: the same and more."""
+    """What is known of a program that has been compiled here."""
     return {
         **artifact_facts(executable.artifact),
-        "kernels": [launch._asdict() for launch in executable.kernels],
+        "kernels": [_kernel(launch) for launch in executable.launches],
         "peak_memory": executable.peak_memory_formula,
         "timings": executable.timings,
     }
 
 
-def lines_of(facts: Mapping[str, Any]) -> Iterator[str]:
-    """The facts for people."""
+def info_lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    """The facts for people, in short."""
+    yield from signature_lines(facts)
+    kernels = facts["kernels"]
+    if kernels is not None:
+        yield f"kernels       {len(kernels)} launches, {len({launch['name'] for launch in kernels})} different"
+        yield from (f"  {launch['name']}: {launch['kind']}" for launch in kernels)
+        yield f"peak memory   {facts['peak_memory']} bytes"
+    for section in facts["sections"]:
+        if section["name"] in SECTIONS:
+            machine = f" for {section['for']}" if section["for"] else ""
+            yield f"{SECTIONS[section['name']]:<13} {section['bytes']} bytes{machine}"
+    if facts["timings"] is not None:
+        yield f"timings       {sum(facts['timings'].values()):.3f} s"
+        yield from (f"  {stage}: {seconds:.3f} s" for stage, seconds in facts["timings"].items())
+
+
+def signature_lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What the program takes and gives."""
     yield f"program       {facts['program']}"
     for title in ("arguments", "results"):
         yield f"{title:<14}{len(facts[title])}"
@@ -56,18 +87,6 @@ def lines_of(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"  {_symbol_line(row)}" for row in facts["symbols"])
     yield f"constraints   {len(facts['constraints'])}"
     yield from (f"  {condition}" for condition in facts["constraints"])
-    if "kernels" in facts:
-        kernels = facts["kernels"]
-        yield f"kernels       {len(kernels)} launches, {len({launch['name'] for launch in kernels})} different"
-        yield from (f"  {launch['name']}: {launch['kind']}" for launch in kernels)
-        yield f"peak memory   {facts['peak_memory']} bytes"
-    for section in facts["sections"]:
-        if section["name"] in _SECTIONS:
-            machine = f" for {section['for']}" if section["for"] else ""
-            yield f"{_SECTIONS[section['name']]:<13} {section['bytes']} bytes{machine}"
-    if "timings" in facts:
-        yield f"timings       {sum(facts['timings'].values()):.3f} s"
-        yield from (f"  {stage}: {seconds:.3f} s" for stage, seconds in facts["timings"].items())
 
 
 def _tensor(row: Mapping[str, Any]) -> Facts:
@@ -76,13 +95,8 @@ def _tensor(row: Mapping[str, Any]) -> Facts:
 
 def _symbol(row: Mapping[str, Any]) -> Facts:
     solve = row["solve"]
-    return {
-        "name": row["name"],
-        "min": row["min"],
-        "max": row["max"],
-        "argument": solve["argument"],
-        "dim": solve["dim"],
-    }
+    known = {key: row[key] for key in ("name", "min", "max")}
+    return {**known, "argument": solve["argument"], "dim": solve["dim"]}
 
 
 def _symbol_line(row: Mapping[str, Any]) -> str:
@@ -98,8 +112,85 @@ def _section(artifact: Artifact, name: str) -> Facts:
     return {"name": name, "bytes": len(artifact.sections[name]), "for": machines.get(name)}
 
 
+def _kernel(launch: Launched) -> Facts:
+    guards = [
+        {
+            "variant": guard.variant,
+            "otherwise": guard.otherwise,
+            "conditions": [str(condition) for condition in guard.conditions],
+            "of_size": guard.of_size,
+            "text": str(guard),
+        }
+        for guard in launch.guards
+    ]
+    found = {"name": launch.name, "kind": launch.kind, "fusion": launch.fusion}
+    return {**found, "functions": list(launch.functions), "guards": guards}
+
+
 def _condition(message: str) -> str:
     """The part of a check's message that states the condition, without the sizes of a call."""
     text = message.removeprefix("Input shapes do not match the ")
     text = text.removeprefix("polymorphic shapes specification. ").removeprefix("symbolic shape constraint ")
     return text.partition(", but found")[0].partition(" Using the following")[0]
+
+
+def _malformed(error: Exception) -> ArtifactError:
+    return ArtifactError(f"the artifact's header is malformed: {error!r}")
+
+
+# ---- what inspect adds --------------------------------------------------------------------------------------------
+
+
+def code_facts(artifact: Artifact, is_from_file: bool) -> Facts:
+    """What an artifact holds and asks for. is_from_file: its checksums have been compared. Raises ArtifactError."""
+    header = artifact.header
+    try:
+        return {
+            "sections": [_summed(artifact, name, is_from_file) for name in artifact.sections],
+            "processor": _processor(header["target"]),
+            "gpu": _gpu(header),
+            "functions": _functions(artifact),
+            "constants": {"count": len(header["constants"]), "bytes": len(artifact.constants)},
+            "prepacked": len(header.get("packs", ())),
+            "custom_calls": [call["target"] for call in header.get("calls", ())],
+            "flops": header.get("flops"),
+            "replicas": header.get("replicas", 1),
+            "segments": 1 + len(header.get("segments", ())),
+            "versions": {"file_format": FORMAT_VERSION, "header_format": header["format"]},
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _malformed(error) from None
+
+
+def _summed(artifact: Artifact, name: str, is_from_file: bool) -> Facts:
+    digest = hashlib.sha256(artifact.sections[name]).hexdigest()
+    return {**_section(artifact, name), "sha256": digest, "checked": is_from_file}
+
+
+def _processor(target: Mapping[str, Any]) -> Facts:
+    level, beyond = level_of(target["features"])
+    return {
+        "triple": target["triple"],
+        "level": level,
+        "beyond": beyond,
+        "missing_here": missing_features(target["features"]),
+    }
+
+
+def _gpu(header: Mapping[str, Any]) -> Facts | None:
+    name = header["target"].get("name")
+    if name is None:
+        return None
+    kernels = [
+        {"name": row["name"], "threads": row.get("threads"), "source": row.get("where")}
+        for row in header.get("kernels", ())
+    ]
+    return {"architecture": name.partition(":")[2], "kernels": kernels}
+
+
+def _functions(artifact: Artifact) -> list[Facts]:
+    code = bytes(artifact.object)
+    return [{"name": name, "bytes": size} for name, size in functions(code).items()] if code else []
+
+
+__all__ = ["Facts", "artifact_facts", "code_facts", "info_lines", "program_facts", "signature_lines"]

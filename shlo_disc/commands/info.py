@@ -7,7 +7,7 @@ import argparse
 from typing import Any
 
 from shlo_disc.commands.common import add_command, add_compile_options, add_file, add_json, built, opened, show
-from shlo_disc.commands.facts import artifact_facts, lines_of, program_facts
+from shlo_disc.commands.facts import artifact_facts, info_lines, program_facts
 from shlo_disc.runtime import Artifact
 
 
@@ -22,4 +22,4 @@ def add_info(commands: Any) -> None:
 def _info(arguments: argparse.Namespace) -> None:
     found = opened(arguments.file)
     facts = artifact_facts(found) if isinstance(found, Artifact) else program_facts(built(found, arguments))
-    show(arguments, facts, lines_of(facts))
+    show(arguments, facts, info_lines(facts))

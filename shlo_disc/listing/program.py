@@ -12,7 +12,6 @@ from shlo_disc.listing.listing import HOST, Kernel, Listing, Source, by_kernel
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.lowering.launches import Launched, launches_in
 from shlo_disc.mlir import func, ir
-from shlo_disc.shape_dialect.dialect.host import Guard
 from shlo_disc.shape_dialect.utils.locations import source_line
 from shlo_disc.shape_dialect.utils.regions import all_blocks
 from shlo_disc.stage_text import stage_text
@@ -55,7 +54,7 @@ def _kernel(name: str, code: Mapping[str, str], launches: Sequence[Launched], c:
         ", ".join(dict.fromkeys(launch.kind for launch in own)) or HOST,
         len(own) if own else None,
         tuple(Source.at(line) for line in lines),
-        tuple(guard_text(guard) for guard in guards),
+        tuple(map(str, guards)),
         code,
     )
 
@@ -77,10 +76,4 @@ def _lines_in(name: str, functions: Mapping[str, func.FuncOp]) -> Iterator[str]:
                 yield line
 
 
-def guard_text(guard: Guard) -> str:
-    """A choice in a line: "vectors where 8 divides s, else elements"."""
-    conditions = " and ".join(str(c) for c in guard.conditions if c.symbols() or not c.evaluate({}))
-    return f"{guard.variant} where {conditions}, else {guard.otherwise}"
-
-
-__all__ = ["guard_text", "program_listing", "source_lines"]
+__all__ = ["program_listing", "source_lines"]

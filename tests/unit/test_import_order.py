@@ -25,8 +25,8 @@ ORDER = (
     # The pipeline.
     "compilation", "call_checks", "passes", "compiler", "artifact_header",
     # What users see.
-    "clients", "loading", "export_library", "report", "stage_text", "listing", "executable", "cache", "reproducer", "recovery",
-    "call_types", "compiling", "torch", "jitted", "api", "numpy", "check", "bisect", "tune", "doctor",
+    "clients", "loading", "export_library", "report", "stage_text", "listing", "executable", "cache", "reproducer",
+    "recovery", "call_types", "compiling", "torch", "jitted", "api", "numpy", "check", "bisect", "tune", "doctor",
     "commands", "cli", "pjrt", "__init__", "__main__",
 )  # fmt: skip
 """The rooms: files and folders of the package, and those of `shape_dialect`."""
