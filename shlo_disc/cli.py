@@ -32,6 +32,7 @@ from shlo_disc.commands.bisect import add_bisect
 from shlo_disc.commands.check import add_check
 from shlo_disc.commands.common import error_document, error_text
 from shlo_disc.commands.compile import add_compile
+from shlo_disc.commands.diff import add_diff
 from shlo_disc.commands.disasm import add_disasm
 from shlo_disc.commands.doctor import add_doctor, version
 from shlo_disc.commands.explain import add_explain
@@ -55,15 +56,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (DiscError, OSError) as error:
-        return _fail(error, getattr(options, "json", False))
+        return _fail(error, options)
     return int(status)
 
 
-def _fail(error: Exception, as_json: bool) -> int:
+def _fail(error: Exception, options: argparse.Namespace) -> int:
+    """Tell of an error; the exit status."""
     print(f"shlo_disc: error: {error_text(error)}", file=sys.stderr)
-    if as_json:
+    if getattr(options, "json", False):
         print(json.dumps(error_document(error), indent=2))
-    return 1
+    return int(getattr(options, "error_status", 1))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -77,6 +79,7 @@ def parser() -> argparse.ArgumentParser:
     add_run(commands)
     add_inspect(commands)
     add_disasm(commands)
+    add_diff(commands)
     add_bench(commands)
     add_explain(commands)
     add_tune(commands)

@@ -15,7 +15,7 @@ ROOT = Path(shlo_disc.__file__).parent
 
 ORDER = (
     # What everything stands on.
-    "errors", "progress", "dtypes", "stages", "target", "mlir", "schedule", "options", "registry",
+    "errors", "progress", "text_diff", "dtypes", "stages", "target", "mlir", "schedule", "options", "registry",
     # What is known of shapes.
     "shape_dialect/symbolic", "runtime", "shape_dialect/dialect", "dense", "shape_dialect/utils",
     "shape_dialect/inference",

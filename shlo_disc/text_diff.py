@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Differences of two texts of a compiler, MLIR, LLVM IR or assembly, up to the names of values.
+
+A value that is made early shifts the numbers of all others. Lines are therefore aligned without names, and aligned
+lines are the same if one renaming, by which different names stay different, takes the names of all of them into each
+other: that of a value or a block for a function, that of a numbered symbol, alias or label for the whole text. Names of
+a processor's registers stay as they are.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+CONTEXT = 3
+"""Lines that are shown around a difference."""
+
+_GLOBAL = r"@[A-Za-z][\w.\$]*_\d+\b|\.L\w+|\$L\w+|#map\d*\b|(?<![\w%])[#!]\d+\b"
+"""Numbered symbols, labels of assembly and PTX, aliases of MLIR, attributes and metadata of LLVM."""
+
+_NUMBER = re.compile(r"\d+$")
+
+
+class Syntax(NamedTuple):
+    """Of a text: its names, of which those that `is_local` finds are a function's, and where a function begins.
+
+    definition: what stands behind a name that is given to another value from here on; None where none ever is.
+    """
+
+    names: re.Pattern[str]
+    is_local: re.Pattern[str]
+    function: re.Pattern[str]
+    definition: re.Pattern[str] | None = None
+
+    @classmethod
+    def of(cls, local: str, function: str, definition: str | None = None) -> Syntax:
+        """By regular expressions."""
+        names = f"{local}|{_GLOBAL}"
+        patterns = (re.compile(names), re.compile(local), re.compile(function))
+        return cls(*patterns, None if definition is None else re.compile(definition))
+
+
+_NEVER = r"(?!)"
+
+MLIR = Syntax.of(r"%[\w\$.-]+|\^\w+", r"\s*(?:func|gpu|llvm)\.func\b", r"(?::\d+)?\s*=(?!=)|:(?!\d)")
+LLVM = Syntax.of(r"%[\w\$.-]+|^\d+(?=:)", r"define\b")
+PTX = Syntax.of(r"%\w+", r"(?:\.\w+ )*\.(?:entry|func)\b")
+ASSEMBLY = Syntax.of(_NEVER, _NEVER)
+PLAIN = Syntax(*[re.compile(_NEVER)] * 3)
+"""A text whose names all matter."""
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """Lines that differ, with some around them: each begins with " ", "-" or "+". The first lines count from 1."""
+
+    from_line: int
+    from_count: int
+    to_line: int
+    to_count: int
+    lines: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        heading = f"@@ -{self.from_line},{self.from_count} +{self.to_line},{self.to_count} @@"
+        return "\n".join([heading, *self.lines])
+
+
+def differences(before: str, after: str, syntax: Syntax = PLAIN) -> list[Hunk]:
+    """What differs, as `diff -u` has it; none where the texts are the same but for names."""
+    return list(_hunks(list(_changes(before.splitlines(), after.splitlines(), syntax))))
+
+
+Change = tuple[str, str]
+"""A line and how it begins in the output."""
+
+
+def _changes(old: Sequence[str], new: Sequence[str], syntax: Syntax) -> Iterator[Change]:
+    """All lines of both texts; between lines that are the same, those that are gone come first."""
+    names = _Renaming(syntax)
+    keys = [[_without_names(line, syntax) for line in text] for text in (old, new)]
+    gone: list[str] = []
+    come: list[str] = []
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, *keys).get_opcodes():
+        pairs = list(zip(old[a:b], new[c:d], strict=True)) if tag == "equal" else []
+        for x, y in pairs:
+            if names.takes(x, y):
+                yield from (("-", line) for line in gone)
+                yield from (("+", line) for line in come)
+                yield " ", x
+                gone, come = [], []
+            else:
+                gone.append(x)
+                come.append(y)
+        if not pairs:
+            gone += old[a:b]
+            come += new[c:d]
+            names.forget(old[a:b], new[c:d])
+    yield from (("-", line) for line in gone)
+    yield from (("+", line) for line in come)
+
+
+def _without_names(line: str, syntax: Syntax) -> str:
+    """A line in which only the kinds of names are left, and of a symbol what stands before its number."""
+
+    def kind(found: re.Match[str]) -> str:
+        name = found[0]
+        return _NUMBER.sub("?", name) if name[0] == "@" or name.isdigit() else name[0]
+
+    return syntax.names.sub(kind, line)
+
+
+class _Renaming:
+    """Which name of the one text is which of the other, up to where they have been read."""
+
+    def __init__(self, syntax: Syntax):
+        self._syntax = syntax
+        self._local = _Bijection()
+        self._global = _Bijection()
+
+    def takes(self, old: str, new: str) -> bool:
+        """Whether two lines that are the same without names are so with them."""
+        if self._syntax.function.match(old):
+            self._local = _Bijection()
+        names = zip(self._syntax.names.finditer(old), self._syntax.names.finditer(new), strict=True)
+        taken = [self._takes(x[0], y[0], self._is_definition(old, x.end())) for x, y in names]
+        return all(taken)
+
+    def _takes(self, old: str, new: str, is_definition: bool) -> bool:
+        if not self._syntax.is_local.fullmatch(old) and not old.isdigit():
+            return self._global.takes(old, new)
+        # The heading of one of LLVM's blocks is the name of that block without its sign.
+        old, new = (f"%{name}" if name.isdigit() else name for name in (old, new))
+        if is_definition:
+            self._local.forget(old, new)
+        return self._local.takes(old, new)
+
+    def forget(self, old: Sequence[str], new: Sequence[str]) -> None:
+        """What lines that are not the same define is another value from here on."""
+        for name in self._defined(old):
+            self._local.forget(name, None)
+        for name in self._defined(new):
+            self._local.forget(None, name)
+
+    def _defined(self, lines: Sequence[str]) -> Iterator[str]:
+        for line in lines:
+            for found in self._syntax.names.finditer(line):
+                if self._is_definition(line, found.end()):
+                    yield found[0]
+
+    def _is_definition(self, line: str, end: int) -> bool:
+        definition = self._syntax.definition
+        return definition is not None and definition.match(line, end) is not None
+
+
+class _Bijection:
+    def __init__(self) -> None:
+        self._forward: dict[str, str] = {}
+        self._backward: dict[str, str] = {}
+
+    def takes(self, old: str, new: str) -> bool:
+        """Whether the one may be the other; it is from then on."""
+        known = self._forward.get(old), self._backward.get(new)
+        if known == (None, None):
+            self._forward[old], self._backward[new] = new, old
+        return known in ((None, None), (new, old))
+
+    def forget(self, old: str | None, new: str | None) -> None:
+        """These are free again."""
+        if old is not None and old in self._forward:
+            del self._backward[self._forward.pop(old)]
+        if new is not None and new in self._backward:
+            del self._forward[self._backward.pop(new)]
+
+
+def _hunks(changes: Sequence[Change]) -> Iterator[Hunk]:
+    """The changes with some lines around them; those close to each other come together."""
+    places = [number for number, (sign, _) in enumerate(changes) if sign != " "]
+    ranges: list[tuple[int, int]] = []
+    for place in places:
+        first, last = max(0, place - CONTEXT), min(len(changes), place + CONTEXT + 1)
+        if ranges and first <= ranges[-1][1]:
+            ranges[-1] = (ranges[-1][0], last)
+        else:
+            ranges.append((first, last))
+    old = new = done = 0
+    for first, last in ranges:
+        old += sum(sign != "+" for sign, _ in changes[done:first])
+        new += sum(sign != "-" for sign, _ in changes[done:first])
+        part = changes[first:last]
+        counts = [sum(sign != other for sign, _ in part) for other in "+-"]
+        yield Hunk(old + 1, counts[0], new + 1, counts[1], tuple(sign + line for sign, line in part))
+        old, new, done = old + counts[0], new + counts[1], last
+
+
+__all__ = ["ASSEMBLY", "LLVM", "MLIR", "PLAIN", "PTX", "Hunk", "Syntax", "differences"]
