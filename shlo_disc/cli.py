@@ -32,6 +32,7 @@ from shlo_disc.commands.bisect import add_bisect
 from shlo_disc.commands.check import add_check
 from shlo_disc.commands.common import error_document, error_text
 from shlo_disc.commands.compile import add_compile
+from shlo_disc.commands.completion import add_completion
 from shlo_disc.commands.diff import add_diff
 from shlo_disc.commands.disasm import add_disasm
 from shlo_disc.commands.doctor import add_doctor, version
@@ -88,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     add_doctor(commands)
     add_ops(commands)
     add_dialect(commands)
+    add_completion(commands, whole)
     return whole
 
 
