@@ -6,17 +6,20 @@
     compile FILE -o OUT                 write the artifact, which `shlo_disc.runtime` loads without the compiler
     info FILE                           signature, symbols, constraints, kernels, memory, timings
     run FILE --dims b=2,s=16            call the program once on synthetic or given arrays
+    inspect FILE                        all that is known: guards, functions, sections, what it asks of a machine
+    disasm FILE [--kernel NAME]         machine code or PTX, kernel by kernel, beside its IR and your source lines
+    diff A B, diff FILE --stages X Y    what differs between programs, stages or artifacts
+    bench FILE... --dims b=2,s=16       how long calls take, of one or of several by turns
     explain FILE --dims b=2,s=16        what a call consists of: each kernel's time beside what the machine allows
     tune FILE --dims b=2,s=16 -o OUT    choose how kernels are written by measuring, for `--schedule OUT`
     bisect FILE [--dims b=2,s=16]       find the decision with which the results become wrong
     check FILE...                       run self-checking modules; see `shlo_disc.check`
     doctor                              what works on this machine, and what to do about the rest
     ops                                 the table of ops: what is compiled, for which element types and how
+    dialect                             the page of the disc dialect
+    completion bash|zsh|fish            a script by which a shell completes all this
 
-FILE is StableHLO text, bytecode or a portable artifact, or what the `serialize` of a `jax.export.Exported` wrote, and -
-is standard input. Results go to standard output, and errors to standard error. With --json, standard output has one
-JSON document: the result, or {"error": {"kind": ..., "message": ...}} in its place. Exit status: 0; 1 when the program
-or a file is at fault; 2 when the command line is.
+`RULES` has what holds for all of them.
 """
 
 from __future__ import annotations
@@ -45,6 +48,17 @@ from shlo_disc.commands.run import add_run
 from shlo_disc.commands.tune import add_tune
 from shlo_disc.errors import DiscError
 
+RULES = """\
+FILE is StableHLO text, bytecode or a portable artifact, or what the `serialize` of a `jax.export.Exported` wrote, and -
+is standard input; info, inspect, run, bench, disasm and diff take what `compile` wrote, too. Results go to standard
+output, and errors to standard error. With --json, standard output has one JSON document: the result, or
+{"error": {"kind": ..., "message": ...}}. Exit status: 0; 1 when the program or a file is at fault, or when bisect,
+check, diff or doctor find something; 2 when the command line is at fault, and on all errors of diff.
+"""
+
+COMPILER = ("jax", "jaxlib", "llvmlite", "torch_mlir")
+"""What artifacts are loaded without, and programs are not compiled without."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status. Raises SystemExit(2) on a wrong command line, as argparse does."""
@@ -58,6 +72,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except (DiscError, OSError) as error:
         return _fail(error, options)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in COMPILER:
+            raise
+        advice = f"this needs the compiler, and {missing} is not installed: pip install shlo_disc"
+        return _fail(DiscError(advice), options)
     return int(status)
 
 
@@ -71,7 +91,12 @@ def _fail(error: Exception, options: argparse.Namespace) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """That of the command line. What a command is run by is in `command` of what it parses."""
-    whole = argparse.ArgumentParser(prog="shlo_disc", description="Compile StableHLO once, for every shape.")
+    whole = argparse.ArgumentParser(
+        prog="shlo_disc",
+        description="Compile StableHLO once, for every shape.",
+        epilog=RULES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     whole.add_argument("--version", action="version", version=f"shlo_disc {version()}")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add_opt(commands)

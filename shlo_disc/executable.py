@@ -231,14 +231,15 @@ class Executable:
 
         return explain(self._loaded.artifact, self._loaded.client, self._at("host"), dims)
 
-    def listing(self, *stages: str) -> Listing:
+    def listing(self, *stages: str, file: str = "") -> Listing:
         """The code, kernel by kernel, beside the user's lines: at the stage "kernels" (MLIR) and the target's views.
 
-        By default the kernels' MLIR and assembly, or PTX for a GPU. Print it. Raises OptionError on other stages.
+        By default the kernels' MLIR and assembly, or PTX for a GPU. Print it. file: where a program is that is text and
+        names no files, for its lines. Raises OptionError on other stages.
         """
         from shlo_disc.listing.program import program_listing
 
-        return program_listing(self._at(STAGES[-1]), stages)
+        return program_listing(self._at(STAGES[-1]), stages, file)
 
     def source_lines(self) -> dict[str, list[str]]:
         """The user's lines, such as "model.py:12", that each fusion of `launches` came from."""

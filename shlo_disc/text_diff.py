@@ -55,7 +55,9 @@ PLAIN = Syntax(*[re.compile(_NEVER)] * 3)
 
 @dataclass(frozen=True)
 class Hunk:
-    """Lines that differ, with some around them: each begins with " ", "-" or "+". The first lines count from 1."""
+    """Lines that differ, with some around them: each begins with " ", "-" or "+". The first lines count from 1;
+    of no lines, it is the line before.
+    """
 
     from_line: int
     from_count: int
@@ -195,7 +197,8 @@ def _hunks(changes: Sequence[Change]) -> Iterator[Hunk]:
         new += sum(sign != "-" for sign, _ in changes[done:first])
         part = changes[first:last]
         counts = [sum(sign != other for sign, _ in part) for other in "+-"]
-        yield Hunk(old + 1, counts[0], new + 1, counts[1], tuple(sign + line for sign, line in part))
+        starts = [at + (count > 0) for at, count in zip((old, new), counts, strict=True)]
+        yield Hunk(starts[0], counts[0], starts[1], counts[1], tuple(sign + line for sign, line in part))
         old, new, done = old + counts[0], new + counts[1], last
 
 

@@ -7,13 +7,14 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from shlo_disc.check.modules import Case, cases_of
-from shlo_disc.check.report import as_json, summary
-from shlo_disc.check.runner import Result, run_cases
 from shlo_disc.commands.common import add_command, add_json, show
 from shlo_disc.errors import OptionError, ProgramError
+
+if TYPE_CHECKING:
+    from shlo_disc.check.modules import Case
+    from shlo_disc.check.runner import Result
 
 
 def add_check(commands: Any) -> None:
@@ -30,6 +31,9 @@ def add_check(commands: Any) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     """1 when a case fails."""
+    from shlo_disc.check.report import as_json, summary
+    from shlo_disc.check.runner import run_cases
+
     if options.jobs < 1 or options.time_limit <= 0:
         raise OptionError("--jobs and --time-limit must be positive")
     cases = [case for case in _cases(options.files) if options.match in f"{case.file}:{case.name}"]
@@ -46,6 +50,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _cases(paths: Sequence[str]) -> Iterator[Case]:
+    from shlo_disc.check.modules import cases_of
+
     for path in paths:
         files = sorted(Path(path).rglob("*.mlir")) if Path(path).is_dir() else [Path(path)]
         if not files:

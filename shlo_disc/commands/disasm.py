@@ -12,6 +12,7 @@ shown at kernels and asm, or ptx. Of an artifact there is asm, which objdump pri
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from shlo_disc.commands.common import add_command, add_compile_options, add_file, add_json, built, opened, show
@@ -38,7 +39,7 @@ def _disasm(arguments: argparse.Namespace) -> None:
     if isinstance(found, Artifact):
         listing = artifact_listing(found, arguments.stage)
     else:
-        listing = built(found, arguments).listing(*arguments.stage)
+        listing = built(found, arguments).listing(*arguments.stage, file=str(found) if isinstance(found, Path) else "")
     if arguments.kernel:
         listing = listing.only(arguments.kernel)
     show(arguments, listing.to_json(), str(listing))

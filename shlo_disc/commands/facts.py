@@ -10,11 +10,10 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.errors import ArtifactError
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.artifact import FORMAT_VERSION
 from shlo_disc.runtime.cpu_features import level_of, missing_features
-from shlo_disc.runtime.described import target_text, tensor_text
+from shlo_disc.runtime.described import reading_header, target_text, tensor_text
 from shlo_disc.runtime.elf_symbols import functions
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ SECTIONS = {"object": "native code", "ptx": "PTX", "consts": "constants"}
 def artifact_facts(artifact: Artifact) -> Facts:
     """What the header and the sections say; the native code is not touched. Raises ArtifactError."""
     header = artifact.header
-    try:
+    with reading_header():
         return {
             "program": header["name"],
             "target": target_text(header),
@@ -46,8 +45,6 @@ def artifact_facts(artifact: Artifact) -> Facts:
             "peak_memory": None,
             "timings": None,
         }
-    except (KeyError, TypeError, AttributeError) as error:
-        raise _malformed(error) from None
 
 
 def program_facts(executable: Executable) -> Facts:
@@ -134,17 +131,13 @@ def _condition(message: str) -> str:
     return text.partition(", but found")[0].partition(" Using the following")[0]
 
 
-def _malformed(error: Exception) -> ArtifactError:
-    return ArtifactError(f"the artifact's header is malformed: {error!r}")
-
-
 # ---- what inspect adds --------------------------------------------------------------------------------------------
 
 
 def code_facts(artifact: Artifact, is_from_file: bool) -> Facts:
     """What an artifact holds and asks for. is_from_file: its checksums have been compared. Raises ArtifactError."""
     header = artifact.header
-    try:
+    with reading_header():
         return {
             "sections": [_summed(artifact, name, is_from_file) for name in artifact.sections],
             "processor": _processor(header["target"]),
@@ -158,8 +151,6 @@ def code_facts(artifact: Artifact, is_from_file: bool) -> Facts:
             "segments": 1 + len(header.get("segments", ())),
             "versions": {"file_format": FORMAT_VERSION, "header_format": header["format"]},
         }
-    except (KeyError, TypeError, AttributeError) as error:
-        raise _malformed(error) from None
 
 
 def _summed(artifact: Artifact, name: str, is_from_file: bool) -> Facts:

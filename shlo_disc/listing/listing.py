@@ -14,6 +14,7 @@ from shlo_disc.errors import OptionError
 from shlo_disc.listing.functions import functions_in
 from shlo_disc.listing.object_code import disassembled
 from shlo_disc.runtime import Artifact
+from shlo_disc.runtime.described import reading_header
 
 HOST = "host"
 """The kind of functions that are no kernels: the plan, the run, and what those call."""
@@ -30,10 +31,12 @@ class Source:
     text: str = ""
 
     @classmethod
-    def at(cls, location: str) -> Source:
-        """The line at "file.py:12"."""
-        file, _, line = location.rpartition(":")
-        return cls(location, linecache.getline(file, int(line)).strip() if line.isdigit() else "")
+    def at(cls, location: str, file: str = "") -> Source:
+        """The line at "file.py:12". file: where a program is that is text, and whose lines are "line 12"."""
+        if file and location.startswith("line "):
+            location = f"{file}:{location.removeprefix('line ')}"
+        path, _, line = location.rpartition(":")
+        return cls(location, linecache.getline(path, int(line)).strip() if line.isdigit() else "")
 
     def __str__(self) -> str:
         return f"{self.location}: {self.text}" if self.text else self.location
@@ -109,14 +112,15 @@ def artifact_listing(artifact: Artifact, stages: Sequence[str] = ()) -> Listing:
     missing = [stage for stage in stages if stage not in has]
     if missing:
         raise OptionError(f"this artifact has no {missing[0]!r}, only {', '.join(has)}; others need the program")
-    code = {stage: _code_of(artifact, stage) for stage in stages}
-    target = str(artifact.header["target"].get("name") or artifact.header["target"].get("triple"))
-    listed = {row["name"]: row.get("where", "") for row in artifact.header.get("kernels", ())}
-    kernels = [
-        Kernel(name, _kind(name, artifact.header), None, _sources(listed.get(name)), (), texts)
-        for name, texts in by_kernel(code, list(listed)).items()
-    ]
-    return Listing(str(artifact.header["name"]), target, tuple(kernels))
+    code, header = {stage: _code_of(artifact, stage) for stage in stages}, artifact.header
+    with reading_header():
+        target = str(header["target"].get("name") or header["target"].get("triple"))
+        listed = {row["name"]: row.get("where", "") for row in header.get("kernels", ())}
+        kernels = [
+            Kernel(name, _kind(name, header), None, _sources(listed.get(name)), (), texts)
+            for name, texts in by_kernel(code, list(listed)).items()
+        ]
+        return Listing(str(header["name"]), target, tuple(kernels))
 
 
 def _sources(location: str | None) -> tuple[Source, ...]:

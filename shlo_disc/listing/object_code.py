@@ -18,7 +18,7 @@ from shlo_disc.errors import DiscError
 _TOOLS = ("objdump", "llvm-objdump")
 _HEADING = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 _INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\s+(.*)$")
-_RELOCATION = re.compile(r"^R_\w+\s+(\S+?)(?:[+-]0x[0-9a-f]+)?$")
+_RELOCATION = re.compile(r"^R_\w+\s+(\S+?)(?:-0x4)?$")
 _ADDRESS = re.compile(r"\b(?:0x)?[0-9a-f]+ <([^+>]+)(?:\+0x([0-9a-f]+))?>")
 _COMMENT = re.compile(r"\s+#.*")
 _RELATIVE = re.compile(r"-?0x[0-9a-f]+\(%rip\)")

@@ -19,10 +19,11 @@ from shlo_disc.stage_text import stage_text
 KERNELS = "kernels"
 
 
-def program_listing(c: Compilation, stages: Sequence[str] = ()) -> Listing:
+def program_listing(c: Compilation, stages: Sequence[str] = (), file: str = "") -> Listing:
     """The code of a compilation that has gone through all stages, at `stages`: "kernels" (MLIR) and the target's views.
 
-    By default the kernels' MLIR, and assembly or PTX. Raises OptionError for other stages.
+    By default the kernels' MLIR, and assembly or PTX. file: where the program is, if it is text. Raises OptionError for
+    other stages.
     """
     stages = stages or (KERNELS, "ptx" if "ptx" in c.backend.views else "asm")
     wrong = [stage for stage in stages if stage != KERNELS and stage not in c.backend.views]
@@ -31,7 +32,7 @@ def program_listing(c: Compilation, stages: Sequence[str] = ()) -> Listing:
     code = {stage: _functions(c, stage) for stage in stages}
     launches = launches_in(c.snapshots["host"])
     ran = list(dict.fromkeys(name for launch in launches for name in launch.functions))
-    kernels = [_kernel(name, texts, launches, c) for name, texts in by_kernel(code, ran).items()]
+    kernels = [_kernel(name, texts, launches, c, file) for name, texts in by_kernel(code, ran).items()]
     return Listing(c.signature.name, c.target, tuple(kernels))
 
 
@@ -43,7 +44,7 @@ def _functions(c: Compilation, stage: str) -> dict[str, str]:
     return {ir.StringAttr(op.attributes["sym_name"]).value: str(op) for op in symbols if "sym_name" in op.attributes}
 
 
-def _kernel(name: str, code: Mapping[str, str], launches: Sequence[Launched], c: Compilation) -> Kernel:
+def _kernel(name: str, code: Mapping[str, str], launches: Sequence[Launched], c: Compilation, file: str) -> Kernel:
     own = [launch for launch in launches if name in launch.functions]
     module = c.snapshots["plan"].opview
     fusions = dict.fromkeys(launch.fusion for launch in own if launch.fusion)
@@ -53,7 +54,7 @@ def _kernel(name: str, code: Mapping[str, str], launches: Sequence[Launched], c:
         name,
         ", ".join(dict.fromkeys(launch.kind for launch in own)) or HOST,
         len(own) if own else None,
-        tuple(Source.at(line) for line in lines),
+        tuple(Source.at(line, file) for line in lines),
         tuple(map(str, guards)),
         code,
     )
