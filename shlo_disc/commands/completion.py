@@ -34,12 +34,13 @@ class _Option(NamedTuple):
 
 
 class _Command(NamedTuple):
-    """A command, and what it takes in places without a name: `words`, else files."""
+    """A command, and what it takes in places without a name: `words`, or files, or nothing."""
 
     name: str
     help: str
     options: tuple[_Option, ...]
     words: tuple[str, ...]
+    has_files: bool
 
 
 def add_completion(commands: Any, parser: argparse.ArgumentParser) -> None:
@@ -60,8 +61,9 @@ def _commands(parser: argparse.ArgumentParser) -> list[_Command]:
 
 def _command(name: str, help: str, actions: Sequence[argparse.Action]) -> _Command:
     options = tuple(_option(action) for action in actions if action.option_strings)
-    words = (word for action in actions if not action.option_strings for word in action.choices or ())
-    return _Command(name, help, options, tuple(words))
+    places = [action for action in actions if not action.option_strings]
+    words = tuple(word for action in places for word in action.choices or ())
+    return _Command(name, help, options, words, any(action.choices is None for action in places))
 
 
 def _option(action: argparse.Action) -> _Option:
@@ -76,7 +78,7 @@ def _option(action: argparse.Action) -> _Option:
 def _bash(commands: Sequence[_Command]) -> Iterator[str]:
     yield f"_{PROGRAM}() {{"
     yield "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}"
-    yield "    local words="
+    yield "    local words= files="
     yield "    COMPREPLY=()"
     yield "    if ((COMP_CWORD == 1)); then command=; fi"
     yield '    case "$command:$previous" in'
@@ -87,13 +89,14 @@ def _bash(commands: Sequence[_Command]) -> Iterator[str]:
     yield f'        "") words="{" ".join(command.name for command in commands)} --help --version" ;;'
     for command in commands:
         names = [name for option in command.options for name in option.names]
-        yield f'        {command.name}) words="{" ".join([*command.words, *names])}" ;;'
+        files = " files=yes" if command.has_files else ""
+        yield f'        {command.name}) words="{" ".join([*command.words, *names])}"{files} ;;'
     yield "    esac"
     yield '    if [[ $current == -* || $command == "" ]]; then'
     yield '        COMPREPLY=($(compgen -W "$words" -- "$current"))'
     yield "    else"
     yield '        COMPREPLY=($(compgen -W "${words//-*/}" -- "$current"))'
-    yield "        compopt -o default 2>/dev/null"
+    yield "        if [[ $files ]]; then compopt -o default 2>/dev/null; fi"
     yield "    fi"
     yield "}"
     yield f"complete -F _{PROGRAM} {PROGRAM}"
@@ -124,9 +127,9 @@ def _zsh(commands: Sequence[_Command]) -> Iterator[str]:
     yield "            _describe command commands ;;"
     yield "        rest) case $line[1] in"
     for command in commands:
-        rest = f"*: :({' '.join(command.words)})" if command.words else "*:file:_files"
+        rest = ["*:file:_files"] if command.has_files else [f"*: :({' '.join(command.words)})"] if command.words else []
         specs = [_zsh_option(option, name) for option in command.options for name in option.names]
-        yield f"            {command.name}) _arguments {' '.join(map(_quoted, [*specs, rest]))} ;;"
+        yield f"            {command.name}) _arguments {' '.join(map(_quoted, [*specs, *rest]))} ;;"
     yield "        esac ;;"
     yield "    esac"
     yield "}"
@@ -157,7 +160,7 @@ def _fish(commands: Sequence[_Command]) -> Iterator[str]:
         yield f"complete -c {PROGRAM} -n __fish_use_subcommand -f -a {command.name} -d {text}"
     for command in commands:
         inside = f"complete -c {PROGRAM} -n '__fish_seen_subcommand_from {command.name}'"
-        if command.words:
+        if not command.has_files:
             yield f"{inside} -f -a {_quoted(' '.join(command.words))}"
         yield from (f"{inside} {_fish_option(option)}" for option in command.options)
 

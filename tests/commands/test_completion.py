@@ -22,6 +22,7 @@ CASES = {
     "compile -o fi": ["file.disc"],
     "info fi": ["file.disc"],
     "tune --rounds ": [],
+    "ops ": [],
 }
 """What is typed behind `shlo_disc`, and what the shell makes of its last word."""
 
