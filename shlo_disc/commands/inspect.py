@@ -55,7 +55,7 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from _kernel_lines(facts)
     yield from _memory_lines(facts)
     yield from _section_lines(facts)
-    versions = [f"{name.replace('_', ' ')} {version}" for name, version in facts["versions"].items()]
+    versions = [f"{name.replace('_format', ' format')} {version}" for name, version in facts["versions"].items()]
     yield f"versions      {', '.join(versions)}"
     if facts["kernels"] is None:
         yield "The program that was compiled has more: kinds of kernels, guards, the memory formula, source lines."
