@@ -86,10 +86,10 @@ Change = tuple[str, str]
 def _changes(old: Sequence[str], new: Sequence[str], syntax: Syntax) -> Iterator[Change]:
     """All lines of both texts; between lines that are the same, those that are gone come first."""
     names = _Renaming(syntax)
-    keys = [[_without_names(line, syntax) for line in text] for text in (old, new)]
+    keys, other_keys = ([_without_names(line, syntax) for line in text] for text in (old, new))
     gone: list[str] = []
     come: list[str] = []
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, *keys).get_opcodes():
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, keys, other_keys).get_opcodes():
         pairs = list(zip(old[a:b], new[c:d], strict=True)) if tag == "equal" else []
         for x, y in pairs:
             if names.takes(x, y):

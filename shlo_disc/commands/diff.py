@@ -85,27 +85,25 @@ def _sides(arguments: argparse.Namespace) -> tuple[_Side, _Side]:
         found = opened(files[0])
         if isinstance(found, Artifact):
             raise OptionError(f"{files[0]} is an artifact, which has no stages; compare the program that was compiled")
-        before, after = _stages(files[0], found, stages, arguments)
-        return before, after
-    before, after = map(opened, files)
-    if isinstance(before, Artifact) or isinstance(after, Artifact):
-        return _artifact(files[0], before, arguments), _artifact(files[1], after, arguments)
-    stage = [arguments.stage or "simplify"]
-    return _stages(files[0], before, stage, arguments)[0], _stages(files[1], after, stage, arguments)[0]
+        return _at(files[0], found, stages[0], arguments), _at(files[0], found, stages[1], arguments)
+    one, other = map(opened, files)
+    if isinstance(one, Artifact) or isinstance(other, Artifact):
+        return _artifact(files[0], one, arguments), _artifact(files[1], other, arguments)
+    stage = arguments.stage or "simplify"
+    return _at(files[0], one, stage, arguments), _at(files[1], other, stage, arguments)
 
 
-def _stages(file: str, program: Path | bytes, stages: Sequence[str], arguments: argparse.Namespace) -> list[_Side]:
-    """The program at stages or views. Raises OptionError on others."""
+def _at(file: str, program: Path | bytes, stage: str, arguments: argparse.Namespace) -> _Side:
+    """The program at a stage or view. Raises OptionError on others."""
     from shlo_disc.compiler import STAGES, import_stage, run_pipeline
     from shlo_disc.stage_text import stage_text
 
     compilation = import_stage(program, arguments.target, options_of(arguments), resume=True)
     known = [*STAGES, *compilation.backend.views]
-    wrong = [stage for stage in stages if stage not in known]
-    if wrong:
-        raise OptionError(f"no stage {wrong[0]!r}; stages are {', '.join(known)}")
-    run_pipeline(compilation, max((stage if stage in STAGES else STAGES[-1] for stage in stages), key=STAGES.index))
-    return [_Side(f"{file} ({s})", stage_text(compilation, s), _SYNTAX.get(s, MLIR)) for s in stages]
+    if stage not in known:
+        raise OptionError(f"no stage {stage!r}; stages are {', '.join(known)}")
+    run_pipeline(compilation, stage if stage in STAGES else STAGES[-1])
+    return _Side(f"{file} ({stage})", stage_text(compilation, stage), _SYNTAX.get(stage, MLIR))
 
 
 def _artifact(file: str, found: Artifact | Path | bytes, arguments: argparse.Namespace) -> _Side:

@@ -82,6 +82,7 @@ def test_without_a_disassembler(
     assert "install binutils, or LLVM" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_kernels_of_gpus(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "gpu.disc"
     shlo_disc.compile(program, target="cuda:sm_90").save(path)
