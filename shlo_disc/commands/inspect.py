@@ -8,7 +8,7 @@ The kinds of kernels, their guards, the memory formula and your source lines are
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.commands.common import add_command, add_compile_options, add_file, add_json, built, opened, show
@@ -17,6 +17,9 @@ from shlo_disc.runtime import Artifact
 
 if TYPE_CHECKING:
     from shlo_disc.executable import Executable
+
+SHOWN = 6
+"""The most source lines that are shown of a kernel; --json has all."""
 
 
 def add_inspect(commands: Any) -> None:
@@ -82,7 +85,7 @@ def _kernel_lines(facts: Mapping[str, Any]) -> Iterator[str]:
         for kernel in kernels:
             yield f"  {kernel['name']}: {kernel['kind']}"
             yield from (f"    {guard['text']}" for guard in kernel["guards"])
-            yield from (f"    {source}" for source in kernel["sources"])
+            yield from (f"    {line}" for line in _source_lines(kernel["sources"]))
     elif facts["gpu"] is not None:
         yield f"kernels       {len(facts['gpu']['kernels'])} on the GPU"
         for kernel in facts["gpu"]["kernels"]:
@@ -90,6 +93,13 @@ def _kernel_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     functions = facts["functions"]
     yield f"functions     {len(functions)}"
     yield from (f"  {function['name']}: {function['bytes']} bytes" for function in functions)
+
+
+def _source_lines(sources: Sequence[str]) -> Iterator[str]:
+    """Where a kernel comes from, in a line."""
+    if sources:
+        more = f" and {len(sources) - SHOWN} lines more" if len(sources) > SHOWN else ""
+        yield f"from {', '.join(sources[:SHOWN])}{more}"
 
 
 def _memory_lines(facts: Mapping[str, Any]) -> Iterator[str]:

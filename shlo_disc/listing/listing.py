@@ -23,6 +23,10 @@ ENTRY = "_entry"
 """The end of the name by which the runtime calls a kernel for processors."""
 
 
+SHOWN = 12
+"""The most of the user's lines that the text has of a kernel."""
+
+
 @dataclass(frozen=True)
 class Source:
     """One of the user's lines: "file.py:12", and its text where the file can be read."""
@@ -88,7 +92,9 @@ def _lines(listing: Listing) -> Iterator[str]:
         launched = "" if kernel.launches is None else f", {kernel.launches} command{'s' * (kernel.launches != 1)}"
         yield ""
         yield f"// ===== {kernel.name}" + (f" ({kernel.kind}{launched})" if kernel.kind else "")
-        yield from (f"// {source}" for source in kernel.sources)
+        yield from (f"// {source}" for source in kernel.sources[:SHOWN])
+        if len(kernel.sources) > SHOWN:
+            yield f"// and {len(kernel.sources) - SHOWN} lines more"
         yield from (f"// {variant}" for variant in kernel.variants)
         for stage, text in kernel.code.items():
             if len(kernel.code) > 1:

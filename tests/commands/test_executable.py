@@ -19,6 +19,7 @@ from jax import export
 from shlo_disc import cli
 from shlo_disc.cli import main, parser
 
+from ..c import bare
 from .executable import BEFORE, DIMS, run
 
 slow = pytest.mark.slow
@@ -167,6 +168,20 @@ def test_artifacts_need_no_compiler(command: str, artifact: Path) -> None:
         "diff": "",
     }
     assert expected[name] in out
+
+
+@slow
+def test_an_environment_with_numpy_alone(artifact: Path, tmp_path: Path) -> None:
+    python = bare.make(tmp_path / "bare")
+    for name, *more in (command.split() for command in BARE):
+        files = [artifact, artifact] if name == "diff" else [artifact]
+        command = [python, "-m", "shlo_disc", name, *files, *more]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=300)
+        assert (done.returncode, done.stderr) == (0, ""), command
+    done = subprocess.run(
+        [python, "-m", "shlo_disc", "doctor"], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 1 and "broken  compile and run" in done.stdout
 
 
 def test_a_reader_of_a_pipe_may_leave(artifact: Path) -> None:
