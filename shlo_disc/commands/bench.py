@@ -22,6 +22,7 @@ from shlo_disc.commands.common import (
     add_dims,
     add_json,
     add_trust,
+    check_files,
     runnable,
     show,
 )
@@ -50,6 +51,7 @@ def _bench(arguments: argparse.Namespace) -> None:
     from shlo_disc.report.synthetic import load_flat
     from shlo_disc.report.timing import time_programs
 
+    check_files(arguments.files)
     artifacts = [runnable(file, arguments) for file in arguments.files]
     loads = [partial(load_flat, client_for(artifact, arguments.threads), artifact) for artifact in artifacts]
     shapes = [(dims, time_programs(loads, dims, arguments.rounds, arguments.seed)) for dims in arguments.dims or [{}]]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from shlo_disc.errors import ArtifactError, OptionError
 from shlo_disc.options import Options
 from shlo_disc.progress import Watch
 from shlo_disc.runtime import Artifact
+from shlo_disc.runtime.artifact import MAGIC
 from shlo_disc.schedule import Schedule
 from shlo_disc.target import CPU, TARGETS
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from shlo_disc.executable import Executable
 
 STDIN = "-"
-
-ARTIFACT_MAGIC = b"SHLODISC"
 
 Command = Callable[[argparse.Namespace], int | None]
 """Runs a command; None is the exit status 0."""
@@ -108,13 +107,19 @@ def program_of(file: str) -> Path | bytes:
     return sys.stdin.buffer.read() if file == STDIN else Path(file)
 
 
+def check_files(files: Sequence[str]) -> None:
+    """Raises OptionError where standard input is named more than once."""
+    if files.count(STDIN) > 1:
+        raise OptionError("standard input is read once: name one of the files")
+
+
 def opened(file: str, *, trust: bool = False) -> Artifact | Path | bytes:
     """A FILE that may be an artifact: that, or a program. Raises ArtifactError for a damaged one, and OSError."""
     program = program_of(file)
     if isinstance(program, bytes):
-        return Artifact.deserialize(program, trust=trust) if program.startswith(ARTIFACT_MAGIC) else program
+        return Artifact.deserialize(program, trust=trust) if program.startswith(MAGIC) else program
     with program.open("rb") as start:
-        is_artifact = start.read(len(ARTIFACT_MAGIC)) == ARTIFACT_MAGIC
+        is_artifact = start.read(len(MAGIC)) == MAGIC
     return Artifact.open(program, trust=trust) if is_artifact else program
 
 

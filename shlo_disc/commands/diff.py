@@ -27,6 +27,7 @@ from shlo_disc.commands.common import (
     add_compile_options,
     add_json,
     built,
+    check_files,
     opened,
     options_of,
     show,
@@ -81,6 +82,7 @@ def _sides(arguments: argparse.Namespace) -> tuple[_Side, _Side]:
     files, stages = arguments.files, arguments.stages
     if len(files) != (1 if stages else 2) or (stages and arguments.stage):
         raise OptionError("compare two files, at --stage NAME, or one file at --stages A B")
+    check_files(files)
     if stages:
         found = opened(files[0])
         if isinstance(found, Artifact):

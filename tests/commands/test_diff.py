@@ -84,6 +84,7 @@ def test_colours(program: Path, other: Path, capsys: pytest.CaptureFixture[str])
         (("program", "program", "--stage", "nothing"), "no stage 'nothing'; stages are import"),
         (("artifact", "artifact", "--stage", "fuse"), "this artifact has no 'fuse'"),
         (("program", "/nowhere"), "No such file"),
+        (("-", "-"), "standard input is read once"),
     ],
 )
 def test_errors_have_status_2(
