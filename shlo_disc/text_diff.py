@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 CONTEXT = 3
 """Lines that are shown around a difference."""
+
+MOST_DIFFERENCES = 2000
+"""Lines that differ up to which texts are aligned as well as they can be; the time grows with the square of this."""
 
 _GLOBAL = r"@[A-Za-z][\w.\$]*_\d+\b|\.L\w+|\$L\w+|#map\d*\b|(?<![\w%])[#!]\d+\b"
 """Numbered symbols, labels of assembly and PTX, aliases of MLIR, attributes and metadata of LLVM."""
@@ -89,23 +92,66 @@ def _changes(old: Sequence[str], new: Sequence[str], syntax: Syntax) -> Iterator
     keys, other_keys = ([_without_names(line, syntax) for line in text] for text in (old, new))
     gone: list[str] = []
     come: list[str] = []
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, keys, other_keys).get_opcodes():
-        pairs = list(zip(old[a:b], new[c:d], strict=True)) if tag == "equal" else []
-        for x, y in pairs:
-            if names.takes(x, y):
-                yield from (("-", line) for line in gone)
-                yield from (("+", line) for line in come)
-                yield " ", x
-                gone, come = [], []
-            else:
-                gone.append(x)
-                come.append(y)
-        if not pairs:
-            gone += old[a:b]
-            come += new[c:d]
-            names.forget(old[a:b], new[c:d])
-    yield from (("-", line) for line in gone)
-    yield from (("+", line) for line in come)
+    a = b = 0
+    for x, y in [*_aligned(keys, other_keys), (len(old), len(new))]:
+        gone += old[a:x]
+        come += new[b:y]
+        names.forget(old[a:x], new[b:y])
+        a, b = x + 1, y + 1
+        if x < len(old) and not names.takes(old[x], new[y]):
+            gone.append(old[x])
+            come.append(new[y])
+            continue
+        yield from (("-", line) for line in gone)
+        yield from (("+", line) for line in come)
+        yield from ((" ", line) for line in old[x : x + 1])
+        gone, come = [], []
+
+
+def _aligned(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """The places of equal lines, in their order: the most that there can be, where few lines differ."""
+    pairs = _longest(old, new, MOST_DIFFERENCES)
+    if pairs is None:
+        blocks = difflib.SequenceMatcher(None, old, new).get_matching_blocks()
+        pairs = [(block.a + n, block.b + n) for block in blocks for n in range(block.size)]
+    return pairs
+
+
+def _longest(old: Sequence[str], new: Sequence[str], most: int) -> list[tuple[int, int]] | None:
+    """A longest common subsequence by the greedy algorithm of Myers (1986); None beyond so many lines that differ.
+
+    `furthest[k]` is the place in `old` that d lines that differ lead to at most on the diagonal k, `old` minus `new`.
+    """
+    furthest, steps = {1: 0}, list[dict[int, int]]()
+    for d in range(most + 1):
+        steps.append(dict(furthest))
+        for k in range(-d, d + 1, 2):
+            x = furthest[k + 1] if _comes_from_above(furthest, k, d) else furthest[k - 1] + 1
+            while x < len(old) and x - k < len(new) and old[x] == new[x - k]:
+                x += 1
+            furthest[k] = x
+            if x >= len(old) and x - k >= len(new):
+                return _path(steps, len(old), len(new))
+    return None
+
+
+def _comes_from_above(furthest: Mapping[int, int], k: int, d: int) -> bool:
+    """Whether the diagonal k is reached by a line of `new`, rather than by one of `old`."""
+    return k == -d or (k != d and furthest[k - 1] < furthest[k + 1])
+
+
+def _path(steps: Sequence[Mapping[int, int]], x: int, y: int) -> list[tuple[int, int]]:
+    """The equal lines on the way to the end of both texts."""
+    pairs: list[tuple[int, int]] = []
+    for d in reversed(range(len(steps))):
+        k = x - y
+        before = k + 1 if _comes_from_above(steps[d], k, d) else k - 1
+        start = steps[d][before]
+        while x > start and y > start - before:
+            x, y = x - 1, y - 1
+            pairs.append((x, y))
+        x, y = start, start - before
+    return pairs[::-1]
 
 
 def _without_names(line: str, syntax: Syntax) -> str:

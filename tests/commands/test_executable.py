@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,17 @@ def test_help_names_every_command() -> None:
     assert [name for name in names if f"\n    {name} " not in text] == []
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
     assert [name for name in names if f"\n## {name}" not in page] == []
+
+
+def test_commands_of_the_documentation_are_well_formed() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    shown = [line.removeprefix("$ ") for line in page.splitlines() if line.startswith("$ shlo_disc ")]
+    for line in shown:
+        for command in line.partition("#")[0].split(" | "):
+            words = shlex.split(command.partition(" > ")[0])
+            assert words[0] == "shlo_disc"
+            parser().parse_args(words[1:])
+    assert len(shown) > 15
 
 
 def test_the_command_line_is_at_fault() -> None:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from shlo_disc import text_diff
 from shlo_disc.text_diff import ASSEMBLY, LLVM, MLIR, PLAIN, PTX, Syntax, differences
 
 ADD = """\
@@ -125,6 +127,42 @@ def test_registers_of_ptx_are_names() -> None:
     before = ".visible .entry f(\n add.s32 %r1, %r2, 1;\n bra $L__BB0_2;\n"
     assert changed(before, before.replace("%r2", "%r7").replace("$L__BB0_2", "$L__BB0_3"), PTX) == []
     assert changed(before, before.replace("%r2", "%r1"), PTX) != []
+
+
+def test_a_program_whose_lines_are_alike() -> None:
+    """Without names they are all the same; nothing but what was added may differ."""
+    lines = [f"  %{n + 1} = add %{n}, %{n}" for n in range(1000)]
+    shifted = [f"  %{n + 2} = add %{n + 1}, %{n + 1}" for n in range(1000)]
+    before = "\n".join(["  %0 = iota", *lines])
+    assert changed(before, "\n".join(["  %0 = constant", "  %1 = iota", *shifted])) == ["+  %0 = constant"]
+    assert changed(before, before.replace("add %500, %500", "add %500, %499")) == [
+        "-  %501 = add %500, %500",
+        "+  %501 = add %500, %499",
+    ]
+
+
+@pytest.mark.parametrize("most", [2000, 3])
+def test_both_texts_are_in_the_changes(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_diff, "MOST_DIFFERENCES", most)
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        old, new = (list(random.choice(list("abcd"), random.integers(0, 30))) for _ in range(2))
+        changes = list(text_diff._changes(old, new, PLAIN))
+        assert [line for sign, line in changes if sign != "+"] == old
+        assert [line for sign, line in changes if sign != "-"] == new
+        if most == 2000:
+            assert sum(sign == " " for sign, _ in changes) == longest(old, new)
+
+
+def longest(old: list[str], new: list[str]) -> int:
+    """The length of a longest common subsequence, by the table."""
+    row = [0] * (len(new) + 1)
+    for x in old:
+        before = row
+        row = [0]
+        for n, y in enumerate(new):
+            row.append(before[n] + 1 if x == y else max(row[n], before[n + 1]))
+    return row[-1]
 
 
 def test_hunks_are_those_of_diff() -> None:
