@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,9 +152,18 @@ def add_trust(command: argparse.ArgumentParser) -> None:
 def show(arguments: argparse.Namespace, document: Any, lines: str | Iterable[str]) -> None:
     """Print a result: the JSON document where --json says so, else the lines."""
     if arguments.json:
-        print(json.dumps(document, indent=2))
+        print(json.dumps(_finite(document), indent=2))
     else:
         print(lines if isinstance(lines, str) else "\n".join(lines))
+
+
+def _finite(value: Any) -> Any:
+    """A document whose numbers are JSON's: null for infinities and what is no number."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def error_document(error: Exception) -> dict[str, Any]:

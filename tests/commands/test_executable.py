@@ -110,6 +110,20 @@ def test_a_file_is_at_fault(tmp_path: Path) -> None:
     assert json.loads(out) == {"error": expected}
 
 
+def test_documents_have_no_numbers_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "nan.mlir"
+    program.write_text("""
+func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = stablehlo.subtract %x, %x : tensor<?xf32>
+  %1 = stablehlo.divide %0, %0 : tensor<?xf32>
+  return %1 : tensor<?xf32>
+}
+""")
+    assert main(["run", str(program), "--dims", DIMS, "--json"]) == 0
+    out = capsys.readouterr().out
+    assert "NaN" not in out and json.loads(out)["results"][0]["mean_magnitude"] is None
+
+
 def test_an_artifact_is_not_run_untrusted(artifact: Path) -> None:
     for command in ("run", "bench"):
         status, out, err = run(command, artifact, "--dims", DIMS)
