@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import functools
 
-from shlo_disc.runtime import Client
+from shlo_disc.runtime import Artifact, Client
+from shlo_disc.target import CPU
 
 
 def client(threads: int, guard_pages: bool = False, device_count: int = 1) -> Client:
@@ -20,6 +21,13 @@ def client(threads: int, guard_pages: bool = False, device_count: int = 1) -> Cl
 def gpu_client(ordinal: int = 0, device_count: int = 1) -> Client:
     """The process's client for a GPU, or for so many from this one on. Raises DeviceError where there are none."""
     return Client.of_gpu(ordinal if device_count == 1 else range(ordinal, ordinal + device_count))
+
+
+def client_for(artifact: Artifact, threads: int = 0) -> Client:
+    """The process's client for what an artifact is compiled for: processors, or the first GPU of this machine."""
+    target = artifact.header.get("target")
+    is_gpu = isinstance(target, dict) and target.get("name", CPU) != CPU
+    return gpu_client() if is_gpu else client(threads)
 
 
 @functools.cache

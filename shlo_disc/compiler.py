@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from shlo_disc import importing
+from shlo_disc import importing, progress
 from shlo_disc.compilation import Compilation, cpu_named, made
 from shlo_disc.errors import CompilerError, DeviceError, DiscError, OptionError, ProgramError
 from shlo_disc.lowering.kernel_module import kernel_module_of
@@ -122,8 +122,10 @@ def run_stage(c: Compilation, name: str, work: Callable[[], None]) -> None:
     """Run one stage: time it, verify what it made, keep a copy."""
     start = time.perf_counter()
     c.stage = name
+    progress.tell(name)
     _guarded(name, partial(_work, c, name, work))
     c.timings[name] = time.perf_counter() - start
+    progress.tell(name, c.timings[name])
     module = c.current
     if c.code is None:
         module.operation.attributes[STAGE] = ir.StringAttr.get(c.stage, c.context)

@@ -52,9 +52,14 @@ def examine() -> Iterator[Finding]:
             yield Finding(topic, BROKEN if is_needed else ABSENT, text, fix)
 
 
-def _versions() -> str:
+def package_versions() -> dict[str, str]:
+    """The versions of this package and of those that it stands on, as far as they are installed."""
     names = ("shlo_disc", "numpy", "jax", "jaxlib", "torch-mlir", "llvmlite", "nanobind")
-    return ", ".join(f"{name} {found}" for name in names if (found := _version(name)))
+    return {name: found for name in names if (found := _version(name))}
+
+
+def _versions() -> str:
+    return ", ".join(f"{name} {version}" for name, version in package_versions().items())
 
 
 def _version(name: str) -> str:
@@ -164,4 +169,4 @@ def report(findings: Iterator[Finding]) -> dict[str, Any]:
     return {"findings": [finding.to_json() for finding in findings]}
 
 
-__all__ = ["ABSENT", "BROKEN", "WORKS", "Finding", "examine", "report"]
+__all__ = ["ABSENT", "BROKEN", "WORKS", "Finding", "examine", "package_versions", "report"]

@@ -21,7 +21,9 @@ from shlo_disc.target import CPU
 
 if TYPE_CHECKING:
     from shlo_disc.compilation import Compilation
-    from shlo_disc.report import Explanation
+    from shlo_disc.listing import Listing
+    from shlo_disc.lowering.launches import Launched
+    from shlo_disc.report.explanation import Explanation
 
 
 _VIEWS = {"llvm": "ll", "ptx": "ptx"}
@@ -140,9 +142,7 @@ class Executable:
     @property
     def kernels(self) -> list[KernelLaunch]:
         """Every launch of a call, in the program's order; those of a loop or branch stand there once."""
-        from shlo_disc.lowering.launches import launches_in
-
-        return [KernelLaunch(launch.name, launch.kind) for launch in launches_in(self._at("host").snapshots["host"])]
+        return [KernelLaunch(launch.name, launch.kind) for launch in self.launches]
 
     @property
     def fusion_count(self) -> int:
@@ -227,9 +227,33 @@ class Executable:
         which takes a second or two. On a GPU, times are the GPU's own. Raises ShapeError when the values are not
         admissible, DeviceError where there is no GPU.
         """
-        from shlo_disc.report import explain
+        from shlo_disc.report.explanation import explain
 
         return explain(self._loaded.artifact, self._loaded.client, self._at("host"), dims)
+
+    def listing(self, *stages: str, file: str = "") -> Listing:
+        """The code, kernel by kernel, beside the user's lines: at the stage "kernels" (MLIR) and the target's views.
+
+        By default the kernels' MLIR and assembly, or PTX for a GPU. Print it. file: where a program is that is text and
+        names no files, for its lines. Raises OptionError on other stages.
+        """
+        from shlo_disc.listing.program import program_listing
+
+        return program_listing(self._at(STAGES[-1]), stages, file)
+
+    def source_lines(self) -> dict[str, list[str]]:
+        """The user's lines, such as "model.py:12", that each fusion of `launches` came from."""
+        from shlo_disc.listing.program import source_lines
+
+        module = self._at("plan").snapshots["plan"].opview
+        return {fusion: source_lines(module, fusion) for fusion in {launch.fusion for launch in self.launches}}
+
+    @property
+    def launches(self) -> list[Launched]:
+        """As `kernels`, with the fusion and the functions of each, and the choices left to run time."""
+        from shlo_disc.lowering.launches import launches_in
+
+        return launches_in(self._at("host").snapshots["host"])
 
     # ---- what it needs --------------------------------------------------------------------------------------------
 

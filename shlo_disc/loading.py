@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import os
 
-from shlo_disc.clients import client, gpu_client
+from shlo_disc.clients import client, client_for
 from shlo_disc.runtime import Artifact, LoadedExecutable
-from shlo_disc.target import CPU
 
 
 def load(path: str | os.PathLike[str], *, trust: bool = False, threads: int = 0) -> LoadedExecutable:
@@ -20,9 +19,7 @@ def load(path: str | os.PathLike[str], *, trust: bool = False, threads: int = 0)
     trusted, or made for another processor or device, DeviceError without a GPU, and OSError.
     """
     artifact = Artifact.open(path, trust=trust)
-    target = artifact.header.get("target")
-    is_gpu = isinstance(target, dict) and target.get("name", CPU) != CPU
-    return (gpu_client() if is_gpu and artifact.trusted else client(threads)).load(artifact)
+    return (client_for(artifact, threads) if artifact.trusted else client(threads)).load(artifact)
 
 
 __all__ = ["load"]

@@ -460,6 +460,11 @@ def _stock(text: str) -> passmanager.PassManager:
         raise OptionError(f"{text!r} is no pass of ours, nor of MLIR ({reason}); {known}") from None
 
 
+def passes_rows() -> list[dict[str, Any]]:
+    """Each pass: its name, its stage, the options that it reads, and what it does."""
+    return [{"name": p.name, "stage": p.stage, "options": list(p.options), "text": p.text} for p in PASSES.values()]
+
+
 def passes_table() -> str:
     """The page of passes, in Markdown."""
     lines = ["| pass | stage | options | what it does |", "|--|--|--|--|"]
@@ -470,6 +475,6 @@ def passes_table() -> str:
 
 
 __all__ = [
-    "PASSES", "PIPELINES", "Element", "Pass", "parse_pipeline", "passes_of", "passes_table", "run_element",
-    "run_passes",
+    "PASSES", "PIPELINES", "Element", "Pass", "parse_pipeline", "passes_of", "passes_rows", "passes_table",
+    "run_element", "run_passes",
 ]  # fmt: skip

@@ -53,6 +53,12 @@ class Finding:
             return wrong
         return "plan" if self.fault is not None and self.fault.kind == "reuse" else "kernels"
 
+    def to_json(self) -> dict[str, Any]:
+        """Everything as numbers, texts, lists and dicts."""
+        fault = None if self.fault is None else self.fault._asdict()
+        found = {"dims": dict(self.dims), "problem": self.problem, "stages": self.stages}
+        return {**found, "stage_at_fault": self.stage, "decision_at_fault": fault}
+
     def __str__(self) -> str:
         sizes = ", ".join(f"{name}={value}" for name, value in self.dims.items())
         lines = [f"at {sizes or 'the only sizes'}: {self.problem}"]

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from shlo_disc.check.runner import Result
 
@@ -67,9 +67,10 @@ def _by_op(ran: Sequence[Result]) -> Iterator[str]:
         yield f"  {count:5} of {total[op]:5} {op}"
 
 
-def as_json(results: Sequence[Result]) -> str:
-    """Every result, for other programs."""
-    return json.dumps([asdict(result) for result in results], indent=1)
+def as_json(results: Sequence[Result]) -> dict[str, Any]:
+    """Every result, for other programs, and counts."""
+    counts = {"pass": sum(r.status == "pass" for r in results), "failed": sum(r.failed for r in results)}
+    return {**counts, "results": [asdict(result) for result in results]}
 
 
 __all__ = ["as_json", "summary"]

@@ -12,8 +12,8 @@ import llvmlite.binding as llvm
 from llvmlite.binding.newpassmanagers import NewPassManager
 
 from ..errors import CompilerError
+from ..runtime.elf_symbols import undefined_symbols
 from .cpu_target import CpuTarget
-from .elf_symbols import undefined_symbols
 from .finished import link_finished, names_of, split_finished
 from .power_scaling import with_inline_ldexp
 from .single_lane_stores import without_single_lane_stores

@@ -36,7 +36,8 @@ class Launched:
     """A command: the functions that it runs, the kind of its fusion and the fusion's name, which a copy lacks.
 
     `bytes` are those that a copy reads and writes, or clearing writes. `is_direct`: the program calls the kernel by
-    itself, without the runtime. `use`: the kernel of a launch, or that of a product on a device.
+    itself, without the runtime. `use`: the kernel of a launch, or that of a product on a device. `functions`: the names
+    of its kernels in the generated code.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Launched:
     bytes: Expr | None = None
     is_direct: bool = False
     use: KernelUse | None = None
+    functions: tuple[str, ...] = ()
 
 
 def launches_in(module: ir.Operation) -> list[Launched]:
@@ -71,31 +73,35 @@ def _launch(op: ir.Operation) -> Launched:
     if not is_direct and not use.threads:
         large = (Relation.gt(use.items, use.grain),)
         guards = (*guards, Guard("all threads", "one thread", large, of_size=True))
-    return Launched(use.kernel, kind, _fusion(op), guards, is_direct=is_direct, use=use)
+    return Launched(use.kernel, kind, _fusion(op), guards, is_direct=is_direct, use=use, functions=(use.kernel,))
 
 
 def _gemm(op: ir.Operation) -> Launched:
     call: Gemm = call_of(op)
-    return Launched(_name(call.tile.name, call.products), "dot", _fusion(op), _guards(op))
+    names = _names(call.tile.name, call.products)
+    return Launched("+".join(names), "dot", _fusion(op), _guards(op), functions=names)
 
 
 def _product(op: ir.Operation) -> Launched:
     call: DeviceProduct = call_of(op)
-    return Launched(call.kernel.kernel, "dot", _fusion(op), _guards(op), use=call.kernel)
+    name = call.kernel.kernel
+    return Launched(name, "dot", _fusion(op), _guards(op), use=call.kernel, functions=(name,))
 
 
 def _convolution(op: ir.Operation) -> Launched:
     call: ConvolutionCall = call_of(op)
-    return Launched(_name(call.tile.name, (call.gemm,)), "convolution", _fusion(op), _guards(op))
+    names = _names(call.tile.name, (call.gemm,))
+    return Launched("+".join(names), "convolution", _fusion(op), _guards(op), functions=names)
 
 
-def _name(tile: str, products: tuple[GemmProduct, ...]) -> str:
+def _names(tile: str, products: tuple[GemmProduct, ...]) -> tuple[str, ...]:
     epilogues = [p.epilogue.use.kernel for p in products if p.epilogue is not None]
-    return "+".join(dict.fromkeys([tile, *epilogues]))
+    return tuple(dict.fromkeys([tile, *epilogues]))
 
 
 def _attention(op: ir.Operation) -> Launched:
-    return Launched(f"attention_{call_of(op).rows.kernel}", "attention", _fusion(op), _guards(op))
+    rows = call_of(op).rows.kernel
+    return Launched(f"attention_{rows}", "attention", _fusion(op), _guards(op), functions=(rows,))
 
 
 def _library(op: ir.Operation) -> Launched:

@@ -7,6 +7,7 @@ import inspect
 import textwrap
 from collections.abc import Collection, Iterable, Iterator
 from types import ModuleType
+from typing import Any
 
 from shlo_disc.registry import FAMILIES, TABLE
 from shlo_disc.registry.dtypes import BOOL, COMPLEX, FLOAT, INT, NARROW_FLOAT, NARROW_INT
@@ -55,6 +56,25 @@ def ops_document() -> str:
     return "\n".join([_INTRODUCTION.format(summary=textwrap.fill(summary, 120), lowerings=ways), *sections])
 
 
+def ops_rows() -> list[dict[str, Any]]:
+    """The same as data: of each op how it is lowered, "" where it is refused, and for which element types."""
+    return [
+        {
+            "name": row.name,
+            "lowering": row.lowering,
+            "dtypes": sorted(row.dtypes) if row.lowering else [],
+            "on_gpus": sorted(row.dtypes & row.on_gpus) if row.lowering else [],
+            "specified": sorted(row.spec),
+            "sizes": row.sizes,
+            "reason": row.reason,
+            "instead": row.instead,
+        }
+        for family in FAMILIES
+        for row in family.ROWS
+        if row.spec or row.tests
+    ]
+
+
 def _section(family: ModuleType) -> str:
     title = (inspect.getdoc(family) or "").splitlines()[0]
     shown = [row for row in family.ROWS if row.spec or row.tests]
@@ -94,4 +114,4 @@ def _refused(rows: Collection[Row]) -> Iterator[str]:
             yield f"- {_shown(row)} is refused: {row.reason}{instead}."
 
 
-__all__ = ["ops_document"]
+__all__ = ["ops_document", "ops_rows"]

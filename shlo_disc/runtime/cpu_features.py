@@ -20,6 +20,24 @@ def host_flags() -> frozenset[str]:
     return frozenset()
 
 
+_LEVELS = {
+    "x86-64-v4": frozenset(("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
+    "x86-64-v3": frozenset(("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")),
+    "x86-64-v2": frozenset(("cx16", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3")),
+}
+"""The levels of the x86-64 psABI, and what each adds, by LLVM's names."""
+
+
+def level_of(features: Iterable[str]) -> tuple[str, list[str]]:
+    """The highest level of x86-64 that these features (LLVM's names) make up, and those beyond it, sorted."""
+    left, level = set(features), "x86-64"
+    for name, added in reversed(_LEVELS.items()):
+        if not added <= left:
+            break
+        left, level = left - added, name
+    return level, sorted(left)
+
+
 def missing_features(features: Iterable[str]) -> list[str]:
     """Those of the required `features` (LLVM's names, an optional leading "+") that this processor lacks, sorted.
 

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+from shlo_disc.errors import ArtifactError
 
 SHOWN = 6
 """Of the arguments or results of a program, the most that a line has."""
@@ -14,6 +17,15 @@ ROWS = 40
 """The most that a table has."""
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+@contextmanager
+def reading_header() -> Iterator[None]:
+    """Around what reads the header of an artifact from outside. Raises ArtifactError where that is malformed."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ArtifactError(f"the artifact's header is malformed: {error!r}") from None
 
 
 def tensor_text(row: Mapping[str, Any]) -> str:
@@ -77,4 +89,7 @@ def _some(texts: Sequence[str]) -> str:
     return ", ".join([*texts[: SHOWN - 1], f"{len(texts) - SHOWN + 1} more"])
 
 
-__all__ = ["program_table", "program_text", "size_text", "target_row", "target_text", "tensor_text", "type_text"]
+__all__ = [
+    "program_table", "program_text", "reading_header", "size_text", "target_row", "target_text", "tensor_text",
+    "type_text",
+]  # fmt: skip

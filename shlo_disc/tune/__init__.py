@@ -52,6 +52,11 @@ class Tuning:
     gains: dict[str, float]
     ratios: tuple[tuple[Shape, float], ...]
 
+    def to_json(self) -> dict[str, Any]:
+        """Everything as numbers, texts, lists and dicts."""
+        ratios = [{"dims": dict(shape), "ratio": ratio} for shape, ratio in self.ratios]
+        return {"schedule": self.schedule.to_json(), "gains": self.gains, "ratios": ratios}
+
     def __str__(self) -> str:
         lines = [f"{name}: {self.schedule.of(name)}, {gain:.2f} of the time" for name, gain in self.gains.items()]
         sizes = [", ".join(f"{name}={value}" for name, value in shape.items()) for shape, _ in self.ratios]

@@ -29,12 +29,13 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     return status, capsys.readouterr().out
 
 
-def test_what_holds_passes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    written = tmp_path / "results.json"
+def test_what_holds_passes(capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(HERE / name) for name in ("split.mlir", "inputs.mlir")]
-    status, output = run(capsys, *files, "--json", str(written))
-    assert (status, output) == (0, "6 of 6 pass (100.00%), 0 skipped\n")
-    rows = json.loads(written.read_text())
+    assert run(capsys, *files) == (0, "6 of 6 pass (100.00%), 0 skipped\n")
+    status, output = run(capsys, *files, "--json")
+    found = json.loads(output)
+    assert (status, found["pass"], found["failed"]) == (0, 6, 0)
+    rows = found["results"]
     assert [row["case"] for row in rows] == ["main", "calls", "exact", "generic_form", "near", "sizes_stay_constant"]
     assert rows[0]["ops"] == ["stablehlo.broadcast_in_dim", "stablehlo.multiply"]
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import jax
@@ -133,3 +134,7 @@ def test_run_and_info_of_a_program_for_gpus(
         assert_close(archive[archive.files[0]], jax.jit(normalized)(given), 1e-5)
     assert main(["info", str(path)]) == 0
     assert "cuda:sm_90" in capsys.readouterr().out
+    dims = ",".join(f"{symbol['name']}=3" for symbol in compiled.artifact.header["symbols"])
+    assert main(["bench", str(path), str(path), "--trust", "--dims", dims, "--rounds", "2", "--json"]) == 0
+    timed = json.loads(capsys.readouterr().out)["shapes"][0]["files"]
+    assert [row["calls"] for row in timed] == [2, 2] and min(row["median_seconds"] for row in timed) > 0

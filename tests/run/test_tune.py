@@ -122,7 +122,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     path.write_text(PROGRAM)
     names: list[Any] = [s["name"] for s in shlo_disc.compile(path).artifact.header["symbols"]]
     dims = ",".join(f"{name}=30" for name in names)
-    assert main(["tune", str(path), "--dims", dims, "--dims", dims, "--rounds", "2", "-o", str(schedule)]) == 0
+    shapes = ["--dims", dims, "--dims", dims]
+    assert main(["tune", str(path), *shapes, "--rounds", "2", "-o", str(schedule), "--progress"]) == 0
     assert "measuring" in capsys.readouterr().err and json.loads(schedule.read_text())["format"] == 1
     assert main(["compile", str(path), "--schedule", str(schedule), "-o", str(tmp_path / "f.bin")]) == 0
     assert main(["compile", str(path), "--schedule", str(path), "-o", str(tmp_path / "f.bin")]) == 1

@@ -15,7 +15,7 @@ ROOT = Path(shlo_disc.__file__).parent
 
 ORDER = (
     # What everything stands on.
-    "errors", "dtypes", "stages", "target", "mlir", "schedule", "options", "registry",
+    "errors", "progress", "text_diff", "dtypes", "stages", "target", "mlir", "schedule", "options", "registry",
     # What is known of shapes.
     "shape_dialect/symbolic", "runtime", "shape_dialect/dialect", "dense", "shape_dialect/utils",
     "shape_dialect/inference",
@@ -25,9 +25,9 @@ ORDER = (
     # The pipeline.
     "compilation", "call_checks", "passes", "compiler", "artifact_header",
     # What users see.
-    "clients", "loading", "export_library", "report", "stage_text", "executable", "cache", "reproducer", "recovery",
-    "call_types", "compiling", "torch", "jitted", "api", "numpy", "check", "bisect", "tune", "opt_command",
-    "doctor", "cli", "pjrt", "__init__", "__main__",
+    "clients", "loading", "export_library", "report", "stage_text", "listing", "executable", "cache", "reproducer",
+    "recovery", "call_types", "compiling", "torch", "jitted", "api", "numpy", "check", "bisect", "tune", "doctor",
+    "commands", "cli", "pjrt", "__init__", "__main__",
 )  # fmt: skip
 """The rooms: files and folders of the package, and those of `shape_dialect`."""
 

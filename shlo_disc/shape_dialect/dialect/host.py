@@ -52,6 +52,10 @@ class Guard:
     conditions: tuple[Relation, ...]
     of_size: bool = False
 
+    def __str__(self) -> str:
+        conditions = [str(c) for c in self.conditions if c.symbols() or not c.evaluate({})]
+        return f"{self.variant} where {' and '.join(conditions)}, else {self.otherwise}"
+
     def substitute(self, meaning: Mapping[str, Expr]) -> Guard:
         """The guard over other names."""
         return replace(self, conditions=tuple(c.substitute(meaning) for c in self.conditions)) if meaning else self

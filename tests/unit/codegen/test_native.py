@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from shlo_disc.codegen import CpuTarget, assembly, compile_to_object, lower_to_llvm, optimized_llvm_ir, to_llvm_ir
-from shlo_disc.codegen.elf_symbols import defined_symbols, undefined_symbols
 from shlo_disc.codegen.native import with_target_attributes
-from shlo_disc.errors import CompilerError
+from shlo_disc.errors import ArtifactError, CompilerError
 from shlo_disc.mlir import ir
+from shlo_disc.runtime.elf_symbols import defined_symbols, undefined_symbols
 
 AXPY = """
 func.func @axpy(%x: memref<?xf32>, %y: memref<?xf32>, %n: i64) {
@@ -127,5 +127,5 @@ def test_vector_bits_are_checked() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF\x02\x01", b"\x7fELF\x02\x01" + b"\xff" * 100])
 def test_malformed_object_is_an_error(data: bytes) -> None:
-    with pytest.raises(CompilerError):
+    with pytest.raises(ArtifactError, match="object code"):
         undefined_symbols(data)

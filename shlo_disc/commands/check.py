@@ -7,29 +7,33 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
-from shlo_disc.check.modules import Case, cases_of
-from shlo_disc.check.report import as_json, summary
-from shlo_disc.check.runner import Result, run_cases
+from shlo_disc.commands.common import add_command, add_json, show
 from shlo_disc.errors import OptionError, ProgramError
+
+if TYPE_CHECKING:
+    from shlo_disc.check.modules import Case
+    from shlo_disc.check.runner import Result
 
 
 def add_check(commands: Any) -> None:
-    """Add the command to the command line's parser."""
-    command = commands.add_parser("check", help="run self-checking modules")
-    command.set_defaults(command=check)
+    """Add the command."""
+    command = add_command(commands, "check", _check, "run self-checking modules")
     command.add_argument("files", metavar="FILE", nargs="+", help="a file, or a directory of .mlir files")
     command.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="worker processes (default: 1)")
     command.add_argument("--time-limit", type=float, default=60.0, metavar="S", help="seconds a case (default: 60)")
     command.add_argument("--opt-level", type=int, help="LLVM's optimisation level, 0 to 3")
     command.add_argument("--symbolic", action="store_true", help="make the sizes of inputs symbols")
     command.add_argument("--match", default="", metavar="TEXT", help="only cases whose FILE:FUNCTION contains it")
-    command.add_argument("--json", metavar="FILE", help="write every result there")
+    add_json(command)
 
 
-def check(options: argparse.Namespace) -> int:
-    """Run the command; 1 when a case fails."""
+def _check(options: argparse.Namespace) -> int:
+    """1 when a case fails."""
+    from shlo_disc.check.report import as_json, summary
+    from shlo_disc.check.runner import run_cases
+
     if options.jobs < 1 or options.time_limit <= 0:
         raise OptionError("--jobs and --time-limit must be positive")
     cases = [case for case in _cases(options.files) if options.match in f"{case.file}:{case.name}"]
@@ -38,16 +42,16 @@ def check(options: argparse.Namespace) -> int:
         {"threads": 1, "opt_level": options.opt_level, "symbolic": options.symbolic},
         jobs=options.jobs,
         limit=options.time_limit,
-        done=_progress(len(cases)),
+        done=_progress(len(cases), sys.stderr if options.json else sys.stdout),
     )
     results.sort(key=lambda r: (r.file, r.case))
-    print("\n".join(summary(results)))
-    if options.json:
-        Path(options.json).write_text(as_json(results))
+    show(options, as_json(results), summary(results))
     return int(any(result.failed for result in results))
 
 
 def _cases(paths: Sequence[str]) -> Iterator[Case]:
+    from shlo_disc.check.modules import cases_of
+
     for path in paths:
         files = sorted(Path(path).rglob("*.mlir")) if Path(path).is_dir() else [Path(path)]
         if not files:
@@ -59,7 +63,7 @@ def _cases(paths: Sequence[str]) -> Iterator[Case]:
                 raise ProgramError(f"{file}: the file is not text") from None
 
 
-def _progress(total: int) -> Callable[[Result], None]:
+def _progress(total: int, failures_to: TextIO) -> Callable[[Result], None]:
     """Print each failure as it comes, and on a terminal a line that counts."""
     count = failures = 0
     live = sys.stderr.isatty()
@@ -70,12 +74,9 @@ def _progress(total: int) -> Callable[[Result], None]:
         if result.failed:
             failures += 1
             why = "; ".join(result.reasons)
-            print(f"FAIL {result.file}:{result.case}: {result.status}: {why}", flush=True)
+            print(f"FAIL {result.file}:{result.case}: {result.status}: {why}", file=failures_to, flush=True)
         if live:
             end = "\n" if count == total else "\r"
             print(f"{count} of {total}, {failures} failed", end=end, file=sys.stderr, flush=True)
 
     return done
-
-
-__all__ = ["add_check", "check"]

@@ -12,29 +12,24 @@ FILE is a program, or what a stage has printed, which goes on from there; `-` is
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shlo_disc.commands.common import add_command, add_compile_options, add_json, options_of, program_of
 from shlo_disc.errors import OptionError
 from shlo_disc.options import Options
 
 if TYPE_CHECKING:
     from shlo_disc.compilation import Compilation
 
-ReadOptions = Callable[[argparse.Namespace], Options]
 
-
-def add_opt(commands: Any, add_common: Callable[[Any], None], read_options: ReadOptions) -> None:
+def add_opt(commands: Any) -> None:
     """Add the command."""
-    command = commands.add_parser(
-        "opt",
-        help="print a program after a stage or a pipeline of passes",
-        description=(__doc__ or "").replace("%", "%%"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.set_defaults(command=lambda options: _Opt(options, read_options(options)).run())
+    help = "print a program after a stage or a pipeline of passes"
+    command = add_command(commands, "opt", lambda options: _Opt(options, options_of(options)).run(), help, __doc__)
     command.add_argument("file", metavar="FILE", nargs="?", help="a program, or - for standard input")
     command.add_argument("--stage", help="a stage (simplify by default), llvm, optimized-llvm, asm, or all")
     command.add_argument("--pass-pipeline", metavar="PASSES", help="stages, passes, and passes of MLIR")
@@ -43,7 +38,8 @@ def add_opt(commands: Any, add_common: Callable[[Any], None], read_options: Read
     command.add_argument("--timing", action="store_true", help="print the time of each pass to stderr")
     command.add_argument("-o", "--output", metavar="FILE", help="write there instead of to standard output")
     command.add_argument("--dump", metavar="DIR", help="with --stage all: write one file a stage into this directory")
-    add_common(command)
+    add_json(command)
+    add_compile_options(command)
     command.set_defaults(parser=command)
 
 
@@ -56,17 +52,22 @@ class _Opt:
 
     def run(self) -> None:
         """Print what is asked for. Raises OptionError, and what the compiler raises."""
-        from shlo_disc.passes import passes_table
-
         if self.arguments.list_passes:
-            self._write(passes_table())
+            self._list_passes()
             return
+        if self.arguments.json:
+            raise OptionError("--json goes with --list-passes; a stage is printed as text")
         if self.arguments.file is None:
             self.arguments.parser.error("the following arguments are required: FILE")
         if self.arguments.pass_pipeline is not None:
             self._run_pipeline()
         else:
             self._run_stage(self.arguments.stage or "simplify")
+
+    def _list_passes(self) -> None:
+        from shlo_disc.passes import passes_rows, passes_table
+
+        self._write(json.dumps({"passes": passes_rows()}, indent=2) + "\n" if self.arguments.json else passes_table())
 
     def _run_pipeline(self) -> None:
         from shlo_disc.compiler import run_text_pipeline
@@ -98,16 +99,14 @@ class _Opt:
 
         if not self.arguments.dump:
             raise OptionError("--stage all needs --dump DIR")
-        files = build(self._program(), target=self.arguments.target, options=self.options).dump(self.arguments.dump)
+        program = program_of(self.arguments.file)
+        files = build(program, target=self.arguments.target, options=self.options).dump(self.arguments.dump)
         self._write("".join(f"{path}\n" for path in files))
 
     def _started(self) -> Compilation:
         from shlo_disc.compiler import import_stage
 
-        return import_stage(self._program(), self.arguments.target, self.options, resume=True)
-
-    def _program(self) -> Any:
-        return sys.stdin.buffer.read() if self.arguments.file == "-" else Path(self.arguments.file)
+        return import_stage(program_of(self.arguments.file), self.arguments.target, self.options, resume=True)
 
     # ---- output -----------------------------------------------------------------------------------------------------
 
@@ -133,6 +132,3 @@ class _Opt:
             Path(self.arguments.output).write_text(text)
         else:
             sys.stdout.write(text)
-
-
-__all__ = ["add_opt"]

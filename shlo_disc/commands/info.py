@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`python -m shlo_disc info FILE`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from shlo_disc.commands.common import add_command, add_compile_options, add_file, add_json, built, opened, show
+from shlo_disc.commands.facts import artifact_facts, info_lines, program_facts
+from shlo_disc.runtime import Artifact
+
+
+def add_info(commands: Any) -> None:
+    """Add the command."""
+    command = add_command(commands, "info", _info, "what a program or an artifact takes, gives and needs")
+    add_file(command, artifacts=True)
+    add_json(command)
+    add_compile_options(command)
+
+
+def _info(arguments: argparse.Namespace) -> None:
+    found = opened(arguments.file)
+    facts = artifact_facts(found) if isinstance(found, Artifact) else program_facts(built(found, arguments))
+    show(arguments, facts, info_lines(facts))
