@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The command line: `python -m shlo_disc opt|compile|info|run|explain|tune|bisect|check|ops`.
+"""The command line: `python -m shlo_disc opt|compile|info|run|explain|tune|bisect|reduce|check|ops`.
 
     opt FILE [--stage NAME]             print a stage's MLIR, or the LLVM IR or assembly
     opt FILE --pass-pipeline=PASSES     print what stages, passes and MLIR's passes make of it
@@ -9,6 +9,7 @@
     explain FILE --dims b=2,s=16        what a call consists of: each kernel's time beside what the machine allows
     tune FILE --dims b=2,s=16 -o OUT    choose how kernels are written by measuring, for `--schedule OUT`
     bisect FILE [--dims b=2,s=16]       find the decision with which the results become wrong
+    reduce FILE [--dims b=2,s=16]       shrink a program that fails to a small one that fails alike
     check FILE...                       run self-checking modules; see `shlo_disc.check`
     doctor                              what works on this machine, and what to do about the rest
     ops                                 the table of ops: what is compiled, for which element types and how
@@ -33,6 +34,7 @@ from shlo_disc.check.command import add_check
 from shlo_disc.errors import ArtifactError, DiscError, OptionError
 from shlo_disc.opt_command import add_opt
 from shlo_disc.options import Options
+from shlo_disc.reduce.command import add_reduce
 from shlo_disc.schedule import Schedule
 from shlo_disc.target import CPU, TARGETS
 
@@ -81,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_tune(commands)
     add_check(commands)
     add_bisect(commands, _pairs, _add_common, _options)
+    add_reduce(commands, _pairs, _add_common, _options)
     _add_ops(commands)
     _add_dialect(commands)
     return parser

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from shlo_disc.errors import OptionError
 from shlo_disc.schedule import Schedule
@@ -119,6 +120,28 @@ class Options:
         for name, value in self.hints.items():
             if not _is_integer(value) or value < 0:
                 raise OptionError(f"the hint for {name!r} must be an integer of at least 0, not {value!r}")
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as data of JSON, what the environment says included; `from_json` reads it."""
+        stated = {f.name: getattr(self, f.name) for f in fields(self)}
+        cache_dir = None if self.cache_dir is None else os.fspath(self.cache_dir)
+        resolved = {
+            "strict": self.is_strict,
+            "guard_pages": self.has_guard_pages,
+            "read_seconds": self.seconds_to_read,
+            "read_bytes": self.bytes_to_read,
+        }
+        return (
+            stated | resolved | {"hints": dict(self.hints), "schedule": self.schedule.to_json(), "cache_dir": cache_dir}
+        )
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Options:
+        """Raises OptionError when the data are not those of options."""
+        try:
+            return Options(**{**data, "schedule": Schedule.from_json(data["schedule"])})
+        except (KeyError, TypeError) as error:
+            raise OptionError(f"these are no options: {error!r}") from None
 
     @property
     def is_strict(self) -> bool:
