@@ -33,7 +33,7 @@ from shlo_disc.bisect.command import add_bisect
 from shlo_disc.check.command import add_check
 from shlo_disc.errors import ArtifactError, DiscError, OptionError
 from shlo_disc.opt_command import add_opt
-from shlo_disc.options import Options
+from shlo_disc.options import CPUS, Options
 from shlo_disc.reduce.command import add_reduce
 from shlo_disc.schedule import Schedule
 from shlo_disc.target import CPU, TARGETS
@@ -95,6 +95,7 @@ def _add_compile(commands: Any) -> None:
     command.add_argument("file", metavar="FILE")
     command.add_argument("-o", "--output", metavar="FILE", required=True)
     _add_common(command)
+    _add_isolate(command)
 
 
 def _add_info(commands: Any) -> None:
@@ -102,6 +103,7 @@ def _add_info(commands: Any) -> None:
     command.set_defaults(command=_info)
     command.add_argument("file", metavar="FILE")
     _add_common(command)
+    _add_isolate(command)
 
 
 def _add_run(commands: Any) -> None:
@@ -114,6 +116,7 @@ def _add_run(commands: Any) -> None:
     command.add_argument("--outputs", metavar="FILE.npz", help="write the results there")
     command.add_argument("--trust", action="store_true", help="run an artifact's native code: say so if you made it")
     _add_common(command)
+    _add_isolate(command)
 
 
 def _add_doctor(commands: Any) -> None:
@@ -129,6 +132,7 @@ def _add_explain(commands: Any) -> None:
     command.add_argument("--dims", type=_pairs, default={}, metavar="b=2,s=16", help="the values of the symbols")
     command.add_argument("--json", action="store_true", help="print everything as JSON")
     _add_common(command)
+    _add_isolate(command)
 
 
 def _add_tune(commands: Any) -> None:
@@ -164,7 +168,13 @@ def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument("--deterministic", action="store_true", help="GPUs give the same bits at each run, slowly")
     command.add_argument("--strict", action="store_true", help="an internal error of a fusion ends the compile")
     command.add_argument("--symbolic", action="store_true", help="make the argument sizes of a static program symbols")
+    command.add_argument("--cpu", choices=CPUS, default="host", help="the processors that the code is for")
     command.add_argument("--hints", type=_pairs, default={}, metavar="s=128", help="likely sizes of symbols")
+
+
+def _add_isolate(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--isolate", action="store_true", help="compile in a process of its own, which may die")
+    command.add_argument("--compile-seconds", type=float, metavar="S", help="with --isolate: the most it may take")
 
 
 def _pairs(text: str) -> dict[str, int]:
@@ -186,6 +196,9 @@ def _options(options: argparse.Namespace) -> Options:
         reuse=not options.no_reuse,
         deterministic=options.deterministic,
         strict=options.strict or None,
+        cpu=options.cpu,
+        isolate=getattr(options, "isolate", False),
+        compile_seconds=getattr(options, "compile_seconds", None),
         schedule=Schedule.load(options.schedule) if options.schedule else Schedule(),
     )
 

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.cache import CompileCache, cache_key, open_cache
 from shlo_disc.errors import ArtifactError
 from shlo_disc.executable import Executable
+from shlo_disc.isolated import compile_apart
 from shlo_disc.options import Options
 from shlo_disc.programs import Program
-from shlo_disc.recovery import Attempts, compile_on
+from shlo_disc.recovery import compile_program
 from shlo_disc.target import CPU, check_target
 
 if TYPE_CHECKING:
@@ -62,11 +64,16 @@ def _cached(cache: CompileCache, key: str, read: Program, options: Options, star
 
 def _compiled(read: Program, target: str, options: Options, reading: float, context: Any = None) -> Any:
     """The program compiled. The seconds of `reading` it count as those of its import."""
-    from shlo_disc.artifact_header import artifact_of
-    from shlo_disc.compiler import import_stage, run_pipeline
+    if options.isolate:
+        from shlo_disc.compiler import import_stage
 
-    attempts = Attempts(lambda: import_stage(read, target, options, context=context), run_pipeline)
-    compilation = compile_on(attempts, options, read, target)
+        apart = compile_apart(read, options, target)
+        apart.timings["import"] += reading
+        start = partial(import_stage, read, target, options)
+        return Executable(apart.artifact, options, read.trees(), start, apart.timings, apart.compile_count)
+    from shlo_disc.artifact_header import artifact_of
+
+    compilation = compile_program(read, options, target, context)
     compilation.timings["import"] += reading
     artifact, count = artifact_of(compilation), compilation.compile_count
     return Executable(artifact, options, read.trees(), lambda: compilation, compilation.timings, count)

@@ -59,6 +59,10 @@ class Options:
         serialized exports) may take; a large one is granted a second more for each megabyte, and 32 times its size.
         None means what the environment variables SHLO_DISC_READ_SECONDS and SHLO_DISC_READ_BYTES say, or else 2 s and
         1 GiB.
+    isolate: compile in a process of its own, so that a program or a defect that ends MLIR or LLVM ends that process and
+        is a CompilerError here. A process is started when it is needed and kept for later compiles. Looking at stages
+        (`as_text`, `signature`, `kernels`) runs them again, in this process.
+    compile_seconds, compile_bytes: with `isolate`, the time and the memory that a compile may take; None: any.
     """
 
     threads: int = 0
@@ -80,6 +84,9 @@ class Options:
     guard_pages: bool | None = None
     read_seconds: int | None = None
     read_bytes: int | None = None
+    isolate: bool = False
+    compile_seconds: float | None = None
+    compile_bytes: int | None = None
 
     def __post_init__(self) -> None:
         """Raises OptionError on a value that no compilation can use."""
@@ -91,17 +98,26 @@ class Options:
             raise OptionError(f"opt_level must be 0, 1, 2 or 3, not {self.opt_level!r}")
         if self.max_fusions is not None and (not _is_integer(self.max_fusions) or self.max_fusions < 0):
             raise OptionError(f"max_fusions must be an integer of at least 0 or None, not {self.max_fusions!r}")
-        for name in ("read_seconds", "read_bytes"):
+        for name in ("read_seconds", "read_bytes", "compile_bytes"):
             value = getattr(self, name)
             if value is not None and (not _is_integer(value) or value < 1):
                 raise OptionError(f"{name} must be an integer of at least 1 or None, not {value!r}")
         self._check_choices()
+        self._check_isolation()
+
+    def _check_isolation(self) -> None:
+        seconds = self.compile_seconds
+        if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0):
+            raise OptionError(f"compile_seconds must be a positive number or None, not {seconds!r}")
+        if not self.isolate and (seconds is not None or self.compile_bytes is not None):
+            raise OptionError("compile_seconds and compile_bytes are limits of a process: they need isolate=True")
 
     def _check_choices(self) -> None:
         either = (True, False, None)
         for name, allowed in (
             ("reuse", (True, False)),
             ("deterministic", (True, False)),
+            ("isolate", (True, False)),
             ("strict", either),
             ("guard_pages", either),
         ):

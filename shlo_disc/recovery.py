@@ -94,6 +94,14 @@ def is_internal(error: BaseException) -> bool:
     return isinstance(error, Exception) and not isinstance(error, OSError | MemoryError)
 
 
+def compile_program(read: Any, options: Options, target: str, context: Any = None) -> Compilation:
+    """A program that has been read, taken through all stages by `compile_on`, which says what is raised."""
+    from shlo_disc.compiler import import_stage, run_pipeline
+
+    attempts = Attempts(lambda: import_stage(read, target, options, context=context), run_pipeline)
+    return compile_on(attempts, options, read, target)
+
+
 def compile_on(attempts: Attempts, options: Options, read: Any, target: str) -> Compilation:
     """The compiled program, without the decisions that it fails with.
 
@@ -104,11 +112,21 @@ def compile_on(attempts: Attempts, options: Options, read: Any, target: str) -> 
     if first.error is None and first.compilation is not None:
         return first.compilation
     error = first.error or CompilerError("the compile ended without a program")
-    place = write_reproducer(read, options, target, error)
-    text = f"{_text(error)}\nTo see it again: {(place / 'command.txt').read_text().strip()}"
+    text = str(with_reproducer(error, read, options, target, first.compilation))
     if options.is_strict:
         raise CompilerError(text) from error
     return _without(attempts, error, text)
+
+
+def with_reproducer(
+    error: Exception, read: Any, options: Options, target: str, compilation: Compilation | None = None
+) -> CompilerError:
+    """An internal error as one that names the command to see it again, whose files are written.
+
+    compilation: how far the compile went.
+    """
+    place = write_reproducer(read, options, target, error, compilation)
+    return CompilerError(f"{_text(error)}\nTo see it again: {(place / 'command.txt').read_text().strip()}")
 
 
 def _without(attempts: Attempts, error: Exception, text: str) -> Compilation:

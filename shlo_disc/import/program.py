@@ -31,7 +31,7 @@ def read(
 
     Raises ProgramError when it is none of them or cannot be read.
     """
-    if isinstance(program, JaxProgram | TextProgram):
+    if isinstance(program, Program):
         return program
     if isinstance(program, bytearray | memoryview):
         program = bytes(program)

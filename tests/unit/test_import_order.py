@@ -26,7 +26,7 @@ ORDER = (
     "compilation", "call_checks", "passes", "compiler", "artifact_header",
     # What users see.
     "clients", "loading", "export_library", "report", "stage_text", "executable", "cache", "reproducer", "recovery",
-    "call_types", "compiling", "torch", "jitted", "api", "numpy", "check", "bisect", "reduce", "tune", "opt_command",
+    "isolated", "call_types", "compiling", "torch", "jitted", "api", "numpy", "check", "bisect", "reduce", "tune", "opt_command",
     "doctor", "cli", "pjrt", "__init__", "__main__",
 )  # fmt: skip
 """The rooms: files and folders of the package, and those of `shape_dialect`."""
