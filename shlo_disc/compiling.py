@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ from shlo_disc.target import CPU, check_target
 
 if TYPE_CHECKING:
     from shlo_disc.compiler import Compilation
+
+LOGGER = logging.getLogger("shlo_disc")
 
 
 def compile_read(
@@ -59,6 +62,7 @@ def _cached(cache: CompileCache, key: str, read: Program, options: Options, star
         cache.discard(key)
         return None
     timings["cache"] = time.perf_counter() - start
+    LOGGER.info("loaded %s for cpu in %.3f s, from the compile cache", artifact.header["name"], timings["cache"])
     return executable
 
 

@@ -9,12 +9,14 @@ program is compiled without it.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shlo_disc.errors import CompilerError, DiscError
 from shlo_disc.options import Options
 from shlo_disc.reproducer import write_reproducer
+from shlo_disc.stages import STAGES
 
 if TYPE_CHECKING:
     from shlo_disc.compiler import Compilation
@@ -98,8 +100,25 @@ def compile_program(read: Any, options: Options, target: str, context: Any = Non
     """A program that has been read, taken through all stages by `compile_on`, which says what is raised."""
     from shlo_disc.compiler import import_stage, run_pipeline
 
+    start = time.perf_counter()
     attempts = Attempts(lambda: import_stage(read, target, options, context=context), run_pipeline)
-    return compile_on(attempts, options, read, target)
+    compilation = compile_on(attempts, options, read, target)
+    if LOGGER.isEnabledFor(logging.INFO):
+        LOGGER.info("%s", _summary(compilation, time.perf_counter() - start))
+    return compilation
+
+
+def _summary(c: Compilation, seconds: float) -> str:
+    from shlo_disc.lowering.launches import launches_in
+
+    ops = sum(_count_ops(op) for op in c.snapshots[STAGES[0]].regions[0].blocks[0].operations)
+    kernels = len(launches_in(c.snapshots["host"]))
+    return f"compiled {c.signature.name} for {c.target} in {seconds:.3f} s: {ops} ops, {kernels} kernels"
+
+
+def _count_ops(op: Any) -> int:
+    """The ops in an op's regions, terminators not counted."""
+    return sum(len(b.operations) - 1 + sum(map(_count_ops, b.operations)) for r in op.regions for b in r.blocks)
 
 
 def compile_on(attempts: Attempts, options: Options, read: Any, target: str) -> Compilation:

@@ -79,7 +79,7 @@ def _write_program(read: Any, directory: Path) -> Path:
 
 
 def _is_read_otherwise(read: Any) -> bool:
-    """Whether the command line reads a program's file as another program: one of ours, of tokens, of several devices."""
+    """Whether the command line takes a program's file for another: one of ours, of tokens, of several devices."""
     return isinstance(read, TextProgram) and (read.is_own or read.has_tokens or read.participants != 1)
 
 

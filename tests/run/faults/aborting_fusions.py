@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A worker of `Options(isolate=True)` with a stage that aborts, sleeps, takes memory or fails, as the program's name says."""
+"""A worker of `Options(isolate=True)` with a stage that aborts, sleeps or fails as the program's name says."""
 
 from __future__ import annotations
 
