@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The command line: `python -m shlo_disc opt|compile|info|run|explain|tune|bisect|reduce|check|ops`.
+"""The command line: `python -m shlo_disc opt|compile|info|run|explain|tune|bisect|reduce|check|why|ops`.
 
     opt FILE [--stage NAME]             print a stage's MLIR, or the LLVM IR or assembly
     opt FILE --pass-pipeline=PASSES     print what stages, passes and MLIR's passes make of it
@@ -12,6 +12,7 @@
     reduce FILE [--dims b=2,s=16]       shrink a program that fails to a small one that fails alike
     check FILE...                       run self-checking modules; see `shlo_disc.check`
     doctor                              what works on this machine, and what to do about the rest
+    why [CODE]                          explain the code of an error, such as DISC-S101
     ops                                 the table of ops: what is compiled, for which element types and how
 
 FILE is StableHLO text, bytecode or a portable artifact, or what the `serialize` of a `jax.export.Exported` wrote;
@@ -37,6 +38,7 @@ from shlo_disc.options import CPUS, Options
 from shlo_disc.reduce.command import add_reduce
 from shlo_disc.schedule import Schedule
 from shlo_disc.target import CPU, TARGETS
+from shlo_disc.why_command import add_why
 
 if TYPE_CHECKING:
     from shlo_disc.executable import Executable
@@ -52,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = options.command(options) or 0
         sys.stdout.flush()
     except DiscError as error:
-        return _fail(str(error))
+        return _fail(str(error), error.code)
     except BrokenPipeError:
         # The reader of a pipe left, e.g. `| head`; the interpreter must not try to flush again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -62,8 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _fail(message: str) -> int:
-    print(f"shlo_disc: error: {message}", file=sys.stderr)
+def _fail(message: str, code: str = "") -> int:
+    print(f"shlo_disc: error{f'[{code}]' if code else ''}: {message}", file=sys.stderr)
     return 1
 
 
@@ -84,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     add_check(commands)
     add_bisect(commands, _pairs, _add_common, _options)
     add_reduce(commands, _pairs, _add_common, _options)
+    add_why(commands)
     _add_ops(commands)
     _add_dialect(commands)
     return parser

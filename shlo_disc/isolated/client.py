@@ -85,13 +85,14 @@ def _process() -> Iterator[Child]:
     """A process for one compile: as many as there are compiles at once, of which some are kept."""
     with _lock:
         child = _idle.pop() if _idle else Child(WORKER)
+    is_kept = False
     try:
         yield child
-    finally:
         with _lock:
             is_kept = len(_idle) < (os.cpu_count() or 1)
             if is_kept:
                 _idle.append(child)
+    finally:
         if not is_kept:
             child.close()
 

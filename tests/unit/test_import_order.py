@@ -15,19 +15,19 @@ ROOT = Path(shlo_disc.__file__).parent
 
 ORDER = (
     # What everything stands on.
-    "errors", "dtypes", "stages", "target", "mlir", "schedule", "options", "registry",
+    "error_codes", "errors", "dtypes", "stages", "target", "mlir", "schedule", "options", "registry",
     # What is known of shapes.
     "shape_dialect/symbolic", "runtime", "shape_dialect/dialect", "dense", "shape_dialect/utils",
     "shape_dialect/inference",
     # The way down.
-    "transforms", "codegen", "lowering", "lowering_cpu", "lowering_gpu", "verify", "reader", "child", "programs", "import",
-    "importing",
+    "transforms", "codegen", "lowering", "lowering_cpu", "lowering_gpu", "verify", "reader", "child", "programs",
+    "import", "importing",
     # The pipeline.
     "compilation", "call_checks", "passes", "compiler", "artifact_header",
     # What users see.
     "clients", "loading", "export_library", "report", "stage_text", "executable", "cache", "reproducer", "recovery",
-    "isolated", "call_types", "compiling", "torch", "jitted", "api", "numpy", "check", "bisect", "reduce", "tune", "opt_command",
-    "doctor", "cli", "pjrt", "__init__", "__main__",
+    "isolated", "call_types", "compiling", "torch", "jitted", "api", "numpy", "check", "bisect", "reduce", "tune",
+    "opt_command", "why_command", "doctor", "cli", "pjrt", "__init__", "__main__",
 )  # fmt: skip
 """The rooms: files and folders of the package, and those of `shape_dialect`."""
 

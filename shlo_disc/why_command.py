@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`python -m shlo_disc why DISC-S101`: the page of an error's code; without a code, all of them in a table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from shlo_disc.error_codes import CODES
+from shlo_disc.errors import OptionError
+
+_PACKAGE = Path(__file__).parent
+_PLACES = (_PACKAGE / "pages" / "errors", _PACKAGE.parent / "docs" / "errors")
+"""Where the pages lie in an installed package, and in the tree of the sources."""
+
+
+def add_why(commands: Any) -> None:
+    """Add the command."""
+    command = commands.add_parser("why", help="explain the code of an error, such as DISC-S101")
+    command.set_defaults(command=_why)
+    command.add_argument("code", metavar="CODE", nargs="?", help="as in error[DISC-S101]; left out: print all")
+
+
+def _why(options: argparse.Namespace) -> None:
+    sys.stdout.write(index() if options.code is None else page(options.code))
+
+
+def page(code: str) -> str:
+    """The page of a code, whose capitals and "DISC-" may be left out. Raises OptionError where there is none."""
+    name = f"DISC-{code.upper().removeprefix('DISC-')}"
+    if name not in {known.name for known in CODES}:
+        raise OptionError(f"no error has the code {code!r}; `python -m shlo_disc why` prints all codes")
+    found = next((place / f"{name}.md" for place in _PLACES if (place / f"{name}.md").is_file()), None)
+    if found is None:
+        raise OptionError(f"the pages of errors are not installed: {', '.join(map(str, _PLACES))} are missing")
+    return found.read_text()
+
+
+def index() -> str:
+    """The table of all codes, in Markdown: docs/errors/index.md."""
+    rows = [f"| [{c.name}]({c.name}.md) | `{c.error}` | {c.title} |" for c in CODES]
+    return "\n".join(
+        [
+            "# Errors",
+            "",
+            "An error's code is its attribute `code`, and stands in brackets in what the command line says:",
+            "`shlo_disc: error[DISC-P103]: ...`. `python -m shlo_disc why DISC-P103` prints its page. C has the class,",
+            "as `disc_error_kind`, and the same words, as `disc_error_text`.",
+            "",
+            "| code | raised as | what it means |",
+            "|--|--|--|",
+            *rows,
+            "",
+        ]
+    )
+
+
+__all__ = ["add_why", "index", "page"]
