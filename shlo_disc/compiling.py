@@ -75,9 +75,7 @@ def _compiled(read: Program, target: str, options: Options, reading: float, cont
         apart.timings["import"] += reading
         start = partial(import_stage, read, target, options)
         return Executable(apart.artifact, options, read.trees(), start, apart.timings, apart.compile_count)
-    from shlo_disc.artifact_header import artifact_of
-
-    compilation = compile_program(read, options, target, context)
+    compilation, artifact = compile_program(read, options, target, context)
     compilation.timings["import"] += reading
-    artifact, count = artifact_of(compilation), compilation.compile_count
-    return Executable(artifact, options, read.trees(), lambda: compilation, compilation.timings, count)
+    timings, count = compilation.timings, compilation.compile_count
+    return Executable(artifact, options, read.trees(), lambda: compilation, timings, count)

@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from shlo_disc.programs import DescribedProgram, JaxProgram, Program
+from shlo_disc.programs import DescribedProgram, Importable, JaxProgram, Program
 from shlo_disc.reader import Limits
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def read(
 
 
 def import_program(
-    program: Program, context: ir.Context, symbolic: bool, platforms: Sequence[str], resume: bool
+    program: Importable, context: ir.Context, symbolic: bool, platforms: Sequence[str], resume: bool
 ) -> tuple[ir.Module, Signature, str]:
     """`import/import_program.py`: a normalised module, its signature, and the last stage that it has been through."""
     imported = _module("import_program").import_program(program, context, symbolic, platforms, resume)

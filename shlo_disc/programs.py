@@ -77,4 +77,7 @@ class TextProgram(NamedTuple):
         return None, None
 
 
-Program: TypeAlias = JaxProgram | DescribedProgram | TextProgram
+Program: TypeAlias = JaxProgram | TextProgram
+"""What users hand over."""
+
+Importable: TypeAlias = Program | DescribedProgram

@@ -20,6 +20,7 @@ from shlo_disc.stages import STAGES
 
 if TYPE_CHECKING:
     from shlo_disc.compiler import Compilation
+    from shlo_disc.runtime import Artifact
 
 LOGGER = logging.getLogger("shlo_disc")
 
@@ -96,8 +97,9 @@ def is_internal(error: BaseException) -> bool:
     return isinstance(error, Exception) and not isinstance(error, OSError | MemoryError)
 
 
-def compile_program(read: Any, options: Options, target: str, context: Any = None) -> Compilation:
+def compile_program(read: Any, options: Options, target: str, context: Any = None) -> tuple[Compilation, Artifact]:
     """A program that has been read, taken through all stages by `compile_on`, which says what is raised."""
+    from shlo_disc.artifact_header import artifact_of
     from shlo_disc.compiler import import_stage, run_pipeline
 
     start = time.perf_counter()
@@ -105,7 +107,12 @@ def compile_program(read: Any, options: Options, target: str, context: Any = Non
     compilation = compile_on(attempts, options, read, target)
     if LOGGER.isEnabledFor(logging.INFO):
         LOGGER.info("%s", _summary(compilation, time.perf_counter() - start))
-    return compilation
+    try:
+        return compilation, artifact_of(compilation)
+    except Exception as error:
+        if not is_internal(error):
+            raise
+        raise with_reproducer(error, read, options, target, compilation) from error
 
 
 def _summary(c: Compilation, seconds: float) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from shlo_disc.errors import ArtifactError, OptionError, ProgramError
 from shlo_disc.mlir import ir
-from shlo_disc.programs import DescribedProgram, JaxProgram, Program, TextProgram
+from shlo_disc.programs import DescribedProgram, Importable, JaxProgram, TextProgram
 from shlo_disc.reader import BYTECODE_MAGIC, read_program
 from shlo_disc.reader.artifacts import without_sharding_rules
 from shlo_disc.runtime import TreeSpec
@@ -47,7 +47,7 @@ class ImportedProgram:
 
 
 def import_program(
-    program: Program,
+    program: Importable,
     context: ir.Context,
     symbolic: bool = False,
     platforms: Sequence[str] = ("cpu",),

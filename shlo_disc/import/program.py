@@ -31,7 +31,7 @@ def read(
 
     Raises ProgramError when it is none of them or cannot be read.
     """
-    if isinstance(program, Program):
+    if isinstance(program, JaxProgram | TextProgram):
         return program
     if isinstance(program, bytearray | memoryview):
         program = bytes(program)

@@ -54,10 +54,9 @@ def compile_apart(read: Program, options: Options, target: str) -> Apart:
             raise CompilerError(f"no process that compiles can be started: {error}") from error
     log_again(said["records"])
     if "error" in said:
-        error = read_error(said["error"])
         if said["error"]["type"] == "MemoryError":
             raise with_reproducer(CompilerError(_too_large(options)), read, options, target)
-        raise error
+        raise read_error(said["error"])
     return Apart(Artifact.deserialize(made, trust=True), said["timings"], said["compile_count"])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from shlo_disc import errors
 from shlo_disc.errors import CompilerError, DiscError, Unsupported, UnsupportedError
 from shlo_disc.importing import describe, tree_text
-from shlo_disc.programs import DescribedProgram, JaxProgram, Program, TextProgram
+from shlo_disc.programs import DescribedProgram, Importable, JaxProgram, TextProgram
 from shlo_disc.reader import Limits
 from shlo_disc.shape_dialect.dialect.signature import Signature, TensorSpec
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -24,7 +24,7 @@ LOGGER = logging.getLogger("shlo_disc")
 # ---- programs --------------------------------------------------------------------------------------------------------
 
 
-def program_message(read: Program, target: str) -> tuple[dict[str, Any], bytes]:
+def program_message(read: Importable, target: str) -> tuple[dict[str, Any], bytes]:
     """A program that has been read. Raises ProgramError when an Exported is for other platforms than the target's."""
     if isinstance(read, JaxProgram):
         read = describe(read, jax_platforms(target))
@@ -36,7 +36,7 @@ def program_message(read: Program, target: str) -> tuple[dict[str, Any], bytes]:
     return said, data.encode(errors="surrogatepass") if isinstance(data, str) else bytes(data)
 
 
-def read_program_message(said: dict[str, Any], data: bytes) -> Program:
+def read_program_message(said: dict[str, Any], data: bytes) -> Importable:
     """The program that `program_message` was given."""
     is_text = said.pop("is_text")
     said["limits"] = None if said["limits"] is None else Limits(*said["limits"])

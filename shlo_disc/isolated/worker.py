@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from shlo_disc.artifact_header import artifact_of
 from shlo_disc.child import Message, limit_memory, serve
 from shlo_disc.options import Options
 from shlo_disc.recovery import compile_program
@@ -31,8 +30,8 @@ def _compiled(header: dict[str, Any], data: bytes) -> Message:
     options = Options.from_json(header["options"])
     read = read_program_message(header["program"], data)
     limit_memory(options.compile_bytes)
-    c = compile_program(read, options, header["target"])
-    return {"timings": c.timings, "compile_count": c.compile_count}, artifact_of(c).serialize()
+    c, artifact = compile_program(read, options, header["target"])
+    return {"timings": c.timings, "compile_count": c.compile_count}, artifact.serialize()
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from shlo_disc import importing
 from shlo_disc.child import Child, ChildEnded
 from shlo_disc.errors import OptionError
 from shlo_disc.mlir import ir
+from shlo_disc.programs import JaxProgram
 from shlo_disc.shape_dialect.dialect.context import make_context
 
 from .edits import EDITS, Edit
@@ -74,8 +75,8 @@ def reduce(
 
 def _module_of(program: Any) -> ir.Operation:
     read = importing.read(program)
-    data = read.exported.mlir_module_serialized if hasattr(read, "exported") else read.data
-    return importing.parse_program(bytes(data) if not isinstance(data, str) else data, make_context()).operation
+    data = bytes(read.exported.mlir_module_serialized) if isinstance(read, JaxProgram) else read.data
+    return importing.parse_program(data, make_context()).operation
 
 
 class _TimeUp(Exception):
@@ -174,7 +175,7 @@ class _Search:
             raise _TimeUp
         if candidate is None or not _verifies(candidate):
             return False
-        key = hashlib.sha256(candidate.get_asm(print_generic_op_form=True).encode()).digest()
+        key = hashlib.sha256(bytecode_of(candidate)).digest()
         if key in self._tried:
             return False
         self._tried.add(key)

@@ -28,6 +28,7 @@ import shlo_disc
 from shlo_disc.errors import CompilerError, OptionError, ProgramError, ShapeError, UnsupportedError
 from shlo_disc.isolated import client
 from shlo_disc.isolated.messages import program_message, read_program_message
+from shlo_disc.programs import DescribedProgram
 from shlo_disc.schedule import KernelSchedule, Schedule
 from tests.run.bad_programs import ADD
 from tests.run.call_programs import steps
@@ -198,6 +199,7 @@ def test_programs_pass_as_data() -> None:
     read = importlib.import_module("shlo_disc.import.program").read(layer, ARGUMENTS)
     said, data = program_message(read, "cpu")
     again = read_program_message(json.loads(json.dumps(said)), data)
+    assert isinstance(again, DescribedProgram)
     described = importlib.import_module("shlo_disc.import.import_program").describe(read, ("cpu",))
     assert again.data == described.data and again.hidden == described.hidden
     assert replace(again.signature, in_tree=None, out_tree=None) == replace(
