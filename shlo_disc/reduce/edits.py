@@ -16,6 +16,7 @@ from shlo_disc.shape_dialect.utils.regions import terminator_of
 from .rewriting import (
     ERASED,
     body_of,
+    functions,
     has_effect,
     is_used,
     main_of,
@@ -91,6 +92,30 @@ def _drop_arguments(module: ir.Operation, chosen: Sequence[int]) -> None:
     for i in reversed(chosen):
         block.erase_argument(i)
     update_signature(function, arguments=kept)
+
+
+def _other_functions(module: ir.Operation) -> list[ir.Operation]:
+    main = main_of(module)
+    return [function for function in functions(module) if function != main]
+
+
+def _drop_functions(module: ir.Operation, chosen: Sequence[ir.Operation]) -> None:
+    """Those that are still called leave no program behind."""
+    for function in chosen:
+        function.erase()
+
+
+_OWN = ("sym_name", "sym_visibility", "function_type")
+
+
+def _attributes(module: ir.Operation) -> list[tuple[ir.Operation, str]]:
+    """What is noted on the module and its functions."""
+    return [(op, a) for op in (module, *functions(module)) for a in sorted(op.attributes) if a not in _OWN]
+
+
+def _drop_attributes(module: ir.Operation, chosen: Sequence[tuple[ir.Operation, str]]) -> None:
+    for op, name in chosen:
+        del op.attributes[name]
 
 
 # ---- ops -----------------------------------------------------------------------------------------------------------
@@ -263,6 +288,7 @@ def _rebuild_loop(op: ir.Operation, dropped: Sequence[int], kept: Sequence[int])
 
 EDITS = (
     Edit("results", _results, _drop_results),
+    Edit("functions", _other_functions, _drop_functions),
     Edit("results by operands", _ways_up, _return_operands),
     Edit("ops by first operands", _live_ops, _bypass),
     Edit("ops by last operands", _live_ops, _bypass_to_last),
@@ -273,6 +299,7 @@ EDITS = (
     Edit("ops by constants", _live_ops, _make_constants),
     Edit("constants", _long_constants, _make_splats),
     Edit("arguments", _unused_arguments, _drop_arguments),
+    Edit("attributes", _attributes, _drop_attributes),
 )
 """In the order in which they are tried: those that leave out most come first."""
 

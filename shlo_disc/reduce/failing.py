@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -20,6 +21,8 @@ WORKER = f"{__package__}.worker"
 KINDS = ("wrong", "error", "crash")
 SIZES = (3, 1, 2, 16, 17, 37)
 """Of symbols that nothing is said of."""
+_LEAST_LIMIT, _PATIENCE = 10.0, 20.0
+"""A program may take so many seconds, and as many times as long as the first one that the process answered for."""
 
 
 class Failure(NamedTuple):
@@ -73,7 +76,7 @@ class CompilerFailure:
     ):
         """dims: values of symbols to run a program at. kind: the only failure that counts, one of `KINDS`.
 
-        limit: seconds that a program may take. worker: the module that the process runs.
+        limit: the most seconds that a program may take. worker: the module that the process runs.
         """
         if kind is not None and kind not in KINDS:
             raise OptionError(f"the failures that are looked for are {', '.join(KINDS)}, not {kind!r}")
@@ -91,11 +94,14 @@ class CompilerFailure:
 
     def failure(self, module: ir.Operation) -> Failure | None:
         """How a program fails; None where it does not, or not so."""
+        start = time.monotonic()
         try:
             answer, _ = self._child.ask(self._request, bytecode_of(module), self._limit)
         except ChildEnded as ended:
             found = Failure("crash", ended.how, str(ended))
         else:
+            # What is smaller takes no longer, unless it is a loop without an end.
+            self._limit = min(self._limit, _LEAST_LIMIT + _PATIENCE * (time.monotonic() - start))
             if answer["kind"] not in KINDS:
                 return None
             found = Failure(**answer)

@@ -99,11 +99,16 @@ def update_signature(
 
 
 def splat(type_: ir.Type, first: Any = 1) -> ir.DenseElementsAttr | None:
-    """A tensor that has the same number everywhere; None where the type is no static one of plain numbers."""
+    """A tensor that has the same number everywhere; None where the type is no static one of plain numbers.
+
+    Booleans are false: loops end.
+    """
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
         return None
     element = type_.element_type
     try:
+        if isinstance(element, ir.IntegerType) and element.width == 1:
+            return ir.DenseElementsAttr.get_splat(type_, ir.BoolAttr.get(False))
         if isinstance(element, ir.IntegerType):
             return ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(element, int(first)))
         return ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(element, float(first)))

@@ -31,6 +31,8 @@ from .worker import bytecode_of
 
 Say = Callable[[str], None]
 _PASS_SECONDS = 60.0
+PASSES = Child(WORKER)
+"""The process in which MLIR's passes run; one for all searches."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def reduce(
     try:
         return search.run(sizes)
     finally:
-        search.close()
+        failing.close()
 
 
 def _module_of(program: Any) -> ir.Operation:
@@ -91,13 +93,7 @@ class _Search:
         self._end = None if seconds is None else self._start + seconds
         self._tried: set[bytes] = set()
         self._trials = 0
-        self._child = Child(WORKER)
         self._failure: Failure | None = None
-
-    def close(self) -> None:
-        """End the processes."""
-        self._child.close()
-        self._failing.close()
 
     def run(self, sizes: Sequence[int]) -> Reduced:
         """Reduce the module as far as it goes."""
@@ -105,7 +101,8 @@ class _Search:
         first = self._failing.failure(self.module)
         self._trials += 1
         if first is None:
-            raise OptionError("the program does not fail: there is nothing to reduce; `--dims`, `--check` or `--test`")
+            what = "--dims, --check and --test say what fails"
+            raise OptionError(f"the program does not fail: there is nothing to reduce; {what}")
         self._failure = first
         self._say(f"{first}\n{self._counts()}")
         is_complete = True
@@ -162,7 +159,7 @@ class _Search:
         """Try what MLIR's passes make of the program, in a process that may die of them."""
         header = {"task": "passes", "passes": passes}
         try:
-            answer, made = self._child.ask(header, bytecode_of(self.module), _PASS_SECONDS)
+            answer, made = PASSES.ask(header, bytecode_of(self.module), _PASS_SECONDS)
         except ChildEnded:
             return False
         return answer["kind"] == "made" and self._try(importing.parse_trusted(made, make_context()).operation)
