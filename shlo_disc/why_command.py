@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,17 +22,28 @@ def add_why(commands: Any) -> None:
     command = commands.add_parser("why", help="explain the code of an error, such as DISC-S101")
     command.set_defaults(command=_why)
     command.add_argument("code", metavar="CODE", nargs="?", help="as in error[DISC-S101]; left out: print all")
+    command.add_argument("--json", action="store_true", help="print it as JSON")
 
 
 def _why(options: argparse.Namespace) -> None:
-    sys.stdout.write(index() if options.code is None else page(options.code))
+    if options.json:
+        rows = [c for c in CODES if options.code is None or c.name == full_name(options.code)]
+        print(json.dumps([{"code": c.name, "error": c.error, "title": c.title, "page": page(c.name)} for c in rows]))
+    else:
+        sys.stdout.write(index() if options.code is None else page(options.code))
 
 
-def page(code: str) -> str:
-    """The page of a code, whose capitals and "DISC-" may be left out. Raises OptionError where there is none."""
+def full_name(code: str) -> str:
+    """A code, whose capitals and "DISC-" may be left out. Raises OptionError where there is none."""
     name = f"DISC-{code.upper().removeprefix('DISC-')}"
     if name not in {known.name for known in CODES}:
         raise OptionError(f"no error has the code {code!r}; `python -m shlo_disc why` prints all codes")
+    return name
+
+
+def page(code: str) -> str:
+    """The page of a code, by `full_name`. Raises OptionError where there is none."""
+    name = full_name(code)
     found = next((place / f"{name}.md" for place in _PLACES if (place / f"{name}.md").is_file()), None)
     if found is None:
         raise OptionError(f"the pages of errors are not installed: {', '.join(map(str, _PLACES))} are missing")

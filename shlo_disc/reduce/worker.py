@@ -21,11 +21,11 @@ from shlo_disc.artifact_header import artifact_of
 from shlo_disc.bisect.search import difference
 from shlo_disc.child import Message, serve
 from shlo_disc.compiler import import_stage, run_pipeline
-from shlo_disc.errors import DiscError
+from shlo_disc.errors import DiscError, OptionError
 from shlo_disc.mlir import ir, passmanager
 from shlo_disc.options import Options
 from shlo_disc.programs import TextProgram
-from shlo_disc.recovery import PLAIN, Attempts, Choice, is_internal
+from shlo_disc.recovery import PLAIN, Attempts, Choice, Outcome, is_internal
 from shlo_disc.report.synthetic import argument_shapes, load_flat, synthetic_arguments
 from shlo_disc.runtime import Client
 from shlo_disc.shape_dialect.dialect.context import make_context
@@ -45,9 +45,8 @@ def check(header: dict[str, Any], data: bytes) -> Message:
     """How a program fails: "kind" is "error", "wrong", "refused" (by what is no internal error) or "none"."""
     options = replace(Options.from_json(header["options"]), strict=True)
     read = TextProgram(data, trusted=True)
-    attempts = Attempts(lambda: import_stage(read, header["target"], options), run_pipeline)
     try:
-        outcome = attempts.compile(Choice())
+        attempts, outcome = _compile(read, header["target"], options)
         if outcome.error is not None:
             return _error(outcome.error), b""
         if not header["runs"] or header["target"] != CPU:
@@ -59,6 +58,17 @@ def check(header: dict[str, Any], data: bytes) -> Message:
         return _error(plain.error), b""
     artifacts = [artifact_of(made) for made in (outcome.compilation, plain.compilation) if made is not None]
     return _compare(artifacts, header, options), b""
+
+
+def _compile(read: TextProgram, target: str, options: Options) -> tuple[Attempts, Outcome]:
+    """A compile; without hints where a symbol that they are for is not there any more."""
+    attempts = Attempts(lambda: import_stage(read, target, options), run_pipeline)
+    try:
+        return attempts, attempts.compile(Choice())
+    except OptionError:
+        if not options.hints:
+            raise
+    return _compile(read, target, replace(options, hints={}))
 
 
 def _error(error: BaseException) -> dict[str, Any]:

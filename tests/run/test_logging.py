@@ -45,6 +45,7 @@ def test_a_line_for_each_pass(caplog: pytest.LogCaptureFixture) -> None:
     assert all(re.search(r": \d+\.\d{3} ms$", line) for line in passes)
 
 
+@pytest.mark.slow
 def test_another_process_logs_here(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "shlo_disc"):
         shlo_disc.compile(PROGRAM, options=shlo_disc.Options(opt_level=0, isolate=True))

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,12 +147,17 @@ def test_failures_are_alike_by_their_words() -> None:
 
 
 def test_an_internal_error() -> None:
-    failing = CompilerFailure(CPU, worker="tests.run.faults.failing_epilogues")
-    found = reduce(LAYERS, failing)
+    def dense(x: Any, w: Any) -> Any:
+        return x.sum(), jnp.tanh(jnp.sin(x) @ w) + x
+
+    options = replace(CPU, hints={"n": 64})  # a symbol that goes
+    failing = CompilerFailure(options, worker="tests.run.faults.failing_epilogues")
+    found = reduce(exported(dense, "n, 8", "8, 8"), failing)
     assert found.failure.kind == "error" and "KeyError: 'tile'" in found.failure.text
     assert "stablehlo.dot_general" in found.text and found.ops <= 3, found.text
 
 
+@pytest.mark.slow
 def test_the_process_is_started_again_after_its_end() -> None:
     failing = CompilerFailure(CPU, worker="tests.run.faults.dying_sorts")
     bad = parsed("%0 = stablehlo.exponential %x : tensor<4xf32>\n  " + SORT.replace("(%x)", "(%0)"))
