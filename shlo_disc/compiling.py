@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from shlo_disc.cache import CompileCache, cache_key, open_cache
 from shlo_disc.errors import ArtifactError
 from shlo_disc.executable import Executable
-from shlo_disc.isolated import compile_apart
 from shlo_disc.options import Options
 from shlo_disc.programs import Program
 from shlo_disc.recovery import compile_program
@@ -70,6 +69,7 @@ def _compiled(read: Program, target: str, options: Options, reading: float, cont
     """The program compiled. The seconds of `reading` it count as those of its import."""
     if options.isolate:
         from shlo_disc.compiler import import_stage
+        from shlo_disc.isolated import compile_apart
 
         apart = compile_apart(read, options, target)
         apart.timings["import"] += reading

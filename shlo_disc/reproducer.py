@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.options import Options
-from shlo_disc.passes import PIPELINES
 from shlo_disc.programs import TextProgram
 from shlo_disc.schedule import Schedule
 
@@ -40,6 +39,8 @@ def write_reproducer(
     the versions of what took part, and `command.txt` the command that compiles it again. compilation: how far the
     compile went; `after-STAGE.mlir` is what the last stage before the one that failed has left, and `opt` goes on from.
     """
+    from shlo_disc.passes import PIPELINES
+
     directory = Path(tempfile.mkdtemp(prefix="shlo_disc-failure-"))
     program = _write_program(read, directory)
     snapshots = {} if compilation is None else compilation.snapshots

@@ -19,7 +19,8 @@ from jax import export
 import shlo_disc
 from shlo_disc.cli import main
 from shlo_disc.mlir import ir
-from shlo_disc.reduce import CompilerFailure, Failure, Reduced, reduce
+from shlo_disc.reduce.failing import CompilerFailure, Failure
+from shlo_disc.reduce.search import Reduced, reduce
 from shlo_disc.reduce.worker import assignments, pattern_of
 from shlo_disc.shape_dialect.dialect.context import make_context
 
