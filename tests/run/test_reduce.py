@@ -61,7 +61,7 @@ class Mentions:
         self.closed = True
 
 
-def reduced(text: str, *words: str, **chosen: Any) -> Reduced:
+def reduced(text: str | bytes, *words: str, **chosen: Any) -> Reduced:
     failing = Mentions(*words)
     found = reduce(text, failing, **chosen)
     assert failing.closed
@@ -121,6 +121,26 @@ def test_the_best_so_far_is_given_when_the_time_is_over() -> None:
     found = reduced(LAYERS, "stablehlo.sine", seconds=1e-9)
     assert not found.is_complete and found.ops == found.ops_before
     assert "stablehlo.sine" in found.text
+
+
+def test_an_interrupted_search_gives_what_it_has() -> None:
+    class Interrupted(Mentions):
+        trials = 0
+
+        def failure(self, module: Any) -> Failure | None:
+            self.trials += 1
+            if self.trials > 5:
+                raise KeyboardInterrupt
+            return super().failure(module)
+
+    found = reduce(LAYERS, Interrupted("stablehlo.sine"))
+    assert not found.is_complete and found.ops < found.ops_before and "stablehlo.sine" in found.text
+
+
+def test_exports_are_programs() -> None:
+    spec = jax.ShapeDtypeStruct(export.symbolic_shape("n, 4"), jnp.float32)
+    data = bytes(export.export(jax.jit(lambda x: jnp.sin(x) @ jnp.tanh(x).T))(spec).serialize())
+    assert reduced(data, "stablehlo.tanh").ops == 1
 
 
 def test_programs_that_do_not_fail() -> None:
