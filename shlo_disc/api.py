@@ -40,7 +40,8 @@ def compile(
     generation and later ones, or "cuda:sm_90a", for that generation alone.
 
     Raises ProgramError when the program cannot be parsed or verified, UnsupportedError listing every construct that
-    cannot be compiled, with the user's source lines, and DiscError for a target that does not exist or lacks its tools.
+    cannot be compiled, with the user's source lines, OptionError for a target that does not exist, and another
+    DiscError where the target lacks its tools.
     """
     options = Options() if options is None else options
     if not isinstance(options, Options):

@@ -13,8 +13,10 @@
     explain FILE --dims b=2,s=16        what a call consists of: each kernel's time beside what the machine allows
     tune FILE --dims b=2,s=16 -o OUT    choose how kernels are written by measuring, for `--schedule OUT`
     bisect FILE [--dims b=2,s=16]       find the decision with which the results become wrong
+    reduce FILE [--dims b=2,s=16]       shrink a program that fails to a small one that fails alike
     check FILE...                       run self-checking modules; see `shlo_disc.check`
     doctor                              what works on this machine, and what to do about the rest
+    why [CODE]                          explain the code of an error, such as DISC-S101
     ops                                 the table of ops: what is compiled, for which element types and how
     dialect                             the page of the disc dialect
     completion bash|zsh|fish            a script by which a shell completes all this
@@ -33,7 +35,7 @@ from collections.abc import Sequence
 from shlo_disc.commands.bench import add_bench
 from shlo_disc.commands.bisect import add_bisect
 from shlo_disc.commands.check import add_check
-from shlo_disc.commands.common import error_document, error_text
+from shlo_disc.commands.common import error_code, error_document, error_text
 from shlo_disc.commands.compile import add_compile
 from shlo_disc.commands.completion import add_completion
 from shlo_disc.commands.diff import add_diff
@@ -44,16 +46,18 @@ from shlo_disc.commands.info import add_info
 from shlo_disc.commands.inspect import add_inspect
 from shlo_disc.commands.opt import add_opt
 from shlo_disc.commands.pages import add_dialect, add_ops
+from shlo_disc.commands.reduce import add_reduce
 from shlo_disc.commands.run import add_run
 from shlo_disc.commands.tune import add_tune
+from shlo_disc.commands.why import add_why
 from shlo_disc.errors import DiscError
 
 RULES = """\
 FILE is StableHLO text, bytecode or a portable artifact, or what the `serialize` of a `jax.export.Exported` wrote, and -
 is standard input; info, inspect, run, bench, disasm and diff take what `compile` wrote, too. Results go to standard
 output, and errors to standard error. With --json, standard output has one JSON document: the result, or
-{"error": {"kind": ..., "message": ...}}. Exit status: 0; 1 when the program or a file is at fault, or when bisect,
-check, diff or doctor find something; 2 when the command line is at fault, and on all errors of diff.
+{"error": {"kind": ..., "code": ..., "message": ...}}. Exit status: 0; 1 when the program or a file is at fault, or when
+bisect, check, diff or doctor find something; 2 when the command line is at fault, and on all errors of diff.
 """
 
 COMPILER = ("jax", "jaxlib", "llvmlite", "torch_mlir")
@@ -83,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _fail(error: Exception, options: argparse.Namespace) -> int:
     """Tell of an error; the exit status."""
-    print(f"shlo_disc: error: {error_text(error)}", file=sys.stderr)
+    code = error_code(error)
+    print(f"shlo_disc: error{f'[{code}]' if code else ''}: {error_text(error)}", file=sys.stderr)
     if getattr(options, "json", False):
         print(json.dumps(error_document(error), indent=2))
     return int(getattr(options, "error_status", 1))
@@ -111,7 +116,9 @@ def parser() -> argparse.ArgumentParser:
     add_tune(commands)
     add_check(commands)
     add_bisect(commands)
+    add_reduce(commands)
     add_doctor(commands)
+    add_why(commands)
     add_ops(commands)
     add_dialect(commands)
     add_completion(commands, whole)

@@ -19,6 +19,7 @@ from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.passes import PIPELINES, After, parse_pipeline, run_element, run_passes
+from shlo_disc.programs import DescribedProgram
 from shlo_disc.reader import Limits
 from shlo_disc.runtime.native_module import Gpu
 from shlo_disc.shape_dialect.dialect.context import make_context
@@ -49,7 +50,8 @@ def import_stage(
     c = Compilation(options, named_target(target), context or make_context(), cpu=cpu_named(options.cpu))
 
     def work() -> None:
-        read = importing.read(program, args, kwargs, constraints, Limits.of(options))
+        is_read = isinstance(program, DescribedProgram)
+        read = program if is_read else importing.read(program, args, kwargs, constraints, Limits.of(options))
         platforms = jax_platforms(target)
         c.module, c.signature, stage = importing.import_program(read, c.context, options.symbolic, platforms, resume)
         if stage != STAGES[0]:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.cache import CompileCache, cache_key, open_cache
@@ -11,11 +13,13 @@ from shlo_disc.errors import ArtifactError
 from shlo_disc.executable import Executable
 from shlo_disc.options import Options
 from shlo_disc.programs import Program
-from shlo_disc.recovery import Attempts, compile_on
+from shlo_disc.recovery import compile_program
 from shlo_disc.target import CPU, check_target
 
 if TYPE_CHECKING:
     from shlo_disc.compiler import Compilation
+
+LOGGER = logging.getLogger("shlo_disc")
 
 
 def compile_read(
@@ -57,16 +61,21 @@ def _cached(cache: CompileCache, key: str, read: Program, options: Options, star
         cache.discard(key)
         return None
     timings["cache"] = time.perf_counter() - start
+    LOGGER.info("loaded %s for cpu in %.3f s, from the compile cache", artifact.header["name"], timings["cache"])
     return executable
 
 
 def _compiled(read: Program, target: str, options: Options, reading: float, context: Any = None) -> Any:
     """The program compiled. The seconds of `reading` it count as those of its import."""
-    from shlo_disc.artifact_header import artifact_of
-    from shlo_disc.compiler import import_stage, run_pipeline
+    if options.isolate:
+        from shlo_disc.compiler import import_stage
+        from shlo_disc.isolated import compile_apart
 
-    attempts = Attempts(lambda: import_stage(read, target, options, context=context), run_pipeline)
-    compilation = compile_on(attempts, options, read, target)
+        apart = compile_apart(read, options, target)
+        apart.timings["import"] += reading
+        start = partial(import_stage, read, target, options)
+        return Executable(apart.artifact, options, read.trees(), start, apart.timings, apart.compile_count)
+    compilation, artifact = compile_program(read, options, target, context)
     compilation.timings["import"] += reading
-    artifact, count = artifact_of(compilation), compilation.compile_count
-    return Executable(artifact, options, read.trees(), lambda: compilation, compilation.timings, count)
+    timings, count = compilation.timings, compilation.compile_count
+    return Executable(artifact, options, read.trees(), lambda: compilation, timings, count)

@@ -9,9 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shlo_disc.error_codes import code_of
+
 
 class DiscError(Exception):
     """Base class of every error raised on purpose by shlo_disc."""
+
+    @property
+    def code(self) -> str:
+        """The stable name of what went wrong, such as "DISC-S101", which `python -m shlo_disc why` explains."""
+        return code_of((kind.__name__ for kind in type(self).__mro__), str(self))
 
 
 class ProgramError(DiscError, ValueError):

@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from shlo_disc.programs import Program
+from shlo_disc.programs import DescribedProgram, Importable, JaxProgram, Program
 from shlo_disc.reader import Limits
 
 if TYPE_CHECKING:
@@ -32,11 +32,21 @@ def read(
 
 
 def import_program(
-    program: Program, context: ir.Context, symbolic: bool, platforms: Sequence[str], resume: bool
+    program: Importable, context: ir.Context, symbolic: bool, platforms: Sequence[str], resume: bool
 ) -> tuple[ir.Module, Signature, str]:
     """`import/import_program.py`: a normalised module, its signature, and the last stage that it has been through."""
     imported = _module("import_program").import_program(program, context, symbolic, platforms, resume)
     return imported.module, imported.signature, imported.stage
+
+
+def describe(program: JaxProgram, platforms: Sequence[str]) -> DescribedProgram:
+    """`import/import_program.py`: what an Exported says of its module, as data. Raises ProgramError."""
+    return cast(DescribedProgram, _module("import_program").describe(program, platforms))
+
+
+def tree_text(tree: Any) -> str:
+    """`import/import_program.py`: a pytree as JSON; "" for those that JSON cannot hold, and where there is none."""
+    return cast(str, _module("import_program").tree_text(tree))
 
 
 def parse_program(text: str | bytes, context: ir.Context) -> ir.Module:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from shlo_disc.errors import OptionError
 from shlo_disc.schedule import Schedule
@@ -58,6 +59,10 @@ class Options:
         serialized exports) may take; a large one is granted a second more for each megabyte, and 32 times its size.
         None means what the environment variables SHLO_DISC_READ_SECONDS and SHLO_DISC_READ_BYTES say, or else 2 s and
         1 GiB.
+    isolate: compile in a process of its own, so that a program or a defect that ends MLIR or LLVM ends that process and
+        is a CompilerError here. A process is started when it is needed and kept for later compiles. Looking at stages
+        (`as_text`, `signature`, `kernels`) runs them again, in this process.
+    compile_seconds, compile_bytes: with `isolate`, the time and the memory that a compile may take; None: any.
     """
 
     threads: int = 0
@@ -79,6 +84,9 @@ class Options:
     guard_pages: bool | None = None
     read_seconds: int | None = None
     read_bytes: int | None = None
+    isolate: bool = False
+    compile_seconds: float | None = None
+    compile_bytes: int | None = None
 
     def __post_init__(self) -> None:
         """Raises OptionError on a value that no compilation can use."""
@@ -90,17 +98,26 @@ class Options:
             raise OptionError(f"opt_level must be 0, 1, 2 or 3, not {self.opt_level!r}")
         if self.max_fusions is not None and (not _is_integer(self.max_fusions) or self.max_fusions < 0):
             raise OptionError(f"max_fusions must be an integer of at least 0 or None, not {self.max_fusions!r}")
-        for name in ("read_seconds", "read_bytes"):
+        for name in ("read_seconds", "read_bytes", "compile_bytes"):
             value = getattr(self, name)
             if value is not None and (not _is_integer(value) or value < 1):
                 raise OptionError(f"{name} must be an integer of at least 1 or None, not {value!r}")
         self._check_choices()
+        self._check_isolation()
+
+    def _check_isolation(self) -> None:
+        seconds = self.compile_seconds
+        if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0):
+            raise OptionError(f"compile_seconds must be a positive number or None, not {seconds!r}")
+        if not self.isolate and (seconds is not None or self.compile_bytes is not None):
+            raise OptionError("compile_seconds and compile_bytes are limits of a process: they need isolate=True")
 
     def _check_choices(self) -> None:
         either = (True, False, None)
         for name, allowed in (
             ("reuse", (True, False)),
             ("deterministic", (True, False)),
+            ("isolate", (True, False)),
             ("strict", either),
             ("guard_pages", either),
         ):
@@ -119,6 +136,28 @@ class Options:
         for name, value in self.hints.items():
             if not _is_integer(value) or value < 0:
                 raise OptionError(f"the hint for {name!r} must be an integer of at least 0, not {value!r}")
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as data of JSON, what the environment says included; `from_json` reads it."""
+        stated = {f.name: getattr(self, f.name) for f in fields(self)}
+        cache_dir = None if self.cache_dir is None else os.fspath(self.cache_dir)
+        resolved = {
+            "strict": self.is_strict,
+            "guard_pages": self.has_guard_pages,
+            "read_seconds": self.seconds_to_read,
+            "read_bytes": self.bytes_to_read,
+        }
+        return (
+            stated | resolved | {"hints": dict(self.hints), "schedule": self.schedule.to_json(), "cache_dir": cache_dir}
+        )
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Options:
+        """Raises OptionError when the data are not those of options."""
+        try:
+            return Options(**{**data, "schedule": Schedule.from_json(data["schedule"])})
+        except (KeyError, TypeError) as error:
+            raise OptionError(f"these are no options: {error!r}") from None
 
     @property
     def is_strict(self) -> bool:

@@ -7,6 +7,7 @@ behind a name of ours are fields of `shlo_disc.Options`: `annotate,simplify,fuse
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -70,6 +71,7 @@ PIPELINES = {
 """What each stage consists of, the import aside."""
 
 Changes = dict[str, Any]
+LOGGER = logging.getLogger("shlo_disc")
 After = Callable[[str, Compilation], None]
 
 
@@ -445,8 +447,9 @@ def run_element(c: Compilation, element: Element, stage: str, after: After | Non
         passes = _stock(element.text)
         passes.enable_verifier(c.options.is_strict)  # else what the stage has made is verified, once
         passes.run(c.current.operation)
-    row = f"{stage}/{element.name}"
-    c.pass_timings[row] = c.pass_timings.get(row, 0.0) + time.perf_counter() - start
+    row, seconds = f"{stage}/{element.name}", time.perf_counter() - start
+    c.pass_timings[row] = c.pass_timings.get(row, 0.0) + seconds
+    LOGGER.debug("%s: %.3f ms", row, 1e3 * seconds)
     if after is not None:
         after(element.name, c)
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from shlo_disc.reader import Limits
@@ -33,6 +33,28 @@ class JaxProgram(NamedTuple):
         return jax.tree.structure((args[:-1], kwargs))
 
 
+class DescribedProgram(NamedTuple):
+    """The module of a `jax.export.Exported`, and what that says of it, for those that have no JAX.
+
+    data: the module, for `reader`, or trusted where `source` is None, as for JaxProgram. signature: a `Signature`.
+    hidden: the arguments that stand for sizes, and their names. platform: which of so many platforms to compile for.
+    is_ordered: it takes and returns tokens.
+    """
+
+    data: bytes
+    signature: Any
+    hidden: Mapping[int, str]
+    platform: int
+    platform_count: int
+    is_ordered: bool
+    source: str | None = None
+    limits: Limits | None = None
+
+    def trees(self) -> tuple[Any, Any]:
+        """The pytrees of the arguments and of the results."""
+        return self.signature.in_tree, self.signature.out_tree
+
+
 class TextProgram(NamedTuple):
     """StableHLO as text or bytes, and the path it came from ("" when it was given directly).
 
@@ -56,3 +78,6 @@ class TextProgram(NamedTuple):
 
 
 Program: TypeAlias = JaxProgram | TextProgram
+"""What users hand over."""
+
+Importable: TypeAlias = Program | DescribedProgram

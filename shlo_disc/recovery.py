@@ -9,15 +9,18 @@ program is compiled without it.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shlo_disc.errors import CompilerError, DiscError
 from shlo_disc.options import Options
 from shlo_disc.reproducer import write_reproducer
+from shlo_disc.stages import STAGES
 
 if TYPE_CHECKING:
     from shlo_disc.compiler import Compilation
+    from shlo_disc.runtime import Artifact
 
 LOGGER = logging.getLogger("shlo_disc")
 
@@ -94,6 +97,37 @@ def is_internal(error: BaseException) -> bool:
     return isinstance(error, Exception) and not isinstance(error, OSError | MemoryError)
 
 
+def compile_program(read: Any, options: Options, target: str, context: Any = None) -> tuple[Compilation, Artifact]:
+    """A program that has been read, taken through all stages by `compile_on`, which says what is raised."""
+    from shlo_disc.artifact_header import artifact_of
+    from shlo_disc.compiler import import_stage, run_pipeline
+
+    start = time.perf_counter()
+    attempts = Attempts(lambda: import_stage(read, target, options, context=context), run_pipeline)
+    compilation = compile_on(attempts, options, read, target)
+    if LOGGER.isEnabledFor(logging.INFO):
+        LOGGER.info("%s", _summary(compilation, time.perf_counter() - start))
+    try:
+        return compilation, artifact_of(compilation)
+    except Exception as error:
+        if not is_internal(error):
+            raise
+        raise with_reproducer(error, read, options, target, compilation) from error
+
+
+def _summary(c: Compilation, seconds: float) -> str:
+    from shlo_disc.lowering.launches import launches_in
+
+    ops = sum(_count_ops(op) for op in c.snapshots[STAGES[0]].regions[0].blocks[0].operations)
+    kernels = len(launches_in(c.snapshots["host"]))
+    return f"compiled {c.signature.name} for {c.target} in {seconds:.3f} s: {ops} ops, {kernels} kernels"
+
+
+def _count_ops(op: Any) -> int:
+    """The ops in an op's regions, terminators not counted."""
+    return sum(len(b.operations) - 1 + sum(map(_count_ops, b.operations)) for r in op.regions for b in r.blocks)
+
+
 def compile_on(attempts: Attempts, options: Options, read: Any, target: str) -> Compilation:
     """The compiled program, without the decisions that it fails with.
 
@@ -104,11 +138,21 @@ def compile_on(attempts: Attempts, options: Options, read: Any, target: str) -> 
     if first.error is None and first.compilation is not None:
         return first.compilation
     error = first.error or CompilerError("the compile ended without a program")
-    place = write_reproducer(read, options, target, error)
-    text = f"{_text(error)}\nTo see it again: {(place / 'command.txt').read_text().strip()}"
+    text = str(with_reproducer(error, read, options, target, first.compilation))
     if options.is_strict:
         raise CompilerError(text) from error
     return _without(attempts, error, text)
+
+
+def with_reproducer(
+    error: Exception, read: Any, options: Options, target: str, compilation: Compilation | None = None
+) -> CompilerError:
+    """An internal error as one that names the command to see it again, whose files are written.
+
+    compilation: how far the compile went.
+    """
+    place = write_reproducer(read, options, target, error, compilation)
+    return CompilerError(f"{_text(error)}\nTo see it again: {(place / 'command.txt').read_text().strip()}")
 
 
 def _without(attempts: Attempts, error: Exception, text: str) -> Compilation:

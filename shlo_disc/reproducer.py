@@ -4,17 +4,24 @@
 from __future__ import annotations
 
 import json
+import platform
 import shlex
 import tempfile
 import traceback
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shlo_disc.options import Options
+from shlo_disc.programs import TextProgram
+from shlo_disc.schedule import Schedule
+
+if TYPE_CHECKING:
+    from shlo_disc.compilation import Compilation
 
 _PACKAGES = ("shlo_disc", "jax", "jaxlib", "torch-mlir", "llvmlite", "numpy")
+_SCHEDULE = "schedule.json"
 _FLAGS = {"opt_level": "--opt-level", "max_fusions": "--max-fusions"}
 _SWITCHES = {
     "symbolic": (True, "--symbolic"),
@@ -23,21 +30,36 @@ _SWITCHES = {
 }
 
 
-def write_reproducer(read: Any, options: Options, target: str, error: BaseException) -> Path:
+def write_reproducer(
+    read: Any, options: Options, target: str, error: BaseException, compilation: Compilation | None = None
+) -> Path:
     """Write the program that `shlo_disc.import.program` has read into a new directory, and return that.
 
-    `program.*` is the program, `report.json` has the error, its traceback, the options and the versions of what took
-    part, and `command.txt` the command that compiles it again.
+    `program.*` is the program, `report.json` has the error, its traceback, the stages and their passes, the options and
+    the versions of what took part, and `command.txt` the command that compiles it again. compilation: how far the
+    compile went; `after-STAGE.mlir` is what the last stage before the one that failed has left, and `opt` goes on from.
     """
+    from shlo_disc.passes import PIPELINES
+
     directory = Path(tempfile.mkdtemp(prefix="shlo_disc-failure-"))
     program = _write_program(read, directory)
+    snapshots = {} if compilation is None else compilation.snapshots
+    for stage in dict.fromkeys((*list(snapshots)[:1], *list(snapshots)[-1:])):
+        (directory / f"after-{stage}.mlir").write_text(f"{snapshots[stage]}\n")
+    if _is_read_otherwise(read) and snapshots:
+        program = directory / f"after-{next(iter(snapshots))}.mlir"
+    if options.schedule != Schedule():
+        options.schedule.save(directory / _SCHEDULE)
     command = _command(program, options, target)
     report = {
         "error": f"{type(error).__name__}: {error}",
         "traceback": traceback.format_exception(error),
+        "stage": None if compilation is None else compilation.stage,
+        "pipeline": PIPELINES,
         "options": {f.name: str(getattr(options, f.name)) for f in fields(options)},
         "target": target,
-        "versions": {name: _version(name) for name in _PACKAGES},
+        "versions": {name: _version(name) for name in _PACKAGES} | {"python": platform.python_version()},
+        "machine": platform.machine(),
         "command": command,
     }
     (directory / "report.json").write_text(json.dumps(report, indent=2) + "\n")
@@ -53,8 +75,13 @@ def _write_program(read: Any, directory: Path) -> Path:
         path.write_text(exported.mlir_module())
         return path
     path = directory / ("program.mlir" if isinstance(read.data, str) else "program.mlirbc")
-    path.write_bytes(read.data.encode() if isinstance(read.data, str) else read.data)
+    path.write_bytes(read.data.encode(errors="surrogatepass") if isinstance(read.data, str) else read.data)
     return path
+
+
+def _is_read_otherwise(read: Any) -> bool:
+    """Whether the command line takes a program's file for another: one of ours, of tokens, of several devices."""
+    return isinstance(read, TextProgram) and (read.is_own or read.has_tokens or read.participants != 1)
 
 
 def _command(program: Path, options: Options, target: str) -> str:
@@ -66,8 +93,12 @@ def _command(program: Path, options: Options, target: str) -> str:
     for name, (chosen, flag) in _SWITCHES.items():
         if getattr(options, name) is chosen:
             words.append(flag)
+    if options.cpu != "host":
+        words += ["--cpu", options.cpu]
     if options.hints:
         words += ["--hints", ",".join(f"{name}={value}" for name, value in options.hints.items())]
+    if options.schedule != Schedule():
+        words += ["--schedule", str(program.parent / _SCHEDULE)]
     return shlex.join(words)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from shlo_disc.errors import DiscError
+from shlo_disc.errors import DeviceError, OptionError
 
 CPU = "cpu"
 CUDA = "cuda"
@@ -22,19 +22,19 @@ def jax_platforms(target: str) -> tuple[str, ...]:
 
 
 def check_target(target: str) -> None:
-    """Raises DiscError listing the targets for any other name."""
+    """Raises OptionError listing the targets for any other name."""
     if target not in TARGETS:
-        raise DiscError(f"unknown target {target!r}; targets are {', '.join(map(repr, TARGETS))}")
+        raise OptionError(f"unknown target {target!r}; targets are {', '.join(map(repr, TARGETS))}")
 
 
 def cuda_architecture(target: str) -> str | None:
     """The NVIDIA architecture that a target names, e.g. "sm_90"; None for "cpu".
 
-    Raises DiscError listing the targets for any other name.
+    Raises OptionError listing the targets for any other name.
     """
     check_target(target)
     if target == CUDA:
-        raise DiscError("the target 'cuda' has no architecture before a GPU is asked for it")
+        raise OptionError("the target 'cuda' has no architecture before a GPU is asked for it")
     return None if target == CPU else target.removeprefix(f"{CUDA}:")
 
 
@@ -49,8 +49,8 @@ def runs_on(architecture: str, capability: Capability) -> bool:
 
 
 def architecture_for(capability: Capability) -> str:
-    """The best of the architectures that a GPU runs code for. Raises DiscError for GPUs that are older than all."""
+    """The best of the architectures that a GPU runs code for. Raises DeviceError for GPUs that are older than all."""
     found = [architecture for architecture in CUDA_ARCHITECTURES if runs_on(architecture, capability)]
     if not found:
-        raise DiscError(f"the GPU is an sm_{capability[0]}{capability[1]}; programs need an {CUDA_ARCHITECTURES[0]}")
+        raise DeviceError(f"the GPU is an sm_{capability[0]}{capability[1]}; programs need an {CUDA_ARCHITECTURES[0]}")
     return found[-1]

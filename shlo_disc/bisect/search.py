@@ -118,7 +118,7 @@ class _Search:
         stages = self._evaluate(dims, arrays, plain)
         expected = stages.pop("expected", None)
         reference = plain if expected is None else expected
-        wrong_plainly = _difference(plain, reference)
+        wrong_plainly = difference(plain, reference)
         if wrong_plainly:
             return Finding(dims, wrong_plainly, None, self._verdicts(stages, reference))
         problem = self._problem(Choice(), arrays, reference)
@@ -132,7 +132,7 @@ class _Search:
         outcome = self.attempts.compile(choice)
         if outcome.error is not None:
             return f"{type(outcome.error).__name__}: {outcome.error}"
-        return _difference(self._run(choice, arrays), expected)
+        return difference(self._run(choice, arrays), expected)
 
     def _artifact(self, choice: Choice) -> Any:
         from shlo_disc.artifact_header import artifact_of
@@ -167,13 +167,13 @@ class _Search:
         def verdict(results: Any) -> str:
             if isinstance(results, str):
                 return results
-            problem = _difference(results, expected)
+            problem = difference(results, expected)
             return f"differs: {problem}" if problem else "agrees"
 
         return {name: verdict(results) for name, results in stages.items()}
 
 
-def _difference(results: Iterable[np.ndarray], expected: Iterable[np.ndarray]) -> str:
+def difference(results: Iterable[np.ndarray], expected: Iterable[np.ndarray]) -> str:
     """The first result that is not what is expected, with the place and both values; empty where there is none."""
     for number, (ours, theirs) in enumerate(zip(results, expected, strict=True)):
         if ours.shape != theirs.shape:
@@ -212,4 +212,4 @@ def _rounding(dtype: np.dtype) -> float:
     return float(ml_dtypes.finfo(real).eps)
 
 
-__all__ = ["Finding", "bisect", "likely_dims"]
+__all__ = ["Finding", "bisect", "difference", "likely_dims"]

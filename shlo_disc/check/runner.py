@@ -3,13 +3,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import queue
-import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -17,8 +11,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from shlo_disc.check.modules import Case
+from shlo_disc.child import Child, ChildEnded
 
-COMMAND = (sys.executable, "-P", "-m", "shlo_disc.check.worker")
+WORKER = "shlo_disc.check.worker"
+"""The module that the processes run."""
 
 
 @dataclass(frozen=True)
@@ -45,77 +41,30 @@ class Worker:
     def __init__(self, options: dict[str, Any], limit: float):
         self._options = options
         self._limit = limit
-        self._process: subprocess.Popen[str] | None = None
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it lives as long as the worker
+        self._child = Child(WORKER)
 
     def run(self, case: Case) -> Result:
         """Run one case, for at most the time limit."""
         start = time.perf_counter()
         if case.skipped:
             return Result(case.file, case.name, "skipped", (case.skipped,))
-        answer = self._ask(json.dumps({"case": asdict(case), "options": self._options}))
+        answer = self._ask({"case": asdict(case), "options": self._options})
         seconds = time.perf_counter() - start
         reasons, ops = tuple(answer["reasons"]), tuple(answer.get("ops", ()))
         symbols = answer.get("symbols", 0)
         return Result(case.file, case.name, answer["status"], reasons, ops, symbols, round(seconds, 3))
 
-    def _ask(self, request: str) -> dict[str, Any]:
-        process = self._start()
-        assert process.stdin is not None and process.stdout is not None  # noqa: S101 - both are pipes
-        expired = threading.Event()
-
-        def expire() -> None:
-            expired.set()
-            process.kill()
-
-        timer = threading.Timer(self._limit, expire)
-        timer.start()
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
-            process.stdin.write(request + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        finally:
-            timer.cancel()
-        if line.endswith("\n"):
-            return dict(json.loads(line))
-        status = process.wait()  # its end of the pipe is closed: it has ended, or is about to
-        self.close()
-        if expired.is_set():
-            return {"status": "time limit", "reasons": [f"not done after {self._limit:g} s"]}
-        return {"status": "crash", "reasons": [self._how_it_ended(status)]}
-
-    def _start(self) -> subprocess.Popen[str]:
-        if self._process is None:
-            path = os.pathsep.join(entry for entry in sys.path if entry)
-            self._errors.truncate(0)
-            # The command is fixed: this interpreter and a module of this package.
-            self._process = subprocess.Popen(  # noqa: S603
-                COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
-                env={**os.environ, "PYTHONPATH": path},
-            )  # fmt: skip
-        return self._process
-
-    def _how_it_ended(self, status: int) -> str:
-        self._errors.seek(0)
-        lines = [line.strip() for line in self._errors.read().splitlines() if line.strip()]
-        telling = [line for line in lines if "LLVM ERROR" in line or "Assertion" in line] or lines[-1:]
-        how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-        return f"{how}: {telling[0][:200]}" if telling else how
+            return self._child.ask(request, seconds=self._limit)[0]
+        except ChildEnded as ended:
+            if ended.status is None:
+                return {"status": "time limit", "reasons": [f"not done after {self._limit:g} s"]}
+            return {"status": "crash", "reasons": [str(ended)[:200]]}
 
     def close(self) -> None:
         """End the process."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    try:
-                        pipe.close()
-                    except BrokenPipeError:
-                        continue  # what the process did not read is lost on purpose
+        self._child.close()
 
 
 def run_cases(

@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One process that compiles and runs cases as they come: a line of JSON each way.
-
-Its own standard output is the pipe; whatever compiled code or libraries print goes to standard error.
-"""
+"""One process that compiles and runs cases as they come."""
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 from dataclasses import asdict, dataclass
-from typing import IO, Any
+from typing import Any
 
 from shlo_disc.api import compile as build
 from shlo_disc.check.modules import Case, Expectation, Program, program_of
+from shlo_disc.child import Message, serve
 from shlo_disc.errors import DiscError, ProgramError, UnsupportedError
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.context import make_context
@@ -77,15 +72,14 @@ def _values(check: Expectation, results: list[Any]) -> tuple[Any, Any]:
     return actual, expected
 
 
+def answer(header: dict[str, Any], data: bytes) -> Message:
+    """The outcome of a case; `data` is empty both ways."""
+    return asdict(run_case(Case(**header["case"]), Options(**header["options"]))), data
+
+
 def main() -> None:
-    """Answer requests until the pipe closes."""
-    answers: IO[str] = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        request = json.loads(line)
-        outcome = run_case(Case(**request["case"]), Options(**request["options"]))
-        answers.write(json.dumps(asdict(outcome)) + "\n")
-        answers.flush()
+    """Answer requests until there are no more."""
+    serve(answer)
 
 
 if __name__ == "__main__":

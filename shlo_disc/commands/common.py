@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.errors import ArtifactError, OptionError
-from shlo_disc.options import Options
+from shlo_disc.errors import ArtifactError, DiscError, OptionError
+from shlo_disc.options import CPUS, Options
 from shlo_disc.progress import Watch
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.artifact import MAGIC
@@ -73,7 +73,14 @@ def add_compile_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--deterministic", action="store_true", help="GPUs give the same bits at each run, slowly")
     command.add_argument("--strict", action="store_true", help="an internal error of a fusion ends the compile")
     command.add_argument("--symbolic", action="store_true", help="make the argument sizes of a static program symbols")
+    command.add_argument("--cpu", choices=CPUS, default="host", help="the processors that the code is for")
     command.add_argument("--hints", type=pairs, default={}, metavar="s=128", help="likely sizes of symbols")
+
+
+def add_isolate(command: argparse.ArgumentParser) -> None:
+    """--isolate and its limit, which `options_of` reads: for compiles in a process of their own."""
+    command.add_argument("--isolate", action="store_true", help="compile in a process of its own, which may die")
+    command.add_argument("--compile-seconds", type=float, metavar="S", help="with --isolate: the most it may take")
 
 
 def pairs(text: str) -> dict[str, int]:
@@ -96,6 +103,9 @@ def options_of(arguments: argparse.Namespace) -> Options:
         reuse=not arguments.no_reuse,
         deterministic=arguments.deterministic,
         strict=arguments.strict or None,
+        cpu=arguments.cpu,
+        isolate=getattr(arguments, "isolate", False),
+        compile_seconds=getattr(arguments, "compile_seconds", None),
         schedule=Schedule.load(arguments.schedule) if arguments.schedule else Schedule(),
     )
 
@@ -167,8 +177,13 @@ def _finite(value: Any) -> Any:
 
 
 def error_document(error: Exception) -> dict[str, Any]:
-    """What --json prints of an error: its class and its text."""
-    return {"error": {"kind": type(error).__name__, "message": error_text(error)}}
+    """What --json prints of an error: its class, its code, "" where it has none, and its text."""
+    return {"error": {"kind": type(error).__name__, "code": error_code(error), "message": error_text(error)}}
+
+
+def error_code(error: Exception) -> str:
+    """What `python -m shlo_disc why` explains; "" for errors of the system."""
+    return error.code if isinstance(error, DiscError) else ""
 
 
 def error_text(error: Exception) -> str:

@@ -11,6 +11,7 @@ from shlo_disc.commands.common import (
     add_command,
     add_compile_options,
     add_file,
+    add_isolate,
     add_json,
     add_progress,
     built,
@@ -29,6 +30,7 @@ def add_compile(commands: Any) -> None:
     add_progress(command)
     add_json(command)
     add_compile_options(command)
+    add_isolate(command)
 
 
 def _compile(arguments: argparse.Namespace) -> None:

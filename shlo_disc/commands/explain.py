@@ -11,6 +11,7 @@ from shlo_disc.commands.common import (
     add_compile_options,
     add_dims,
     add_file,
+    add_isolate,
     add_json,
     built,
     program_of,
@@ -25,6 +26,7 @@ def add_explain(commands: Any) -> None:
     add_dims(command, "the values of the symbols")
     add_json(command)
     add_compile_options(command)
+    add_isolate(command)
 
 
 def _explain(arguments: argparse.Namespace) -> None:

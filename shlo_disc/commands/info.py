@@ -6,7 +6,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from shlo_disc.commands.common import add_command, add_compile_options, add_file, add_json, built, opened, show
+from shlo_disc.commands.common import (
+    add_command,
+    add_compile_options,
+    add_file,
+    add_isolate,
+    add_json,
+    built,
+    opened,
+    show,
+)
 from shlo_disc.commands.facts import artifact_facts, info_lines, program_facts
 from shlo_disc.runtime import Artifact
 
@@ -17,6 +26,7 @@ def add_info(commands: Any) -> None:
     add_file(command, artifacts=True)
     add_json(command)
     add_compile_options(command)
+    add_isolate(command)
 
 
 def _info(arguments: argparse.Namespace) -> None:

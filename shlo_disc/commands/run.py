@@ -12,6 +12,7 @@ from shlo_disc.commands.common import (
     add_compile_options,
     add_dims,
     add_file,
+    add_isolate,
     add_json,
     add_trust,
     read_arrays,
@@ -31,6 +32,7 @@ def add_run(commands: Any) -> None:
     add_trust(command)
     add_json(command)
     add_compile_options(command)
+    add_isolate(command)
 
 
 def _run(arguments: argparse.Namespace) -> None:

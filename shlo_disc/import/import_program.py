@@ -11,7 +11,7 @@ from typing import Any
 
 from shlo_disc.errors import ArtifactError, OptionError, ProgramError
 from shlo_disc.mlir import ir
-from shlo_disc.programs import JaxProgram, Program, TextProgram
+from shlo_disc.programs import DescribedProgram, Importable, JaxProgram, TextProgram
 from shlo_disc.reader import BYTECODE_MAGIC, read_program
 from shlo_disc.reader.artifacts import without_sharding_rules
 from shlo_disc.runtime import TreeSpec
@@ -47,7 +47,7 @@ class ImportedProgram:
 
 
 def import_program(
-    program: Program,
+    program: Importable,
     context: ir.Context,
     symbolic: bool = False,
     platforms: Sequence[str] = ("cpu",),
@@ -65,7 +65,9 @@ def import_program(
     if isinstance(program, JaxProgram):
         if symbolic:
             raise OptionError("the option symbolic is for StableHLO; a JAX function or Exported has symbols")
-        return _import_exported(program, context, platforms)
+        program = describe(program, platforms)
+    if isinstance(program, DescribedProgram):
+        return _import_described(program, context)
     module = _parse(program, context)
     with context, ir.Location.unknown():
         if STAGE in module.operation.attributes:
@@ -115,29 +117,36 @@ def _mark_participants(module: ir.Module, participants: int) -> None:
 _NONE: Mapping[int, str] = {}
 
 
-def _import_exported(program: JaxProgram, context: ir.Context, platforms: Sequence[str]) -> ImportedProgram:
+def describe(program: JaxProgram, platforms: Sequence[str]) -> DescribedProgram:
+    """What an Exported says of its module. Raises ProgramError when it is for none of the platforms."""
     from . import jax_program, jax_signature
 
     exported = program.exported
     platform = jax_program.platform_index(exported, platforms)
-    module = parse_trusted(_module_of(program), context)
     signature, hidden = jax_signature.signature_of(exported, program.sizes)
+    data, count = bytes(exported.mlir_module_serialized), len(exported.platforms)
+    is_ordered = bool(exported.ordered_effects)
+    return DescribedProgram(data, signature, hidden, platform, count, is_ordered, program.source, program.limits)
+
+
+def _import_described(program: DescribedProgram, context: ir.Context) -> ImportedProgram:
+    module = parse_trusted(_module_of(program), context)
+    signature, hidden = program.signature, program.hidden
     check_signature_supported(signature)
     with context, ir.Location.unknown():
-        if len(exported.platforms) > 1:
-            choose_platform(module, platform)
-        if exported.ordered_effects:
+        if program.platform_count > 1:
+            choose_platform(module, program.platform)
+        if program.is_ordered:
             without_tokens(entry_function(module))
-        _check_fits(exported.fun_name, signature, module, hidden)
+        _check_fits(signature.name, signature, module, hidden)
         return _finish(module, _with_donations(signature, module, hidden), hidden=hidden)
 
 
-def _module_of(program: JaxProgram) -> bytes:
+def _module_of(program: DescribedProgram) -> bytes:
     """The module of an Exported, without sharding rules. Raises ProgramError when it is from outside, and damaged."""
-    data = bytes(program.exported.mlir_module_serialized)
     if program.source is None:
-        return without_sharding_rules(data)
-    return read_program(data, name_of(program.source), program.limits)
+        return without_sharding_rules(program.data)
+    return read_program(program.data, name_of(program.source), program.limits)
 
 
 def _check_fits(name: str, signature: Signature, module: ir.Module, hidden: Collection[int]) -> None:
@@ -210,13 +219,13 @@ def _bound_names(function: ir.OpView) -> list[str]:
 def declare(module: ir.Module, signature: Signature, facts: Facts) -> None:
     """Write a signature and the symbols of `facts` into a module."""
     declare_symbols(module, facts)
-    write_signature(module, signature, *map(_json, (signature.in_tree, signature.out_tree)))
+    write_signature(module, signature, *map(tree_text, (signature.in_tree, signature.out_tree)))
 
 
-def _json(tree: Any) -> str:
-    """A pytree as JSON; "" for plain signatures and for custom nodes, which need their class."""
-    if tree is None:
-        return ""
+def tree_text(tree: Any) -> str:
+    """A pytree as JSON, which it may be already; "" for plain signatures and for dicts whose keys JSON cannot hold."""
+    if tree is None or isinstance(tree, str):
+        return tree or ""
     try:
         return json.dumps(TreeSpec.from_jax(tree).to_json())
     except ArtifactError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,6 +76,13 @@ def registered_conventions() -> list[tuple[str, str]]:
     return sorted((name, found.convention) for name, found in list(_registered.items()))
 
 
+def declare_conventions(names: Iterable[Sequence[str]]) -> None:
+    """Let this process compile calls of what another has registered, as `registered_conventions` tells; run none."""
+    with _lock:
+        _registered.clear()
+        _registered.update({name: CustomCall(0, convention, None) for name, convention in names})
+
+
 def _address(target: Any) -> tuple[int, bool]:
     """Where a function is, and whether it is a handler of XLA's FFI."""
     if isinstance(target, int) and not isinstance(target, bool):
@@ -96,4 +104,6 @@ def _capsule_function(name: str, result: Any, arguments: tuple[Any, ...]) -> Any
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
 
 
-__all__ = ["CustomCall", "find_custom_call", "register_custom_call", "registered_conventions"]
+__all__ = [
+    "CustomCall", "declare_conventions", "find_custom_call", "register_custom_call", "registered_conventions",
+]  # fmt: skip

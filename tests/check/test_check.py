@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import ml_dtypes
@@ -81,13 +80,17 @@ def test_inputs_are_arguments() -> None:
 @pytest.mark.parametrize(
     ("program", "status", "reason"),
     [
-        ("import os, sys; sys.stdin.readline(); os.abort()", "crash", "SIGABRT"),
-        ("import sys; sys.stdin.readline(); sys.exit('LLVM ERROR: no such thing')", "crash", "LLVM ERROR: no such"),
+        ("import os, sys; sys.stdin.buffer.read(8); os.abort()", "crash", "SIGABRT"),
+        ("import sys; sys.stdin.buffer.read(8); sys.exit('LLVM ERROR: no such thing')", "crash", "LLVM ERROR: no such"),
         ("import time; time.sleep(60)", "time limit", "not done after 1 s"),
     ],
 )
-def test_a_worker_that_ends(monkeypatch: pytest.MonkeyPatch, program: str, status: str, reason: str) -> None:
-    monkeypatch.setattr(runner, "COMMAND", (sys.executable, "-c", program))
+def test_a_worker_that_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, status: str, reason: str
+) -> None:
+    (tmp_path / "ending_worker.py").write_text(program)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(runner, "WORKER", "ending_worker")
     seen: list[runner.Result] = []
     cases = [Case("file", "a", ""), Case("file", "b", "", "a reason")]
     results = runner.run_cases(cases, {}, jobs=1, limit=1 if status == "time limit" else 30, done=seen.append)

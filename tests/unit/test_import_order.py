@@ -15,19 +15,20 @@ ROOT = Path(shlo_disc.__file__).parent
 
 ORDER = (
     # What everything stands on.
-    "errors", "progress", "text_diff", "dtypes", "stages", "target", "mlir", "schedule", "options", "registry",
+    "error_codes", "errors", "progress", "text_diff", "dtypes", "stages", "target", "mlir", "schedule", "options",
+    "registry",
     # What is known of shapes.
     "shape_dialect/symbolic", "runtime", "shape_dialect/dialect", "dense", "shape_dialect/utils",
     "shape_dialect/inference",
     # The way down.
-    "transforms", "codegen", "lowering", "lowering_cpu", "lowering_gpu", "verify", "reader", "programs", "import",
-    "importing",
+    "transforms", "codegen", "lowering", "lowering_cpu", "lowering_gpu", "verify", "reader", "child", "programs",
+    "import", "importing",
     # The pipeline.
     "compilation", "call_checks", "passes", "compiler", "artifact_header",
     # What users see.
     "clients", "loading", "export_library", "report", "stage_text", "listing", "executable", "cache", "reproducer",
-    "recovery", "call_types", "compiling", "torch", "jitted", "api", "numpy", "check", "bisect", "tune", "doctor",
-    "commands", "cli", "pjrt", "__init__", "__main__",
+    "recovery", "isolated", "call_types", "compiling", "torch", "jitted", "api", "numpy", "check", "bisect", "reduce",
+    "tune", "doctor", "commands", "cli", "pjrt", "__init__", "__main__",
 )  # fmt: skip
 """The rooms: files and folders of the package, and those of `shape_dialect`."""
 

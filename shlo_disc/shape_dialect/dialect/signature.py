@@ -63,8 +63,8 @@ class Signature:
     the program does not read, but a caller still passes them. `least` is the smallest size that a symbol stands for: 1
     in programs of JAX. `where` is what holds of the sizes that the program reads from data: each call checks it.
 
-    in_tree, out_tree: of the arguments (args, kwargs) and of the results, PyTreeDefs of JAX or TreeSpecs; None for flat
-    lists.
+    in_tree, out_tree: of the arguments (args, kwargs) and of the results, PyTreeDefs of JAX, TreeSpecs or these as
+    JSON; None for flat lists.
     """
 
     name: str

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`python -m shlo_disc reduce FILE`: a small program that fails as FILE does.
+
+    reduce big.mlir -o small.mlir                      whatever the failure is
+    reduce big.mlir --dims b=2,s=16 --check wrong      results that differ from the plain program's at these sizes
+    reduce big.mlir --test './fails.sh'                a command says which programs fail: by the exit status 0
+
+A failure is an internal error of the compiler (error), another result than that of the program without fusion and reuse
+of buffers (wrong), or the end of the process by a signal or after --time-limit (crash). A smaller program fails alike
+where that is the same: the error's type and words, or the signal. Each is tried in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shlo_disc.commands.common import (
+    add_command,
+    add_compile_options,
+    add_dims,
+    add_file,
+    add_json,
+    options_of,
+    program_of,
+    say,
+    show,
+)
+from shlo_disc.errors import OptionError
+
+if TYPE_CHECKING:
+    from shlo_disc.reduce.search import Reduced
+
+
+def add_reduce(commands: Any) -> None:
+    """Add the command."""
+    command = add_command(commands, "reduce", _reduce, "shrink a program that fails to a small one", __doc__)
+    add_file(command)
+    add_dims(command, "a shape", often=True)
+    command.add_argument("--check", choices=("wrong", "error", "crash"), help="the only failure that counts")
+    command.add_argument("--test", metavar="CMD", help="gets a file as its last argument; exits with 0 where it fails")
+    command.add_argument("--seed", type=int, default=0, help="seed of the arguments")
+    command.add_argument("--seconds", type=float, metavar="S", help="for the whole search; the best so far is written")
+    command.add_argument("--time-limit", type=float, default=60.0, metavar="S", help="for one program (default: 60)")
+    command.add_argument("-o", "--output", metavar="FILE", help="write the program there, not to standard output")
+    add_json(command)
+    add_compile_options(command)
+
+
+def _reduce(arguments: argparse.Namespace) -> None:
+    from shlo_disc.reduce.failing import Command, CompilerFailure, Failing
+    from shlo_disc.reduce.search import reduce
+
+    if arguments.test is not None and arguments.check is not None:
+        raise OptionError("--test and --check are two ways to say what a failure is; use one")
+    if arguments.time_limit <= 0 or (arguments.seconds is not None and arguments.seconds <= 0):
+        raise OptionError("--seconds and --time-limit must be positive")
+    failing: Failing
+    if arguments.test is not None:
+        failing = Command(shlex.split(arguments.test), arguments.time_limit)
+    else:
+        failing = CompilerFailure(
+            options_of(arguments),
+            target=arguments.target,
+            dims=arguments.dims,
+            kind=arguments.check,
+            seed=arguments.seed,
+            limit=arguments.time_limit,
+        )
+
+    sizes = [size for dims in arguments.dims for size in dims.values()]
+    found = reduce(program_of(arguments.file), failing, sizes=sizes, seconds=arguments.seconds, say=say)
+    _write(found, arguments)
+
+
+def _write(found: Reduced, arguments: argparse.Namespace) -> None:
+    text = f"// {found.failure}\n{found.text}"
+    if arguments.output:
+        Path(arguments.output).write_text(text)
+    if arguments.json or not arguments.output:
+        show(arguments, _json(found, arguments.file, arguments.output, text), text.removesuffix("\n"))
+
+
+def _json(found: Reduced, file: str, output: str | None, text: str) -> dict[str, Any]:
+    failure = found.failure
+    return {
+        "file": file,
+        "output": output,
+        "failure": {"kind": failure.kind, "text": failure.text, "dims": dict(failure.dims)},
+        "ops": found.ops,
+        "ops_before": found.ops_before,
+        "trials": found.trials,
+        "seconds": round(found.seconds, 3),
+        "complete": found.is_complete,
+        "program": text,
+    }

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`python -m shlo_disc why DISC-S101`: the page of an error's code; without a code, all of them in a table."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from shlo_disc.commands.common import add_command, add_json, show
+from shlo_disc.error_codes import CODES
+from shlo_disc.errors import OptionError
+
+_PACKAGE = Path(__file__).parents[1]
+_PLACES = (_PACKAGE / "pages" / "errors", _PACKAGE.parent / "docs" / "errors")
+"""Where the pages lie in an installed package, and in the tree of the sources."""
+
+
+def add_why(commands: Any) -> None:
+    """Add the command."""
+    command = add_command(commands, "why", _why, "explain the code of an error, such as DISC-S101")
+    command.add_argument("code", metavar="CODE", nargs="?", help="as in error[DISC-S101]; left out: print all")
+    add_json(command)
+
+
+def _why(arguments: argparse.Namespace) -> None:
+    text = index() if arguments.code is None else page(arguments.code)
+    rows = [c for c in CODES if arguments.code is None or c.name == full_name(arguments.code)]
+    document = [{"code": c.name, "error": c.error, "title": c.title, "page": page(c.name)} for c in rows]
+    show(arguments, document, text.removesuffix("\n"))
+
+
+def full_name(code: str) -> str:
+    """A code, whose capitals and "DISC-" may be left out. Raises OptionError where there is none."""
+    name = f"DISC-{code.upper().removeprefix('DISC-')}"
+    if name not in {known.name for known in CODES}:
+        raise OptionError(f"no error has the code {code!r}; `python -m shlo_disc why` prints all codes")
+    return name
+
+
+def page(code: str) -> str:
+    """The page of a code, by `full_name`. Raises OptionError where there is none."""
+    name = full_name(code)
+    found = next((place / f"{name}.md" for place in _PLACES if (place / f"{name}.md").is_file()), None)
+    if found is None:
+        raise OptionError(f"the pages of errors are not installed: {', '.join(map(str, _PLACES))} are missing")
+    return found.read_text()
+
+
+def index() -> str:
+    """The table of all codes, in Markdown: docs/errors/index.md."""
+    rows = [f"| [{c.name}]({c.name}.md) | `{c.error}` | {c.title} |" for c in CODES]
+    return "\n".join(
+        [
+            "# Errors",
+            "",
+            "An error's code is its attribute `code`, and stands in brackets in what the command line says:",
+            "`shlo_disc: error[DISC-P103]: ...`. `python -m shlo_disc why DISC-P103` prints its page. C has the class,",
+            "as `disc_error_kind`, and the same words, as `disc_error_text`.",
+            "",
+            "| code | raised as | what it means |",
+            "|--|--|--|",
+            *rows,
+            "",
+        ]
+    )
+
+
+__all__ = ["add_why", "index", "page"]

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The codes of errors: stable names for what can go wrong, each with a page in docs/errors.
+
+An error's code follows from its class and its words, which tests fix. So the errors of the native runtime, which knows
+classes and words only, have codes as those of Python do, and no place that raises names one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Code(NamedTuple):
+    """name: such as "DISC-S101". error: the class of the errors. words: a regular expression that is found in their
+    messages; "" for all that no code above has. title: what it means, in a line."""
+
+    name: str
+    error: str
+    words: str
+    title: str
+
+
+CODES = (
+    # The program.
+    Code("DISC-P101", "ProgramError", r"takes more than .* allow more", "reading a program takes more than it may"),
+    Code("DISC-P102", "ProgramError", r"cannot be parsed|is neither text", "the text or the bytes are no program"),
+    Code("DISC-P103", "ProgramError", r"^cannot read the program", "the program's file cannot be read"),
+    Code("DISC-P104", "ProgramError", r"^cannot compile an object of type", "the object is no program"),
+    Code("DISC-P105", "ProgramError", r"needs args=|^args= |^constraints= ", "a JAX function lacks its shapes"),
+    Code("DISC-P106", "ProgramError", r"was exported for", "the program was exported for another platform"),
+    Code("DISC-P107", "ProgramError", r"never does|never are|no call can satisfy", "no sizes fit the program"),
+    Code("DISC-P108", "ProgramError", r"a stage has printed", "the program is what a stage has printed"),
+    Code("DISC-P100", "ProgramError", "", "the program cannot be compiled as it stands"),
+    Code("DISC-U101", "UnsupportedError", "", "the program uses constructs that cannot be compiled"),
+    # What is chosen.
+    Code("DISC-O101", "OptionError", r"^the hint for .* names no symbol", "a hint is for no symbol of the program"),
+    Code("DISC-O102", "OptionError", r"apply to a JAX function", "shapes are given to a program that has its own"),
+    Code("DISC-O103", "OptionError", r"cache holds native|^the cache directory", "the cache directory is not safe"),
+    Code("DISC-O104", "OptionError", r"^no stage|no pass of ours", "a stage or a pass does not exist"),
+    Code("DISC-O105", "OptionError", r"^static_arg|^donate_arg|^dynamic|is static", "`jit` is told what does not fit"),
+    Code("DISC-O106", "OptionError", r"^unknown target", "the target does not exist"),
+    Code("DISC-O107", "OptionError", r"needs --dims", "the sizes of a program's arguments are not given"),
+    Code("DISC-O108", "OptionError", r"the program does not fail", "there is nothing to reduce"),
+    Code("DISC-O100", "OptionError", "", "an option has a value that it cannot have"),
+    # Calls.
+    Code("DISC-S101", "ShapeError", r"^Rank mismatch", "an array has another rank"),
+    Code("DISC-S102", "ShapeError", r"^Shape mismatch", "an array has another size where the program's is fixed"),
+    Code("DISC-S103", "ShapeError", r"symbolic shape constraint", "sizes break a constraint"),
+    Code("DISC-S104", "ShapeError", r"polymorphic shapes specification", "sizes do not fit each other"),
+    Code("DISC-S105", "ShapeError", r"64 bits", "a size or a number of bytes does not fit 64 bits"),
+    Code("DISC-S100", "ShapeError", "", "values of symbols, or shapes, are none of the program's"),
+    Code("DISC-T101", "ArgumentTypeError", r"^Dtype mismatch", "an array has another dtype"),
+    Code("DISC-T102", "ArgumentTypeError", r"same pytree structure", "the arguments have another structure"),
+    Code("DISC-T103", "ArgumentTypeError", r"^the static argument", "a static argument has no hash"),
+    Code("DISC-T100", "ArgumentTypeError", "", "an argument is no array that the program takes"),
+    Code("DISC-R101", "RecompileError", "", "a call does not fit the one compiled program"),
+    Code("DISC-M101", "AllocationError", "", "there is no memory for a call"),
+    Code("DISC-X101", "CustomCallError", "", "a registered function reports an error"),
+    Code("DISC-D101", "DeviceError", "", "a GPU is missing, or work on it failed"),
+    # Files.
+    Code("DISC-A101", "ArtifactError", r"native code from outside", "native code from outside is not trusted"),
+    Code("DISC-A102", "ArtifactError", r"^artifact format|\bversion\b", "the artifact is of another version"),
+    Code("DISC-A103", "ArtifactError", r"made for", "the artifact is for another processor or device"),
+    Code("DISC-A104", "ArtifactError", r"not registered in this process", "a custom call is not registered"),
+    Code("DISC-A105", "ArtifactError", r"has a node of type", "the artifact's pytree has nodes of a user's class"),
+    Code("DISC-A100", "ArtifactError", "", "the artifact is damaged"),
+    # What is no fault of the user's.
+    Code("DISC-C101", "CompilerError", r"^the process that compiles ended", "the compiler's process ended"),
+    Code("DISC-C102", "CompilerError", r"^compiling takes more", "a compile takes more than it may"),
+    Code("DISC-C100", "CompilerError", "", "a stage of the compiler failed"),
+    Code("DISC-I101", "ReaderError", "", "the process that reads programs cannot be used"),
+)  # fmt: skip
+"""Of those for one class, the first whose words are found."""
+
+_COMPILED = tuple((code, re.compile(code.words, re.DOTALL)) for code in CODES)
+
+
+def code_of(classes: Iterable[str], message: str) -> str:
+    """The code of an error, by the names of its class and of those that it derives from; "" where there is none."""
+    names = set(classes)
+    return next((code.name for code, words in _COMPILED if code.error in names and words.search(message)), "")
+
+
+__all__ = ["CODES", "Code", "code_of"]
