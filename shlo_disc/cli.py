@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The command line: `python -m shlo_disc opt|compile|info|run|explain|tune|bisect|check|ops`.
+"""The command line: `python -m shlo_disc opt|compile|info|run|explain|report|tune|bisect|check|ops`.
 
     opt FILE [--stage NAME]             print a stage's MLIR, or the LLVM IR or assembly
     opt FILE --pass-pipeline=PASSES     print what stages, passes and MLIR's passes make of it
@@ -7,6 +7,7 @@
     info FILE                           signature, symbols, constraints, kernels, memory, timings
     run FILE --dims b=2,s=16            call the program once on synthetic or given arrays
     explain FILE --dims b=2,s=16        what a call consists of: each kernel's time beside what the machine allows
+    report FILE [--dims b=2,s=16] -o P  one HTML page of all that a compile did; see docs/report.md
     tune FILE --dims b=2,s=16 -o OUT    choose how kernels are written by measuring, for `--schedule OUT`
     bisect FILE [--dims b=2,s=16]       find the decision with which the results become wrong
     check FILE...                       run self-checking modules; see `shlo_disc.check`
@@ -33,6 +34,7 @@ from shlo_disc.check.command import add_check
 from shlo_disc.errors import ArtifactError, DiscError, OptionError
 from shlo_disc.opt_command import add_opt
 from shlo_disc.options import Options
+from shlo_disc.report.command import add_report
 from shlo_disc.schedule import Schedule
 from shlo_disc.target import CPU, TARGETS
 
@@ -77,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_info(commands)
     _add_run(commands)
     _add_explain(commands)
+    add_report(commands, _pairs, _add_common, _build)
     _add_doctor(commands)
     _add_tune(commands)
     add_check(commands)

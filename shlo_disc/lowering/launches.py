@@ -10,6 +10,7 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import (
     FUSION,
     GUARDS,
+    AttentionCall,
     ConvolutionCall,
     DeviceProduct,
     Gemm,
@@ -33,8 +34,9 @@ _GUARDS = codec_of(tuple[Guard, ...])
 
 @dataclass(frozen=True)
 class Launched:
-    """A command: the functions that it runs, the kind of its fusion and the fusion's name, which a copy lacks.
+    """A command: its name, the kind of its fusion and the fusion's name, which a copy lacks.
 
+    functions: the kernels and micro-kernels of the program that it runs, none where a library or the runtime does it.
     `bytes` are those that a copy reads and writes, or clearing writes. `is_direct`: the program calls the kernel by
     itself, without the runtime. `use`: the kernel of a launch, or that of a product on a device.
     """
@@ -46,6 +48,7 @@ class Launched:
     bytes: Expr | None = None
     is_direct: bool = False
     use: KernelUse | None = None
+    functions: tuple[str, ...] = ()
 
 
 def launches_in(module: ir.Operation) -> list[Launched]:
@@ -71,31 +74,37 @@ def _launch(op: ir.Operation) -> Launched:
     if not is_direct and not use.threads:
         large = (Relation.gt(use.items, use.grain),)
         guards = (*guards, Guard("all threads", "one thread", large, of_size=True))
-    return Launched(use.kernel, kind, _fusion(op), guards, is_direct=is_direct, use=use)
+    return Launched(use.kernel, kind, _fusion(op), guards, is_direct=is_direct, use=use, functions=(use.kernel,))
 
 
 def _gemm(op: ir.Operation) -> Launched:
     call: Gemm = call_of(op)
-    return Launched(_name(call.tile.name, call.products), "dot", _fusion(op), _guards(op))
+    functions = _functions(call.tile.name, call.products)
+    return Launched("+".join(functions), "dot", _fusion(op), _guards(op), functions=functions)
 
 
 def _product(op: ir.Operation) -> Launched:
     call: DeviceProduct = call_of(op)
-    return Launched(call.kernel.kernel, "dot", _fusion(op), _guards(op), use=call.kernel)
+    epilogue = () if call.epilogue is None else (call.epilogue.kernel.kernel,)
+    functions = (call.kernel.kernel, *epilogue)
+    return Launched(call.kernel.kernel, "dot", _fusion(op), _guards(op), use=call.kernel, functions=functions)
 
 
 def _convolution(op: ir.Operation) -> Launched:
     call: ConvolutionCall = call_of(op)
-    return Launched(_name(call.tile.name, (call.gemm,)), "convolution", _fusion(op), _guards(op))
+    functions = _functions(call.tile.name, (call.gemm,))
+    return Launched("+".join(functions), "convolution", _fusion(op), _guards(op), functions=functions)
 
 
-def _name(tile: str, products: tuple[GemmProduct, ...]) -> str:
+def _functions(tile: str, products: tuple[GemmProduct, ...]) -> tuple[str, ...]:
     epilogues = [p.epilogue.use.kernel for p in products if p.epilogue is not None]
-    return "+".join(dict.fromkeys([tile, *epilogues]))
+    return tuple(dict.fromkeys([tile, *epilogues]))
 
 
 def _attention(op: ir.Operation) -> Launched:
-    return Launched(f"attention_{call_of(op).rows.kernel}", "attention", _fusion(op), _guards(op))
+    call: AttentionCall = call_of(op)
+    functions = (call.rows.kernel, call.tile.name)
+    return Launched(f"attention_{call.rows.kernel}", "attention", _fusion(op), _guards(op), functions=functions)
 
 
 def _library(op: ir.Operation) -> Launched:

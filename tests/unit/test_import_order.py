@@ -25,7 +25,7 @@ ORDER = (
     # The pipeline.
     "compilation", "call_checks", "passes", "compiler", "artifact_header",
     # What users see.
-    "clients", "loading", "export_library", "report", "stage_text", "executable", "cache", "reproducer", "recovery",
+    "clients", "loading", "export_library", "stage_text", "report", "executable", "cache", "reproducer", "recovery",
     "call_types", "compiling", "torch", "jitted", "api", "numpy", "check", "bisect", "tune", "opt_command",
     "doctor", "cli", "pjrt", "__init__", "__main__",
 )  # fmt: skip

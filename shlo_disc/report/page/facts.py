@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is known of the sizes, the decisions that it allowed, and what would allow more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from shlo_disc.compilation import Compilation, made
+from shlo_disc.compiler import run_pipeline
+from shlo_disc.lowering.launches import launches_in
+from shlo_disc.mlir import ir
+from shlo_disc.report.page.document import Missing, Rule, Symbol
+from shlo_disc.shape_dialect.dialect.declarations import symbols_in
+from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
+from shlo_disc.shape_dialect.utils.locations import source_line
+from shlo_disc.transforms.decisions import PATTERNS, Record, Refusal, recording
+
+MOST_PLACES = 60
+"""Places that a rule names, each of what it has done and has not."""
+
+MOST_MISSING = 200
+
+
+def symbols_of(c: Compilation) -> Iterator[Symbol]:
+    """The symbols, with their bounds."""
+    sources = {source.name: source for source in c.signature.symbols}
+    for name, symbol in symbols_in(made(c.module)).items():
+        low = "" if symbol.min is None else f"{symbol.min} <= "
+        high = "" if symbol.max is None else f" <= {symbol.max}"
+        more = [f"{symbol.residue} modulo {symbol.divisor}"] if symbol.divisor > 1 else []
+        more += [f"likely {', '.join(map(str, symbol.hints))}"] if symbol.hints else []
+        source = sources.get(name)
+        if symbol.data:
+            more.append("read from data")
+        elif source is not None:
+            path = c.signature.arguments[source.argument].path
+            more.append(f"from dimension {source.dim} of {path}")
+        yield Symbol(name, f"{low}{name}{high}", "; ".join(more))
+
+
+def record_of(c: Compilation) -> Record:
+    """What fusing and planning a compiled program decides and refuses: both stages once more, listened to."""
+    text = c.snapshots["simplify"].get_asm(enable_debug_info=True)
+    with c.context:
+        module = ir.Module.parse(text, c.context)
+    again = Compilation(c.options, c.target, c.context, c.signature, module, cpu=c.cpu, stage="simplify")
+    again.read_declarations()
+    with recording() as record:
+        run_pipeline(again, "plan")
+    return record
+
+
+def rules_of(record: Record) -> Iterator[Rule]:
+    """The patterns that were tried, those that were taken most often first."""
+    taken = Counter(decision.pattern for decision in record.made)
+    refused = Counter((r.pattern, r.condition) for r in record.refusals)
+    made_of: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+    for decision, proofs in zip(record.made, record.proofs, strict=True):
+        place = "unknown" if decision.place is None else source_line(decision.place)
+        made_of.setdefault(decision.pattern, []).append((place, tuple(dict.fromkeys(map(str, proofs)))))
+    refused_of: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {}
+    for refusal in record.refusals:
+        entry = (refusal.condition, _place(refusal), tuple(map(str, refusal.missing)))
+        refused_of.setdefault(refusal.pattern, []).append(entry)
+    for name in sorted({*taken, *refused_of}, key=lambda n: (-taken[n], n)):
+        pattern = PATTERNS.get(name)
+        conditions = tuple((k.text, refused[name, k.name]) for k in pattern.conditions) if pattern else ()
+        texts = {k.name: k.text for k in pattern.conditions} if pattern else {}
+        no = Counter((texts[condition], place, facts) for condition, place, facts in refused_of.get(name, ()))
+        places = tuple(entry for entry, _ in no.most_common(MOST_PLACES))
+        done = sorted(dict.fromkeys(made_of.get(name, ())), key=lambda entry: not entry[1])
+        text = pattern.text if pattern else ""
+        yield Rule(name, text, taken[name], conditions, tuple(done[:MOST_PLACES]), places)
+
+
+def missing_of(c: Compilation, record: Record) -> list[Missing]:
+    """Relations that were not proved, and what they would decide: kernels without guards, and fusions."""
+    found: dict[Relation, tuple[dict[str, None], dict[str, None]]] = {}
+    for launched in launches_in(c.snapshots["host"]):
+        for guard in launched.guards:
+            for relation in guard.conditions if not guard.of_size else ():
+                what, where = found.setdefault(relation, ({}, {}))
+                what[f'the kernel is always "{guard.variant}", never "{guard.otherwise}"'] = None
+                where[launched.fusion] = None
+    for refusal in record.refusals:
+        for relation in refusal.missing:
+            what, where = found.setdefault(relation, ({}, {}))
+            what[f"{refusal.pattern}: {PATTERNS[refusal.pattern].text}"] = None
+            where[_place(refusal)] = None
+    ordered = sorted(found.items(), key=lambda item: -len(item[1][1]))
+    promises = ((r, what, where, _constraint(c.facts, r)) for r, (what, where) in ordered if r.symbols())
+    return [Missing(str(r), tuple(what), tuple(where), promise) for r, what, where, promise in promises][:MOST_MISSING]
+
+
+def _constraint(facts: Facts, relation: Relation) -> str:
+    """What the sizes' constraints have to say; "" where it contradicts what they say, or is of data."""
+    if relation.symbols() & set(facts.data_symbols) or facts.prove(relation) is False:
+        return ""
+    return str(relation)
+
+
+def _place(refusal: Refusal) -> str:
+    return "unknown" if refusal.place is None else source_line(refusal.place)
+
+
+def constraints_of(c: Compilation) -> Sequence[tuple[str, str]]:
+    """The relations that every call has to satisfy, and what requires them."""
+    return [(str(constraint.relation), constraint.origin) for constraint in c.constraints]
