@@ -43,7 +43,7 @@ class Diff:
     """How a text becomes the next: the ranges that differ, as (first, end) in `left` and (first, end) in `right`.
 
     Lines that differ only in the numbers of values (`%12`) count as equal. What lies between two changes is of the same
-    length on both sides.
+    length on both sides. A change is one line that has become another, with the same op, or lines of one side only.
     """
 
     left: str
@@ -56,6 +56,7 @@ class Node:
     """A box of the graph.
 
     kind: "argument", "result", "control" for a loop or branch, or that of a fusion. `x`, `y`: its middle, in pixels.
+    trunk: where the lines of its edges turn, one point a layer below it.
     ops: what it computes, in a line. sources: the user's lines with their code where the file is at hand. inputs and
     outputs: types. excerpts: where its ops, its kernels and their machine code are, under "ops", "kernel" and "code".
     """
@@ -64,6 +65,7 @@ class Node:
     kind: str
     x: float
     y: float
+    trunk: tuple[tuple[float, float], ...] = ()
     ops: str = ""
     kernels: tuple[str, ...] = ()
     guards: tuple[str, ...] = ()
@@ -75,12 +77,12 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """A value that one node makes and another reads, by their numbers; `points`: where its line turns between them."""
+    """Values that one node makes and another reads, by their numbers; `bends`: how far its line follows the trunk."""
 
     source: int
     target: int
     label: str
-    points: tuple[tuple[float, float], ...] = ()
+    bends: int = 0
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from shlo_disc.compilation import Compilation, made
 from shlo_disc.compiler import run_pipeline
 from shlo_disc.lowering.launches import launches_in
 from shlo_disc.mlir import ir
 from shlo_disc.report.page.document import Missing, Rule, Symbol
+from shlo_disc.report.page.places import place_text, shown
 from shlo_disc.shape_dialect.dialect.declarations import symbols_in
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
-from shlo_disc.shape_dialect.utils.locations import source_line
-from shlo_disc.transforms.decisions import PATTERNS, Record, Refusal, recording
+from shlo_disc.transforms.decisions import PATTERNS, Record, recording
 
 MOST_PLACES = 60
 """Places that a rule names, each of what it has done and has not."""
@@ -44,7 +45,8 @@ def record_of(c: Compilation) -> Record:
     text = c.snapshots["simplify"].get_asm(enable_debug_info=True)
     with c.context:
         module = ir.Module.parse(text, c.context)
-    again = Compilation(c.options, c.target, c.context, c.signature, module, cpu=c.cpu, stage="simplify")
+    options = replace(c.options, verify=False)  # what comes of it is thrown away
+    again = Compilation(options, c.target, c.context, c.signature, module, cpu=c.cpu, stage="simplify")
     again.read_declarations()
     with recording() as record:
         run_pipeline(again, "plan")
@@ -57,11 +59,10 @@ def rules_of(record: Record) -> Iterator[Rule]:
     refused = Counter((r.pattern, r.condition) for r in record.refusals)
     made_of: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
     for decision, proofs in zip(record.made, record.proofs, strict=True):
-        place = "unknown" if decision.place is None else source_line(decision.place)
-        made_of.setdefault(decision.pattern, []).append((place, tuple(dict.fromkeys(map(str, proofs)))))
+        made_of.setdefault(decision.pattern, []).append((place_text(decision.place), tuple(dict.fromkeys(map(str, proofs)))))
     refused_of: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {}
     for refusal in record.refusals:
-        entry = (refusal.condition, _place(refusal), tuple(map(str, refusal.missing)))
+        entry = (refusal.condition, place_text(refusal.place), tuple(map(str, refusal.missing)))
         refused_of.setdefault(refusal.pattern, []).append(entry)
     for name in sorted({*taken, *refused_of}, key=lambda n: (-taken[n], n)):
         pattern = PATTERNS.get(name)
@@ -87,7 +88,7 @@ def missing_of(c: Compilation, record: Record) -> list[Missing]:
         for relation in refusal.missing:
             what, where = found.setdefault(relation, ({}, {}))
             what[f"{refusal.pattern}: {PATTERNS[refusal.pattern].text}"] = None
-            where[_place(refusal)] = None
+            where[place_text(refusal.place)] = None
     ordered = sorted(found.items(), key=lambda item: -len(item[1][1]))
     promises = ((r, what, where, _constraint(c.facts, r)) for r, (what, where) in ordered if r.symbols())
     return [Missing(str(r), tuple(what), tuple(where), promise) for r, what, where, promise in promises][:MOST_MISSING]
@@ -100,10 +101,6 @@ def _constraint(facts: Facts, relation: Relation) -> str:
     return str(relation)
 
 
-def _place(refusal: Refusal) -> str:
-    return "unknown" if refusal.place is None else source_line(refusal.place)
-
-
 def constraints_of(c: Compilation) -> Sequence[tuple[str, str]]:
     """The relations that every call has to satisfy, and what requires them."""
-    return [(str(constraint.relation), constraint.origin) for constraint in c.constraints]
+    return [(str(constraint.relation), shown(constraint.origin)) for constraint in c.constraints]

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import linecache
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from shlo_disc.compilation import Compilation
@@ -12,11 +11,11 @@ from shlo_disc.lowering.launches import Launched, launches_in
 from shlo_disc.mlir import func, ir
 from shlo_disc.report.page.document import Edge, Excerpt, Node
 from shlo_disc.report.page.layout import layout
+from shlo_disc.report.page.places import sources_of
 from shlo_disc.report.page.texts import Texts
 from shlo_disc.report.work import work_of
 from shlo_disc.shape_dialect.dialect.fusion import fusion_of, is_fusion
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
-from shlo_disc.shape_dialect.utils.locations import source_line
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL
 from shlo_disc.shape_dialect.utils.regions import entry_block, nested_blocks, terminator_of
 from shlo_disc.transforms.flops import repeated_ops
@@ -30,7 +29,7 @@ def graph_of(c: Compilation, texts: Texts) -> tuple[tuple[Node, ...], tuple[Edge
     """The nodes and edges of a finished compilation, each edge to a later node.
 
     Arguments are nodes where a size of theirs is a symbol, or all of them where none is; the others, such as weights,
-    are named by the nodes that read them.
+    are named by the nodes that read them. What a loop hands on to its next iteration has no edge.
     """
     builder = _Builder(c, texts)
     builder.block(entry_block(c.snapshots["plan"]))
@@ -39,11 +38,15 @@ def graph_of(c: Compilation, texts: Texts) -> tuple[tuple[Node, ...], tuple[Edge
     arguments = [number for number, node in enumerate(nodes) if node.kind == "argument"]
     placed = layout(len(nodes), pairs, arguments)
     edges = tuple(
-        Edge(*pair, ", ".join(builder.edges[pair]), tuple((round(x), round(y)) for x, y in bends))
+        Edge(*pair, ", ".join(builder.edges[pair]), bends)
         for pair, bends in zip(pairs, placed.bends, strict=True)
     )
-    at = zip(nodes, placed.nodes, strict=True)
-    return tuple(replace(node, x=round(x), y=round(y)) for node, (x, y) in at), edges
+    at = zip(nodes, placed.nodes, placed.trunks, strict=True)
+    whole = tuple(
+        replace(node, x=round(x), y=round(y), trunk=tuple((round(u), round(v)) for u, v in trunk))
+        for node, (x, y), trunk in at
+    )
+    return whole, edges
 
 
 @dataclass
@@ -97,7 +100,7 @@ class _Builder:
     def _control(self, op: ir.OpView) -> None:
         """A loop or branch is a node above those in it; its results are made by what its blocks return."""
         name = f"{op.operation.name.removeprefix('stablehlo.')} {sum(n.kind == 'control' for n in self.nodes)}"
-        sources = _sources([op])
+        sources = sources_of([op], MOST_SOURCES)
         node = self._add(Node(name, "control", 0, 0, outputs=tuple(map(_type, op.results)), sources=sources))
         self._read(node, op.operands)
         blocks = nested_blocks(op)
@@ -127,13 +130,13 @@ class _Builder:
             fusion_of(function).kind if is_fusion(function) else "call",
             0,
             0,
-            work_of(function, self.functions).ops,
-            kernels,
-            tuple(dict.fromkeys(text for launched in launches for text in guard_texts(launched))),
-            tuple(self._input(v) for v in call.operands),
-            tuple(map(_type, call.results)),
-            _sources([*ops, call]),
-            excerpts,
+            ops=work_of(function, self.functions).ops,
+            kernels=kernels,
+            guards=tuple(dict.fromkeys(text for launched in launches for text in guard_texts(launched))),
+            inputs=tuple(self._input(v) for v in call.operands),
+            outputs=tuple(map(_type, call.results)),
+            sources=sources_of([*ops, call], MOST_SOURCES),
+            excerpts=excerpts,
         )
 
     def _input(self, value: ir.Value) -> str:
@@ -155,20 +158,8 @@ def guard_texts(launched: Launched) -> Iterator[str]:
         yield f"{guard.variant} if {' and '.join(map(str, guard.conditions))}, else {guard.otherwise}"
 
 
-def _sources(ops: Sequence[ir.OpView]) -> tuple[tuple[str, str], ...]:
-    """The user's lines, in the order of the ops, with the code where the file is at hand."""
-    lines = dict.fromkeys(source_line(op.location) for op in ops if not op.operation.name.endswith(".return"))
-    return tuple((line, code_of(line)) for line in [*lines][:MOST_SOURCES] if line != "unknown")
-
-
-def code_of(line: str) -> str:
-    """The code at `file.py:12`; "" where there is no such file."""
-    file, _, number = line.rpartition(":")
-    return linecache.getline(file, int(number)).strip() if file and number.isdecimal() else ""
-
-
 def _type(value: ir.Value) -> str:
     return f"{element_type_of(value)}[{', '.join(map(str, dims_of(value)))}]"
 
 
-__all__ = ["code_of", "graph_of", "guard_texts"]
+__all__ = ["graph_of", "guard_texts"]

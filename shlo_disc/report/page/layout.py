@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Where the boxes of a graph without cycles stand: layers from top to bottom, after Sugiyama, Tagawa and Toda (1981).
 
-A node's layer is the longest path to it. An edge over several layers has a bend in each; the order in a layer follows
-the neighbours' barycentres. Every step takes time linear in nodes, edges and bends, but for sorting.
+A node's layer is the longest path to it. An edge over several layers has a bend in each, which it shares with the other
+edges of its source; the order in a layer follows the neighbours' barycentres. Every step takes time linear in nodes, edges and bends, but for sorting.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ Point = tuple[float, float]
 
 @dataclass
 class Layout:
-    """The middle of each node, and the bends of each edge from its source on."""
+    """The middle of each node, its trunk, and of how many points of it each edge is, from its source on."""
 
     nodes: list[Point]
-    bends: list[list[Point]]
+    trunks: list[list[Point]]
+    bends: list[int]
 
 
 def layout(count: int, edges: Sequence[tuple[int, int]], sinks: Iterable[int] = ()) -> Layout:
@@ -41,7 +42,8 @@ def layout(count: int, edges: Sequence[tuple[int, int]], sinks: Iterable[int] = 
     for sweep in range(2 * SWEEPS):
         graph.move(downwards=sweep % 2 == 0)
     places = [(graph.x[i], graph.layer[i] * HEIGHT) for i in range(len(graph.x))]
-    return Layout(places[:count], [[places[b] for b in chain] for chain in graph.chains])
+    trunks = [[places[bend] for bend in graph.trunks.get(node, ())] for node in range(count)]
+    return Layout(places[:count], trunks, graph.bends)
 
 
 def _layers(count: int, edges: Sequence[tuple[int, int]], lowered: set[int]) -> list[int]:
@@ -68,14 +70,18 @@ class _Graph:
     above: list[list[int]]
     below: list[list[int]]
     count: int
-    chains: list[list[int]] = field(default_factory=list)
+    bends: list[int] = field(default_factory=list)
+    trunks: dict[int, list[int]] = field(default_factory=dict)
     rows: list[list[int]] = field(default_factory=list)
     x: list[float] = field(default_factory=list)
 
     @staticmethod
     def of(count: int, edges: Sequence[tuple[int, int]], layers: list[int]) -> _Graph:
         graph = _Graph(list(layers), [[] for _ in layers], [[] for _ in layers], count)
-        bends = sum(max(0, layers[t] - layers[s] - 1) for s, t in edges)
+        longest: dict[int, int] = {}
+        for source, target in edges:
+            longest[source] = max(longest.get(source, 0), layers[target] - layers[source] - 1)
+        bends = sum(longest.values())
         for source, target in edges:
             graph._connect(source, target, bends <= MOST_BENDS)
         graph.rows = [[] for _ in range(max(graph.layer, default=-1) + 1)]
@@ -87,17 +93,17 @@ class _Graph:
         return graph
 
     def _connect(self, source: int, target: int, bent: bool) -> None:
-        chain: list[int] = []
-        last = source
-        for layer in range(self.layer[source] + 1, self.layer[target]) if bent else ():
-            chain.append(len(self.layer))
-            self.layer.append(layer)
+        trunk = self.trunks.setdefault(source, [])
+        needed = self.layer[target] - self.layer[source] - 1 if bent else 0
+        while len(trunk) < needed:
+            bend = len(self.layer)
+            self.layer.append(self.layer[source] + 1 + len(trunk))
             self.above.append([])
             self.below.append([])
-            self._link(last, chain[-1])
-            last = chain[-1]
-        self._link(last, target)
-        self.chains.append(chain)
+            self._link(trunk[-1] if trunk else source, bend)
+            trunk.append(bend)
+        self._link(trunk[needed - 1] if needed else source, target)
+        self.bends.append(needed)
 
     def _link(self, upper: int, lower: int) -> None:
         self.below[upper].append(lower)

@@ -12,13 +12,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 Change = tuple[int, int, int, int]
 """The range of lines in the first text and in the second."""
 
 MOST_BITS = 400_000_000
 """Lines times lines whose longest common subsequence is found: that many bits are held."""
+
+_OP = re.compile(r"\s*(?:%[%, :\d]* = )?(?:\w+ )*\"?([\w.]+)\"?[^@:]*(@[\w.]+)?")
+"""The op of a line, and the first symbol before its types."""
 
 _VALUE = re.compile(r"%[\w$.#-]+")
 
@@ -34,10 +37,29 @@ def changes(left: Sequence[str], right: Sequence[str]) -> list[Change]:
     i = j = 0
     for k in [*(k for k in range(len(a)) if matched[k]), len(a)]:
         end = partner[k] if k < len(a) else len(b)
-        if k > i or end > j:
-            found.append((i, k, j, end))
+        found += _refined(a, b, (i, k, j, end))
         i, j = k + 1, end + 1
     return found
+
+
+def _refined(a: Sequence[str], b: Sequence[str], change: Change) -> Iterator[Change]:
+    """Lines of the same op side by side, and what is on one side only."""
+    first, end, other, other_end = change
+    ops = [[_op_of(line) for line in lines] for lines in (a[first:end], b[other:other_end])]
+    for k, m in [*_matches(*ops), (end - first, other_end - other)]:
+        i, j = k + change[0], m + change[2]
+        if i > first:
+            yield first, i, other, other
+        if j > other:
+            yield i, i, other, j
+        if i < end and j < other_end:
+            yield i, i + 1, j, j + 1
+        first, other = i + 1, j + 1
+
+
+def _op_of(line: str) -> str:
+    match = _OP.match(line)
+    return line if match is None else f"{match[1]} {match[2]}"
 
 
 def _matches(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:

@@ -14,6 +14,9 @@ from shlo_disc.report.page.line_diff import changes
 from shlo_disc.stage_text import stage_text
 from shlo_disc.stages import STAGES
 
+PROGRAM = "disc_run"
+"""The function that is the host program."""
+
 _MLIR_FUNCTION = re.compile(r'(\s*)(?:func\.func|gpu\.func|llvm\.func) .*?@("[^"]+"|[\w$.-]+)\(')
 _LABEL = re.compile(r'("[^"]+"|[A-Za-z_$][\w$.]*):')
 _PTX_FUNCTION = re.compile(r"(?:\.\w+ )*\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$]+)")
@@ -54,9 +57,13 @@ class Texts:
         return tuple(excerpt for excerpt in found if excerpt is not None)
 
     def code(self, names: Iterable[str]) -> tuple[Excerpt, ...]:
-        """The machine code of kernels. A micro-kernel is several functions, `gemm_f32_1` and so on."""
+        """The machine code of kernels. A micro-kernel is several functions, `gemm_f32_1` and so on.
+
+        A kernel of one work item may have become a part of the program, whose function it then is.
+        """
         functions = self.functions(self.machine_code)
-        return tuple(functions[own] for n in names for own in self._variants.get(n, ()) if own in functions)
+        found = dict.fromkeys(own for n in names for own in self._variants.get(n, [PROGRAM]))
+        return tuple(functions[own] for own in found if own in functions)
 
     @cached_property
     def _variants(self) -> dict[str, list[str]]:

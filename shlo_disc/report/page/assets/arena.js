@@ -43,7 +43,7 @@ function picture({ bytes, values }, commands, told, choose) {
     const [w, h] = [x(value.end) - x(value.begin), y(0) - y(value.bytes)];
     const say = `${value.name}: ${count(value.bytes)} bytes at ${count(value.offset)}, from command ${value.begin} (${commands[value.begin]}) until ${value.end - 1} (${commands[value.end - 1] || "the end"})`;
     nodes.push(svg("rect", {
-      class: "value", x: x(value.begin), y: y(value.offset + value.bytes), width: Math.max(1, w), height: Math.max(1, h), fill: `var(${kindColour(kinds.get(value.node))})`,
+      class: w < 4 || h < 3 ? "value thin" : "value", x: x(value.begin), y: y(value.offset + value.bytes), width: Math.max(1, w), height: Math.max(1, h), fill: `var(${kindColour(kinds.get(value.node))})`,
       onpointerenter: () => { told.textContent = say; }, onclick: () => choose(DOC.nodes.findIndex((n) => n.name === value.node)),
     }, svg("title", {}, say)));
     if (w > value.name.length * 6.4 && h > 13) nodes.push(svg("text", { class: "inside", x: x(value.begin) + 4, y: y(value.offset + value.bytes) + 12 }, value.name));
@@ -70,7 +70,7 @@ function inUse(values, steps, bytes, x, height) {
 function largest(call, choose) {
   const rows = [...call.rectangles].sort((a, b) => b.bytes - a.bytes).slice(0, 20);
   return el("details", {}, el("summary", {}, "The largest values"), sortedTable([
-    { name: "value", key: (r) => r.name, cell: (r) => el("button", { type: "button", onclick: () => choose(DOC.nodes.findIndex((n) => n.name === r.node)) }, r.name) },
+    { name: "value", key: (r) => r.name, cell: (r) => nodeButton(DOC.nodes.findIndex((n) => n.name === r.node), choose, r.name) },
     { name: "bytes", number: true, key: (r) => r.bytes, cell: (r) => count(r.bytes) },
     { name: "offset", number: true, key: (r) => r.offset, cell: (r) => count(r.offset) },
     { name: "from", number: true, key: (r) => r.begin, cell: (r) => String(r.begin) },

@@ -37,6 +37,10 @@ function chooser(label, names, chosen, change) {
   return el("label", {}, `${label} `, el("select", { onchange: (e) => change(+e.target.value) }, options));
 }
 
+// A link to a node of the graph.
+const nodeButton = (number, choose, text = DOC.nodes[number].name) =>
+  el("button", { type: "button", class: "link", onclick: () => choose(number) }, text);
+
 function copyButton(text) {
   const button = el("button", { type: "button", onclick: copy }, "copy");
   async function copy() {
@@ -75,7 +79,7 @@ function sortedTable(columns, rows, chosen) {
       (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0) * (down ? -1 : 1));
     body.replaceChildren(...(all ? ordered : ordered.slice(0, MOST)).map((row) =>
       el("tr", { onclick: chosen && (() => chosen(row)) },
-        columns.map((column) => el("td", { class: column.number && "number" }, column.cell(row))))));
+        columns.map((column) => el("td", { class: column.number ? "number" : column.wide && "wide" }, column.cell(row))))));
     more.hidden = all;
   }
   show();

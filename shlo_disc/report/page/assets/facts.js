@@ -2,7 +2,7 @@
 function factsPanel(panel, choose) {
   const table = (heads, rows) => el("table", {}, el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
     el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, i) => el("td", { class: i ? "" : "mono" }, cell))))));
-  panel.append(
+  fill(panel, {}, [
     el("div", { class: "columns" },
       el("section", {}, el("h2", {}, "Sizes"), DOC.symbols.length ? table(["size", "more"], DOC.symbols.map((s) => [s.bounds, s.more])) : el("p", { class: "soft" }, "All sizes are constant.")),
       el("section", {}, el("h2", {}, "What every call has to satisfy"),
@@ -10,10 +10,10 @@ function factsPanel(panel, choose) {
     el("h2", {}, `Missing facts (${DOC.missing.length})`),
     el("p", { class: "soft" }, "Relations that could not be proved. Where every call of yours satisfies one, add the constraint and compile again."),
     DOC.missing.length ? null : el("p", {}, "None: every choice was made when compiling."),
-    ...some(DOC.missing, 12, (m) => missingCard(m, choose)),
+    some(DOC.missing, 12, (m) => missingCard(m, choose)),
     el("h2", {}, "Decisions"),
     el("p", { class: "soft" }, "Patterns of rewrites in the stages fuse and plan: how often each was taken, and which of its conditions refused it how often."),
-    ...DOC.rules.map(ruleDetails));
+    DOC.rules.map(ruleDetails)]);
 }
 
 // The first few of many, and a button for the others.
@@ -29,12 +29,12 @@ function some(items, most, make) {
 function missingCard(missing, choose) {
   const places = missing.where.slice(0, 12).map((place) => {
     const node = DOC.nodes.findIndex((n) => n.name === place);
-    return node < 0 ? el("span", { class: "mono" }, `${place} `) : el("button", { type: "button", onclick: () => choose(node) }, place);
+    return node < 0 ? el("span", { class: "mono" }, place) : nodeButton(node, choose);
   });
   return el("div", { class: "card" },
     el("div", {}, el("strong", { class: "mono" }, missing.relation)),
     el("ul", {}, missing.decides.map((text) => el("li", {}, text))),
-    el("div", {}, places, missing.where.length > 12 ? ` and ${missing.where.length - 12} more` : ""),
+    el("div", { class: "spaced" }, places, missing.where.length > 12 ? ` and ${missing.where.length - 12} more` : ""),
     missing.constraint
       ? el("div", { class: "bar" }, el("span", {}, "constraint: "), el("code", {}, JSON.stringify(missing.constraint)), copyButton(JSON.stringify(missing.constraint)))
       : el("div", { class: "soft" }, "No constraint can promise it: it contradicts what is known, or is about sizes read from data."));

@@ -23,7 +23,7 @@ class Graph {
     this.view = new LineView("Text of the node");
     this.edges = DOC.edges.map((edge) => {
       const ends = [DOC.nodes[edge.source], DOC.nodes[edge.target]];
-      const points = [[ends[0].x, ends[0].y + BOX.height / 2], ...edge.points, [ends[1].x, ends[1].y - BOX.height / 2]];
+      const points = [[ends[0].x, ends[0].y + BOX.height / 2], ...ends[0].trunk.slice(0, edge.bends), [ends[1].x, ends[1].y - BOX.height / 2]];
       const xs = points.map((p) => p[0]), ys = points.map((p) => p[1]);
       return { ...edge, points, low: [Math.min(...xs), Math.min(...ys)], high: [Math.max(...xs), Math.max(...ys)] };
     });

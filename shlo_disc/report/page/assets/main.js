@@ -10,7 +10,8 @@ function overviewPanel(panel) {
   const timing = ([name, seconds]) => el("tr", {}, el("td", {}, name), el("td", { class: "number" }, `${(seconds * 1e3).toFixed(1)} ms`), el("td", {}, el("div", { class: "share" }, el("i", { style: `width: ${(seconds / most * 100).toFixed(1)}%` }))));
   const passes = Object.entries(overview.timings).filter(([name]) => name.includes("/")).sort((a, b) => b[1] - a[1]);
   panel.append(el("div", { class: "columns" },
-    el("section", {}, el("h2", {}, "Program"), rows([["target", overview.target], ...overview.rows, ...DOC.symbols.map((s) => ["size", s.bounds])])),
+    el("section", {}, el("h2", {}, "Program"), rows([["target", overview.target], ...overview.rows, ...DOC.symbols.map((s) => ["size", s.bounds]),
+      ["missing facts", el("button", { type: "button", class: "link", onclick: () => open("facts") }, count(DOC.missing.length))]])),
     el("section", {}, el("h2", {}, "Stages"), el("table", { class: "bars" }, el("tbody", {}, stages.map(timing))),
       el("details", {}, el("summary", {}, "Passes, the longest first"), el("table", { class: "bars" }, el("tbody", {}, passes.map(timing))))),
     el("section", {}, el("h2", {}, `Arguments (${overview.arguments.length})`), some(overview.arguments, 50, (text) => el("div", { class: "mono" }, text))),

@@ -28,8 +28,12 @@ function stagesPanel(panel) {
       return;
     }
     const [left, right] = await Promise.all([linesOf(diff.left), linesOf(diff.right)]);
-    const gone = diff.changes.reduce((sum, c) => sum + c[1] - c[0], 0), come = diff.changes.reduce((sum, c) => sum + c[3] - c[2], 0);
-    told.textContent = `${diff.left} to ${diff.right}: ${count(gone)} lines go, ${count(come)} lines come`;
+    const lines = { changed: 0, gone: 0, added: 0 };
+    for (const [first, end, otherFirst, otherEnd] of diff.changes) {
+      if (end > first && otherEnd > otherFirst) lines.changed += end - first;
+      else lines[end > first ? "gone" : "added"] += end - first + otherEnd - otherFirst;
+    }
+    told.textContent = `${diff.left} to ${diff.right}: ${Object.entries(lines).map(([what, n]) => `${count(n)} ${what}`).join(", ")}`;
     const folds = whole ? null : new Set();
     const render = () => view.show(diffRows(diff, left, right, folds), (i) => {
       folds.add(view.rows[i].leftAt);
