@@ -7,7 +7,6 @@ function arenaPanel(panel, calls, choose) {
   }
   const show = (number) => body.replaceChildren(...arenaOf(DOC.calls[number], choose));
   panel.append(el("div", { class: "bar" }, calls(show)), body);
-  show(0);
 }
 
 const noCalls = () => el("p", { class: "soft" }, "No sizes were given. With some, e.g. report(path, dims=[{\"b\": 2, \"s\": 16}]) or --dims b=2,s=16, the arena is drawn here and the kernels are measured.");

@@ -7,7 +7,6 @@ function kernelsPanel(panel, calls, choose) {
   const body = el("div");
   const show = (number) => body.replaceChildren(...kernelsOf(DOC.calls[number], choose));
   panel.append(el("div", { class: "bar" }, calls(show)), body);
-  show(0);
 }
 
 function kernelsOf(call, choose) {

@@ -31,13 +31,18 @@ const byGraph = (node) => {
   graph.choose(node, true);
 };
 const changed = [];
-// A choice of sizes that all panels share.
+let call = 0;
+// A choice of sizes that all panels share; `show` shows a call.
 function calls(show) {
-  const label = chooser("sizes", DOC.calls.map(sizesText), 0, (number) => changed.forEach(([select, other]) => {
-    select.value = number;
-    other(number);
-  }));
+  const label = chooser("sizes", DOC.calls.map(sizesText), call, (number) => {
+    call = number;
+    for (const [select, other] of changed) {
+      select.value = number;
+      other(number);
+    }
+  });
   changed.push([label.querySelector("select"), show]);
+  show(call);
   return label;
 }
 
