@@ -234,7 +234,7 @@ class Executable:
     def report(self, path: str | os.PathLike[str], dims: Iterable[Mapping[str, int]] = ()) -> Path:
         """Write one HTML page of all that the compile did, which needs nothing else (docs/report.md); returns its path.
 
-        dims: values of the symbols, such as [{"b": 2, "s": 16}], at each of which the arena is drawn and the kernels are
+        dims: values of the symbols, such as [{"b": 2, "s": 16}]; at each of them the arena is drawn and the kernels are
         measured, as `explain` does. Raises ShapeError when values are not admissible, and OSError.
         """
         from shlo_disc.report.page import report_page

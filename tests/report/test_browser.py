@@ -159,12 +159,24 @@ def test_diffs(browser: Any, reports: dict[str, Path], name: str) -> None:
     opened.picture("stages")
     rows = panel.locator(".line").count()
     assert rows < 200  # what is out of sight is not in the page
-    fold = panel.locator(".line.fold").first
-    fold.click()
     panel.get_by_role("button", name="asm", exact=True).click()
     playwright.expect(panel.locator(".bar").nth(1)).to_contain_text("lines")
     panel.locator(".lines").evaluate("box => { box.scrollTop = box.scrollHeight; }")
     panel.locator(".line").last.wait_for(state="visible")
+    opened.close()
+
+
+def test_folds_open(browser: Any, reports: dict[str, Path]) -> None:
+    opened = Opened(browser, reports["bert"])
+    panel = opened.open("stages")
+    fold = panel.locator(".line.fold").first
+    before = re.fullmatch(r"(\d+) equal lines", fold.inner_text())
+    place = panel.locator(".space").evaluate("space => space.offsetHeight")
+    fold.click()
+    assert before is not None
+    opened.page.wait_for_timeout(200)
+    lines = (panel.locator(".space").evaluate("space => space.offsetHeight") - place) / 18
+    assert lines == int(before[1]) - 1
     opened.close()
 
 

@@ -34,7 +34,7 @@ def test_an_edge_has_a_bend_in_each_layer_that_it_passes() -> None:
 
 
 def test_arguments_stand_above_what_reads_them() -> None:
-    found = layout(5, [(0, 2), (2, 3), (3, 4), (1, 4)], sinks=[0, 1])
+    found = layout(5, [(0, 2), (2, 3), (3, 4), (1, 4)], lowered=[0, 1])
     assert found.nodes[1][1] == found.nodes[4][1] - HEIGHT
     assert found.nodes[0][1] == found.nodes[2][1] - HEIGHT
 

@@ -26,7 +26,7 @@ class Arena:
 
 
 def arena_of(c: Compilation, dims: Mapping[str, int]) -> Arena:
-    """The arena of a planned program at values of its symbols. Values of no bytes, or of a size that is not known, are left out.
+    """The arena of a planned program at values of its symbols, without values of no bytes, or of a size not known.
 
     A value is needed from the command that makes it until the last one that reads it has ended. A command that writes a
     result where an argument was takes its place: the argument's rectangle ends where the result's begins. Values of

@@ -28,7 +28,7 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class Overview:
-    """What the program is. `rows`: names and texts, such as ("arena", "64*b*s"); `timings` by stage and "stage/pass"."""
+    """What the program is. `rows`: names and texts, as ("arena", "64*b*s"). timings: seconds by stage, "stage/pass"."""
 
     name: str
     target: str

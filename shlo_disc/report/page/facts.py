@@ -57,22 +57,37 @@ def rules_of(record: Record) -> Iterator[Rule]:
     """The patterns that were tried, those that were taken most often first."""
     taken = Counter(decision.pattern for decision in record.made)
     refused = Counter((r.pattern, r.condition) for r in record.refusals)
-    made_of: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
-    for decision, proofs in zip(record.made, record.proofs, strict=True):
-        made_of.setdefault(decision.pattern, []).append((place_text(decision.place), tuple(dict.fromkeys(map(str, proofs)))))
-    refused_of: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {}
-    for refusal in record.refusals:
-        entry = (refusal.condition, place_text(refusal.place), tuple(map(str, refusal.missing)))
-        refused_of.setdefault(refusal.pattern, []).append(entry)
-    for name in sorted({*taken, *refused_of}, key=lambda n: (-taken[n], n)):
+    tried = {*taken, *(pattern for pattern, _ in refused)}
+    made, not_made = _made(record), _refused(record)
+    for name in sorted(tried, key=lambda n: (-taken[n], n)):
         pattern = PATTERNS.get(name)
-        conditions = tuple((k.text, refused[name, k.name]) for k in pattern.conditions) if pattern else ()
-        texts = {k.name: k.text for k in pattern.conditions} if pattern else {}
-        no = Counter((texts[condition], place, facts) for condition, place, facts in refused_of.get(name, ()))
-        places = tuple(entry for entry, _ in no.most_common(MOST_PLACES))
-        done = sorted(dict.fromkeys(made_of.get(name, ())), key=lambda entry: not entry[1])
-        text = pattern.text if pattern else ""
-        yield Rule(name, text, taken[name], conditions, tuple(done[:MOST_PLACES]), places)
+        conditions = [] if pattern is None else [(k.text, refused[name, k.name]) for k in pattern.conditions]
+        text = "" if pattern is None else pattern.text
+        yield Rule(name, text, taken[name], tuple(conditions), made.get(name, ()), not_made.get(name, ()))
+
+
+def _made(record: Record) -> dict[str, tuple[tuple[str, tuple[str, ...]], ...]]:
+    """For each pattern, where it was taken and by which relations; those that needed some first."""
+    found: dict[str, dict[tuple[str, tuple[str, ...]], None]] = {}
+    for decision, proofs in zip(record.made, record.proofs, strict=True):
+        entry = place_text(decision.place), tuple(dict.fromkeys(map(str, proofs)))
+        found.setdefault(decision.pattern, {})[entry] = None
+    return {name: tuple(sorted(of, key=lambda entry: not entry[1]))[:MOST_PLACES] for name, of in found.items()}
+
+
+def _refused(record: Record) -> dict[str, tuple[tuple[str, str, tuple[str, ...]], ...]]:
+    """For each pattern, the conditions that refused it, where, and what was missing; the most frequent first."""
+    found: dict[str, Counter[tuple[str, str, tuple[str, ...]]]] = {}
+    for refusal in record.refusals:
+        entry = refusal.condition, place_text(refusal.place), tuple(map(str, refusal.missing))
+        found.setdefault(refusal.pattern, Counter())[entry] += 1
+    texts = {(pattern.name, k.name): k.text for pattern in PATTERNS.values() for k in pattern.conditions}
+    return {
+        name: tuple(
+            (texts[name, condition], place, missing) for (condition, place, missing), _ in of.most_common(MOST_PLACES)
+        )
+        for name, of in found.items()
+    }
 
 
 def missing_of(c: Compilation, record: Record) -> list[Missing]:

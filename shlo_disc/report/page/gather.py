@@ -25,9 +25,7 @@ OnDevice = Callable[[], Client]
 """Gives the client that the program runs on. Raises DeviceError where there is none."""
 
 
-def document_of(
-    artifact: Artifact, c: Compilation, on: OnDevice, dims: Iterable[Mapping[str, int]] = ()
-) -> Document:
+def document_of(artifact: Artifact, c: Compilation, on: OnDevice, dims: Iterable[Mapping[str, int]] = ()) -> Document:
     """The report of a compilation whose stages have all run, with calls at each of `dims`, which are measured.
 
     A program without symbols has one call, whether it is asked for or not. Raises ShapeError where sizes are not

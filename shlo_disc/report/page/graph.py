@@ -38,8 +38,7 @@ def graph_of(c: Compilation, texts: Texts) -> tuple[tuple[Node, ...], tuple[Edge
     arguments = [number for number, node in enumerate(nodes) if node.kind == "argument"]
     placed = layout(len(nodes), pairs, arguments)
     edges = tuple(
-        Edge(*pair, ", ".join(builder.edges[pair]), bends)
-        for pair, bends in zip(pairs, placed.bends, strict=True)
+        Edge(*pair, ", ".join(builder.edges[pair]), bends) for pair, bends in zip(pairs, placed.bends, strict=True)
     )
     at = zip(nodes, placed.nodes, placed.trunks, strict=True)
     whole = tuple(

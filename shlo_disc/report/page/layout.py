@@ -2,7 +2,8 @@
 """Where the boxes of a graph without cycles stand: layers from top to bottom, after Sugiyama, Tagawa and Toda (1981).
 
 A node's layer is the longest path to it. An edge over several layers has a bend in each, which it shares with the other
-edges of its source; the order in a layer follows the neighbours' barycentres. Every step takes time linear in nodes, edges and bends, but for sorting.
+edges of its source; the order in a layer follows the neighbours' barycentres. Every step takes time linear in nodes,
+edges and bends, but for sorting.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ class Layout:
     bends: list[int]
 
 
-def layout(count: int, edges: Sequence[tuple[int, int]], sinks: Iterable[int] = ()) -> Layout:
+def layout(count: int, edges: Sequence[tuple[int, int]], lowered: Iterable[int] = ()) -> Layout:
     """Place nodes 0 to `count`, given so that every edge leads to a later one.
 
-    sinks: nodes without predecessors that stand next above their first successor, such as arguments.
+    lowered: nodes without predecessors that stand just above the first that reads them, such as arguments.
     """
-    layers = _layers(count, edges, set(sinks))
+    layers = _layers(count, edges, set(lowered))
     graph = _Graph.of(count, edges, layers)
     for sweep in range(SWEEPS):
         graph.order(downwards=sweep % 2 == 0)
