@@ -38,21 +38,13 @@ TURNED_OFF: set[str] = set()
 """Conditions that are taken to hold unseen, "pattern.condition": for tests that have to find out."""
 
 
-def _nothing(candidate: Any) -> Iterable[Relation]:
-    return ()
-
-
 class Condition(NamedTuple):
-    """One precondition: its name, the name with its pattern's before it, what it says, and its test.
-
-    missing: the relations of sizes that would make it hold for a candidate, besides those that the test has asked for.
-    """
+    """One precondition: its name, the name with its pattern's before it, what it says, and its test."""
 
     name: str
     full_name: str
     text: str
     holds: Callable[..., bool]
-    missing: Callable[..., Iterable[Relation]] = _nothing
 
 
 class Pattern(Generic[Candidate]):
@@ -64,16 +56,14 @@ class Pattern(Generic[Candidate]):
         self.conditions: list[Condition] = []
         PATTERNS[name] = self
 
-    def requires(
-        self, text: str, missing: Callable[[Candidate], Iterable[Relation]] = _nothing
-    ) -> Callable[[Callable[[Candidate], bool]], Callable[[Candidate], bool]]:
+    def requires(self, text: str) -> Callable[[Callable[[Candidate], bool]], Callable[[Candidate], bool]]:
         """Makes a function of a candidate the next condition, which bears the function's name without underscores."""
 
         def add(holds: Callable[[Candidate], bool]) -> Callable[[Candidate], bool]:
             name = holds.__name__.strip("_").replace("_", "-")
             if any(c.name == name for c in self.conditions):
                 raise ValueError(f"the pattern {self.name} has two conditions {name}")
-            self.conditions.append(Condition(name, f"{self.name}.{name}", text, holds, missing))
+            self.conditions.append(Condition(name, f"{self.name}.{name}", text, holds))
             return holds
 
         return add
@@ -157,7 +147,7 @@ class Decisions:
 
 
 class Refusal(NamedTuple):
-    """A condition that did not hold, where, and the relations of sizes that were missing, if it was for them."""
+    """A condition that did not hold, where, and the relations of sizes that it asked for and that were not proved."""
 
     pattern: str
     condition: str
@@ -194,10 +184,10 @@ class Record:
     def refuse(self, pattern: Pattern[Any], condition: Condition, candidate: object) -> None:
         """A condition does not hold."""
         unproved = [relation for relation, answer in self._asked.items() if answer is None]
-        told = [r for r in condition.missing(candidate) if r.symbols() and r.lhs != r.rhs]
-        op = getattr(candidate, "op", None)
-        place = op.location if isinstance(op, ir.Operation | ir.OpView) else None
-        self.refusals.append(Refusal(pattern.name, condition.name, place, tuple(dict.fromkeys([*unproved, *told]))))
+        subjects = (getattr(candidate, name, None) for name in ("op", "call", "loop"))
+        op = next((subject for subject in subjects if isinstance(subject, ir.Operation | ir.OpView)), None)
+        place = None if op is None else op.location
+        self.refusals.append(Refusal(pattern.name, condition.name, place, tuple(unproved)))
         self._asked.clear()
 
     def _proved(self) -> list[Relation]:
