@@ -65,8 +65,8 @@ class _Builder:
         for launched in launches_in(self.c.snapshots["host"]):
             self.launches.setdefault(launched.fusion, []).append(launched)
         arguments = entry_block(module).arguments
-        leaves = self.c.signature.arguments
-        self.names = {v: leaves[leaf].path for v, leaf in zip(arguments, self.c.signature.kept, strict=True)}
+        leaves, kept = self.c.signature.arguments, self.c.signature.kept
+        self.names: dict[ir.Value, str] = {v: leaves[leaf].path for v, leaf in zip(arguments, kept, strict=True)}
         symbolic = [v for v in arguments if any(d.constant is None for d in dims_of(v))]
         for value in symbolic or arguments:
             self.makers[value] = (self._add(Node(self.names[value], "argument", 0, 0, outputs=(_type(value),))),)

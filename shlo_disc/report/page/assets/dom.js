@@ -26,8 +26,18 @@ function bytesText(n) {
 }
 
 const KINDS = {
-  loop: "loop", epilogue: "loop", row_reduce: "row", reduce: "row", dot: "gemm", gemm: "gemm", convolution: "gemm",
-  attention: "attention", control: "control", recurrence: "control", argument: "edge", result: "edge",
+  loop: "loop",
+  epilogue: "loop",
+  row_reduce: "row",
+  reduce: "row",
+  dot: "gemm",
+  gemm: "gemm",
+  convolution: "gemm",
+  attention: "attention",
+  control: "control",
+  recurrence: "control",
+  argument: "edge",
+  result: "edge",
 };
 const kindColour = (kind) => `--k-${KINDS[kind] || "other"}`;
 const swatch = (kind) => el("span", { class: "swatch", style: `background: var(${kindColour(kind)})` });
@@ -61,12 +71,28 @@ function copyButton(text) {
 // A table whose headings sort. columns: {name, number, key(row), cell(row)}; a long one is shown in part at first.
 function sortedTable(columns, rows, chosen) {
   const MOST = 300;
-  let at = -1, down = false, all = rows.length <= MOST;
+  let at = -1,
+    down = false,
+    all = rows.length <= MOST;
   const body = el("tbody");
   const heads = columns.map((column, i) =>
-    el("th", { class: column.number && "number", scope: "col", "aria-sort": "none" },
-      el("button", { type: "button", onclick: () => sort(i) }, column.name)));
-  const more = el("button", { type: "button", onclick: () => { all = true; show(); } }, `show all ${rows.length} rows`);
+    el(
+      "th",
+      { class: column.number && "number", scope: "col", "aria-sort": "none" },
+      el("button", { type: "button", onclick: () => sort(i) }, column.name),
+    ),
+  );
+  const more = el(
+    "button",
+    {
+      type: "button",
+      onclick: () => {
+        all = true;
+        show();
+      },
+    },
+    `show all ${rows.length} rows`,
+  );
   const key = (row) => columns[at].key(row) ?? (columns[at].number ? -Infinity : "");
   function sort(i) {
     down = at === i ? !down : !!columns[i].number;
@@ -75,11 +101,19 @@ function sortedTable(columns, rows, chosen) {
     show();
   }
   function show() {
-    const ordered = at < 0 ? rows : [...rows].sort((a, b) =>
-      (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0) * (down ? -1 : 1));
-    body.replaceChildren(...(all ? ordered : ordered.slice(0, MOST)).map((row) =>
-      el("tr", { onclick: chosen && (() => chosen(row)) },
-        columns.map((column) => el("td", { class: column.number ? "number" : column.wide && "wide" }, column.cell(row))))));
+    const ordered =
+      at < 0 ? rows : [...rows].sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0) * (down ? -1 : 1));
+    body.replaceChildren(
+      ...(all ? ordered : ordered.slice(0, MOST)).map((row) =>
+        el(
+          "tr",
+          { onclick: chosen && (() => chosen(row)) },
+          columns.map((column) =>
+            el("td", { class: column.number ? "number" : column.wide && "wide" }, column.cell(row)),
+          ),
+        ),
+      ),
+    );
     more.hidden = all;
   }
   show();

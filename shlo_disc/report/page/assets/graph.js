@@ -6,25 +6,60 @@ class Graph {
     this.scale = 1;
     this.origin = [0, 0];
     this.chosen = -1;
-    this.canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": "Graph of kernels. Arrows pan, plus and minus zoom, 0 fits, n and p choose the next and previous node." });
-    this.search = el("input", { type: "search", placeholder: "name, op, kernel or source line", "aria-label": "Search the graph", oninput: () => this.list() });
+    this.canvas = el("canvas", {
+      tabindex: 0,
+      role: "application",
+      "aria-label":
+        "Graph of kernels. Arrows pan, plus and minus zoom, 0 fits, n and p choose the next and previous node.",
+    });
+    this.search = el("input", {
+      type: "search",
+      placeholder: "name, op, kernel or source line",
+      "aria-label": "Search the graph",
+      oninput: () => this.list(),
+    });
     this.told = el("span", { class: "soft", "aria-live": "polite" });
     this.hits = el("ul", { "aria-label": "Nodes found" });
     this.detail = el("div", { class: "detail" });
-    const button = (text, label, action) => el("button", { type: "button", "aria-label": label, onclick: action }, text);
+    const button = (text, label, action) =>
+      el("button", { type: "button", "aria-label": label, onclick: action }, text);
     const used = [...new Set(DOC.nodes.map((node) => node.kind))];
-    panel.append(el("div", { class: "bar" }, used.map((kind) => el("span", {}, swatch(kind), kind))),
-      el("div", { class: "graph" },
+    panel.append(
+      el(
+        "div",
+        { class: "bar" },
+        used.map((kind) => el("span", {}, swatch(kind), kind)),
+      ),
+      el(
+        "div",
+        { class: "graph" },
         el("div", { class: "found" }, this.search, this.told, this.hits),
-        el("div", { class: "canvas" }, this.canvas,
-          el("div", { class: "bar" }, button("+", "Zoom in", () => this.zoom(1.4)), button("-", "Zoom out", () => this.zoom(1 / 1.4)), button("fit", "Show the whole graph", () => this.fit())),
-          el("div", { class: "hint" }, "drag, wheel, arrows; click a box")),
-        this.detail));
+        el(
+          "div",
+          { class: "canvas" },
+          this.canvas,
+          el(
+            "div",
+            { class: "bar" },
+            button("+", "Zoom in", () => this.zoom(1.4)),
+            button("-", "Zoom out", () => this.zoom(1 / 1.4)),
+            button("fit", "Show the whole graph", () => this.fit()),
+          ),
+          el("div", { class: "hint" }, "drag, wheel, arrows; click a box"),
+        ),
+        this.detail,
+      ),
+    );
     this.view = new LineView("Text of the node");
     this.edges = DOC.edges.map((edge) => {
       const ends = [DOC.nodes[edge.source], DOC.nodes[edge.target]];
-      const points = [[ends[0].x, ends[0].y + BOX.height / 2], ...ends[0].trunk.slice(0, edge.bends), [ends[1].x, ends[1].y - BOX.height / 2]];
-      const xs = points.map((p) => p[0]), ys = points.map((p) => p[1]);
+      const points = [
+        [ends[0].x, ends[0].y + BOX.height / 2],
+        ...ends[0].trunk.slice(0, edge.bends),
+        [ends[1].x, ends[1].y - BOX.height / 2],
+      ];
+      const xs = points.map((p) => p[0]),
+        ys = points.map((p) => p[1]);
       return { ...edge, points, low: [Math.min(...xs), Math.min(...ys)], high: [Math.max(...xs), Math.max(...ys)] };
     });
     this.listen();
@@ -34,7 +69,8 @@ class Graph {
   }
 
   listen() {
-    let from = null, moved = false;
+    let from = null,
+      moved = false;
     this.canvas.addEventListener("pointerdown", (e) => {
       from = [e.clientX, e.clientY];
       moved = false;
@@ -52,13 +88,22 @@ class Graph {
       if (from && !moved) this.choose(this.hit(e.offsetX, e.offsetY));
       from = null;
     });
-    this.canvas.addEventListener("wheel", (e) => {
-      e.preventDefault();
-      this.zoom(Math.exp(-e.deltaY / 400), e.offsetX, e.offsetY);
-    }, { passive: false });
+    this.canvas.addEventListener(
+      "wheel",
+      (e) => {
+        e.preventDefault();
+        this.zoom(Math.exp(-e.deltaY / 400), e.offsetX, e.offsetY);
+      },
+      { passive: false },
+    );
     const keys = {
-      ArrowLeft: () => this.pan(60, 0), ArrowRight: () => this.pan(-60, 0), ArrowUp: () => this.pan(0, 60), ArrowDown: () => this.pan(0, -60),
-      "+": () => this.zoom(1.4), "-": () => this.zoom(1 / 1.4), 0: () => this.fit(),
+      ArrowLeft: () => this.pan(60, 0),
+      ArrowRight: () => this.pan(-60, 0),
+      ArrowUp: () => this.pan(0, 60),
+      ArrowDown: () => this.pan(0, -60),
+      "+": () => this.zoom(1.4),
+      "-": () => this.zoom(1 / 1.4),
+      0: () => this.fit(),
       n: () => this.choose((this.chosen + 1) % DOC.nodes.length, true),
       p: () => this.choose((this.chosen + DOC.nodes.length - 1) % DOC.nodes.length, true),
     };
@@ -85,12 +130,17 @@ class Graph {
   // Show all of the graph, or, where that would be unreadable, its beginning.
   fit(least = 0) {
     if (!this.size || !DOC.nodes.length) return;
-    const xs = DOC.nodes.map((n) => n.x), ys = DOC.nodes.map((n) => n.y);
-    const low = [Math.min(...xs) - 130, Math.min(...ys) - 50], high = [Math.max(...xs) + 130, Math.max(...ys) + 50];
+    const xs = DOC.nodes.map((n) => n.x),
+      ys = DOC.nodes.map((n) => n.y);
+    const low = [Math.min(...xs) - 130, Math.min(...ys) - 50],
+      high = [Math.max(...xs) + 130, Math.max(...ys) + 50];
     const whole = Math.min(this.size[0] / (high[0] - low[0]), this.size[1] / (high[1] - low[1]), 1.2);
     this.scale = Math.max(whole, least);
     const middle = this.scale > whole ? DOC.nodes[ys.indexOf(Math.min(...ys))].x : (low[0] + high[0]) / 2;
-    this.origin = [this.size[0] / 2 - middle * this.scale, this.scale > whole ? -low[1] * this.scale : this.size[1] / 2 - (low[1] + high[1]) / 2 * this.scale];
+    this.origin = [
+      this.size[0] / 2 - middle * this.scale,
+      this.scale > whole ? -low[1] * this.scale : this.size[1] / 2 - ((low[1] + high[1]) / 2) * this.scale,
+    ];
     this.draw();
   }
 
@@ -100,7 +150,8 @@ class Graph {
   }
 
   zoom(factor, x = this.size[0] / 2, y = this.size[1] / 2) {
-    const next = Math.min(4, Math.max(0.004, this.scale * factor)), by = next / this.scale;
+    const next = Math.min(4, Math.max(0.004, this.scale * factor)),
+      by = next / this.scale;
     this.origin = [x - (x - this.origin[0]) * by, y - (y - this.origin[1]) * by];
     this.scale = next;
     this.draw();
@@ -116,7 +167,9 @@ class Graph {
   hit(x, y) {
     const [gx, gy] = [(x - this.origin[0]) / this.scale, (y - this.origin[1]) / this.scale];
     const reach = Math.max(1, 4 / this.scale);
-    return DOC.nodes.findIndex((n) => Math.abs(n.x - gx) <= BOX.width / 2 + reach && Math.abs(n.y - gy) <= BOX.height / 2 + reach);
+    return DOC.nodes.findIndex(
+      (n) => Math.abs(n.x - gx) <= BOX.width / 2 + reach && Math.abs(n.y - gy) <= BOX.height / 2 + reach,
+    );
   }
 
   draw() {
@@ -129,13 +182,15 @@ class Graph {
 
   paint() {
     if (!this.size) return;
-    const g = this.canvas.getContext("2d"), style = getComputedStyle(document.documentElement);
+    const g = this.canvas.getContext("2d"),
+      style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
     const k = devicePixelRatio * this.scale;
     g.setTransform(1, 0, 0, 1, 0, 0);
     g.clearRect(0, 0, this.canvas.width, this.canvas.height);
     g.setTransform(k, 0, 0, k, this.origin[0] * devicePixelRatio, this.origin[1] * devicePixelRatio);
-    const low = this.origin.map((o) => -o / this.scale), high = [0, 1].map((i) => (this.size[i] - this.origin[i]) / this.scale);
+    const low = this.origin.map((o) => -o / this.scale),
+      high = [0, 1].map((i) => (this.size[i] - this.origin[i]) / this.scale);
     const [plain, strong] = [new Path2D(), new Path2D()];
     for (const edge of this.edges) {
       if (edge.high[0] < low[0] || edge.low[0] > high[0] || edge.high[1] < low[1] || edge.low[1] > high[1]) continue;
@@ -147,7 +202,9 @@ class Graph {
     g.lineWidth *= 2;
     g.strokeStyle = colour("--accent");
     g.stroke(strong);
-    const fills = Object.fromEntries(DOC.nodes.map((n) => [n.kind, ""]).map(([kind]) => [kind, colour(kindColour(kind))]));
+    const fills = Object.fromEntries(
+      DOC.nodes.map((n) => [n.kind, ""]).map(([kind]) => [kind, colour(kindColour(kind))]),
+    );
     const [text, soft, line] = [colour("--text"), colour("--soft"), colour("--edge")];
     DOC.nodes.forEach((node, i) => {
       const [x, y] = [node.x - BOX.width / 2, node.y - BOX.height / 2];
@@ -184,7 +241,19 @@ class Graph {
     const found = DOC.nodes.flatMap((node, i) => (this.texts[i].includes(wanted) ? [i] : []));
     this.matches = wanted ? new Set(found) : null;
     this.told.textContent = `${count(found.length)} of ${count(DOC.nodes.length)} nodes`;
-    this.buttons = new Map(found.slice(0, 400).map((i) => [i, el("button", { type: "button", title: DOC.nodes[i].ops, onclick: () => this.choose(i, true) }, swatch(DOC.nodes[i].kind), DOC.nodes[i].name)]));
+    this.buttons = new Map(
+      found
+        .slice(0, 400)
+        .map((i) => [
+          i,
+          el(
+            "button",
+            { type: "button", title: DOC.nodes[i].ops, onclick: () => this.choose(i, true) },
+            swatch(DOC.nodes[i].kind),
+            DOC.nodes[i].name,
+          ),
+        ]),
+    );
     this.hits.replaceChildren(...[...this.buttons.values()].map((button) => el("li", {}, button)));
     this.draw();
   }
@@ -200,18 +269,53 @@ class Graph {
   describe() {
     const node = DOC.nodes[this.chosen];
     if (!node) {
-      this.detail.replaceChildren(el("p", { class: "soft" }, "Choose a box: its ops, its kernels as MLIR and as machine code, and your source lines."));
+      this.detail.replaceChildren(
+        el(
+          "p",
+          { class: "soft" },
+          "Choose a box: its ops, its kernels as MLIR and as machine code, and your source lines.",
+        ),
+      );
       return;
     }
-    const entry = (title, values) => values.length > 0 && [el("dt", {}, title), el("dd", {}, values.map((value) => el("div", { class: "mono" }, value)))];
-    const sources = node.sources.map(([place, code]) => [place, code && el("span", { class: "soft" }, `  ${code}`)]).map((parts) => el("span", {}, parts));
-    const about = el("dl", {}, entry("computes", node.ops ? [node.ops] : []), entry("kernels", node.kernels), entry("chooses", node.guards),
-      entry("reads", node.inputs), entry("makes", node.outputs), entry("source", sources));
+    const entry = (title, values) =>
+      values.length > 0 && [
+        el("dt", {}, title),
+        el(
+          "dd",
+          {},
+          values.map((value) => el("div", { class: "mono" }, value)),
+        ),
+      ];
+    const sources = node.sources
+      .map(([place, code]) => [place, code && el("span", { class: "soft" }, `  ${code}`)])
+      .map((parts) => el("span", {}, parts));
+    const about = el(
+      "dl",
+      {},
+      entry("computes", node.ops ? [node.ops] : []),
+      entry("kernels", node.kernels),
+      entry("chooses", node.guards),
+      entry("reads", node.inputs),
+      entry("makes", node.outputs),
+      entry("source", sources),
+    );
     const titles = { ops: "ops", kernel: "kernel", code: "machine code" };
     const names = Object.keys(node.excerpts || {}).filter((name) => node.excerpts[name].length);
-    const chips = names.map((name) => el("button", { type: "button", class: "chip", onclick: () => this.text(node, name, names, chips) }, titles[name]));
-    this.detail.replaceChildren(el("div", { class: "about" }, el("h3", {}, swatch(node.kind), `${node.name} `, el("span", { class: "soft" }, node.kind)), about),
-      ...(names.length ? [el("div", { class: "bar" }, chips, el("span", { class: "gap" }), finder(this.view)), ...this.view.parts] : []));
+    const chips = names.map((name) =>
+      el("button", { type: "button", class: "chip", onclick: () => this.text(node, name, names, chips) }, titles[name]),
+    );
+    this.detail.replaceChildren(
+      el(
+        "div",
+        { class: "about" },
+        el("h3", {}, swatch(node.kind), `${node.name} `, el("span", { class: "soft" }, node.kind)),
+        about,
+      ),
+      ...(names.length
+        ? [el("div", { class: "bar" }, chips, el("span", { class: "gap" }), finder(this.view)), ...this.view.parts]
+        : []),
+    );
     if (names.length) this.text(node, names[0], names, chips);
   }
 

@@ -4,16 +4,32 @@ const CONTEXT = 3;
 function stagesPanel(panel) {
   const names = Object.keys(DOC.texts);
   const view = new LineView("Text of the stage");
-  let chosen = DOC.diffs.length ? DOC.diffs[0].right : names[0], beside = true, whole = false;
+  let chosen = DOC.diffs.length ? DOC.diffs[0].right : names[0],
+    beside = true,
+    whole = false;
   const told = el("span", { class: "soft" });
-  const chips = names.map((name) => el("button", { type: "button", class: "chip", onclick: () => show({ chosen: name }) }, name));
-  const besideBox = el("input", { type: "checkbox", checked: true, onchange: (e) => show({ beside: e.target.checked }) });
+  const chips = names.map((name) =>
+    el("button", { type: "button", class: "chip", onclick: () => show({ chosen: name }) }, name),
+  );
+  const besideBox = el("input", {
+    type: "checkbox",
+    checked: true,
+    onchange: (e) => show({ beside: e.target.checked }),
+  });
   const wholeBox = el("input", { type: "checkbox", onchange: (e) => show({ whole: e.target.checked }) });
   panel.append(
     el("div", { class: "bar", role: "group", "aria-label": "Stage" }, chips),
-    el("div", { class: "bar" }, el("label", {}, besideBox, " beside the stage before"), el("label", {}, wholeBox, " equal lines as well"),
-      told, el("span", { class: "gap" }), finder(view)),
-    ...view.parts);
+    el(
+      "div",
+      { class: "bar" },
+      el("label", {}, besideBox, " beside the stage before"),
+      el("label", {}, wholeBox, " equal lines as well"),
+      told,
+      el("span", { class: "gap" }),
+      finder(view),
+    ),
+    ...view.parts,
+  );
 
   async function show(change) {
     ({ chosen = chosen, beside = beside, whole = whole } = change);
@@ -33,15 +49,18 @@ function stagesPanel(panel) {
       if (end > first && otherEnd > otherFirst) lines.changed += end - first;
       else lines[end > first ? "gone" : "added"] += end - first + otherEnd - otherFirst;
     }
-    told.textContent = `${diff.left} to ${diff.right}: ${Object.entries(lines).map(([what, n]) => `${count(n)} ${what}`).join(", ")}`;
+    told.textContent = `${diff.left} to ${diff.right}: ${Object.entries(lines)
+      .map(([what, n]) => `${count(n)} ${what}`)
+      .join(", ")}`;
     const folds = whole ? null : new Set();
-    const render = () => view.show(diffRows(diff, left, right, folds), (i) => {
-      folds.add(view.rows[i].leftAt);
-      const top = view.box.scrollTop;
-      render();
-      view.box.scrollTop = top;
-      view.draw();
-    });
+    const render = () =>
+      view.show(diffRows(diff, left, right, folds), (i) => {
+        folds.add(view.rows[i].leftAt);
+        const top = view.box.scrollTop;
+        render();
+        view.box.scrollTop = top;
+        view.draw();
+      });
     render();
   }
   return show({});
@@ -54,20 +73,25 @@ function diffRows(diff, left, right, open) {
     for (let k = 0; k < n; k++) rows.push({ left: left[a + k], right: right[b + k], leftAt: a + k, rightAt: b + k });
   };
   const run = (a, b, n, isFirst, isLast) => {
-    const before = isFirst ? 0 : CONTEXT, after = isLast ? 0 : CONTEXT;
+    const before = isFirst ? 0 : CONTEXT,
+      after = isLast ? 0 : CONTEXT;
     const hidden = n - before - after;
     if (!open || hidden < 2 || open.has(a + before)) return equal(a, b, n);
     equal(a, b, before);
     rows.push({ fold: hidden, leftAt: a + before });
     equal(a + n - after, b + n - after, after);
   };
-  let a = 0, b = 0;
+  let a = 0,
+    b = 0;
   for (const [first, end, otherFirst, otherEnd] of diff.changes) {
     run(a, b, first - a, a === 0, false);
     for (let k = 0; k < Math.max(end - first, otherEnd - otherFirst); k++) {
       rows.push({
-        changed: true, leftAt: first + k, rightAt: otherFirst + k,
-        left: first + k < end ? left[first + k] : null, right: otherFirst + k < otherEnd ? right[otherFirst + k] : null,
+        changed: true,
+        leftAt: first + k,
+        rightAt: otherFirst + k,
+        left: first + k < end ? left[first + k] : null,
+        right: otherFirst + k < otherEnd ? right[otherFirst + k] : null,
       });
     }
     a = end;
