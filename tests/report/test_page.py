@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import pytest
 
 import shlo_disc
+import shlo_disc.numpy as snp
 from shlo_disc.cli import main
 from shlo_disc.errors import DeviceError, ShapeError
 from shlo_disc.report.page import document_of, render, script_json
@@ -241,6 +242,35 @@ def test_sizes_that_are_not_admissible() -> None:
         compiled("bert").report("/dev/null", [{"b": 2, "s": 49}])
     with pytest.raises(ShapeError, match=r"expected values for the dimension variables \['b', 's'\]"):
         compiled("bert").report("/dev/null", [{"b": 2}])
+
+
+def test_sizes_read_from_data_have_no_rectangles() -> None:
+    def positive(x: jax.Array) -> jax.Array:
+        return jnp.sort(jnp.cumsum(x)[snp.nonzero(x > 0)[0]] * 2)
+
+    executable = shlo_disc.compile(positive, args=(("n", "float32"),))
+    (call,) = document_of(executable.artifact, executable._at("codegen"), no_device, [{"n": 9}]).calls
+    assert len(call.arenas) == 2 and call.arenas[0] is not None and call.arenas[1] is None
+    assert call.rectangles and all(r.segment == 0 for r in call.rectangles) and call.result_bytes is None
+
+
+def test_a_program_of_constant_sizes_is_measured_unasked(tmp_path: Path) -> None:
+    executable = shlo_disc.compile(lambda x: x, args=(("3", "float32"),))
+    found = document_in(executable.report(tmp_path / "page.html").read_text())
+    (call,) = found["calls"]
+    assert call["dims"] == {} and call["problem"] == "" and call["arenas"] == [0]
+    assert [k["report"]["name"] for k in call["kernels"]] == [k.name for k in executable.kernels]
+    assert [node["kind"] for node in found["nodes"]] == ["argument", "loop", "result"] and len(found["edges"]) == 2
+
+
+def test_a_program_from_the_compile_cache(tmp_path: Path) -> None:
+    options = shlo_disc.Options(cache_dir=tmp_path / "cache")
+    pages = []
+    for _ in range(2):
+        executable = shlo_disc.compile(jnp.tanh, args=(("n", "float32"),), options=options)
+        pages.append(document_in(executable.report(tmp_path / "page.html").read_text()))
+    assert executable.compile_count == 0
+    assert pages[0]["texts"] == pages[1]["texts"] and pages[0]["nodes"] == pages[1]["nodes"]
 
 
 def test_a_program_for_a_gpu_without_one() -> None:

@@ -158,32 +158,28 @@ function start() {
   const names = Object.keys(PANELS);
   for (const name of names) {
     const [title, , isFixed] = PANELS[name];
-    document
-      .getElementById("tabs")
-      .append(
-        el(
-          "button",
-          {
-            id: `tab-${name}`,
-            type: "button",
-            role: "tab",
-            "aria-controls": `panel-${name}`,
-            onclick: () => open(name),
-          },
-          title,
-        ),
-      );
-    document
-      .getElementById("panels")
-      .append(
-        el("section", {
-          id: `panel-${name}`,
-          class: isFixed ? "panel fixed" : "panel",
-          role: "tabpanel",
-          "aria-labelledby": `tab-${name}`,
-          hidden: true,
-        }),
-      );
+    document.getElementById("tabs").append(
+      el(
+        "button",
+        {
+          id: `tab-${name}`,
+          type: "button",
+          role: "tab",
+          "aria-controls": `panel-${name}`,
+          onclick: () => open(name),
+        },
+        title,
+      ),
+    );
+    document.getElementById("panels").append(
+      el("section", {
+        id: `panel-${name}`,
+        class: isFixed ? "panel fixed" : "panel",
+        role: "tabpanel",
+        "aria-labelledby": `tab-${name}`,
+        hidden: true,
+      }),
+    );
   }
   document.getElementById("tabs").addEventListener("keydown", (e) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
