@@ -157,10 +157,15 @@ class Refusal(NamedTuple):
 
 @dataclass
 class Record:
-    """Why patterns were taken and refused: for those who ask. `proofs`: relations that a decision has stood on."""
+    """Why patterns were taken and refused: for those who ask.
+
+    proofs: for each decision, the relations that it has stood on. open: those that were asked for in vain where none
+    was proved, so that it was done in a way that serves both cases.
+    """
 
     made: list[Decision] = field(default_factory=list)
     proofs: list[list[Relation]] = field(default_factory=list)
+    open: list[list[Relation]] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     _asked: dict[Relation, bool | None] = field(default_factory=dict)
 
@@ -173,25 +178,29 @@ class Record:
         """A pattern is tried; what was asked after the last decision was asked for its sake."""
         if self.proofs:
             self.proofs[-1] += self._proved()
+            self.open[-1] += [] if self.proofs[-1] else self._unproved()
         self._asked.clear()
 
     def make(self, decision: Decision) -> None:
         """A decision is made."""
         self.made.append(decision)
         self.proofs.append(self._proved())
+        self.open.append([])
         self._asked.clear()
 
     def refuse(self, pattern: Pattern[Any], condition: Condition, candidate: object) -> None:
         """A condition does not hold."""
-        unproved = [relation for relation, answer in self._asked.items() if answer is None]
         subjects = (getattr(candidate, name, None) for name in ("op", "call", "loop"))
         op = next((subject for subject in subjects if isinstance(subject, ir.Operation | ir.OpView)), None)
         place = None if op is None else op.location
-        self.refusals.append(Refusal(pattern.name, condition.name, place, tuple(unproved)))
+        self.refusals.append(Refusal(pattern.name, condition.name, place, tuple(self._unproved())))
         self._asked.clear()
 
     def _proved(self) -> list[Relation]:
         return [relation for relation, answer in self._asked.items() if answer]
+
+    def _unproved(self) -> list[Relation]:
+        return [relation for relation, answer in self._asked.items() if answer is None]
 
 
 @dataclass(frozen=True)

@@ -155,6 +155,20 @@ def test_missing_facts_name_the_constraint_that_helps() -> None:
     assert "mod(s, 32) == 0" not in {m.relation for m in known.missing} and text
 
 
+def test_memory_that_serves_two_cases_is_a_missing_fact() -> None:
+    def f(x: jax.Array, y: jax.Array) -> jax.Array:
+        return jnp.cumsum(jnp.sort(x)).sum() + jnp.cumsum(jnp.sort(y)).sum()
+
+    def missing(*constraints: str) -> dict[str, tuple[str, ...]]:
+        made = shlo_disc.compile(f, args=(("n", "float32"), ("m", "float32")), constraints=constraints)
+        found = document_of(made.artifact, made._at("codegen"), no_device, ())
+        return {m.constraint: m.decides for m in found.missing}
+
+    either = {r for r, decides in missing().items() if "reuse-slot serves one case, not both" in decides}
+    assert either == {"n >= m", "m >= n"}
+    assert not either & set(missing("n >= m"))
+
+
 def test_decisions_have_places_and_proofs() -> None:
     executable, found = compiled("bert"), document("bert")
     rules = {rule.name: rule for rule in found.rules}

@@ -98,7 +98,8 @@ class Symbol:
 class Missing:
     """A relation that was not proved: what it decides, and whom it would help (node numbers or the user's lines).
 
-    constraint: what to write among the constraints of the sizes; "" where no call could promise it.
+    constraint: what to write among the constraints of the sizes, simpler than the relation where that is enough; ""
+    where no call could promise it.
     """
 
     relation: str

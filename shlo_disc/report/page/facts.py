@@ -6,14 +6,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import permutations
 
 from shlo_disc.compilation import Compilation, made
 from shlo_disc.compiler import run_pipeline
+from shlo_disc.errors import ProgramError
 from shlo_disc.lowering.launches import launches_in
 from shlo_disc.mlir import ir
 from shlo_disc.report.page.document import Missing, Rule, Symbol
 from shlo_disc.report.page.places import place_text, shown
 from shlo_disc.shape_dialect.dialect.declarations import symbols_in
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.transforms.decisions import PATTERNS, Record, recording
 
@@ -21,6 +24,9 @@ MOST_PLACES = 60
 """Places that a rule names, each of what it has done and has not."""
 
 MOST_MISSING = 200
+
+MOST_NAMES = 4
+"""Symbols of a relation that simpler ones are looked for."""
 
 
 def symbols_of(c: Compilation) -> Iterator[Symbol]:
@@ -104,16 +110,39 @@ def missing_of(c: Compilation, record: Record) -> list[Missing]:
             what, where = found.setdefault(relation, ({}, {}))
             what[f"{refusal.pattern}: {PATTERNS[refusal.pattern].text}"] = None
             where[place_text(refusal.place)] = None
-    ordered = sorted(found.items(), key=lambda item: -len(item[1][1]))
-    promises = ((r, what, where, _constraint(c.facts, r)) for r, (what, where) in ordered if r.symbols())
-    return [Missing(str(r), tuple(what), tuple(where), promise) for r, what, where, promise in promises][:MOST_MISSING]
+    for decision, relations in zip(record.made, record.open, strict=True):
+        for relation in relations:
+            what, where = found.setdefault(relation, ({}, {}))
+            what[f"{decision.pattern} serves one case, not both"] = None
+            where[place_text(decision.place)] = None
+    ordered = sorted(((r, *told) for r, told in found.items() if r.symbols()), key=lambda item: -len(item[2]))
+    return [
+        Missing(str(relation), tuple(what), tuple(where), _constraint(c.facts, relation))
+        for relation, what, where in ordered[:MOST_MISSING]
+    ]
 
 
 def _constraint(facts: Facts, relation: Relation) -> str:
-    """What the sizes' constraints have to say; "" where it contradicts what they say, or is of data."""
-    if relation.symbols() & set(facts.data_symbols) or facts.prove(relation) is False:
+    """What the sizes' constraints have to say: that one symbol is at least, or more than, another where that is enough.
+
+    "" where it contradicts what they say, or is of data.
+    """
+    names = sorted(relation.symbols())
+    if set(names) & set(facts.data_symbols) or facts.prove(relation) is False:
         return ""
-    return str(relation)
+    pairs = [(Expr.symbol(a), Expr.symbol(b)) for a, b in permutations(names, 2)] if len(names) <= MOST_NAMES else []
+    simple = (compare(a, b) for compare in (Relation.ge, Relation.gt) for a, b in pairs)
+    return str(next((promise for promise in simple if _is_enough(facts, promise, relation)), relation))
+
+
+def _is_enough(facts: Facts, promise: Relation, relation: Relation) -> bool:
+    """Whether a relation is proved once another one is known."""
+    more = facts.copy()
+    try:
+        more.add(promise)
+    except ProgramError:  # no sizes satisfy it
+        return False
+    return more.prove(relation) is True
 
 
 def constraints_of(c: Compilation) -> Sequence[tuple[str, str]]:

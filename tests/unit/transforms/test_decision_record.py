@@ -48,6 +48,20 @@ def test_proofs_and_what_was_missing(pattern: Pattern[str], facts: Facts) -> Non
     assert [[str(r) for r in refusal.missing] for refusal in record.refusals] == [["mod(s, 2) == 0"], []]  # or untrue
 
 
+def test_what_a_decision_asked_for_in_vain(pattern: Pattern[str], facts: Facts) -> None:
+    decisions = Decisions()
+    with recording() as record:
+        for text in ("mod(s, 2) == 0", "s <= 9"):
+            assert decisions.take(pattern.name)
+            facts.prove(relation(text))
+            record.begin()
+        facts.prove(relation("s >= 1"))
+        assert decisions.take(pattern.name)
+        facts.prove(relation("s <= 9"))
+        record.begin()
+    assert [[str(r) for r in relations] for relations in record.open] == [["mod(s, 2) == 0"], ["s <= 9"], []]
+
+
 def test_nothing_is_noted_outside(pattern: Pattern[str], facts: Facts) -> None:
     with recording() as record:
         pass
