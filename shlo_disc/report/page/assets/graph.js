@@ -150,7 +150,7 @@ class Graph {
   }
 
   zoom(factor, x = this.size[0] / 2, y = this.size[1] / 2) {
-    const next = Math.min(4, Math.max(0.004, this.scale * factor)),
+    const next = Math.min(4, Math.max(0.0005, this.scale * factor)),
       by = next / this.scale;
     this.origin = [x - (x - this.origin[0]) * by, y - (y - this.origin[1]) * by];
     this.scale = next;
@@ -211,7 +211,7 @@ class Graph {
       if (x > high[0] || x + BOX.width < low[0] || y > high[1] || y + BOX.height < low[1]) return;
       g.fillStyle = fills[node.kind];
       if (this.scale < 0.12) {
-        g.fillRect(x, y, BOX.width, BOX.height);
+        g.fillRect(x, y, Math.max(BOX.width, 3 / this.scale), Math.max(BOX.height, 1 / this.scale));
         return;
       }
       g.beginPath();

@@ -85,12 +85,14 @@ class LineView {
     new ResizeObserver(() => this.draw()).observe(this.box);
     this.parts = [this.box, this.sideways, this.whole];
     this.found = -1;
+    this.drawn = new Map();
   }
 
   show(rows, unfold) {
     this.rows = rows;
     this.unfold = unfold;
     this.found = -1;
+    this.drawn.clear();
     this.whole.textContent = "";
     this.space.style.height = `${rows.length * 18}px`;
     let longest = 0;
@@ -104,9 +106,10 @@ class LineView {
   draw() {
     const first = Math.max(0, Math.floor(this.box.scrollTop / 18) - 8);
     const end = Math.min(this.rows.length, first + Math.ceil(this.box.clientHeight / 18) + 16);
-    const nodes = [];
-    for (let i = first; i < end; i++) nodes.push(this.row(this.rows[i], i));
-    this.space.replaceChildren(...nodes);
+    const drawn = new Map();
+    for (let i = first; i < end; i++) drawn.set(i, this.drawn.get(i) || this.row(this.rows[i], i));
+    this.drawn = drawn;
+    this.space.replaceChildren(...drawn.values());
   }
 
   row(row, i) {
@@ -159,6 +162,7 @@ class LineView {
       ? (hits.findLast((i) => i < this.found) ?? hits.at(-1))
       : (hits.find((i) => i > this.found) ?? hits[0]);
     this.found = next;
+    this.drawn.clear();
     this.box.scrollTop = next * 18 - this.box.clientHeight / 2;
     this.draw();
     return `${hits.indexOf(next) + 1} of ${hits.length}`;
