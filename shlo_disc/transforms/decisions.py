@@ -38,13 +38,21 @@ TURNED_OFF: set[str] = set()
 """Conditions that are taken to hold unseen, "pattern.condition": for tests that have to find out."""
 
 
+def _none(candidate: Any) -> Iterable[Relation]:
+    return ()
+
+
 class Condition(NamedTuple):
-    """One precondition: its name, the name with its pattern's before it, what it says, and its test."""
+    """One precondition: its name, the name with its pattern's before it, what it says, and its test.
+
+    missing: the relations of sizes that would make it hold for a candidate, besides those that the test asks for.
+    """
 
     name: str
     full_name: str
     text: str
     holds: Callable[..., bool]
+    missing: Callable[..., Iterable[Relation]] = _none
 
 
 class Pattern(Generic[Candidate]):
@@ -56,14 +64,16 @@ class Pattern(Generic[Candidate]):
         self.conditions: list[Condition] = []
         PATTERNS[name] = self
 
-    def requires(self, text: str) -> Callable[[Callable[[Candidate], bool]], Callable[[Candidate], bool]]:
+    def requires(
+        self, text: str, missing: Callable[[Candidate], Iterable[Relation]] = _none
+    ) -> Callable[[Callable[[Candidate], bool]], Callable[[Candidate], bool]]:
         """Makes a function of a candidate the next condition, which bears the function's name without underscores."""
 
         def add(holds: Callable[[Candidate], bool]) -> Callable[[Candidate], bool]:
             name = holds.__name__.strip("_").replace("_", "-")
             if any(c.name == name for c in self.conditions):
                 raise ValueError(f"the pattern {self.name} has two conditions {name}")
-            self.conditions.append(Condition(name, f"{self.name}.{name}", text, holds))
+            self.conditions.append(Condition(name, f"{self.name}.{name}", text, holds, missing))
             return holds
 
         return add
@@ -147,7 +157,7 @@ class Decisions:
 
 
 class Refusal(NamedTuple):
-    """A condition that did not hold, where, and the relations of sizes that it asked for and that were not proved."""
+    """A condition that did not hold, where, and the relations of sizes that were missing, if it was for them."""
 
     pattern: str
     condition: str
@@ -193,7 +203,8 @@ class Record:
         subjects = (getattr(candidate, name, None) for name in ("op", "call", "loop"))
         op = next((subject for subject in subjects if isinstance(subject, ir.Operation | ir.OpView)), None)
         place = None if op is None else op.location
-        self.refusals.append(Refusal(pattern.name, condition.name, place, tuple(self._unproved())))
+        lacking = dict.fromkeys([*self._unproved(), *condition.missing(candidate)])
+        self.refusals.append(Refusal(pattern.name, condition.name, place, tuple(lacking)))
         self._asked.clear()
 
     def _proved(self) -> list[Relation]:

@@ -155,6 +155,22 @@ def test_missing_facts_name_the_constraint_that_helps() -> None:
     assert "mod(s, 32) == 0" not in {m.relation for m in known.missing} and text
 
 
+def test_sizes_that_would_let_ops_fuse_are_missing_facts() -> None:
+    def f(x: jax.Array, y: jax.Array) -> jax.Array:
+        return y * jnp.sum(jnp.exp(x), 1)[:, None]
+
+    def compiled_with(*constraints: str) -> tuple[int, dict[str, tuple[str, ...]]]:
+        made = shlo_disc.compile(f, args=(("b, s", "float32"), ("b, t", "float32")), constraints=constraints)
+        found = document_of(made.artifact, made._at("codegen"), no_device, ())
+        return len(made.kernels), {m.constraint: m.decides for m in found.missing}
+
+    count, missing = compiled_with()
+    (constraint,) = (c for c, decides in missing.items() if decides[0].startswith("elementwise-fusion: "))
+    assert (count, constraint) == (2, "t == s")
+    count, missing = compiled_with(constraint)
+    assert count == 1 and constraint not in missing
+
+
 def test_memory_that_serves_two_cases_is_a_missing_fact() -> None:
     def f(x: jax.Array, y: jax.Array) -> jax.Array:
         return jnp.cumsum(jnp.sort(x)).sum() + jnp.cumsum(jnp.sort(y)).sum()
