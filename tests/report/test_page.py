@@ -144,6 +144,15 @@ def test_stages_become_each_other() -> None:
         assert len(left) - at == len(right) - other
 
 
+def test_the_overview_counts() -> None:
+    rows = dict(document("looped").overview.rows)
+    text = compiled("looped").as_text("import")
+    names = re.findall(r"(?m)^ *(?:%[^=\n]* = )?\"?(stablehlo\.\w+)", text)
+    assert rows["ops imported"] == str(len(names)) and {"stablehlo.while", "stablehlo.case"} <= set(names)
+    assert rows["arena and results"] == f"{compiled('looped').peak_memory_formula} bytes"
+    assert set(compiled("looped").stages) <= set(document("looped").overview.timings)
+
+
 def test_missing_facts_name_the_constraint_that_helps() -> None:
     found = document("bert")
     (missing,) = (m for m in found.missing if m.relation == "mod(s, 32) == 0")

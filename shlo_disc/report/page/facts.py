@@ -97,29 +97,31 @@ def _refused(record: Record) -> dict[str, tuple[tuple[str, str, tuple[str, ...]]
 
 
 def missing_of(c: Compilation, record: Record) -> list[Missing]:
-    """Relations that were not proved, and what they would decide: kernels without guards, and fusions."""
+    """Relations that were not proved, what they would decide, and where; those that would help most often first."""
     found: dict[Relation, tuple[dict[str, None], dict[str, None]]] = {}
+    for relation, decides, where in _lacking(c, record):
+        if relation.symbols():
+            all_decides, places = found.setdefault(relation, ({}, {}))
+            all_decides[decides] = places[where] = None
+    ordered = sorted(((r, *told) for r, told in found.items()), key=lambda item: -len(item[2]))
+    return [
+        Missing(str(relation), tuple(decides), tuple(places), _constraint(c.facts, relation))
+        for relation, decides, places in ordered[:MOST_MISSING]
+    ]
+
+
+def _lacking(c: Compilation, record: Record) -> Iterator[tuple[Relation, str, str]]:
+    """A relation, what it decides, and where: kernels without guards, fusions, memory that serves two cases."""
     for launched in launches_in(c.snapshots["host"]):
         for guard in launched.guards:
-            for relation in guard.conditions if not guard.of_size else ():
-                what, where = found.setdefault(relation, ({}, {}))
-                what[f'the kernel is always "{guard.variant}", never "{guard.otherwise}"'] = None
-                where[launched.fusion] = None
+            decides = f'the kernel is always "{guard.variant}", never "{guard.otherwise}"'
+            yield from ((r, decides, launched.fusion) for r in guard.conditions if not guard.of_size)
     for refusal in record.refusals:
-        for relation in refusal.missing:
-            what, where = found.setdefault(relation, ({}, {}))
-            what[f"{refusal.pattern}: {PATTERNS[refusal.pattern].text}"] = None
-            where[place_text(refusal.place)] = None
+        decides = f"{refusal.pattern}: {PATTERNS[refusal.pattern].text}"
+        yield from ((relation, decides, place_text(refusal.place)) for relation in refusal.missing)
     for decision, relations in zip(record.made, record.open, strict=True):
-        for relation in relations:
-            what, where = found.setdefault(relation, ({}, {}))
-            what[f"{decision.pattern} serves one case, not both"] = None
-            where[place_text(decision.place)] = None
-    ordered = sorted(((r, *told) for r, told in found.items() if r.symbols()), key=lambda item: -len(item[2]))
-    return [
-        Missing(str(relation), tuple(what), tuple(where), _constraint(c.facts, relation))
-        for relation, what, where in ordered[:MOST_MISSING]
-    ]
+        decides = f"{decision.pattern} serves one case, not both"
+        yield from ((relation, decides, place_text(decision.place)) for relation in relations)
 
 
 def _constraint(facts: Facts, relation: Relation) -> str:

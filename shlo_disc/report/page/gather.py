@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 
@@ -20,6 +21,8 @@ from shlo_disc.runtime.dims import dim_values
 from shlo_disc.shape_dialect.dialect.buffers import arenas_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.stage_text import peak_memory_formula, result_bytes
+
+_OP = re.compile(r'\s*(?:%[^=]* = )?"?(?:stablehlo|chlo)\.\w')
 
 OnDevice = Callable[[], Client]
 """Gives the client that the program runs on. Raises DeviceError where there is none."""
@@ -52,7 +55,7 @@ def document_of(artifact: Artifact, c: Compilation, on: OnDevice, dims: Iterable
 
 def _overview(artifact: Artifact, c: Compilation, texts: Texts) -> Overview:
     launches = launches_in(c.snapshots["host"])
-    ops = sum(line.count("stablehlo.") for line in texts.lines["import"])
+    ops = sum(_OP.match(line) is not None for line in texts.lines["import"])
     arena = c.facts.simplify(sum(arenas_of(c.snapshots["plan"]), Expr.const(0)))
     decisions = ", ".join(f"{d.taken} of {kind}" for kind, d in c.decisions.items() if d.taken)
     rows = (
