@@ -11,6 +11,7 @@
     diff A B, diff FILE --stages X Y    what differs between programs, stages or artifacts
     bench FILE... --dims b=2,s=16       how long calls take, of one or of several by turns
     explain FILE --dims b=2,s=16        what a call consists of: each kernel's time beside what the machine allows
+    report FILE [--dims b=2,s=16] -o P  one HTML page of all that a compile did; see docs/report.md
     tune FILE --dims b=2,s=16 -o OUT    choose how kernels are written by measuring, for `--schedule OUT`
     bisect FILE [--dims b=2,s=16]       find the decision with which the results become wrong
     reduce FILE [--dims b=2,s=16]       shrink a program that fails to a small one that fails alike
@@ -47,6 +48,7 @@ from shlo_disc.commands.inspect import add_inspect
 from shlo_disc.commands.opt import add_opt
 from shlo_disc.commands.pages import add_dialect, add_ops
 from shlo_disc.commands.reduce import add_reduce
+from shlo_disc.commands.report import add_report
 from shlo_disc.commands.run import add_run
 from shlo_disc.commands.tune import add_tune
 from shlo_disc.commands.why import add_why
@@ -113,6 +115,7 @@ def parser() -> argparse.ArgumentParser:
     add_diff(commands)
     add_bench(commands)
     add_explain(commands)
+    add_report(commands)
     add_tune(commands)
     add_check(commands)
     add_bisect(commands)

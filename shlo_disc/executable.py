@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -254,6 +254,32 @@ class Executable:
         from shlo_disc.lowering.launches import launches_in
 
         return launches_in(self._at("host").snapshots["host"])
+
+    def report(self, path: str | os.PathLike[str], dims: Iterable[Mapping[str, int]] = ()) -> Path:
+        """Write one HTML page of all that the compile did, which needs nothing else (docs/report.md); returns its path.
+
+        dims: values of the symbols, such as [{"b": 2, "s": 16}]; at each of them the arena is drawn and the kernels are
+        measured, as `explain` does. Raises ShapeError when values are not admissible, and OSError.
+        """
+        from shlo_disc.report.page import report_page
+
+        page = report_page(self._artifact, self._at(STAGES[-1]), lambda: self._loaded.client, dims)
+        written = Path(path)
+        written.write_text(page, encoding="utf-8")
+        return written
+
+    def trace(self, path: str | os.PathLike[str], dims: Iterable[Mapping[str, int]] = ()) -> Path:
+        """Write a trace of the compile, and of a call at each of `dims`, for https://ui.perfetto.dev; returns its path.
+
+        Raises ShapeError when values are not admissible, DeviceError for calls where there is no GPU, and OSError.
+        """
+        import json
+
+        from shlo_disc.report.trace import trace_of
+
+        written = Path(path)
+        written.write_text(json.dumps(trace_of(self._at(STAGES[-1]), [self.explain(**d) for d in dims])))
+        return written
 
     # ---- what it needs --------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import inspect
 import operator
 import threading
@@ -122,6 +123,10 @@ class Jitted:
     def __repr__(self) -> str:
         name = getattr(self._function, "__name__", repr(self._function))
         return f"<shlo_disc.jit of {name}, compiled {self.compile_count} times>"
+
+    def _repr_html_(self) -> str:
+        tables = (executable._repr_html_() for executable in self._executables())
+        return "".join([f"<p>{html.escape(repr(self)[1:-1])}</p>", *tables])
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)

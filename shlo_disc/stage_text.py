@@ -27,12 +27,16 @@ def stage_text(c: Compilation, stage: str) -> str:
 def peak_memory_formula(c: Compilation) -> str:
     """The bytes that a call allocates, arena and results, as an expression of the symbols."""
     arena = sum(arenas_of(c.snapshots["plan"]), Expr.const(0))
-    results = sum((_result_bytes(r) for r in c.signature.results), Expr.const(0))
-    return str(c.facts.simplify(arena + results))
+    return str(c.facts.simplify(arena + result_bytes(c)))
 
 
-def _result_bytes(spec: Any) -> Expr:
+def result_bytes(c: Compilation) -> Expr:
+    """The bytes of a program's results."""
+    return sum((_bytes_of(spec) for spec in c.signature.results), Expr.const(0))
+
+
+def _bytes_of(spec: Any) -> Expr:
     return product(spec.dims) * BY_NAME[spec.dtype].bytes
 
 
-__all__ = ["peak_memory_formula", "stage_text"]
+__all__ = ["peak_memory_formula", "result_bytes", "stage_text"]

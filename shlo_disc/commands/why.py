@@ -26,8 +26,8 @@ def add_why(commands: Any) -> None:
 def _why(arguments: argparse.Namespace) -> None:
     text = index() if arguments.code is None else page(arguments.code)
     rows = [c for c in CODES if arguments.code is None or c.name == full_name(arguments.code)]
-    document = [{"code": c.name, "error": c.error, "title": c.title, "page": page(c.name)} for c in rows]
-    show(arguments, document, text.removesuffix("\n"))
+    codes = [{"code": c.name, "error": c.error, "title": c.title, "page": page(c.name)} for c in rows]
+    show(arguments, {"codes": codes}, text.removesuffix("\n"))
 
 
 def full_name(code: str) -> str:

@@ -10,6 +10,7 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import (
     FUSION,
     GUARDS,
+    AttentionCall,
     ConvolutionCall,
     DeviceProduct,
     Gemm,
@@ -33,11 +34,11 @@ _GUARDS = codec_of(tuple[Guard, ...])
 
 @dataclass(frozen=True)
 class Launched:
-    """A command: the functions that it runs, the kind of its fusion and the fusion's name, which a copy lacks.
+    """A command: its name, the kind of its fusion and the fusion's name, which a copy lacks.
 
+    functions: the kernels and micro-kernels of the program that it runs, none where a library or the runtime does it.
     `bytes` are those that a copy reads and writes, or clearing writes. `is_direct`: the program calls the kernel by
-    itself, without the runtime. `use`: the kernel of a launch, or that of a product on a device. `functions`: the names
-    of its kernels in the generated code.
+    itself, without the runtime. `use`: the kernel of a launch, or that of a product on a device.
     """
 
     name: str
@@ -78,30 +79,32 @@ def _launch(op: ir.Operation) -> Launched:
 
 def _gemm(op: ir.Operation) -> Launched:
     call: Gemm = call_of(op)
-    names = _names(call.tile.name, call.products)
-    return Launched("+".join(names), "dot", _fusion(op), _guards(op), functions=names)
+    functions = _functions(call.tile.name, call.products)
+    return Launched("+".join(functions), "dot", _fusion(op), _guards(op), functions=functions)
 
 
 def _product(op: ir.Operation) -> Launched:
     call: DeviceProduct = call_of(op)
-    name = call.kernel.kernel
-    return Launched(name, "dot", _fusion(op), _guards(op), use=call.kernel, functions=(name,))
+    epilogue = () if call.epilogue is None else (call.epilogue.kernel.kernel,)
+    functions = (call.kernel.kernel, *epilogue)
+    return Launched(call.kernel.kernel, "dot", _fusion(op), _guards(op), use=call.kernel, functions=functions)
 
 
 def _convolution(op: ir.Operation) -> Launched:
     call: ConvolutionCall = call_of(op)
-    names = _names(call.tile.name, (call.gemm,))
-    return Launched("+".join(names), "convolution", _fusion(op), _guards(op), functions=names)
+    functions = _functions(call.tile.name, (call.gemm,))
+    return Launched("+".join(functions), "convolution", _fusion(op), _guards(op), functions=functions)
 
 
-def _names(tile: str, products: tuple[GemmProduct, ...]) -> tuple[str, ...]:
+def _functions(tile: str, products: tuple[GemmProduct, ...]) -> tuple[str, ...]:
     epilogues = [p.epilogue.use.kernel for p in products if p.epilogue is not None]
     return tuple(dict.fromkeys([tile, *epilogues]))
 
 
 def _attention(op: ir.Operation) -> Launched:
-    rows = call_of(op).rows.kernel
-    return Launched(f"attention_{rows}", "attention", _fusion(op), _guards(op), functions=(rows,))
+    call: AttentionCall = call_of(op)
+    functions = (call.rows.kernel, call.tile.name)
+    return Launched(f"attention_{call.rows.kernel}", "attention", _fusion(op), _guards(op), functions=functions)
 
 
 def _library(op: ir.Operation) -> Launched:

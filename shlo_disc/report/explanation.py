@@ -136,11 +136,18 @@ def explain(artifact: Artifact, on: Client, compilation: Compilation, dims: Mapp
     """
     values = dim_values([row["name"] for row in artifact.header["symbols"]], dims)
     dims = {name: values[name] for name in dims}
-    module = compilation.snapshots["plan"]
     times = _measure(artifact, on, dims)
+    limits = machine(on, compilation.target)
+    return Explanation(artifact.header["name"], dict(dims), limits, kernel_reports(compilation, dims, times, limits))
+
+
+def kernel_reports(
+    compilation: Compilation, dims: Mapping[str, int], times: Sequence[CommandTime], limits: Machine | None
+) -> tuple[KernelReport, ...]:
+    """Each command of a program at given sizes, with the times of a run, none where nothing was measured."""
+    module = compilation.snapshots["plan"]
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
     sources = _sources(module)
-    limits = machine(on, compilation.target)
     works: dict[str, Work] = {}
     kernels = []
     for number, launched in enumerate(launches_in(compilation.snapshots["host"])):
@@ -148,7 +155,7 @@ def explain(artifact: Artifact, on: Client, compilation: Compilation, dims: Mapp
             works[launched.fusion] = work_of(functions[launched.fusion], functions)
         time = times[number] if number < len(times) else None
         kernels.append(_report(launched, works.get(launched.fusion), dims, time, limits, sources))
-    return Explanation(artifact.header["name"], dict(dims), limits, tuple(kernels))
+    return tuple(kernels)
 
 
 def _report(
@@ -156,14 +163,14 @@ def _report(
     work: Work | None,
     dims: Mapping[str, int],
     time: CommandTime | None,
-    limits: Machine,
+    limits: Machine | None,
     sources: Mapping[str, str],
 ) -> KernelReport:
     read, written, flops = (
         (work.bytes_read, work.bytes_written, work.flops) if work else (launched.bytes, Expr.const(0), Expr.const(0))
     )
     bytes_read, bytes_written, operations = (_evaluate(e, dims) for e in (read, written, flops))
-    if bytes_read is None or bytes_written is None or operations is None:
+    if limits is None or bytes_read is None or bytes_written is None or operations is None:
         estimated = None
     else:
         estimated = limits.seconds(bytes_read + bytes_written, operations, work.element if work else "f32")
@@ -223,4 +230,4 @@ def _pad(cell: str, width: int, column: int) -> str:
     return cell.rjust(width) if column in _RIGHT else cell.ljust(width)
 
 
-__all__ = ["Explanation", "KernelReport", "explain"]
+__all__ = ["Explanation", "KernelReport", "explain", "kernel_reports"]

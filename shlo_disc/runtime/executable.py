@@ -18,7 +18,7 @@ from shlo_disc.target import runs_on
 from . import _native
 from .artifact import Artifact
 from .cuda_libraries import nccl_names
-from .described import program_text
+from .described import program_table, program_text, target_row
 from .dims import dim_values, shape_of
 from .jax_arrays import jax_converter
 from .keys import key_array
@@ -351,6 +351,11 @@ class BoundExecutable:
 
     def __repr__(self) -> str:
         return f"<BoundExecutable {program_text(self.executable.artifact.header)}, its first {self._count} fixed>"
+
+    def _repr_html_(self) -> str:
+        header = self.executable.artifact.header
+        fixed = "fixed", f"the first {self._count} of {len(self.executable.in_tree.children[0].children)} arguments"
+        return program_table(f"BoundExecutable {header['name']}", header, [target_row(header), fixed])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program on its other arguments; results are jax.Arrays when any argument, bound or not, is one."""

@@ -16,11 +16,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from shlo_disc.errors import CompilerError, DiscError
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.symbolic.facts import Relation, listening
 
 Candidate = TypeVar("Candidate")
 Subject = TypeVar("Subject")
@@ -37,13 +38,21 @@ TURNED_OFF: set[str] = set()
 """Conditions that are taken to hold unseen, "pattern.condition": for tests that have to find out."""
 
 
+def _none(candidate: Any) -> Iterable[Relation]:
+    return ()
+
+
 class Condition(NamedTuple):
-    """One precondition: its name, the name with its pattern's before it, what it says, and its test."""
+    """One precondition: its name, the name with its pattern's before it, what it says, and its test.
+
+    missing: the relations of sizes that would make it hold for a candidate, besides those that the test asks for.
+    """
 
     name: str
     full_name: str
     text: str
     holds: Callable[..., bool]
+    missing: Callable[..., Iterable[Relation]] = _none
 
 
 class Pattern(Generic[Candidate]):
@@ -55,14 +64,16 @@ class Pattern(Generic[Candidate]):
         self.conditions: list[Condition] = []
         PATTERNS[name] = self
 
-    def requires(self, text: str) -> Callable[[Callable[[Candidate], bool]], Callable[[Candidate], bool]]:
+    def requires(
+        self, text: str, missing: Callable[[Candidate], Iterable[Relation]] = _none
+    ) -> Callable[[Callable[[Candidate], bool]], Callable[[Candidate], bool]]:
         """Makes a function of a candidate the next condition, which bears the function's name without underscores."""
 
         def add(holds: Callable[[Candidate], bool]) -> Callable[[Candidate], bool]:
             name = holds.__name__.strip("_").replace("_", "-")
             if any(c.name == name for c in self.conditions):
                 raise ValueError(f"the pattern {self.name} has two conditions {name}")
-            self.conditions.append(Condition(name, f"{self.name}.{name}", text, holds))
+            self.conditions.append(Condition(name, f"{self.name}.{name}", text, holds, missing))
             return holds
 
         return add
@@ -75,6 +86,9 @@ class Pattern(Generic[Candidate]):
             holds = bool(condition.holds(candidate))
             OUTCOMES[condition.full_name, holds] += 1
             if not holds:
+                record = _current().record
+                if record is not None:
+                    record.refuse(self, condition, candidate)
                 return False
         return True
 
@@ -83,6 +97,9 @@ class Pattern(Generic[Candidate]):
 
         What raises does not match; with `Options(strict=True)` it is a CompilerError.
         """
+        record = _current().record
+        if record is not None:
+            record.begin()
         try:
             candidate = build(subject)
             OUTCOMES[self.name, candidate is not None] += 1
@@ -133,12 +150,74 @@ class Decisions:
         if number in self.skipped:
             return False
         self.made.append(Decision(number, pattern, None if op is None else op.location))
+        record = _current().record
+        if record is not None:
+            record.make(self.made[-1])
         return True
+
+
+class Refusal(NamedTuple):
+    """A condition that did not hold, where, and the relations of sizes that were missing, if it was for them."""
+
+    pattern: str
+    condition: str
+    place: ir.Location | None
+    missing: tuple[Relation, ...]
+
+
+@dataclass
+class Record:
+    """Why patterns were taken and refused: for those who ask.
+
+    proofs: for each decision, the relations that it has stood on. open: those that were asked for in vain where none
+    was proved, so that it was done in a way that serves both cases.
+    """
+
+    made: list[Decision] = field(default_factory=list)
+    proofs: list[list[Relation]] = field(default_factory=list)
+    open: list[list[Relation]] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    _asked: dict[Relation, bool | None] = field(default_factory=dict)
+
+    def ask(self, relation: Relation, answer: bool | None) -> None:
+        """A question for a fact was answered."""
+        if relation.symbols():
+            self._asked[relation] = answer
+
+    def begin(self) -> None:
+        """A pattern is tried; what was asked after the last decision was asked for its sake."""
+        if self.proofs:
+            self.proofs[-1] += self._proved()
+            self.open[-1] += [] if self.proofs[-1] else self._unproved()
+        self._asked.clear()
+
+    def make(self, decision: Decision) -> None:
+        """A decision is made."""
+        self.made.append(decision)
+        self.proofs.append(self._proved())
+        self.open.append([])
+        self._asked.clear()
+
+    def refuse(self, pattern: Pattern[Any], condition: Condition, candidate: object) -> None:
+        """A condition does not hold."""
+        subjects = (getattr(candidate, name, None) for name in ("op", "call", "loop"))
+        op = next((subject for subject in subjects if isinstance(subject, ir.Operation | ir.OpView)), None)
+        place = None if op is None else op.location
+        lacking = dict.fromkeys([*self._unproved(), *condition.missing(candidate)])
+        self.refusals.append(Refusal(pattern.name, condition.name, place, tuple(lacking)))
+        self._asked.clear()
+
+    def _proved(self) -> list[Relation]:
+        return [relation for relation, answer in self._asked.items() if answer]
+
+    def _unproved(self) -> list[Relation]:
+        return [relation for relation, answer in self._asked.items() if answer is None]
 
 
 @dataclass(frozen=True)
 class _Mode:
     strict: bool = False
+    record: Record | None = None
 
 
 _LENIENT = _Mode()
@@ -152,9 +231,21 @@ def _current() -> _Mode:
 @contextmanager
 def deciding(*, strict: bool) -> Iterator[None]:
     """How patterns of this thread behave inside: `strict` raises what a pattern raises."""
-    token = _MODE.set(_Mode(strict))
+    token = _MODE.set(replace(_current(), strict=strict))
     try:
         yield
+    finally:
+        _MODE.reset(token)
+
+
+@contextmanager
+def recording() -> Iterator[Record]:
+    """Inside, what patterns of this thread are taken and refused for is noted."""
+    record = Record()
+    token = _MODE.set(replace(_current(), record=record))
+    try:
+        with listening(record.ask):
+            yield record
     finally:
         _MODE.reset(token)
 

@@ -34,6 +34,7 @@ COMMANDS = {
     "diff artifact artifact": ("hunks", 0),
     "opt --list-passes": ("passes", 0),
     "ops": ("ops", 0),
+    "why S101": ("codes", 0),
     "compile program -o out": ("signature", 0),
     "inspect program": ("peak_memory", 0),
     "disasm program --stage llvm": ("kernels", 0),
@@ -41,12 +42,14 @@ COMMANDS = {
     f"explain program --dims {DIMS}": ("kernels", 0),
     f"tune program --dims {DIMS} --rounds 1 -o schedule": ("ratios", 0),
     f"bisect program --dims {DIMS}": ("difference", 0),
+    f"report program --dims {DIMS} -o out": ("page", 0),
+    "reduce program --test true": ("program", 0),
     "check checked": ("results", 0),
     "doctor": ("findings", 0),
 }
 """Commands, and a key of their document, and their exit status."""
 
-QUICK = 8
+QUICK = 9
 """So many at the start need no compiler."""
 
 
@@ -106,7 +109,7 @@ def test_a_file_is_at_fault(tmp_path: Path) -> None:
     assert (status, out, err) == (1, "", f"shlo_disc: error: {missing}: No such file or directory\n")
     status, out, err = run("info", missing, "--json")
     assert status == 1 and err.startswith("shlo_disc: error: ")
-    expected = {"kind": "FileNotFoundError", "message": f"{missing}: No such file or directory"}
+    expected = {"kind": "FileNotFoundError", "code": "", "message": f"{missing}: No such file or directory"}
     assert json.loads(out) == {"error": expected}
 
 

@@ -55,6 +55,22 @@ def test_tables(executable: shlo_disc.Executable) -> None:
         assert "<th>symbol</th><td>1 &lt;= b &lt;= 64</td>" in table
 
 
+def test_the_table_of_a_binding(executable: shlo_disc.Executable) -> None:
+    table = executable.bind(np.ones((3, 8), np.float32))._repr_html_()
+    assert "<caption>BoundExecutable score</caption>" in table
+    assert "<th>fixed</th><td>the first 1 of 2 arguments</td>" in table
+    assert "<th>result</th><td>result: f32[b, 4]</td>" in table
+
+
+def test_the_tables_of_a_jitted_function() -> None:
+    jitted = shlo_disc.jit(lambda x: x + 1, dynamic=("n",))
+    assert jitted._repr_html_() == "<p>shlo_disc.jit of &lt;lambda&gt;, compiled 0 times</p>"
+    jitted(np.ones(3, np.float32))
+    table = jitted._repr_html_()
+    assert table.count("<table>") == table.count("<caption>Executable ") == 1 and "compiled 1 times" in table
+    assert "<td>args[0]: f32[n]</td>" in table
+
+
 @pytest.mark.parametrize("header", [{}, {"name": "f", "arguments": 3}, {"name": "f", "arguments": [], "results": [1]}])
 def test_a_malformed_header_is_shown_as_one(header: dict[str, object]) -> None:
     artifact = Artifact(header, {"object": b"12"})

@@ -26,7 +26,7 @@ ORDER = (
     # The pipeline.
     "compilation", "call_checks", "passes", "compiler", "artifact_header",
     # What users see.
-    "clients", "loading", "export_library", "report", "stage_text", "listing", "executable", "cache", "reproducer",
+    "clients", "loading", "export_library", "stage_text", "report", "listing", "executable", "cache", "reproducer",
     "recovery", "isolated", "call_types", "compiling", "torch", "jitted", "api", "numpy", "check", "bisect", "reduce",
     "tune", "doctor", "commands", "cli", "pjrt", "__init__", "__main__",
 )  # fmt: skip

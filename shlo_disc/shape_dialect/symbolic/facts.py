@@ -11,7 +11,9 @@ answers a question about other sizes, for whose buffers it would come too late.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from shlo_disc.errors import ProgramError
@@ -26,9 +28,11 @@ from shlo_disc.shape_dialect.symbolic.facts_residue import residue_of
 from shlo_disc.shape_dialect.symbolic.facts_simplify import divide, simplify
 from shlo_disc.shape_dialect.symbolic.facts_store import Contradiction, Store
 
-__all__ = ["Declaration", "Facts", "Relation"]
+__all__ = ["Declaration", "Facts", "Relation", "listening"]
 
 _DEFAULT_ESTIMATE = 128
+
+_LISTENER: ContextVar[Callable[[Relation, bool | None], None] | None] = ContextVar("shlo_disc_asked", default=None)
 
 # A relation, or a declaration as (name, bounds, divisor, residue).
 Fact = Relation | tuple[str, Interval, int, int]
@@ -114,6 +118,9 @@ class Facts:
         key = (operator, e)
         if key not in self._proofs:
             self._proofs[key] = self._prove(operator, e)
+        listener = _LISTENER.get()
+        if listener is not None:
+            listener(relation, self._proofs[key])
         return self._proofs[key]
 
     def range(self, expr: ExprLike) -> Interval:
@@ -359,6 +366,16 @@ class Facts:
             value -= (value - residue) % max(1, modulus)
         value = value if high is None else min(high, value)
         return value if low is None else max(low, value)
+
+
+@contextmanager
+def listening(listener: Callable[[Relation, bool | None], None]) -> Iterator[None]:
+    """Inside, `listener` hears what is asked to be proved in this thread, and the answers."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
 
 
 def _symbols_of(fact: Fact) -> frozenset[str]:

@@ -127,7 +127,7 @@ class Grouping:
         joins.sort(key=lambda j: (-len(j.cluster.domain), -j.cluster.columns, -j.cluster.number))
         fitting = [j for j in joins if JOIN.match(lambda j: j, j) is not None]
         for join in fitting:
-            if JOIN_FIRST.match(lambda j: j, join) is not None and self.decisions.take("elementwise", op):
+            if JOIN_FIRST.match(lambda j: j, join) is not None and self.decisions.take(JOIN.name, op):
                 axes = tuple(join.mapping.get(i) for i in range(len(join.dims)))
                 self.graph.add(join.cluster, op, axes, producers)
                 self._merge_others(op, join, fitting)
@@ -182,7 +182,7 @@ class Grouping:
                 continue
             candidate = Merge(cluster, join.mapping, other, joined.mapping, self.graph, self._cluster_of)
             merge = MERGE.match(lambda m: m, candidate)
-            if merge is None or merge.translation is None or not self.decisions.take("merge", op):
+            if merge is None or merge.translation is None or not self.decisions.take(MERGE.name, op):
                 continue
             places = merge.translation
             axes = {m: tuple(None if a is None else places[a] for a in t) for m, t in other.axes.items()}
@@ -213,7 +213,7 @@ class Grouping:
         producers = self.producers(op)
         for value in inputs:
             found = REDUCE.match(lambda v: RowReduce.of(op, v, len(reduced), producers, self.graph), value)
-            if found is not None and self.decisions.take("row-reduce", op):
+            if found is not None and self.decisions.take(REDUCE.name, op):
                 found.cluster.kind, found.cluster.columns = "row_reduce", found.columns
                 self.graph.add(found.cluster, op, found.axes, producers)
                 return
@@ -255,7 +255,7 @@ class Grouping:
                 continue
             candidate = Absorb(op, cluster, producer, times[producer.number])
             found = ABSORB.match(lambda a: a, candidate)
-            if found is not None and self.decisions.take("absorb", op):
+            if found is not None and self.decisions.take(ABSORB.name, op):
                 self.graph.merge(cluster, producer, {}, candidate.times)
 
     # ---- dots and sorts -----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.symbolic.facts import Relation
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.transforms.code_size import code_size
 from shlo_disc.transforms.decisions import Pattern
@@ -98,7 +99,12 @@ def _in_order(found: Join) -> bool:
     return order == sorted(set(order))
 
 
-@JOIN.requires("each axis is as long as that of the domain")
+def _unequal(found: Join) -> list[Relation]:
+    pairs = ((found.dims[i], found.cluster.domain[a]) for i, a in found.mapping.items())
+    return [Relation.eq(size, there) for size, there in pairs if size != there]
+
+
+@JOIN.requires("each axis is as long as that of the domain", missing=_unequal)
 def _equal_sizes(found: Join) -> bool:
     return all(found.dims[i] == found.cluster.domain[a] for i, a in found.mapping.items())
 
@@ -143,6 +149,11 @@ class Merge:
         known = {self.other_mapping[i]: a for i, a in self.mapping.items() if self.other_mapping.get(i) in needed}
         ones = dict.fromkeys(a for a, d in enumerate(self.other.domain) if d.constant == 1)
         self.translation = {**known, **ones} if set(known) == set(needed) else None
+
+    @property
+    def op(self) -> ir.Operation:
+        """The last op of the other one."""
+        return self.other.members[-1]
 
     @property
     def other_columns(self) -> set[int]:

@@ -196,7 +196,7 @@ class Planner:
             return Buffer(self.facts.simplify(product(dims_of(value)) * bytes_of(element_type_of(value))), position)
         present = self._present(owner, position)
         found = Destination(present, lambda: present is None or self._may_replace(present, op, index))
-        if DESTINATION.match(lambda d: d, found) is None or not self.decisions.take("destination", op):
+        if DESTINATION.match(lambda d: d, found) is None or not self.decisions.take(DESTINATION.name, op):
             return None
         return self.plan.buffers[owner.results[position]]
 
@@ -259,7 +259,7 @@ class Planner:
 
     def _free_slot(self, size: Expr, position: int, op: ir.Operation) -> Slot | None:
         free = [s for s in self.plan.slots if REUSE.match(lambda u: u, SlotUse(s, position))]
-        if not free or not self.decisions.take("slot", op):
+        if not free or not self.decisions.take(REUSE.name, op):
             return None
         wanted = self.facts.estimate(size)
         estimates = [(self.facts.estimate(s.size), s) for s in free]

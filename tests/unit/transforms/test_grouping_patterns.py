@@ -62,16 +62,16 @@ def reversed_product(x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 REFUSED: list[tuple[str, Function, list[str], dict[str, int]]] = [
-    ("elementwise-fusion.equal-sizes", rows_and_wider_ones, ["b, s", "b, t"], {"elementwise": 0}),
-    ("elementwise-fusion.reads-an-axis", divided_by_the_sum_of_all, ["b, s"], {"elementwise": 0}),
-    ("merge-fusions.is-aligned", reversed_and_not, ["b, s", "b, s"], {"merge": 0}),
-    ("merge-fusions.moves-nothing-reduced", rows_and_their_reverse, ["b, s"], {"merge": 0}),
-    ("merge-fusions.reads-in-place", sums_along_the_other_axis, ["n, n", "n, n"], {"merge": 0}),
-    ("merge-fusions.same-columns", sums_and_softmax, ["b, s, t", "b, s"], {"merge": 0}),
-    ("row-reduce-fusion.whole-domain", sum_of_what_is_repeated, ["s", "b, s"], {"row-reduce": 0}),
-    ("row-reduce-fusion.reduce-has-no-cycle", reduced_with_its_reverse, ["b, s"], {"row-reduce": 1}),
-    ("absorb-producer.is-loop", reversed_softmax, ["b, s"], {"absorb": 0}),
-    ("absorb-producer.is-loop", reversed_product, ["b, s", "s, n"], {"absorb": 0}),
+    ("elementwise-fusion.equal-sizes", rows_and_wider_ones, ["b, s", "b, t"], {"elementwise-fusion": 0}),
+    ("elementwise-fusion.reads-an-axis", divided_by_the_sum_of_all, ["b, s"], {"elementwise-fusion": 0}),
+    ("merge-fusions.is-aligned", reversed_and_not, ["b, s", "b, s"], {"merge-fusions": 0}),
+    ("merge-fusions.moves-nothing-reduced", rows_and_their_reverse, ["b, s"], {"merge-fusions": 0}),
+    ("merge-fusions.reads-in-place", sums_along_the_other_axis, ["n, n", "n, n"], {"merge-fusions": 0}),
+    ("merge-fusions.same-columns", sums_and_softmax, ["b, s, t", "b, s"], {"merge-fusions": 0}),
+    ("row-reduce-fusion.whole-domain", sum_of_what_is_repeated, ["s", "b, s"], {"row-reduce-fusion": 0}),
+    ("row-reduce-fusion.reduce-has-no-cycle", reduced_with_its_reverse, ["b, s"], {"row-reduce-fusion": 1}),
+    ("absorb-producer.is-loop", reversed_softmax, ["b, s"], {"absorb-producer": 0}),
+    ("absorb-producer.is-loop", reversed_product, ["b, s", "s, n"], {"absorb-producer": 0}),
 ]
 
 

@@ -1,0 +1,77 @@
+// Each command of a call: its time beside the least that the machine allows.
+function kernelsPanel(panel, calls, choose) {
+  if (!DOC.calls.length) {
+    panel.append(el("h2", {}, "Kernels"), noCalls());
+    return;
+  }
+  const body = el("div");
+  const show = (number) => body.replaceChildren(...kernelsOf(DOC.calls[number], choose));
+  panel.append(el("div", { class: "bar" }, calls(show)), body);
+}
+
+function kernelsOf(call, choose) {
+  const total = call.kernels.reduce((sum, k) => sum + (k.report.seconds || 0), 0);
+  const rows = call.kernels.map((kernel, number) => ({
+    number,
+    node: kernel.node,
+    guards: kernel.guards,
+    ...kernel.report,
+  }));
+  const bar = (part) =>
+    el("div", { class: "share" }, el("i", { style: `width: ${Math.min(100, part * 100).toFixed(1)}%` }));
+  const moved = (r) => (r.bytes_read == null || r.bytes_written == null ? null : r.bytes_read + r.bytes_written);
+  const list = (texts) => texts.map((text) => el("div", {}, text));
+  const index = new Map(DOC.nodes.map((n, i) => [n.name, i]));
+  const columns = [
+    { name: "#", number: true, key: (r) => r.number, cell: (r) => String(r.number) },
+    {
+      name: "kernel",
+      key: (r) => r.name,
+      cell: (r) => [el("div", { class: "mono" }, r.name), el("div", { class: "soft" }, r.ops)],
+    },
+    {
+      name: "computes",
+      key: (r) => r.node,
+      cell: (r) => [
+        el("div", { class: "tight" }, swatch(r.kind), index.has(r.node) ? nodeButton(index.get(r.node), choose) : "-"),
+        el("div", { class: "soft" }, r.kind),
+      ],
+    },
+    {
+      name: "µs",
+      number: true,
+      key: (r) => r.seconds,
+      cell: (r) => (r.runs === 0 ? "not run" : [scaled(r.seconds, 1e6, 1), total > 0 && bar((r.seconds || 0) / total)]),
+    },
+    {
+      name: "least µs",
+      number: true,
+      key: (r) => r.estimated_seconds,
+      cell: (r) => scaled(r.estimated_seconds, 1e6, 1),
+    },
+    { name: "reached %", number: true, key: (r) => r.share, cell: (r) => scaled(r.share, 100, 0) },
+    { name: "MB", number: true, key: moved, cell: (r) => scaled(moved(r), 1e-6, 3) },
+    { name: "MFLOP", number: true, key: (r) => r.flops, cell: (r) => scaled(r.flops, 1e-6, 3) },
+    {
+      name: "variant",
+      key: (r) => r.variant,
+      wide: true,
+      cell: (r) => [el("div", {}, r.variant || "-"), el("div", { class: "soft" }, list(r.guards))],
+    },
+    {
+      name: "missing facts",
+      key: (r) => r.missing.join(),
+      cell: (r) => el("span", { class: "mono tight" }, list(r.missing)),
+    },
+    {
+      name: "source",
+      key: (r) => r.source,
+      cell: (r) => el("span", { class: "mono tight" }, r.source.split("/").at(-1)),
+    },
+  ];
+  const title = call.problem || `${(total * 1e6).toFixed(0)} µs in ${count(rows.length)} commands, on ${call.machine}`;
+  return [
+    el("h2", {}, `Kernels at ${sizesText(call)}: `, el("span", { class: call.problem ? "" : "soft" }, title)),
+    sortedTable(columns, rows),
+  ];
+}

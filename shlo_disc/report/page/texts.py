@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The texts of a compilation, and where in them a function is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from shlo_disc.compilation import Compilation
+from shlo_disc.report.page.document import Diff, Excerpt
+from shlo_disc.report.page.line_diff import changes
+from shlo_disc.stage_text import stage_text
+from shlo_disc.stages import STAGES
+
+PROGRAM = "disc_run"
+"""The function that is the host program."""
+
+_MLIR_FUNCTION = re.compile(r'(\s*)(?:func\.func|gpu\.func|llvm\.func) .*?@("[^"]+"|[\w$.-]+)\(')
+_LABEL = re.compile(r'("[^"]+"|[A-Za-z_$][\w$.]*):')
+_PTX_FUNCTION = re.compile(r"(?:\.\w+ )*\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$]+)")
+
+
+@dataclass
+class Texts:
+    """Each stage's text and each view's, such as "asm", in the order of the pipeline."""
+
+    lines: dict[str, list[str]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(c: Compilation) -> Texts:
+        """All of a finished compilation."""
+        names = [*STAGES, *c.backend.views]
+        return Texts({name: stage_text(c, name).split("\n") for name in names})
+
+    def diffs(self) -> Iterator[Diff]:
+        """Of each stage with the one before."""
+        for left, right in zip(STAGES, STAGES[1:], strict=False):
+            yield Diff(left, right, tuple(changes(self.lines[left], self.lines[right])))
+
+    @cached_property
+    def machine_code(self) -> str:
+        """The name of the text of machine code."""
+        return "ptx" if "ptx" in self.lines else "asm"
+
+    def functions(self, text: str) -> dict[str, Excerpt]:
+        """Where each function of a text is."""
+        if text not in self._functions:
+            find = {"asm": _assembly, "ptx": _ptx}.get(text, _mlir)
+            self._functions[text] = {name: Excerpt(text, *range_) for name, range_ in find(self.lines[text])}
+        return self._functions[text]
+
+    def kernel(self, names: Iterable[str]) -> tuple[Excerpt, ...]:
+        """The MLIR of kernels: as the stage that makes them left them, or else in the LLVM dialect."""
+        found = (self.functions("kernels").get(n) or self.functions("codegen").get(n) for n in names)
+        return tuple(excerpt for excerpt in found if excerpt is not None)
+
+    def code(self, names: Iterable[str]) -> tuple[Excerpt, ...]:
+        """The machine code of kernels. A micro-kernel is several functions, `gemm_f32_1` and so on.
+
+        A kernel of one work item may have become a part of the program, whose function it then is.
+        """
+        functions = self.functions(self.machine_code)
+        found = dict.fromkeys(own for n in names for own in self._variants.get(n, [PROGRAM]))
+        return tuple(functions[own] for own in found if own in functions)
+
+    @cached_property
+    def _variants(self) -> dict[str, list[str]]:
+        """The functions of the machine code, by the name of their kernel."""
+        found: dict[str, list[str]] = {}
+        for name in self.functions(self.machine_code):
+            for base in {name, re.sub(r"(_\d+|_entry)$", "", name)}:
+                found.setdefault(base, []).append(name)
+        return found
+
+    @cached_property
+    def _functions(self) -> dict[str, dict[str, Excerpt]]:
+        return {}
+
+
+def _mlir(lines: list[str]) -> Iterator[tuple[str, tuple[int, int]]]:
+    for first, line in enumerate(lines):
+        match = _MLIR_FUNCTION.match(line)
+        if match is None:
+            continue
+        end = first + 1
+        if line.endswith("{"):
+            closing = match[1] + "}"
+            end = next((k + 1 for k in range(first + 1, len(lines)) if lines[k].startswith(closing)), len(lines))
+        yield match[2].strip('"'), (first, end)
+
+
+def _assembly(lines: list[str]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Functions are what stands between a label of their own and `.Lfunc_end`."""
+    first, name = -1, ""
+    for number, line in enumerate(lines):
+        match = None if line.startswith(".") else _LABEL.match(line)
+        if match is not None:
+            first, name = number, match[1].strip('"')
+        elif line.startswith(".Lfunc_end") and first >= 0:
+            yield name, (first, number)
+            first = -1
+
+
+def _ptx(lines: list[str]) -> Iterator[tuple[str, tuple[int, int]]]:
+    first, name = -1, ""
+    for number, line in enumerate(lines):
+        match = _PTX_FUNCTION.match(line)
+        if match is not None:
+            first, name = number, match[1]
+        elif line.startswith("}") and first >= 0:
+            yield name, (first, number + 1)
+            first = -1
+
+
+__all__ = ["Texts"]
