@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Every block of the documentation runs and prints what its page shows, or its page says why it does not run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.page import ROOT, Page, matches, read
+
+NAMES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+PROGRAMS = [name for name in NAMES if any(block.can_run for block in read(name).blocks)]
+QUICK = frozenset({"docs/tutorial.md", "docs/guides/serving.md"})
+"""Pages that `make test` runs; the others are slow."""
+
+LEFT_OUT: dict[str, int] = {}
+"""How many blocks of a page do not run, each for the reason that stands above it."""
+
+
+def _check(name: str, folder: Path) -> None:
+    page = read(name)
+    printed = page.run(folder)
+    for program, shown in page.printed:
+        assert matches(printed[program.line], shown.text), (
+            f"{name}:{program.line} printed\n{printed[program.line]}\nand line {shown.line} shows\n{shown.text}"
+        )
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name in QUICK])
+def test_quick_page(name: str, tmp_path: Path) -> None:
+    _check(name, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in QUICK])
+def test_page(name: str, tmp_path: Path) -> None:
+    _check(name, tmp_path)
+
+
+def test_what_does_not_run() -> None:
+    counts = {name: len(read(name).left_out) for name in NAMES}
+    assert {name: count for name, count in counts.items() if count} == LEFT_OUT
+    assert frozenset(PROGRAMS) >= QUICK
+
+
+# ---- the pages' own rules -------------------------------------------------------------------------------------------
+
+PAGE = """\
+# A page
+
+<!-- file: words.txt -->
+```text
+three
+```
+
+```python
+total = 1 + 1
+print("total", total)
+```
+
+It prints
+
+```text
+total  ...
+```
+
+<!-- left out: it ends the process -->
+```python
+raise SystemExit(1)
+```
+
+```sh
+cat words.txt; echo "$COLOUR"
+```
+
+```text
+three
+green
+```
+
+<!-- environment: COLOUR=green -->
+<!-- needs: no_module_of_this_name -->
+```python
+import no_module_of_this_name
+```
+"""
+
+
+def test_blocks_share_names_files_and_variables(tmp_path: Path) -> None:
+    page = Page("page.md", PAGE)
+    assert page.run(tmp_path) == {8: "total 2\n", 23: "three\ngreen\n"}
+    assert [(program.line, shown.line) for program, shown in page.printed] == [(8, 15), (23, 27)]
+    assert page.left_out == ["it ends the process"]
+
+
+def test_a_failing_block_names_the_line_of_the_page(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r'page\.py", line 10'):
+        Page("page.md", PAGE.replace("print(", "print(1 / 0, ")).run(tmp_path)
+
+
+def test_a_failing_command_fails_the_page(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"page\.md fails"):
+        Page("page.md", PAGE.replace("cat words.txt", "cat no_words.txt")).run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown", "same"),
+    [
+        ("a  b\nc\n", "a b\nc", True),
+        ("a b\nc\n", "a c\nc", False),
+        ("1 us in 2 commands\nrest", "... us in 2 commands\n...", True),
+        ("1 us in 3 commands\nrest", "... us in 2 commands\n...", False),
+        ("a\nb\n", "a", False),
+        ("(1, 2)", "(1. 2)", False),
+    ],
+)
+def test_matches(printed: str, shown: str, same: bool) -> None:
+    assert matches(printed, shown) is same
+
+
+@pytest.mark.parametrize("text", ["```bash\n```\n", "  ```python\n  ```\n", "```python\n1\n", "```\n```\n"])
+def test_blocks_that_nobody_would_run_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"page\.md:1"):
+        _ = Page("page.md", text).blocks
