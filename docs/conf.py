@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How Sphinx makes the documentation site: `make docs`. Nothing is fetched, when it is built or when it is read."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pygments.lexers.special import TextLexer
+
+project = "shlo_disc"
+copyright = "the authors of shlo_disc, Apache-2.0 with LLVM exceptions"
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+exclude_patterns = ["decisions/0000-template.md"]
+
+html_theme = "furo"
+html_title = "shlo_disc"
+html_show_sphinx = False
+html_copy_source = False
+
+myst_heading_anchors = 3
+default_role = "code"
+"""One pair of backquotes in a docstring is code."""
+add_module_names = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_mock_imports = [name for name in ("torch",) if importlib.util.find_spec(name) is None]
+
+_ITEM = re.compile(r"(`?\w+`?(?:, `?\w+`?)*): (.*)")
+
+
+def setup(app: Any) -> None:
+    """What Sphinx calls first."""
+    app.connect("autodoc-process-docstring", _mark_items)
+    for language in ("mermaid", "mlir"):  # shown as they are: Pygments has no such languages
+        app.add_lexer(language, TextLexer)
+
+
+def _mark_items(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Make lines "parameter: text" of a docstring a list. All docstrings here describe parameters and fields so."""
+    known = _parameters(thing)
+    paragraphs = "\n".join(lines).strip().split("\n\n")
+    lines[:] = [line for paragraph in paragraphs for line in (*_list_of(paragraph.split("\n"), known), "")]
+
+
+def _list_of(lines: list[str], known: set[str]) -> Iterator[str]:
+    """The lines of a paragraph; where it describes parameters, with an item for each of them, on one line."""
+    items: list[str] = []
+    for line in lines:
+        found = _ITEM.match(line)
+        if found and set(re.findall(r"\w+", found[1])) <= known:
+            items.append(f"* **{found[1].replace('`', '')}**: {found[2]}")
+        elif items:
+            items[-1] += f" {line.strip()}"
+        else:
+            items.append(line)
+    yield from items
+
+
+def _parameters(thing: Any) -> set[str]:
+    try:
+        return set(inspect.signature(thing).parameters)
+    except (TypeError, ValueError):
+        return set()
