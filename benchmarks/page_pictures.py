@@ -3,8 +3,8 @@
 
     python -m benchmarks.page_pictures      # writes docs/pictures/*.svg; needs matplotlib
 
-They have no background, and lines and letters of a grey that reads on white and on black. Each holds the figures that it
-was drawn from, so that a test can tell when the page has others.
+They have no background, and lines and letters of a grey that reads on white and on black. Each holds the figures that
+it was drawn from, so that a test can tell when the page has others.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Pages of the documentation as programs: their blocks of Python and shell run in order, and print what the page says.
 
 A page becomes a script in which every block of Python stands on the page's own lines, so that tracebacks and the
-compiler's source lines name those. A block of `sh` is run by bash in the same place. A block of `text` is what the block
-before it prints: `...` stands for anything, and spaces in a row are one. What a comment right above a block says:
+compiler's source lines name those. A block of `sh` is run by bash in the same place. A block of `text` is what the
+block before it prints: `...` stands for anything, and spaces in a row are one. What a comment right above a block says:
 
     <!-- left out: REASON -->   it does not run
     <!-- needs: MODULE -->      it runs where that module is installed
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LANGUAGES = frozenset({"python", "sh", "text", "c", "mlir", "mermaid", "{toctree}", "{eval-rst}"})
+LANGUAGES = frozenset({"python", "sh", "text", "c", "cpp", "mlir", "mermaid", "{toctree}", "{eval-rst}"})
 _MARK = re.compile(r"<!-- (left out|needs|file): (.+) -->")
 _ENVIRONMENT = re.compile(r"^<!-- environment: (.+) -->$", re.MULTILINE)
 _BEGIN = "\x1e"
@@ -120,7 +120,9 @@ class Page:
             if block.language == "python":
                 lines[block.line : block.line + len(block.lines)] = block.lines
             else:
-                lines[block.line] = f"__import__('subprocess').run(['bash', '-euo', 'pipefail', '-c', {block.text!r}], check=True)"
+                lines[block.line] = (
+                    f"__import__('subprocess').run(['bash', '-euo', 'pipefail', '-c', {block.text!r}], check=True)"
+                )
         return "\n".join(lines)
 
     def run(self, folder: Path) -> dict[int, str]:
