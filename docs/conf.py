@@ -6,7 +6,6 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from pygments.lexers.special import TextLexer
@@ -46,18 +45,18 @@ def _mark_items(app: Any, what: str, name: str, thing: Any, options: Any, lines:
     lines[:] = [line for paragraph in paragraphs for line in (*_list_of(paragraph.split("\n"), known), "")]
 
 
-def _list_of(lines: list[str], known: set[str]) -> Iterator[str]:
-    """The lines of a paragraph; where it describes parameters, with an item for each of them, on one line."""
+def _list_of(lines: list[str], known: set[str]) -> list[str]:
+    """The lines of a paragraph; where it describes parameters, an item for each of them, on one line."""
     items: list[str] = []
     for line in lines:
         found = _ITEM.match(line)
         if found and set(re.findall(r"\w+", found[1])) <= known:
             items.append(f"* **{found[1].replace('`', '')}**: {found[2]}")
-        elif items:
-            items[-1] += f" {line.strip()}"
+        elif not items:
+            return lines
         else:
-            items.append(line)
-    yield from items
+            items[-1] += f" {line.strip()}"
+    return items
 
 
 def _parameters(thing: Any) -> set[str]:
