@@ -24,6 +24,7 @@ myst_heading_anchors = 3
 default_role = "code"
 """One pair of backquotes in a docstring is code."""
 add_module_names = False
+smartquotes = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_mock_imports = [name for name in ("torch",) if importlib.util.find_spec(name) is None]
@@ -41,7 +42,8 @@ def setup(app: Any) -> None:
 def _mark_items(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Make lines "parameter: text" of a docstring a list. All docstrings here describe parameters and fields so."""
     known = _parameters(thing)
-    paragraphs = "\n".join(lines).strip().split("\n\n")
+    text = re.sub(r"(`[^`\n]+`)(?=\w)", r"\1\\ ", "\n".join(lines))  # a letter behind code has to be told apart
+    paragraphs = text.strip().split("\n\n")
     lines[:] = [line for paragraph in paragraphs for line in (*_list_of(paragraph.split("\n"), known), "")]
 
 

@@ -41,7 +41,7 @@ What it does:
 
 first: one thing,
     in two lines.
-second: another.
+second: other `code`s.
 third: no parameter.
 
 Raises.
@@ -52,7 +52,7 @@ What it does:
     as it stands.
 
 * **first**: one thing, in two lines.
-* **second**: another. third: no parameter.
+* **second**: other `code`\\ s. third: no parameter.
 
 Raises.
 """
