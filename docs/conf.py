@@ -29,7 +29,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_mock_imports = [name for name in ("torch",) if importlib.util.find_spec(name) is None]
 
-_ITEM = re.compile(r"(`?\w+`?(?:, `?\w+`?)*): (.*)")
+_ITEM = re.compile(r"(?:^|(?<=[.;] ))(`?\w+`?(?:, `?\w+`?)*): ")
+"""Where the description of a parameter, or of several, begins."""
 
 
 def setup(app: Any) -> None:
@@ -40,7 +41,7 @@ def setup(app: Any) -> None:
 
 
 def _mark_items(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Make lines "parameter: text" of a docstring a list. All docstrings here describe parameters and fields so."""
+    """Make descriptions "parameter: text" in a docstring a list. All docstrings here have them so."""
     known = _parameters(thing)
     text = re.sub(r"(`[^`\n]+`)(?=\w)", r"\1\\ ", "\n".join(lines))  # a letter behind code has to be told apart
     paragraphs = text.strip().split("\n\n")
@@ -48,17 +49,18 @@ def _mark_items(app: Any, what: str, name: str, thing: Any, options: Any, lines:
 
 
 def _list_of(lines: list[str], known: set[str]) -> list[str]:
-    """The lines of a paragraph; where it describes parameters, an item for each of them, on one line."""
-    items: list[str] = []
-    for line in lines:
-        found = _ITEM.match(line)
-        if found and set(re.findall(r"\w+", found[1])) <= known:
-            items.append(f"* **{found[1].replace('`', '')}**: {found[2]}")
-        elif not items:
-            return lines
-        else:
-            items[-1] += f" {line.strip()}"
-    return items
+    """The lines of a paragraph; of one that describes parameters: what is before them, an item for each, the errors."""
+    text = " ".join(line.strip() for line in lines)
+    items = [found for found in _ITEM.finditer(text) if set(re.findall(r"\w+", found[1])) <= known]
+    if not items:
+        return lines
+    ends = [*(found.start() for found in items[1:]), len(text)]
+    listed = [
+        f"* **{found[1].replace('`', '')}**: {text[found.end() : end].strip()}"
+        for found, end in zip(items, ends, strict=True)
+    ]
+    listed[-1], raises, errors = listed[-1].partition(" Raises ")
+    return [text[: items[0].start()], "", *listed, "", f"{raises.strip()} {errors}"]
 
 
 def _parameters(thing: Any) -> set[str]:
