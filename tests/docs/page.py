@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Pages of the documentation as programs: their blocks of Python and shell run in order, and print what the page says.
 
-A page becomes a script in which every block of Python stands on the page's own lines, so that tracebacks and the
-compiler's source lines name those. A block of `sh` is run by bash in the same place. A block of `text` is what the
-block before it prints: `...` stands for anything, and spaces in a row are one. What a comment right above a block says:
+A page becomes a script of its name, in which every block of Python stands on the page's own lines, so that tracebacks
+and the compiler's source lines name those. A block of `sh` is run by bash in the same place. A block of `text` is what
+the block before it prints: `...` stands for anything, and spaces in a row are one. Comments right above a block say:
 
     <!-- left out: REASON -->   it does not run
     <!-- needs: MODULE -->      it runs where that module is installed
@@ -131,7 +131,7 @@ class Page:
             if "file" in block.marks:
                 (folder / block.marks["file"]).write_text(block.text)
         (folder / "examples").symlink_to(ROOT / "examples")
-        script = folder / f"{Path(self.name).stem}.py"
+        script = folder / Path(self.name).name
         script.write_text(self.script())
         done = subprocess.run(
             [sys.executable, script.name], cwd=folder, env=self._whole_environment(), capture_output=True, text=True

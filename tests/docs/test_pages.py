@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,13 @@ def test_what_does_not_run() -> None:
     counts = {name: len(read(name).left_out) for name in NAMES}
     assert {name: count for name, count in counts.items() if count} == LEFT_OUT
     assert frozenset(PROGRAMS) >= QUICK
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "decisions/" not in name and name != "docs/ops.md"])
+def test_files_that_pages_name_are_there(name: str) -> None:
+    """Files of the repository, or of the package. Records of decisions speak of their time; docs/ops.md has a test."""
+    for path in re.findall(r"`((?:[a-z_.-]+/)+[\w.-]+\.(?:py|md|cpp|h|mlir))`", read(name).text):
+        assert "NAME" in path or (ROOT / path).exists() or (ROOT / "shlo_disc" / path).exists(), path
 
 
 # ---- the pages' own rules -------------------------------------------------------------------------------------------
@@ -97,7 +105,7 @@ def test_blocks_share_names_files_and_variables(tmp_path: Path) -> None:
 
 
 def test_a_failing_block_names_the_line_of_the_page(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match=r'page\.py", line 10'):
+    with pytest.raises(AssertionError, match=r'page\.md", line 10'):
         Page("page.md", PAGE.replace("print(", "print(1 / 0, ")).run(tmp_path)
 
 
