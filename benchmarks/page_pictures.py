@@ -71,9 +71,10 @@ def draw(picture: Picture, figures: Figures, path: Path) -> None:
     for row, values in enumerate(works.values()):
         axes.plot([min(values.values()), max(values.values())], [row, row], color=GREY, linewidth=0.8, zorder=1)
     for name in reversed(picture.columns):
-        points = [(values[name], row) for row, values in enumerate(works.values()) if name in values]
+        rows = [row for row, values in enumerate(works.values()) if name in values]
+        places = [values[name] for values in works.values() if name in values]
         size = 80 if name.startswith("shlo_disc") else 38
-        axes.scatter(*zip(*points, strict=True), size, color=COLOURS[name], label=name, zorder=2)
+        axes.scatter(places, rows, size, color=COLOURS[name], label=name, zorder=2)
     _finish(axes, list(works), picture.label)
     figure.legend(loc="outside upper center", ncols=3, frameon=False, labelcolor=GREY, fontsize=9, reverse=True)
     metadata = {"Date": None, "Title": picture.label, "Description": described(figures)}

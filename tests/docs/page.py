@@ -139,6 +139,14 @@ class Page:
         assert done.returncode == 0, f"{self.name} fails:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
         return dict(_parts(done.stdout))
 
+    def check(self, folder: Path) -> None:
+        """Run the blocks. Raises AssertionError when one fails, or prints something else than the page shows."""
+        printed = self.run(folder)
+        for program, shown in self.printed:
+            assert matches(printed[program.line], shown.text), (
+                f"{self.name}:{program.line} prints\n{printed[program.line]}\nand line {shown.line} shows\n{shown.text}"
+            )
+
     def _whole_environment(self) -> dict[str, str]:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
         return {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "PATH": path, **self.environment}

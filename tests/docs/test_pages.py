@@ -21,24 +21,15 @@ LEFT_OUT = {
 """How many blocks of a page do not run, each for the reason that stands above it."""
 
 
-def _check(name: str, folder: Path) -> None:
-    page = read(name)
-    printed = page.run(folder)
-    for program, shown in page.printed:
-        assert matches(printed[program.line], shown.text), (
-            f"{name}:{program.line} printed\n{printed[program.line]}\nand line {shown.line} shows\n{shown.text}"
-        )
-
-
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name in QUICK])
 def test_quick_page(name: str, tmp_path: Path) -> None:
-    _check(name, tmp_path)
+    read(name).check(tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in QUICK])
 def test_page(name: str, tmp_path: Path) -> None:
-    _check(name, tmp_path)
+    read(name).check(tmp_path)
 
 
 def test_what_does_not_run() -> None:
@@ -52,6 +43,14 @@ def test_files_that_pages_name_are_there(name: str) -> None:
     """Files of the repository, or of the package. Records of decisions speak of their time; docs/ops.md has a test."""
     for path in re.findall(r"`((?:[a-z_.-]+/)+[\w.-]+\.(?:py|md|cpp|h|mlir))`", read(name).text):
         assert "NAME" in path or (ROOT / path).exists() or (ROOT / "shlo_disc" / path).exists(), path
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_links_outside_of_the_site(name: str) -> None:
+    """Those of its own pages are checked when the site is built."""
+    links = re.findall(r"\]\(([^)#]+)", (ROOT / name).read_text())
+    assert links or name == "CONTRIBUTING.md"
+    assert not [link for link in links if not link.startswith("http") and not (ROOT / link).exists()]
 
 
 # ---- the pages' own rules -------------------------------------------------------------------------------------------
@@ -102,6 +101,13 @@ def test_blocks_share_names_files_and_variables(tmp_path: Path) -> None:
     assert page.run(tmp_path) == {8: "total 2\n", 24: "three\ngreen\n"}
     assert [(program.line, shown.line) for program, shown in page.printed] == [(8, 15), (24, 28)]
     assert page.left_out == ["it ends the process"]
+
+
+def test_a_page_that_shows_something_else_fails(tmp_path: Path) -> None:
+    (tmp_path / "right").mkdir()
+    Page("page.md", PAGE).check(tmp_path / "right")
+    with pytest.raises(AssertionError, match=r"page\.md:8 prints\ntotal 2\n\nand line 15 shows\ntotal 3"):
+        Page("page.md", PAGE.replace("total  ...", "total 3")).check(tmp_path)
 
 
 def test_a_failing_block_names_the_line_of_the_page(tmp_path: Path) -> None:
