@@ -130,12 +130,10 @@ class Page:
         for block in self.blocks:
             if "file" in block.marks:
                 (folder / block.marks["file"]).write_text(block.text)
-        (folder / "examples").symlink_to(ROOT / "examples")
         script = folder / Path(self.name).name
         script.write_text(self.script())
-        done = subprocess.run(
-            [sys.executable, script.name], cwd=folder, env=self._whole_environment(), capture_output=True, text=True
-        )
+        command, environment = [sys.executable, script.name], self._whole_environment()
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, f"{self.name} fails:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
         return dict(_parts(done.stdout))
 
@@ -149,7 +147,8 @@ class Page:
 
     def _whole_environment(self) -> dict[str, str]:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-        return {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "PATH": path, **self.environment}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("SHLO_DISC_")}
+        return {**kept, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "PATH": path, **self.environment}
 
 
 def _parts(output: str) -> Iterator[tuple[int, str]]:

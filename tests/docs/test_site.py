@@ -76,6 +76,8 @@ def test_the_site_fetches_nothing(tmp_path: Path) -> None:
             r'<(?:script|img|iframe|source)[^>]*\ssrc="([^"]+)"|<link[^>]*\shref="([^"]+)"', page.read_text()
         )
         assert fetched and not [link for link in map("".join, fetched) if link.startswith(("http:", "https:", "//"))]
+    styles = "".join(path.read_text() for path in (tmp_path / "site").rglob("*.css"))
+    assert "url(" in styles and not re.findall(r"url\([\"']?(?:https?:)?//|@import[^;]*//", styles)
     assert "constraints" in (tmp_path / "site" / "reference" / "shlo_disc.html").read_text()
 
 
