@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LANGUAGES = frozenset({"python", "sh", "text", "c", "cpp", "mlir", "mermaid", "{toctree}", "{eval-rst}"})
+LANGUAGES = frozenset({"python", "sh", "text", "c", "cpp", "json", "mlir", "mermaid", "{toctree}", "{eval-rst}"})
 _MARK = re.compile(r"<!-- (left out|needs|file): (.+) -->")
 _ENVIRONMENT = re.compile(r"^<!-- environment: (.+) -->$", re.MULTILINE)
 _BEGIN = "\x1e"
