@@ -5,16 +5,16 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 RUN := JAX_PLATFORMS=cpu $(VENV)/bin/python
 
-.PHONY: demo test test-slow lint format bench gpu-test gpu-bench gpu-bundle clean help
+.PHONY: demo test test-slow lint docs format bench gpu-test gpu-bench gpu-bundle clean help
 
 help:
-	@echo "make demo | test | test-slow | lint | format | bench | clean"
+	@echo "make demo | test | test-slow | lint | docs | format | bench | clean"
 	@echo "make gpu-test | gpu-bench, where there is an NVIDIA GPU; gpu-bundle, for a machine that has one (docs/gpu.md)"
 
 $(STAMP): pyproject.toml CMakeLists.txt $(wildcard $(addprefix shlo_disc/runtime/native/,* */*))
 	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "Python 3.11 to 3.13 is needed: make PYTHON=python3.12 ...")'
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[test,lint,mpi]'
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[test,lint,mpi,docs]'
 	touch $(STAMP)
 
 demo: $(STAMP)
@@ -31,6 +31,12 @@ lint: $(STAMP)
 	$(VENV)/bin/ruff format --check .
 	$(RUN) scripts/make_stubs.py
 	$(VENV)/bin/mypy
+
+# The programs of the pages that `make test` leaves out, and the site. A warning is an error, as is a link to nowhere.
+docs: $(STAMP)
+	$(RUN) -m pytest -q -n 2 -m slow tests/docs/test_pages.py
+	$(RUN) -m sphinx -W --keep-going -q -b html docs build/site
+	@echo "the site is build/site/index.html"
 
 format: $(STAMP)
 	$(VENV)/bin/ruff check --fix .

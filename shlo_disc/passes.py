@@ -470,7 +470,7 @@ def passes_rows() -> list[dict[str, Any]]:
 
 def passes_table() -> str:
     """The page of passes, in Markdown."""
-    lines = ["| pass | stage | options | what it does |", "|--|--|--|--|"]
+    lines = ["# Passes", "", "| pass | stage | options | what it does |", "|--|--|--|--|"]
     for p in PASSES.values():
         options = ", ".join(f"`{option.replace('_', '-')}`" for option in p.options)
         lines.append(f"| `{p.name}` | {p.stage} | {options} | {p.text} |")

@@ -62,6 +62,12 @@ def index() -> str:
             "|--|--|--|",
             *rows,
             "",
+            "```{toctree}",
+            ":hidden:",
+            "",
+            *(c.name for c in CODES),
+            "```",
+            "",
         ]
     )
 

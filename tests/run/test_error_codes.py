@@ -112,9 +112,9 @@ def test_the_command_line_says_the_code_and_explains_it(capsys: pytest.CaptureFi
     assert done.stdout == (PAGES / "DISC-P102.md").read_text() == page("DISC-P102")
     assert main(["why"]) == 0 and capsys.readouterr().out == index()
     assert main(["why", "s101", "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    (row,) = json.loads(capsys.readouterr().out)["codes"]
     assert row["code"] == "DISC-S101" and row["error"] == "ShapeError" and row["page"] == page("S101")
-    assert main(["why", "--json"]) == 0 and len(json.loads(capsys.readouterr().out)) == len(CODES)
+    assert main(["why", "--json"]) == 0 and len(json.loads(capsys.readouterr().out)["codes"]) == len(CODES)
     assert main(["why", "DISC-Z999"]) == 1
     assert "no error has the code 'DISC-Z999'" in capsys.readouterr().err
     with pytest.raises(OptionError):

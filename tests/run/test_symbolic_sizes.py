@@ -69,3 +69,16 @@ def test_the_text_of_a_program_whose_argument_has_a_computed_size(shape: str, pa
             size = eval(shape, {"b": b})  # noqa: S307
             arrays = np.array([1, 2], "uint32"), np.ones(size, "f")
             np.testing.assert_array_equal(jax.tree.leaves(executable(*arrays))[0], jax.jit(noise)(*arrays))
+
+
+@pytest.mark.parametrize(("constraint", "kernels"), [("s >= 8", 2), ("mod(s, 8) == 0", 1), ("mod(s, 24) == 0", 1)])
+def test_a_slice_that_is_proved_to_be_whole_is_none(constraint: str, kernels: int) -> None:
+    def windows(x: jax.Array) -> jax.Array:
+        b, s = x.shape
+        return jax.nn.softmax(x[:, : s // 8 * 8].reshape(b, s // 8, 8), axis=-1).reshape(b, s // 8 * 8)
+
+    executable = shlo_disc.compile(windows, args=(("b, s", "float32"),), constraints=[constraint])
+    assert len(executable.kernels) == kernels
+    for shape in ((1, 24), (3, 48), (17, 240)):
+        x = np.random.default_rng(shape[0]).standard_normal(shape).astype(np.float32)
+        np.testing.assert_allclose(executable(x), jax.jit(windows)(x), rtol=1e-5)

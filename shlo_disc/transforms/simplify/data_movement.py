@@ -51,7 +51,7 @@ def _create(op: ir.OpView, name: str, operands: list[ir.Value], attributes: dict
 
 
 def identity_data_movement(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
-    """An op that moves nothing: same type in and out, and its map is the identity."""
+    """An op that moves nothing: same type in and out, and its map is the identity. A slice as large as all is all."""
     if op.operands[0].type != op.results[0].type:
         return NO_MATCH
     attributes = op.attributes
@@ -203,6 +203,7 @@ PATTERNS: list[tuple[str, Pattern]] = [
     ("stablehlo.dynamic_gather", gather_of_one_slice),
     ("stablehlo.gather", gather_of_one_slice),
     ("stablehlo.real_dynamic_slice", constant_bounds_are_shapes),
+    ("stablehlo.real_dynamic_slice", identity_data_movement),
     ("stablehlo.reshape", identity_data_movement),
     ("stablehlo.reshape", reshape_of_reshape),
     ("stablehlo.transpose", identity_data_movement),

@@ -124,3 +124,37 @@ func.func @main(%x: tensor<?x4xf32, [@b, 4]>) -> tensor<2x4xf32> {
 }
 // CHECK-LABEL: func.func @main
 // CHECK: "stablehlo.gather"(%arg0
+
+// -----
+
+// A slice that is as large as what it is taken from is all of it, however its bounds are computed.
+func.func @main(%x: tensor<?x4xf32, [@b, 4]>) -> tensor<?x4xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<2xi32>
+  %one = stablehlo.constant dense<1> : tensor<2xi32>
+  %four = stablehlo.constant dense<4> : tensor<1xi32>
+  %m = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x4xf32, [@b, 4]>) -> tensor<i32>
+  %n = stablehlo.reshape %m : (tensor<i32>) -> tensor<1xi32>
+  %end = stablehlo.concatenate %n, %four, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %0 = stablehlo.real_dynamic_slice %x, %zero, %end, %one : (tensor<?x4xf32, [@b, 4]>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x4xf32>
+  return %0 : tensor<?x4xf32>
+}
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: return %arg0
+
+// -----
+
+// One that is smaller stays.
+func.func @main(%x: tensor<?x4xf32, [@b, 4]>) -> tensor<?x4xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<2xi32>
+  %one = stablehlo.constant dense<1> : tensor<2xi32>
+  %less = stablehlo.constant dense<1> : tensor<1xi32>
+  %four = stablehlo.constant dense<4> : tensor<1xi32>
+  %m = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x4xf32, [@b, 4]>) -> tensor<i32>
+  %n = stablehlo.reshape %m : (tensor<i32>) -> tensor<1xi32>
+  %k = stablehlo.subtract %n, %less : tensor<1xi32>
+  %end = stablehlo.concatenate %k, %four, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %0 = stablehlo.real_dynamic_slice %x, %zero, %end, %one : (tensor<?x4xf32, [@b, 4]>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x4xf32>
+  return %0 : tensor<?x4xf32>
+}
+// CHECK-LABEL: func.func @main
+// CHECK: stablehlo.real_dynamic_slice %arg0

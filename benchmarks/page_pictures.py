@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The pictures of docs/benchmarks.md and of README.md, drawn from the page's own tables.
+
+    python -m benchmarks.page_pictures      # writes docs/pictures/*.svg; needs matplotlib
+
+They have no background, and lines and letters of a grey that reads on white and on black. Each holds the figures that
+it was drawn from, so that a test can tell when the page has others.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "benchmarks.md"
+FOLDER = ROOT / "docs" / "pictures"
+GREY = "#7d7d7d"
+COLOURS = {
+    "shlo_disc": "#6fa8dc", "shlo_disc, bound": "#1c6fc4", "shlo_disc, cached": "#74c2b8", "jax.jit": "#e0a030",
+    "torch eager": "#c8743c", "ONNX Runtime": "#9a76c4", "OpenVINO": "#c46f9f",
+}  # fmt: skip
+
+Figures = dict[str, dict[str, float]]
+"""By work, and by contestant; without those that refused the work."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is drawn of a table: `marker` begins the sentence before it, `columns` are its contestants."""
+
+    name: str
+    marker: str
+    columns: tuple[str, ...]
+    label: str
+
+    def figures(self, page: str) -> Figures:
+        """The table's figures. Raises ValueError where the page has no such table."""
+        _, found, rest = page.partition(f"\n{self.marker}")
+        if not found:
+            raise ValueError(f"docs/benchmarks.md has no sentence that begins with {self.marker!r}")
+        rows = [line.strip("| ").split(" | ") for line in rest.split("\n\n")[1].splitlines()]
+        columns = {name: rows[0].index(name) for name in self.columns}
+        found_figures: Figures = {}
+        for row in rows[2:]:
+            values = {name: row[place].strip("*") for name, place in columns.items()}
+            found_figures[row[0]] = {name: float(value) for name, value in values.items() if value != "refused"}
+        return found_figures
+
+
+_PEERS = ("jax.jit", "torch eager", "ONNX Runtime", "OpenVINO")
+PICTURES = (
+    Picture("headline", "Warm: ", ("shlo_disc, bound", *_PEERS), "time of a call, jax.jit = 1"),
+    Picture("warm", "Warm: ", ("shlo_disc", "shlo_disc, bound", *_PEERS), "time of a call, jax.jit = 1"),
+    Picture("cold", "Cold: ", ("shlo_disc", "shlo_disc, cached", *_PEERS), "seconds to the last first answer"),
+    Picture("memory", "Peak memory ", ("shlo_disc, bound", "shlo_disc, cached", *_PEERS), "peak memory, MB"),
+)
+
+
+def draw(picture: Picture, figures: Figures, path: Path) -> None:
+    """A row a work and a dot a contestant, as SVG whose letters are text. Rows without ours are left out."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    works = {work: values for work, values in figures.items() if picture.columns[0] in values}
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": picture.name, "font.family": "sans-serif"})
+    figure = Figure(figsize=(8.2, 1.3 + 0.34 * len(works)), layout="constrained")
+    axes = figure.subplots()
+    for row, values in enumerate(works.values()):
+        axes.plot([min(values.values()), max(values.values())], [row, row], color=GREY, linewidth=0.8, zorder=1)
+    for name in reversed(picture.columns):
+        rows = [row for row, values in enumerate(works.values()) if name in values]
+        places = [values[name] for values in works.values() if name in values]
+        size = 80 if name.startswith("shlo_disc") else 38
+        axes.scatter(places, rows, size, color=COLOURS[name], label=name, zorder=2)
+    _finish(axes, list(works), picture.label)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, labelcolor=GREY, fontsize=9, reverse=True)
+    metadata = {"Date": None, "Title": picture.label, "Description": described(figures)}
+    figure.savefig(path, transparent=True, metadata=metadata)
+
+
+def _finish(axes: Any, works: list[str], label: str) -> None:
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_yticks(range(len(works)), works)
+    axes.invert_yaxis()
+    axes.set_xlabel(label, color=GREY)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.tick_params(colors=GREY, labelsize=9)
+    axes.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side == "bottom")
+        spine.set_color(GREY)
+
+
+def described(figures: Figures) -> str:
+    """The figures as one line of text."""
+    return json.dumps(figures, separators=(",", ":"))
+
+
+def main() -> None:
+    """Write all pictures."""
+    FOLDER.mkdir(exist_ok=True)
+    page = PAGE.read_text()
+    for picture in PICTURES:
+        draw(picture, picture.figures(page), FOLDER / f"{picture.name}.svg")
+
+
+if __name__ == "__main__":
+    main()

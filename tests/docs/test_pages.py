@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Every block of the documentation runs and prints what its page shows, or its page says why it does not run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.page import ROOT, Page, matches, read
+
+ERRORS = ROOT / "docs" / "errors"  # whose examples raise what the pages say: tests/run/test_error_codes.py
+PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent != ERRORS]
+NAMES = ["README.md", *(str(path.relative_to(ROOT)) for path in PAGES)]
+PROGRAMS = [name for name in NAMES if any(block.can_run for block in read(name).blocks)]
+QUICK = frozenset({"README.md", "docs/tutorial.md"})
+"""Pages that `make test` runs; the others are slow."""
+
+LEFT_OUT = {
+    "README.md": 1, "docs/gpu.md": 2, "docs/guides/adding-an-op.md": 1, "docs/install.md": 1, "docs/plugin.md": 2,
+}  # fmt: skip
+"""How many blocks of a page do not run, each for the reason that stands above it."""
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name in QUICK])
+def test_quick_page(name: str, tmp_path: Path) -> None:
+    read(name).check(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in QUICK])
+def test_page(name: str, tmp_path: Path) -> None:
+    read(name).check(tmp_path)
+
+
+def test_what_does_not_run() -> None:
+    counts = {name: len(read(name).left_out) for name in NAMES}
+    assert {name: count for name, count in counts.items() if count} == LEFT_OUT
+    assert frozenset(PROGRAMS) >= QUICK
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "decisions/" not in name and name != "docs/ops.md"])
+def test_files_that_pages_name_are_there(name: str) -> None:
+    """Files of the repository, or of the package. Records of decisions speak of their time; docs/ops.md has a test."""
+    for path in re.findall(r"`((?:[a-z_.-]+/)+[\w.-]+\.(?:py|md|cpp|h|mlir))`", read(name).text):
+        assert "NAME" in path or (ROOT / path).exists() or (ROOT / "shlo_disc" / path).exists(), path
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_links_outside_of_the_site(name: str) -> None:
+    """Those of its own pages are checked when the site is built."""
+    links = re.findall(r"\]\(([^)#]+)", (ROOT / name).read_text())
+    assert links or name == "CONTRIBUTING.md"
+    assert not [link for link in links if not link.startswith("http") and not (ROOT / link).exists()]
+
+
+# ---- the pages' own rules -------------------------------------------------------------------------------------------
+
+PAGE = """\
+# A page
+
+<!-- file: words.txt -->
+```text
+three
+```
+
+```python
+total = 1 + 1
+print("total", total)
+```
+
+It prints
+
+```text
+total  ...
+```
+
+<!-- left out: it ends the process -->
+```python
+raise SystemExit(1)
+```
+
+```sh
+cat words.txt; echo "$COLOUR"
+```
+
+```text
+three
+green
+```
+
+<!-- environment: COLOUR=green -->
+<!-- needs: no_module_of_this_name -->
+```python
+import no_module_of_this_name
+```
+"""
+
+
+def test_blocks_share_names_files_and_variables(tmp_path: Path) -> None:
+    page = Page("page.md", PAGE)
+    assert page.run(tmp_path) == {8: "total 2\n", 24: "three\ngreen\n"}
+    assert [(program.line, shown.line) for program, shown in page.printed] == [(8, 15), (24, 28)]
+    assert page.left_out == ["it ends the process"]
+
+
+def test_a_page_that_shows_something_else_fails(tmp_path: Path) -> None:
+    (tmp_path / "right").mkdir()
+    Page("page.md", PAGE).check(tmp_path / "right")
+    with pytest.raises(AssertionError, match=r"page\.md:8 prints\ntotal 2\n\nand line 15 shows\ntotal 3"):
+        Page("page.md", PAGE.replace("total  ...", "total 3")).check(tmp_path)
+
+
+def test_a_failing_block_names_the_line_of_the_page(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r'page\.md", line 10'):
+        Page("page.md", PAGE.replace("print(", "print(1 / 0, ")).run(tmp_path)
+
+
+def test_a_failing_command_fails_the_page(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"page\.md fails"):
+        Page("page.md", PAGE.replace("cat words.txt", "cat no_words.txt")).run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown", "same"),
+    [
+        ("a  b\nc\n", "a b\nc", True),
+        ("a b\nc\n", "a c\nc", False),
+        ("1 us in 2 commands\nrest", "... us in 2 commands\n...", True),
+        ("1 us in 3 commands\nrest", "... us in 2 commands\n...", False),
+        ("a\nb\n", "a", False),
+        ("(1, 2)", "(1. 2)", False),
+    ],
+)
+def test_matches(printed: str, shown: str, same: bool) -> None:
+    assert matches(printed, shown) is same
+
+
+@pytest.mark.parametrize("text", ["```bash\n```\n", "  ```python\n  ```\n", "```python\n1\n", "```\n```\n"])
+def test_blocks_that_nobody_would_run_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"page\.md:1"):
+        _ = Page("page.md", text).blocks
