@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import functools
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.cache import CompileCache, cache_key, open_cache
-from shlo_disc.errors import ArtifactError
+from shlo_disc.errors import ArtifactError, OptionError
 from shlo_disc.executable import Executable
 from shlo_disc.options import Options
-from shlo_disc.programs import Program
+from shlo_disc.programs import JaxProgram, Program
 from shlo_disc.recovery import Attempts, compile_on
+from shlo_disc.runtime import Artifact
+from shlo_disc.runtime.in_jax import exporting
 from shlo_disc.target import CPU, check_target
 
 if TYPE_CHECKING:
@@ -48,11 +53,11 @@ def _cached(cache: CompileCache, key: str, read: Program, options: Options, star
     def compilation() -> Compilation:
         from shlo_disc.compiler import import_stage
 
-        return import_stage(read, "cpu", options)
+        return import_stage(read, "cpu", _here(artifact, options))
 
     timings: dict[str, float] = {}
     try:
-        executable = Executable(artifact, options, read.trees(), compilation, timings, 0)
+        executable = _executable(read, artifact, options, compilation, timings, 0)
     except ArtifactError:
         cache.discard(key)
         return None
@@ -60,13 +65,52 @@ def _cached(cache: CompileCache, key: str, read: Program, options: Options, star
     return executable
 
 
+def _executable(read: Program, artifact: Artifact, options: Options, *about: Any) -> Executable:
+    gradient = _gradient(read, options)
+    return Executable(artifact, options, read.trees(), *about, program=read, gradient=gradient)
+
+
+def _gradient(read: Program, options: Options) -> Callable[[], Executable] | None:
+    """Compiles the vector-Jacobian product of a program; None for one that has none.
+
+    Of sizes that are read from data, JAX knows no derivatives.
+    """
+    if not isinstance(read, JaxProgram) or read.sizes or not read.exported.has_vjp():
+        return None
+
+    @functools.cache
+    def compiled() -> Executable:
+        with exporting():
+            product = read._replace(exported=read.exported.vjp())
+        made: Executable = compile_read(product, options)
+        return made
+
+    return compiled
+
+
+def _here(artifact: Artifact, options: Options) -> Options:
+    """The options for the one of several levels of processors that is run here."""
+    return replace(options, cpu=options.cpus[artifact.level_number()])
+
+
 def _compiled(read: Program, target: str, options: Options, reading: float, context: Any = None) -> Any:
     """The program compiled. The seconds of `reading` it count as those of its import."""
     from shlo_disc.artifact_header import artifact_of
+
+    if target != CPU and len(options.cpus) > 1:
+        raise OptionError(f"several levels of processors are for the target 'cpu', not for {target!r}")
+    levels = [_compilation(read, target, replace(options, cpu=cpu), context) for cpu in options.cpus]
+    artifact = Artifact.of_levels([artifact_of(level) for level in levels])
+    timings = {stage: sum(level.timings[stage] for level in levels) for stage in levels[0].timings}
+    timings["import"] += reading
+    chosen = levels[artifact.level_number()]
+    count = sum(level.compile_count for level in levels)
+    return _executable(read, artifact, options, lambda: chosen, timings, count)
+
+
+def _compilation(read: Program, target: str, options: Options, context: Any) -> Compilation:
+    """The program for one level of processors."""
     from shlo_disc.compiler import import_stage, run_pipeline
 
     attempts = Attempts(lambda: import_stage(read, target, options, context=context), run_pipeline)
-    compilation = compile_on(attempts, options, read, target)
-    compilation.timings["import"] += reading
-    artifact, count = artifact_of(compilation), compilation.compile_count
-    return Executable(artifact, options, read.trees(), lambda: compilation, compilation.timings, count)
+    return compile_on(attempts, options, read, target)

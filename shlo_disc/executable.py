@@ -21,6 +21,7 @@ from shlo_disc.target import CPU
 
 if TYPE_CHECKING:
     from shlo_disc.compilation import Compilation
+    from shlo_disc.programs import Program
     from shlo_disc.report import Explanation
 
 
@@ -39,8 +40,9 @@ class Executable:
     """A compiled program: call it with arrays of any admissible shape.
 
     Takes and returns NumPy arrays, jax.Arrays and DLPack arrays in the program's own pytree. jax.Arrays that are given
-    for donated arguments are deleted. Raises ShapeError on a wrong rank, size or constraint and ArgumentTypeError on a
-    wrong dtype or pytree; nothing has run then.
+    for donated arguments are deleted. Functions that JAX traces may call it, too: inside `jax.jit`, `jax.vmap`, and
+    `jax.grad` where the program has a gradient (docs/in-jax.md). Raises ShapeError on a wrong rank, size or constraint
+    and ArgumentTypeError on a wrong dtype or pytree; nothing has run then.
     """
 
     def __init__(
@@ -51,11 +53,17 @@ class Executable:
         start: Callable[[], Compilation],
         timings: dict[str, float],
         compile_count: int,
+        *,
+        program: Program | None = None,
+        gradient: Callable[[], Executable] | None = None,
     ):
         """`start` gives the program's compilation, at least imported; it is called when somebody looks at a stage.
 
-        `trees`: the pytrees of the arguments and results; None where they are flat.
+        `trees`: the pytrees of the arguments and results; None where they are flat. `program`: what was compiled.
+        `gradient` compiles its vector-Jacobian product.
         """
+        self.program = program
+        self._gradient = gradient
         self._artifact = artifact
         self._options = options
         self._start = functools.cache(start)
@@ -102,7 +110,10 @@ class Executable:
 
     def _load(self) -> LoadedExecutable:
         on = self._client if self.target == CPU else gpu_client(0, self._options.replicas)
-        return on.load(self._artifact, in_tree=self._trees[0], out_tree=self._trees[1])
+        loaded = on.load(self._artifact, in_tree=self._trees[0], out_tree=self._trees[1])
+        if (gradient := self._gradient) is not None:
+            loaded.gradient = lambda: gradient().loaded
+        return loaded
 
     @property
     def _loaded(self) -> LoadedExecutable:
@@ -229,7 +240,7 @@ class Executable:
         """
         from shlo_disc.report import explain
 
-        return explain(self._loaded.artifact, self._loaded.client, self._at("host"), dims)
+        return explain(self._loaded.artifact.level(), self._loaded.client, self._at("host"), dims)
 
     # ---- what it needs --------------------------------------------------------------------------------------------
 

@@ -142,6 +142,7 @@ class Jitted:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function. The first call exports and compiles it; later calls of any admissible size only run.
 
+        Functions that JAX traces may call it as well (docs/in-jax.md): it is compiled while JAX traces them then.
         Types are those of `jax.jit`: dtypes of 64 bits are taken as such of 32 unless jax_enable_x64 is set, and a
         Python number is an argument of another type than an array. Each combination of values of static arguments is a
         program of its own.
@@ -220,7 +221,6 @@ class _Program:
         """Run it; the first time, compile it before that."""
         from shlo_disc.call_types import difference, weak_types
 
-        _refuse_tracers(call)
         weak = weak_types(call)
         if not self.executables:
             with self._lock:
@@ -282,15 +282,6 @@ def _check_static(function: Any) -> None:
     info = getattr(function, "_jit_info", None)
     if getattr(info, "static_argnums", ()) or getattr(info, "static_argnames", ()):
         raise OptionError("jax.jit's static arguments are not known here: give static_argnums= to shlo_disc.jit")
-
-
-def _refuse_tracers(call: Any) -> None:
-    import jax
-
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(call)):
-        raise ArgumentTypeError(
-            "a function of shlo_disc.jit cannot be called inside a function that JAX is tracing (jit, grad, vmap)"
-        )
 
 
 __all__ = ["Arguments", "Jitted"]

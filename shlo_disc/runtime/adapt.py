@@ -65,8 +65,8 @@ def is_jax_array(value: object) -> bool:
         return False
     if isinstance(value, jax.core.Tracer):
         raise ArgumentTypeError(
-            "a compiled program cannot be called inside a function that JAX is tracing (jit, grad, vmap): "
-            f"the argument is {value}"
+            "a program cannot be bound, or called bound, inside a function that JAX is tracing (jit, grad, vmap): "
+            f"call the executable itself there; the argument is {value}"
         )
     if not isinstance(value, jax.Array) or jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended):
         return False

@@ -23,6 +23,7 @@ from jax.experimental.layout import Format, Layout
 from jax.sharding import AxisType
 from jaxlib import xla_client
 
+import shlo_disc
 from tests.pjrt.program_table import CASES, CHECKS, PLATFORM, case, check, compared, ramp, refused
 
 
@@ -30,6 +31,19 @@ from tests.pjrt.program_table import CASES, CHECKS, PLATFORM, case, check, compa
 def eager_arithmetic() -> Any:
     x = jnp.asarray(ramp(8))
     return x + 1, x * x - 2, x > 0, jnp.where(x > 0, x, -x)
+
+
+@case
+def programs_that_are_called_by_jax() -> Any:
+    """Compiled programs inside a jitted function, at several sizes, and their gradients."""
+    layer = shlo_disc.compile(lambda w, x: jnp.tanh(x @ w), args=(((4, 8), "float32"), ("n, 4", "float32")))
+
+    @jax.jit
+    def both(w: Any, x: Any) -> Any:
+        return jax.value_and_grad(lambda w: (layer(w, x * 2) ** 2).sum())(w)
+
+    w = jnp.asarray(ramp(4, 8)) / 8
+    return [both(w, jnp.asarray(ramp(n, 4))) for n in (2, 3, 5, 6)]
 
 
 @case

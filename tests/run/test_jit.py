@@ -141,12 +141,20 @@ def test_a_number_that_32_bits_do_not_hold() -> None:
 
 
 @pytest.mark.parametrize("transform", [jax.jit, jax.grad, jax.vmap])
-def test_a_call_while_jax_traces_is_refused(transform: Any) -> None:
+def test_a_call_while_jax_traces(transform: Any) -> None:
     function = shlo_disc.jit(lambda x: jnp.sin(x))
-    for _ in range(2):
-        with pytest.raises(ArgumentTypeError, match="inside a function that JAX is tracing"):
-            transform(function)(jnp.ones(3) if transform is jax.vmap else 1.0)
-        function(1.0)
+    x = jnp.arange(3.0) if transform is jax.vmap else 0.5
+    np.testing.assert_allclose(transform(function)(x), transform(jnp.sin)(x), rtol=1e-6)
+    function(jnp.float32(1.0) if transform is jax.vmap else 1.0)
+    assert function.compile_count == 1
+
+
+def test_sizes_change_while_jax_traces() -> None:
+    function = shlo_disc.jit(lambda x: (x * x).sum(), dynamic="b")
+    for n in (2, 5):
+        x = jnp.arange(n, dtype=jnp.float32)
+        np.testing.assert_allclose(jax.jit(jax.grad(function))(x), 2 * x)
+    assert function.compile_count == 1
 
 
 def test_first_calls_from_many_threads_compile_once() -> None:
