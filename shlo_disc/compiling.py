@@ -3,20 +3,24 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from shlo_disc import importing
 from shlo_disc.cache import CompileCache, cache_key, open_cache
 from shlo_disc.errors import ArtifactError, OptionError
 from shlo_disc.executable import Executable
 from shlo_disc.options import Options
-from shlo_disc.programs import JaxProgram, Program
+from shlo_disc.programs import JaxProgram, Program, TextProgram
+from shlo_disc.reader import Limits
 from shlo_disc.recovery import Attempts, compile_on
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.in_jax import exporting
+from shlo_disc.runtime.native_owner import NativeOwner
 from shlo_disc.target import CPU, check_target
 
 if TYPE_CHECKING:
@@ -114,3 +118,28 @@ def _compilation(read: Program, target: str, options: Options, context: Any) -> 
 
     attempts = Attempts(lambda: import_stage(read, target, options, context=context), run_pipeline)
     return compile_on(attempts, options, read, target)
+
+
+def _reduced(executable: Executable) -> tuple[Any, ...]:
+    """How pickle writes an executable: as data, no part of which is code. Raises TypeError where it cannot be."""
+    read, how = executable.program, (executable.options, executable.target)
+    if isinstance(read, TextProgram):
+        return recompile, (read._replace(trusted=False), (), *how)
+    if not isinstance(read, JaxProgram):
+        return NativeOwner.__reduce__(executable)  # which raises
+    try:
+        return recompile, (bytes(read.exported.serialize()), tuple(read.sizes), *how)
+    except ValueError as error:
+        raise TypeError(f"cannot pickle the executable of {read.exported.fun_name!r}: {error}") from None
+
+
+def recompile(program: Any, sizes: tuple[str, ...], options: Options, target: str) -> Executable:
+    """What an executable was pickled as: its program, and the sizes that hidden arguments stand for, compiled anew."""
+    read = importing.read(program, limits=Limits.of(options))
+    if isinstance(read, JaxProgram):
+        read = read._replace(sizes=sizes)
+    made: Executable = compile_read(read, options, target)
+    return made
+
+
+copyreg.pickle(Executable, _reduced)

@@ -16,6 +16,7 @@ from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable, MemoryStats
 from shlo_disc.runtime.described import program_table, program_text, target_row, target_text
 from shlo_disc.runtime.keys import key_dtype
+from shlo_disc.runtime.native_owner import NativeOwner
 from shlo_disc.stages import STAGES
 from shlo_disc.target import CPU
 
@@ -36,14 +37,19 @@ class KernelLaunch(NamedTuple):
     kind: str
 
 
-class Executable:
+class Executable(NativeOwner):
     """A compiled program: call it with arrays of any admissible shape.
 
     Takes and returns NumPy arrays, jax.Arrays and DLPack arrays in the program's own pytree. jax.Arrays that are given
     for donated arguments are deleted. Functions that JAX traces may call it, too: inside `jax.jit`, `jax.vmap`, and
     `jax.grad` where the program has a gradient (docs/in-jax.md). Raises ShapeError on a wrong rank, size or constraint
     and ArgumentTypeError on a wrong dtype or pytree; nothing has run then.
+
+    Pickled, it is the program as portable bytes, and the options: who reads it compiles it anew, for the processor
+    there. A gradient is not pickled. Copies are the executable itself.
     """
+
+    pickle_instead = "it was compiled by the plugin"
 
     def __init__(
         self,
@@ -188,13 +194,6 @@ class Executable:
         from shlo_disc.export_library import export_library
 
         export_library(self._artifact, path, name)
-
-    def __copy__(self) -> Executable:
-        """Itself: nothing of it changes."""
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Executable:
-        return self
 
     @property
     def loaded(self) -> LoadedExecutable:

@@ -123,6 +123,10 @@ class Jitted:
         name = getattr(self._function, "__name__", repr(self._function))
         return f"<shlo_disc.jit of {name}, compiled {self.compile_count} times>"
 
+    def __reduce__(self) -> str:
+        """Pickled and copied by name, as functions are."""
+        return str(getattr(self, "__qualname__", type(self).__qualname__))
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 

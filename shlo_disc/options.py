@@ -114,7 +114,7 @@ class Options:
         if not isinstance(self.schedule, Schedule):
             raise OptionError(f"schedule must be a shlo_disc.Schedule, not {self.schedule!r}")
         several = isinstance(self.cpu, Sequence) and not isinstance(self.cpu, str)
-        if not (set(self.cpu) <= set(LEVELS) and self.cpu if several else self.cpu in CPUS):
+        if not (self.cpu and all(name in LEVELS for name in self.cpu) if several else self.cpu in CPUS):
             raise OptionError(f"cpu must be 'host', one of {LEVELS}, or several of these, not {self.cpu!r}")
         if self.output not in OUTPUTS:
             raise OptionError(f"output must be 'numpy', 'jax', 'buffer' or None, not {self.output!r}")

@@ -29,6 +29,7 @@ from shlo_disc.errors import ArtifactError
 
 from . import _native
 from .described import program_table, program_text, size_text, target_row
+from .native_owner import NativeOwner
 
 MAGIC = b"SHLODISC"
 FORMAT_VERSION = 1
@@ -47,7 +48,7 @@ Bytes = bytes | bytearray | memoryview
 
 
 @dataclass(frozen=True)
-class Artifact:
+class Artifact(NativeOwner):
     """One compiled program.
 
     `header` is JSON data as the native interface defines it. Sections are written in their order; a name has up to 8
@@ -127,7 +128,7 @@ class Artifact:
         while f"header{len(found)}" in self.sections:
             own = {n: self.sections[k] for n in _LEVELLED if (k := f"{n}{len(found)}") in self.sections}
             text = bytes(own.pop("header"))
-            found.append(self._with(text, _decode_header(text), common | own))
+            found.append(self._with(text, _decode_header(text), {**common, "object": b"", **own}))
         return found
 
     def level(self, cpu: str = "") -> Artifact:
@@ -147,16 +148,9 @@ class Artifact:
         object.__setattr__(made, "_read", text)
         return made
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """For pickle and copy. What is read back is not trusted; neither is any other artifact from outside."""
+    def __reduce__(self) -> Any:
+        """For pickle. What is read back is not trusted, as no artifact from outside is."""
         return Artifact.deserialize, (self.serialize(),)
-
-    def __copy__(self) -> Artifact:
-        """Itself: nothing of it changes."""
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Artifact:
-        return self
 
     @property
     def header_text(self) -> bytes:

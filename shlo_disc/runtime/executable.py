@@ -24,6 +24,7 @@ from .in_jax import JaxFunction, is_traced
 from .jax_arrays import jax_converter
 from .keys import key_array
 from .native_module import install_blas, install_custom_call, install_extension_dtype, install_lapack
+from .native_owner import NativeOwner
 from .tree import LEAF, TreeSpec, call_tree, explain_difference
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class CommandTime:
     way: str | None
 
 
-class LoadedExecutable:
+class LoadedExecutable(NativeOwner):
     """A program in memory. Calls are thread-safe and check every argument before anything runs.
 
     Raises from a call: ArgumentTypeError (structure, dtype), ShapeError (rank, size, constraint, overflow),
@@ -77,6 +78,7 @@ class LoadedExecutable:
     `gradient` gives the program's vector-Jacobian product there: of flat arguments and cotangents of results.
     """
 
+    pickle_instead = "pickle its artifact, which is to be trusted anew, or the Executable, which is compiled anew"
     gradient: Callable[[], LoadedExecutable] | None = None
 
     def __init__(
@@ -167,10 +169,6 @@ class LoadedExecutable:
     def in_jax(self) -> JaxFunction:
         """The program as functions that JAX traces call it. Raises ArgumentTypeError where they cannot."""
         return JaxFunction(self, self.gradient)
-
-    def difference(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """How the structure of a call's arguments differs from the program's, in words."""
-        return explain_difference(self.name, self.in_tree, args, kwargs)
 
     def execute_async(
         self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = "buffer"
@@ -347,8 +345,10 @@ class LoadedExecutable:
         return list(dim_values(self._symbols, dims).values())
 
 
-class BoundExecutable:
+class BoundExecutable(NativeOwner):
     """A program whose first arguments are fixed: call it with the others. Thread-safe, as the program itself."""
+
+    pickle_instead = "pickle the Executable and the arrays, and bind them again"
 
     def __init__(
         self,

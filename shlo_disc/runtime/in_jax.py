@@ -24,6 +24,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import _native
 from .keys import key_array, key_data
+from .tree import explain_difference
 
 if TYPE_CHECKING:
     from .executable import LoadedExecutable
@@ -76,7 +77,7 @@ class JaxFunction:
         """The call as it stands in the function that is traced. Raises ArgumentTypeError and ShapeError."""
         leaves = self._trees[0].flatten((args, dict(kwargs)))
         if leaves is None:
-            raise ArgumentTypeError(self._executable.difference(args, dict(kwargs)))
+            raise ArgumentTypeError(explain_difference(self.name, self._executable.in_tree, args, dict(kwargs)))
         rows = self.header["arguments"]
         results = _differentiable(self, *(_array(leaf, row) for leaf, row in zip(leaves, rows, strict=True)))
         wrapped = [

@@ -16,6 +16,7 @@ from shlo_disc import importing
 from shlo_disc.compiling import compile_read
 from shlo_disc.errors import ArgumentTypeError, ProgramError
 from shlo_disc.programs import TextProgram
+from shlo_disc.runtime.native_owner import NativeOwner
 from shlo_disc.torch.arguments import Structure
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
 from shlo_disc.torch.weights import Weights
@@ -83,7 +84,7 @@ def _state(program: ExportedProgram) -> tuple[list[Any], list[Any]]:
     return [s for s in state if s.target not in changed], [s for s in state if s.target in changed]
 
 
-class ExportedExecutable:
+class ExportedExecutable(NativeOwner):
     """A compiled program of PyTorch: call it as the module that was exported, with tensors of any admissible size.
 
     Parameters and buffers are those of the exported program. They are bound, and right-hand sides of products packed,
@@ -92,6 +93,8 @@ class ExportedExecutable:
     are refused where PyTorch records gradients.
     Raises ShapeError for sizes outside of the exported ranges, and ArgumentTypeError for other dtypes or structures.
     """
+
+    pickle_instead = "write the exported program by torch.export.save, and compile what torch.export.load reads"
 
     def __init__(self, program: ExportedProgram, executable: Executable, translated: Any):
         self.program = program
