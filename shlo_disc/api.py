@@ -81,6 +81,7 @@ def jit(
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] = (),
+    filter: bool = False,
 ) -> Any:
     """Like `jax.jit`, but one compilation serves every size.
 
@@ -89,7 +90,10 @@ def jit(
     compile_once: a call that does not fit the compiled program raises RecompileError; with False it compiles again.
     static_argnums, static_argnames: arguments that are no arrays, as `jax.jit` has them; each of their values, which
     are hashable, is a program of its own. donate_argnums: arguments whose arrays a call may take over; JAX's and
-    Buffers are deleted then.
+    Buffers are deleted then. filter: whatever is no array in the arguments and results, Python's numbers too, is
+    static, as `equinox.filter_jit` has it: for models that hold functions and settings beside their arrays.
+
+    `.trace(...)` and `.lower(...)` of the function go step by step, as those of `jax.jit` do.
 
     Raises OptionError for options that do not fit each other or the function.
     """
@@ -97,14 +101,17 @@ def jit(
         return functools.partial(
             jit, dynamic=dynamic, constraints=constraints, options=options, compile_once=compile_once,
             static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums,
+            filter=filter,
         )  # fmt: skip
-    return Jitted(
-        function,
-        compile,
-        dynamic=dynamic,
-        constraints=constraints,
-        options=options,
-        compile_once=compile_once,
-        static=Arguments.of(function, static_argnums, static_argnames, "static_arg"),
-        donated=Arguments.of(function, donate_argnums, None, "donate_arg").numbers,
+    static = Arguments.of(function, static_argnums, static_argnames, "static_arg")
+    donated = Arguments.of(function, donate_argnums, None, "donate_arg").numbers
+    jitted = functools.partial(
+        Jitted, compile=compile, constraints=constraints, options=options, compile_once=compile_once
     )
+    if not filter:
+        return jitted(function, dynamic=dynamic, static=static, donated=donated)
+    if static != Arguments() or donated:
+        raise OptionError("filter=True finds out what is static: it takes neither static_ nor donate_ arguments")
+    from shlo_disc.filtered import FilteredJit  # here, for a program that is not JAX's needs it for nothing
+
+    return FilteredJit(function, dynamic, functools.partial(jitted, static=static, donated=donated))

@@ -18,6 +18,8 @@ from shlo_disc.options import Options
 if TYPE_CHECKING:
     from shlo_disc.call_types import WeakTypes
     from shlo_disc.executable import Executable
+    from shlo_disc.lowered import Lowered, Traced
+    from shlo_disc.programs import Program
 
 Compile = Callable[..., "Executable"]
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -114,7 +116,7 @@ class Jitted:
             raise OptionError(f"argument {clash[0]} is static, and cannot be donated")
         self._function, self._static, self._donated = function, static, donated
         self._dynamic = dynamic
-        self._compile = functools.partial(_compiled, compile, tuple(constraints), options)
+        self._compiler = _Compiler(compile, tuple(constraints), options)
         self._compile_once = compile_once
         self._lock = threading.Lock()
         self._programs: dict[_Statics, _Program] = {}
@@ -156,6 +158,18 @@ class Jitted:
         statics, rest = self._split(args, kwargs)
         return self._program(statics, (args, kwargs)).call(rest)
 
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The function traced for such arguments, arrays or `jax.ShapeDtypeStruct`s, and not compiled."""
+        statics, rest = self._split(args, kwargs)
+        return self._program(statics, (args, kwargs)).trace(rest)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The function as StableHLO for such arguments, as `trace`; its `compile` gives an Executable.
+
+        What it compiles is not what calls of the function run.
+        """
+        return self.trace(*args, **kwargs).lower()
+
     def _executables(self) -> list[Executable]:
         return [e for program in list(self._programs.values()) for _, e in program.executables]
 
@@ -192,7 +206,7 @@ class Jitted:
             import jax
 
             function = jax.jit(function, donate_argnums=donated)
-        return _Program(function, self._shapes(count, others), self._compile, self._compile_once)
+        return _Program(function, self._shapes(count, others), self._compiler, self._compile_once)
 
     def _shapes(self, count: int, others: Sequence[int]) -> Any:
         """What `dynamic` says of the arguments that are not static."""
@@ -208,6 +222,30 @@ class Jitted:
         return (tuple(self._dynamic[i] for i in others), None)
 
 
+@dataclass(frozen=True)
+class _Compiler:
+    """How a function is compiled."""
+
+    compile: Compile
+    constraints: tuple[str, ...]
+    options: Options | None
+
+    def specifications(self, call: Call, shapes: Any) -> Call:
+        """What it is compiled for."""
+        from shlo_disc.call_types import specifications
+
+        specs: Call = specifications(*call, shapes, self.constraints)
+        return specs
+
+    def compiled(self, function: Callable[..., Any], call: Call, shapes: Any) -> Executable:
+        args, kwargs = self.specifications(call, shapes)
+        return self.compile(function, args=args, kwargs=kwargs, options=self.options)
+
+    def finish(self, program: Program) -> Executable:
+        """A program that has been read."""
+        return self.compile(program, options=self.options)
+
+
 _HINT = """
 dynamic= names the sizes that change, such as dynamic=("b, s", "b, ..."): one compilation serves all of them then"""
 
@@ -215,11 +253,17 @@ dynamic= names the sizes that change, such as dynamic=("b, s", "b, ..."): one co
 class _Program:
     """A function for some values of its static arguments, and what it was compiled to."""
 
-    def __init__(self, function: Callable[..., Any], shapes: Any, compile: Compile, compile_once: bool):
+    def __init__(self, function: Callable[..., Any], shapes: Any, compiler: _Compiler, compile_once: bool):
         self._function, self._shapes = function, shapes
-        self._compile, self._compile_once = compile, compile_once
+        self._compiler, self._compile_once = compiler, compile_once
         self._lock = threading.Lock()
         self.executables: list[tuple[WeakTypes, Executable]] = []
+
+    def trace(self, call: Call) -> Traced:
+        """The function on its way to an executable."""
+        from shlo_disc.lowered import Traced
+
+        return Traced(self._function, self._compiler.finish, self._compiler.specifications(call, self._shapes))
 
     def call(self, call: Call) -> Any:
         """Run it; the first time, compile it before that."""
@@ -229,7 +273,7 @@ class _Program:
         if not self.executables:
             with self._lock:
                 if not self.executables:
-                    self.executables.append((weak, self._compile(self._function, call, self._shapes)))
+                    self.executables.append((weak, self._compiler.compiled(self._function, call, self._shapes)))
         for compiled, executable in self.executables:
             try:
                 if compiled == weak:
@@ -241,18 +285,9 @@ class _Program:
                     hint = _HINT if self._shapes is None and isinstance(error, ShapeError) else ""
                     text = f"this call does not fit the one compiled program: {error}{hint}"
                     raise RecompileError(text) from error
-        executable = self._compile(self._function, call, self._shapes)
+        executable = self._compiler.compiled(self._function, call, self._shapes)
         self.executables.append((weak, executable))
         return _call_canonical(executable, *call)
-
-
-def _compiled(
-    compile: Compile, constraints: Sequence[str], options: Options | None, function: Any, call: Call, shapes: Any
-) -> Executable:
-    from shlo_disc.call_types import specifications
-
-    args, kwargs = specifications(*call, shapes, constraints)
-    return compile(function, args=args, kwargs=kwargs, options=options)
 
 
 def _with_statics(function: Callable[..., Any], statics: _Statics) -> Callable[..., Any]:

@@ -26,8 +26,8 @@ ORDER = (
     "compilation", "call_checks", "passes", "compiler", "artifact_header",
     # What users see.
     "clients", "loading", "export_library", "report", "stage_text", "executable", "cache", "reproducer", "recovery",
-    "call_types", "compiling", "torch", "jitted", "api", "numpy", "check", "bisect", "tune", "opt_command",
-    "doctor", "cli", "pjrt", "__init__", "__main__",
+    "call_types", "compiling", "lowered", "torch", "jitted", "filtered", "api", "numpy", "check", "bisect", "tune",
+    "opt_command", "doctor", "cli", "pjrt", "__init__", "__main__",
 )  # fmt: skip
 """The rooms: files and folders of the package, and those of `shape_dialect`."""
 
