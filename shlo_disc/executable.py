@@ -15,6 +15,7 @@ from shlo_disc.dtypes import BY_NAME
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable, MemoryStats
 from shlo_disc.runtime.described import program_table, program_text, target_row, target_text
+from shlo_disc.runtime.jax_arrays import collect_dropped
 from shlo_disc.runtime.keys import key_dtype
 from shlo_disc.runtime.native_owner import NativeOwner
 from shlo_disc.stages import STAGES
@@ -278,6 +279,7 @@ class Executable(NativeOwner):
 
         Meaningful while no other thread allocates from the same client.
         """
+        collect_dropped()
         self._client.reset_peak()
         before = self.memory_stats["live_bytes"]
         self(*args, **kwargs)

@@ -64,7 +64,7 @@ class _OfArrays:
 
     def __init__(self, function: Callable[..., Any], static: Static):
         functools.update_wrapper(self, function)
-        del self.__wrapped__  # its signature is another one
+        del self.__dict__["__wrapped__"]  # its signature is another one
         self._function, self._static = function, static
         self._results: Static | None = None
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import operator
@@ -282,12 +283,18 @@ class _Program:
                     raise ArgumentTypeError(difference(call, compiled))
             except (ShapeError, ArgumentTypeError) as error:
                 if self._compile_once:
+                    self._check_arrays(call)
                     hint = _HINT if self._shapes is None and isinstance(error, ShapeError) else ""
                     text = f"this call does not fit the one compiled program: {error}{hint}"
                     raise RecompileError(text) from error
         executable = self._compiler.compiled(self._function, call, self._shapes)
         self.executables.append((weak, executable))
         return _call_canonical(executable, *call)
+
+    def _check_arrays(self, call: Call) -> None:
+        """Raises ArgumentTypeError for what no program could take; that is not for want of a second one."""
+        with contextlib.suppress(OptionError, OverflowError):  # what the refused call tells of in better words
+            self._compiler.specifications(call, self._shapes)
 
 
 def _with_statics(function: Callable[..., Any], statics: _Statics) -> Callable[..., Any]:

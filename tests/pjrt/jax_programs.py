@@ -20,10 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback, topologies
 from jax.experimental.layout import Format, Layout
-from jax.sharding import AxisType
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxlib import xla_client
 
 import shlo_disc
+from shlo_disc.runtime.native_module import plugin_programs
 from tests.pjrt.program_table import CASES, CHECKS, PLATFORM, case, check, compared, ramp, refused
 
 
@@ -31,6 +32,16 @@ from tests.pjrt.program_table import CASES, CHECKS, PLATFORM, case, check, compa
 def eager_arithmetic() -> Any:
     x = jnp.asarray(ramp(8))
     return x + 1, x * x - 2, x > 0, jnp.where(x > 0, x, -x)
+
+
+@check
+def programs_for_several_devices_are_counted() -> None:
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
+    x = jax.device_put(np.arange(12, dtype=np.float32), NamedSharding(mesh, PartitionSpec("x")))
+    total = jax.jit(lambda x: (x * 3).sum())
+    before = plugin_programs().counts["compiled"]
+    assert float(total(x)) == 198 and float(total(x)) == 198
+    assert plugin_programs().counts["compiled"] == before + 1
 
 
 @case

@@ -157,6 +157,17 @@ def test_sizes_change_while_jax_traces() -> None:
     assert function.compile_count == 1
 
 
+def test_what_is_no_array_is_not_a_want_of_compiles() -> None:
+    function = shlo_disc.jit(lambda x: x * 2, dynamic="b")
+    function(np.ones(3, np.float32))
+    for wrong in ("text", np.ones(3, object), np.array(["a"])):
+        with pytest.raises(ArgumentTypeError):
+            function(wrong)
+    with pytest.raises(RecompileError, match="it has 2 leaves, not 1"):
+        function(np.ones(3, np.float32), 4)
+    assert function.compile_count == 1
+
+
 def test_first_calls_from_many_threads_compile_once() -> None:
     function = shlo_disc.jit(lambda x: jnp.tanh(x), dynamic="b")
     failures: list[BaseException] = []
