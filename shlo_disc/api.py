@@ -35,7 +35,8 @@ def compile(
     program: a `torch.export.ExportedProgram`; a `jax.export.Exported`, or what its `serialize` wrote (bytes or a path);
     StableHLO as text, bytecode or portable artifact (str, bytes or a path); or a JAX function with `args=`/`kwargs=`
     whose leaves are arrays, `jax.ShapeDtypeStruct`s or pairs like ("b, s, 768", "float32"). `constraints` are JAX's,
-    e.g. "s <= 512", and apply to a JAX function. An Exported for several platforms is compiled for that of the target.
+    e.g. "s <= 512", and apply to a JAX function. JAX takes symbols to be at least 1: where a size may be 0,
+    write "b - 1". An Exported for several platforms is compiled for that of the target.
     target: "cpu"; "cuda", the first NVIDIA GPU of this machine; or "cuda:sm_80" or "cuda:sm_90", for GPUs of that
     generation and later ones, or "cuda:sm_90a", for that generation alone.
 
@@ -86,7 +87,7 @@ def jit(
     """Like `jax.jit`, but one compilation serves every size.
 
     dynamic: the symbolic shapes, as `jax.export.symbolic_args_specs` takes them: one string for all arguments, or one
-    for each positional argument (None: static), e.g. dynamic=("b, s", "b, s, ...").
+    for each positional argument (None: static), e.g. dynamic=("b, s", "b, s, ..."); "b - 1" for a size that may be 0.
     compile_once: a call that does not fit the compiled program raises RecompileError; with False it compiles again.
     static_argnums, static_argnames: arguments that are no arrays, as `jax.jit` has them; each of their values, which
     are hashable, is a program of its own. donate_argnums: arguments whose arrays a call may take over; JAX's and

@@ -175,7 +175,7 @@ class LoadedExecutable(NativeOwner):
     ) -> Future[Any]:
         """As `execute`, in a thread of the client's; calls run in the order in which they are given.
 
-        The arrays must not be changed before the call has ended.
+        The arrays must not be changed before the call has ended. Ctrl-C ends the wait for the result, not the call.
         """
         return self._client.run_async(functools.partial(self.execute, tuple(args), kwargs, output=output))
 

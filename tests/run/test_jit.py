@@ -157,6 +157,18 @@ def test_sizes_change_while_jax_traces() -> None:
     assert function.compile_count == 1
 
 
+def test_empty_batches() -> None:
+    w = np.ones((8, 3), np.float32)
+    function = shlo_disc.jit(lambda x: jax.nn.softmax(jnp.tanh(x @ w)), dynamic="b - 1, ...")
+    for n in (3, 0, 1, 16):
+        assert function(np.ones((n, 8), np.float32)).shape == (n, 3)
+    assert function.compile_count == 1
+    with pytest.raises(RecompileError, match="Expected value >= 1 for dimension variable 'b'"):
+        refusing = shlo_disc.jit(lambda x: x * 2, dynamic="b")
+        refusing(np.ones(2, np.float32))
+        refusing(np.ones(0, np.float32))
+
+
 def test_what_is_no_array_is_not_a_want_of_compiles() -> None:
     function = shlo_disc.jit(lambda x: x * 2, dynamic="b")
     function(np.ones(3, np.float32))
