@@ -23,7 +23,7 @@ def adapt_argument(value: Any, path: str, key: str = "") -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return unmasked(value, path)
     if is_key_array(value):
-        return key_data(value, path, key)
+        value = key_data(value, path, key)  # a tracer where JAX traces
     if is_jax_array(value):
         return value
     if hasattr(value, "__dlpack__"):

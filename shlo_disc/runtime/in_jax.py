@@ -24,7 +24,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import _native
 from .keys import key_array, key_data
-from .tree import explain_difference
+from .tree import TreeSpec, explain_difference
 
 if TYPE_CHECKING:
     from .executable import LoadedExecutable
@@ -72,6 +72,7 @@ class JaxFunction:
         self._callable = _native.CallableFromJax(executable.native, self.number)
         self._results = functools.lru_cache(_MOST_SHAPES)(self._result_shapes)
         self._trees = executable.in_tree.native(), executable.out_tree.native()
+        self._result = TreeSpec("tuple", (executable.out_tree,)).native()
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """The call as it stands in the function that is traced. Raises ArgumentTypeError and ShapeError."""
@@ -80,11 +81,21 @@ class JaxFunction:
             raise ArgumentTypeError(explain_difference(self.name, self._executable.in_tree, args, dict(kwargs)))
         rows = self.header["arguments"]
         results = _differentiable(self, *(_array(leaf, row) for leaf, row in zip(leaves, rows, strict=True)))
-        wrapped = [
-            key_array(result, row["key"]) if "key" in row else result
-            for result, row in zip(results, self.header["results"], strict=True)
+        return self._trees[1].unflatten(_with_keys(results, self.header["results"]))
+
+    def run(self, *leaves: Any) -> list[Any]:
+        """A call with arrays that are there, such as JAX makes where it differentiates what it does not compile."""
+        args, kwargs = self._trees[0].unflatten(_with_keys(leaves, self.header["arguments"]))
+        results = self._result.flatten((self._executable.execute(args, kwargs, output="jax"),))
+        rows = self.header["results"]
+        return [
+            key_data(r, row["path"], row["key"]) if "key" in row else r for r, row in zip(results, rows, strict=True)
         ]
-        return self._trees[1].unflatten(wrapped)
+
+    @property
+    def takes_over(self) -> bool:
+        """Whether a call deletes arrays that it is given, which JAX may need once more."""
+        return any(row.get("donated", False) for row in self.header["arguments"])
 
     def result_avals(self, avals: Sequence[Any]) -> list[Any]:
         """The types of the results for those of the arguments, sizes of which may be JAX's symbolic dimensions."""
@@ -142,6 +153,11 @@ def _check(function: JaxFunction) -> None:
         raise ArgumentTypeError(f"'{name}' cannot be called inside a function that JAX traces: {found[0]}")
 
 
+def _with_keys(leaves: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Leaves with PRNG keys in place of their data."""
+    return [key_array(leaf, row["key"]) if "key" in row else leaf for leaf, row in zip(leaves, rows, strict=True)]
+
+
 def _jax_dtype(row: Mapping[str, Any]) -> Any:
     import jax
 
@@ -182,7 +198,11 @@ def _primitive() -> Any:
 
     primitive = Primitive("shlo_disc_call")
     primitive.multiple_results = True
-    call = jax.jit(lambda *args, function: primitive.bind(*args, function=function), static_argnames="function")
+    compiled = jax.jit(lambda *args, function: primitive.bind(*args, function=function), static_argnames="function")
+
+    def call(*args: Any, function: JaxFunction) -> Any:
+        return compiled(*args, function=function) if function.takes_over else function.run(*args)
+
     primitive.def_impl(call)
     primitive.def_abstract_eval(lambda *avals, function: function.result_avals(avals))
     handler = jax.ffi.pycapsule(_native.jax_call_handler())
@@ -244,9 +264,12 @@ def _cotangents(function: JaxFunction, args: Sequence[Any], cotangents: Sequence
     import jax
     from jax.numpy import inexact, issubdtype
 
+    rows = function.header["arguments"][len(args) :]
     given = [
-        jax.numpy.zeros(cotangent.shape, bool) if cotangent.dtype == jax.dtypes.float0 else cotangent
-        for cotangent in cotangents
+        jax.numpy.zeros(cotangent.shape[: len(row["shape"])], bool)  # of keys, whose data has a dim more
+        if cotangent.dtype == jax.dtypes.float0
+        else cotangent
+        for cotangent, row in zip(cotangents, rows, strict=True)
     ]
     results = _differentiable(function, *args, *given)
     return tuple(r if issubdtype(a.dtype, inexact) else None for a, r in zip(args, results, strict=True))

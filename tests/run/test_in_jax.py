@@ -91,6 +91,29 @@ def test_grad(program: Any, params: Any) -> None:
     check(jax.jit(jax.value_and_grad(loss(program), 1))(params, rows(9)), want)
 
 
+def test_donated_arguments_are_there_for_the_gradient() -> None:
+    donating = jax.jit(lambda x, y: jnp.sin(x) * y, donate_argnums=0)
+    program = shlo_disc.compile(donating, args=(("n", "float32"), ("n", "float32")))
+    x, y = jnp.arange(4.0), jnp.ones(4)
+    check(jax.grad(lambda x: program(x, y).sum())(x), jnp.cos(x))
+    assert not x.is_deleted()
+
+
+def test_new_sizes_outside_of_jit_are_not_compiled_by_jax(program: Any, params: Any) -> None:
+    lowered: list[str] = []
+
+    def listen(event: str, _: float, **about: Any) -> None:
+        if event == "/jax/core/compile/jaxpr_to_mlir_module_duration":
+            lowered.append(str(about.get("fun_name")))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        jax.vjp(lambda w: program({**params, "w": w}, rows(11)), params["w"])
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert not any("lambda" in name or "shlo_disc" in name for name in lowered), lowered
+
+
 def test_grad_of_vmap_and_vmap_of_grad(program: Any, params: Any) -> None:
     x = jnp.stack([rows(5, seed) for seed in range(3)])
 
@@ -181,6 +204,8 @@ def test_keys() -> None:
     keys, y = jax.jit(drawn)(key, x)
     np.testing.assert_array_equal(jax.random.key_data(keys), jax.random.key_data(jax.random.split(key)))
     check(y, jax.random.uniform(key, (5,)))
+    for around in (lambda f: f, jax.jit):
+        check(around(jax.grad(lambda x: (drawn(key, x)[1] ** 2).sum()))(x), 2 * jax.random.uniform(key, (5,)))
 
 
 def test_sizes_that_are_data_are_refused() -> None:
