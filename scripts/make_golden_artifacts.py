@@ -72,7 +72,7 @@ def main() -> int:
         program = shlo_disc.compile(function, args=specs, options=shlo_disc.Options(cpu=cpu))
         program.save(folder / f"{name}.disc")
         calls = arguments_of(name)
-        arrays: dict[str, np.ndarray] = {}
+        arrays: dict[str, Any] = {}
         for call, args in enumerate(calls):
             for kind, tree in (("argument", args), ("result", program(*args))):
                 arrays |= {f"{call}-{kind}-{i}": leaf for i, leaf in enumerate(jax.tree.leaves(tree))}

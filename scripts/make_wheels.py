@@ -119,7 +119,6 @@ def try_bare(python: str, wheel: Path, folder: Path) -> None:
     run(inside, "-m", "pip", "install", "--quiet", "numpy")
     run(inside, "-m", "pip", "install", "--quiet", "--no-deps", str(wheel))
     run(inside, "-c", LOADS, str(ROOT / "tests" / "golden"), cwd=folder)
-    run(inside, "-m", "shlo_disc", "--version", cwd=folder)
 
 
 def try_whole(python: str, wheel: Path, folder: Path) -> None:

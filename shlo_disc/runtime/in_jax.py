@@ -86,7 +86,7 @@ class JaxFunction:
     def run(self, *leaves: Any) -> list[Any]:
         """A call with arrays that are there, such as JAX makes where it differentiates what it does not compile."""
         args, kwargs = self._trees[0].unflatten(_with_keys(leaves, self.header["arguments"]))
-        results = self._result.flatten((self._executable.execute(args, kwargs, output="jax"),))
+        results: Any = self._result.flatten((self._executable.execute(args, kwargs, output="jax"),))
         rows = self.header["results"]
         return [
             key_data(r, row["path"], row["key"]) if "key" in row else r for r, row in zip(results, rows, strict=True)
