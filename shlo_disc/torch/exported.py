@@ -16,7 +16,6 @@ from shlo_disc import importing
 from shlo_disc.compiling import compile_read
 from shlo_disc.errors import ArgumentTypeError, ProgramError
 from shlo_disc.programs import TextProgram
-from shlo_disc.runtime.native_owner import NativeOwner
 from shlo_disc.torch.arguments import Structure
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
 from shlo_disc.torch.weights import Weights
@@ -84,7 +83,7 @@ def _state(program: ExportedProgram) -> tuple[list[Any], list[Any]]:
     return [s for s in state if s.target not in changed], [s for s in state if s.target in changed]
 
 
-class ExportedExecutable(NativeOwner):
+class ExportedExecutable:
     """A compiled program of PyTorch: call it as the module that was exported, with tensors of any admissible size.
 
     Parameters and buffers are those of the exported program. They are bound, and right-hand sides of products packed,
@@ -93,8 +92,6 @@ class ExportedExecutable(NativeOwner):
     are refused where PyTorch records gradients.
     Raises ShapeError for sizes outside of the exported ranges, and ArgumentTypeError for other dtypes or structures.
     """
-
-    pickle_instead = "write the exported program by torch.export.save, and compile what torch.export.load reads"
 
     def __init__(self, program: ExportedProgram, executable: Executable, translated: Any):
         self.program = program
@@ -129,6 +126,13 @@ class ExportedExecutable(NativeOwner):
         if self._writes:
             self._write_back(values, given)
         return self._structure.results.unflatten([values[place] for place in self._shown])
+
+    def __reduce__(self) -> Any:
+        """Raises TypeError, for pickle and copy: it shares its tensors with the exported program."""
+        raise TypeError(
+            "cannot pickle or copy a compiled program of PyTorch: write the exported program by torch.export.save, and "
+            "compile what torch.export.load reads"
+        )
 
     @property
     def compile_count(self) -> int:
