@@ -157,6 +157,15 @@ def test_sizes_change_while_jax_traces() -> None:
     assert function.compile_count == 1
 
 
+def test_arrays_of_a_weak_type() -> None:
+    function = shlo_disc.jit(lambda x: x * 2, dynamic="b")
+    function(jnp.full(3, 0.5))
+    with pytest.raises(
+        RecompileError, match=r"Python number \(float32\) where it was compiled; jnp.full\(3, 0.5\) has"
+    ):
+        function(jnp.full(3, 0.5, jnp.float32))
+
+
 def test_empty_batches() -> None:
     w = np.ones((8, 3), np.float32)
     function = shlo_disc.jit(lambda x: jax.nn.softmax(jnp.tanh(x @ w)), dynamic="b - 1, ...")
