@@ -18,7 +18,7 @@ from shlo_disc.target import runs_on
 from . import _native
 from .artifact import Artifact
 from .cuda_libraries import nccl_names
-from .described import program_text
+from .described import program_text, target_text
 from .dims import dim_values, shape_of
 from .in_jax import JaxFunction, is_traced
 from .jax_arrays import jax_converter
@@ -141,6 +141,9 @@ class LoadedExecutable(NativeOwner):
             memo_bytes=memo_bytes,
             perf_map=perf_map,
         )
+
+    def __repr__(self) -> str:
+        return f"<LoadedExecutable {program_text(self.header)} for {target_text(self.header)}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program; results are jax.Arrays when any argument is one, else NumPy arrays."""

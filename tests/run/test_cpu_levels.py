@@ -66,6 +66,7 @@ def test_the_best_level_runs(executable: Any, saved: Path) -> None:
     loaded = shlo_disc.load(saved, trust=True)
     assert loaded.header["target"]["cpu"] == executable.loaded.header["target"]["cpu"] == best
     np.testing.assert_allclose(loaded(x()), model(x()), rtol=1e-5, atol=1e-5)
+    assert repr(loaded) == f"<LoadedExecutable model(f32[n, 24]) -> f32[n] for {best}>"
     np.testing.assert_array_equal(executable(x()), loaded(x()))
     assert executable.signature.arguments[0].dtype == "f32" and "n" in executable.peak_memory_formula
 
