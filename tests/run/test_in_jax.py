@@ -114,6 +114,7 @@ def test_new_sizes_outside_of_jit_are_not_compiled_by_jax(program: Any, params: 
     assert not any("lambda" in name or "shlo_disc" in name for name in lowered), lowered
 
 
+@pytest.mark.slow
 def test_grad_of_vmap_and_vmap_of_grad(program: Any, params: Any) -> None:
     x = jnp.stack([rows(5, seed) for seed in range(3)])
 
@@ -236,6 +237,7 @@ def test_jax_keeps_the_program(params: Any) -> None:
     check(jitted(params, rows(3)), want)
 
 
+@pytest.mark.slow
 def test_threads(program: Any, params: Any) -> None:
     jitted, wrong = jax.jit(program), []
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import os, signal, threading, time
 import jax, jax.numpy as jnp, numpy as np, shlo_disc
@@ -28,6 +30,7 @@ np.testing.assert_array_equal(np.asarray(running.result()), program(x, steps))
 """
 
 
+@pytest.mark.slow
 def test_a_wait_for_a_call_can_be_interrupted() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)
     assert done.stdout == "interrupted False\n", done.stdout + done.stderr

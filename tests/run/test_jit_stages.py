@@ -117,6 +117,7 @@ def test_compile_once_holds_for_each_program() -> None:
         function(layer(), jnp.ones((3, 4)))
 
 
+@pytest.mark.slow
 def test_a_filtered_function_in_steps_and_in_jax() -> None:
     function = shlo_disc.jit(lambda m, x: m(x), dynamic=(None, "b, ..."), filter=True)
     assert "tensor<?x4xf32>" in function.lower(layer(), jnp.ones((2, 4))).as_text()

@@ -62,6 +62,7 @@ def test_an_executable_is_compiled_anew(executable: Any) -> None:
         np.testing.assert_array_equal(found, executable(*arguments(n))["y"])
 
 
+@pytest.mark.slow
 def test_in_another_process(executable: Any, tmp_path: Path) -> None:
     path = tmp_path / "executable.pickle"
     path.write_bytes(pickle.dumps(executable))
