@@ -5,10 +5,10 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 RUN := JAX_PLATFORMS=cpu $(VENV)/bin/python
 
-.PHONY: demo test test-slow lint docs format bench gpu-test gpu-bench gpu-bundle clean help
+.PHONY: demo test test-slow lint docs format bench wheels gpu-test gpu-bench gpu-bundle clean help
 
 help:
-	@echo "make demo | test | test-slow | lint | docs | format | bench | clean"
+	@echo "make demo | test | test-slow | lint | docs | format | bench | wheels | clean"
 	@echo "make gpu-test | gpu-bench, where there is an NVIDIA GPU; gpu-bundle, for a machine that has one (docs/gpu.md)"
 
 $(STAMP): pyproject.toml CMakeLists.txt $(wildcard $(addprefix shlo_disc/runtime/native/,* */*))
@@ -60,6 +60,10 @@ GPU_TARGET ?= cuda:sm_90a
 gpu-bundle: $(STAMP)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[cuda]'
 	$(RUN) -m tests.gpu.make_bundle --target $(GPU_TARGET)
+
+# For each Python of 3.11 to 3.13 that is found, into dist/; each is installed and tried.
+wheels:
+	$(PYTHON) scripts/make_wheels.py
 
 clean:
 	rm -rf $(VENV) build dist stubs demo_out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

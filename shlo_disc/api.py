@@ -35,7 +35,8 @@ def compile(
     program: a `torch.export.ExportedProgram`; a `jax.export.Exported`, or what its `serialize` wrote (bytes or a path);
     StableHLO as text, bytecode or portable artifact (str, bytes or a path); or a JAX function with `args=`/`kwargs=`
     whose leaves are arrays, `jax.ShapeDtypeStruct`s or pairs like ("b, s, 768", "float32"). `constraints` are JAX's,
-    e.g. "s <= 512", and apply to a JAX function. An Exported for several platforms is compiled for that of the target.
+    e.g. "s <= 512", and apply to a JAX function. JAX takes symbols to be at least 1: where a size may be 0,
+    write "b - 1". An Exported for several platforms is compiled for that of the target.
     target: "cpu"; "cuda", the first NVIDIA GPU of this machine; or "cuda:sm_80" or "cuda:sm_90", for GPUs of that
     generation and later ones, or "cuda:sm_90a", for that generation alone.
 
@@ -82,15 +83,19 @@ def jit(
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] = (),
+    filter: bool = False,
 ) -> Any:
     """Like `jax.jit`, but one compilation serves every size.
 
     dynamic: the symbolic shapes, as `jax.export.symbolic_args_specs` takes them: one string for all arguments, or one
-    for each positional argument (None: static), e.g. dynamic=("b, s", "b, s, ...").
+    for each positional argument (None: static), e.g. dynamic=("b, s", "b, s, ..."); "b - 1" for a size that may be 0.
     compile_once: a call that does not fit the compiled program raises RecompileError; with False it compiles again.
     static_argnums, static_argnames: arguments that are no arrays, as `jax.jit` has them; each of their values, which
     are hashable, is a program of its own. donate_argnums: arguments whose arrays a call may take over; JAX's and
-    Buffers are deleted then.
+    Buffers are deleted then. filter: whatever is no array in the arguments and results, Python's numbers too, is
+    static, as `equinox.filter_jit` has it: for models that hold functions and settings beside their arrays.
+
+    `.trace(...)` and `.lower(...)` of the function go step by step, as those of `jax.jit` do.
 
     Raises OptionError for options that do not fit each other or the function.
     """
@@ -98,14 +103,17 @@ def jit(
         return functools.partial(
             jit, dynamic=dynamic, constraints=constraints, options=options, compile_once=compile_once,
             static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums,
+            filter=filter,
         )  # fmt: skip
-    return Jitted(
-        function,
-        compile,
-        dynamic=dynamic,
-        constraints=constraints,
-        options=options,
-        compile_once=compile_once,
-        static=Arguments.of(function, static_argnums, static_argnames, "static_arg"),
-        donated=Arguments.of(function, donate_argnums, None, "donate_arg").numbers,
+    static = Arguments.of(function, static_argnums, static_argnames, "static_arg")
+    donated = Arguments.of(function, donate_argnums, None, "donate_arg").numbers
+    jitted = functools.partial(
+        Jitted, compile=compile, constraints=constraints, options=options, compile_once=compile_once
     )
+    if not filter:
+        return jitted(function, dynamic=dynamic, static=static, donated=donated)
+    if static != Arguments() or donated:
+        raise OptionError("filter=True finds out what is static: it takes neither static_ nor donate_ arguments")
+    from shlo_disc.filtered import FilteredJit  # here, for a program that is not JAX's needs it for nothing
+
+    return FilteredJit(function, dynamic, functools.partial(jitted, static=static, donated=donated))

@@ -47,6 +47,8 @@ def _artifact_header(c: Compilation) -> dict[str, Any]:
 def _target_row(c: Compilation) -> dict[str, Any]:
     """The processor that host functions, and kernels for CPUs, are for; the name of a target that is a device."""
     row: dict[str, Any] = {"triple": c.cpu.triple, "features": list(c.cpu.features)}
+    if c.options.cpu != "host":
+        row["cpu"] = c.options.cpu  # by which it is asked for where there are several
     return row if c.target == CPU else {**row, "name": c.target}
 
 

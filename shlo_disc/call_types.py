@@ -41,7 +41,8 @@ def difference(call: Any, weak: WeakTypes) -> str:
         actual = _weak_type(leaf)
         if actual != expected:
             name = ("args" if path[0].idx == 0 else "kwargs") + jax.tree_util.keystr(path[1:])
-            return f"{name} has {_text(actual)}, and {_text(expected)} where it was compiled"
+            hint = "; jnp.full(3, 0.5) has such a type, and with a dtype an array's" if hasattr(leaf, "dtype") else ""
+            return f"{name} has {_text(actual)}, and {_text(expected)} where it was compiled{hint}"
     return ""
 
 

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from shlo_disc import codegen
-from shlo_disc.errors import CompilerError
+from shlo_disc.errors import CompilerError, OptionError
 from shlo_disc.lowering.backend import Backend
 from shlo_disc.lowering.host_llvm.program import LoweredProgram
 from shlo_disc.lowering_cpu.backend import CpuBackend
@@ -92,8 +93,15 @@ def made(value: _Made | None) -> _Made:
     return value
 
 
-def cpu_named(name: str) -> codegen.CpuTarget:
-    """The processor that `Options.cpu` names, without the tile registers that this process may not use."""
-    cpu = codegen.CpuTarget.named(name)
-    missing = [f for f in cpu_features.missing_features(cpu.features) if f.startswith("amx-")]
-    return replace(cpu, features=tuple(f for f in cpu.features if f not in missing))
+def cpu_named(cpu: str | Sequence[str]) -> codegen.CpuTarget:
+    """The processor that `Options.cpu` names; of this process, without the tile registers that it may not use.
+
+    Raises OptionError where it names several: `shlo_disc.compile` compiles for one after the other.
+    """
+    if not isinstance(cpu, str):
+        raise OptionError(f"one processor at a time is looked at here, not {cpu!r}")
+    named = codegen.CpuTarget.named(cpu)
+    if cpu != "host":
+        return named
+    missing = [f for f in cpu_features.missing_features(named.features) if f.startswith("amx-")]
+    return replace(named, features=tuple(f for f in named.features if f not in missing))

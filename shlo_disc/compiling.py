@@ -3,17 +3,25 @@
 
 from __future__ import annotations
 
+import copyreg
+import functools
 import logging
 import time
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from shlo_disc import importing
 from shlo_disc.cache import CompileCache, cache_key, open_cache
-from shlo_disc.errors import ArtifactError
+from shlo_disc.errors import ArtifactError, OptionError
 from shlo_disc.executable import Executable
 from shlo_disc.options import Options
-from shlo_disc.programs import Program
+from shlo_disc.programs import JaxProgram, Program, TextProgram
+from shlo_disc.reader import Limits
 from shlo_disc.recovery import compile_program
+from shlo_disc.runtime import Artifact
+from shlo_disc.runtime.in_jax import exporting
+from shlo_disc.runtime.native_owner import NativeOwner
 from shlo_disc.target import CPU, check_target
 
 if TYPE_CHECKING:
@@ -52,11 +60,11 @@ def _cached(cache: CompileCache, key: str, read: Program, options: Options, star
     def compilation() -> Compilation:
         from shlo_disc.compiler import import_stage
 
-        return import_stage(read, "cpu", options)
+        return import_stage(read, "cpu", _here(artifact, options))
 
     timings: dict[str, float] = {}
     try:
-        executable = Executable(artifact, options, read.trees(), compilation, timings, 0)
+        executable = _executable(read, artifact, options, compilation, timings, 0)
     except ArtifactError:
         cache.discard(key)
         return None
@@ -65,17 +73,88 @@ def _cached(cache: CompileCache, key: str, read: Program, options: Options, star
     return executable
 
 
+def _executable(read: Program, artifact: Artifact, options: Options, *about: Any) -> Executable:
+    gradient = _gradient(read, options)
+    return Executable(artifact, options, read.trees(), *about, program=read, gradient=gradient)
+
+
+def _gradient(read: Program, options: Options) -> Callable[[], Executable] | None:
+    """Compiles the vector-Jacobian product of a program; None for one that has none.
+
+    Of sizes that are read from data, JAX knows no derivatives.
+    """
+    if not isinstance(read, JaxProgram) or read.sizes or not read.exported.has_vjp():
+        return None
+
+    @functools.cache
+    def compiled() -> Executable:
+        with exporting():
+            product = read._replace(exported=read.exported.vjp())
+        made: Executable = compile_read(product, options)
+        return made
+
+    return compiled
+
+
+def _here(artifact: Artifact, options: Options) -> Options:
+    """The options for the one of several levels of processors that is run here."""
+    return replace(options, cpu=options.cpus[artifact.level_number()])
+
+
 def _compiled(read: Program, target: str, options: Options, reading: float, context: Any = None) -> Any:
     """The program compiled. The seconds of `reading` it count as those of its import."""
-    if options.isolate:
-        from shlo_disc.compiler import import_stage
-        from shlo_disc.isolated import compile_apart
+    if target != CPU and len(options.cpus) > 1:
+        raise OptionError(f"several levels of processors are for the target 'cpu', not for {target!r}")
+    levels = [_level(read, target, replace(options, cpu=cpu), context) for cpu in options.cpus]
+    artifact = Artifact.of_levels([level.artifact for level in levels])
+    timings = {stage: sum(level.timings[stage] for level in levels) for stage in levels[0].timings}
+    timings["import"] += reading
+    start = levels[artifact.level_number()].start
+    return _executable(read, artifact, options, start, timings, sum(level.compile_count for level in levels))
 
-        apart = compile_apart(read, options, target)
-        apart.timings["import"] += reading
-        start = partial(import_stage, read, target, options)
-        return Executable(apart.artifact, options, read.trees(), start, apart.timings, apart.compile_count)
-    compilation, artifact = compile_program(read, options, target, context)
-    compilation.timings["import"] += reading
-    timings, count = compilation.timings, compilation.compile_count
-    return Executable(artifact, options, read.trees(), lambda: compilation, timings, count)
+
+class _Level(NamedTuple):
+    """A program compiled for one level of processors; `start` gives its compilation, at least imported."""
+
+    artifact: Artifact
+    start: Callable[[], Compilation]
+    timings: dict[str, float]
+    compile_count: int
+
+
+def _level(read: Program, target: str, options: Options, context: Any) -> _Level:
+    """The program for one level of processors, compiled here or in a process of its own."""
+    if not options.isolate:
+        compilation, artifact = compile_program(read, options, target, context)
+        return _Level(artifact, lambda: compilation, compilation.timings, compilation.compile_count)
+    from shlo_disc.compiler import import_stage
+    from shlo_disc.isolated import compile_apart
+
+    apart = compile_apart(read, options, target)
+    start = functools.partial(import_stage, read, target, options)
+    return _Level(apart.artifact, start, apart.timings, apart.compile_count)
+
+
+def _reduced(executable: Executable) -> tuple[Any, ...]:
+    """How pickle writes an executable: as data, no part of which is code. Raises TypeError where it cannot be."""
+    read, how = executable.program, (executable.options, executable.target)
+    if isinstance(read, TextProgram):
+        return recompile, (read._replace(trusted=False), (), *how)
+    if not isinstance(read, JaxProgram):
+        return NativeOwner.__reduce__(executable)  # which raises
+    try:
+        return recompile, (bytes(read.exported.serialize()), tuple(read.sizes), *how)
+    except ValueError as error:
+        raise TypeError(f"cannot pickle the executable of {read.exported.fun_name!r}: {error}") from None
+
+
+def recompile(program: Any, sizes: tuple[str, ...], options: Options, target: str) -> Executable:
+    """What an executable was pickled as: its program, and the sizes that hidden arguments stand for, compiled anew."""
+    read = importing.read(program, limits=Limits.of(options))
+    if isinstance(read, JaxProgram):
+        read = read._replace(sizes=sizes)
+    made: Executable = compile_read(read, options, target)
+    return made
+
+
+copyreg.pickle(Executable, _reduced)

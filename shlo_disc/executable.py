@@ -15,7 +15,9 @@ from shlo_disc.dtypes import BY_NAME
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable, MemoryStats
 from shlo_disc.runtime.described import program_table, program_text, target_row, target_text
+from shlo_disc.runtime.jax_arrays import collect_dropped
 from shlo_disc.runtime.keys import key_dtype
+from shlo_disc.runtime.native_owner import NativeOwner
 from shlo_disc.stages import STAGES
 from shlo_disc.target import CPU
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from shlo_disc.compilation import Compilation
     from shlo_disc.listing import Listing
     from shlo_disc.lowering.launches import Launched
+    from shlo_disc.programs import Program
     from shlo_disc.report.explanation import Explanation
 
 
@@ -37,13 +40,19 @@ class KernelLaunch(NamedTuple):
     kind: str
 
 
-class Executable:
+class Executable(NativeOwner):
     """A compiled program: call it with arrays of any admissible shape.
 
     Takes and returns NumPy arrays, jax.Arrays and DLPack arrays in the program's own pytree. jax.Arrays that are given
-    for donated arguments are deleted. Raises ShapeError on a wrong rank, size or constraint and ArgumentTypeError on a
-    wrong dtype or pytree; nothing has run then.
+    for donated arguments are deleted. Functions that JAX traces may call it, too: inside `jax.jit`, `jax.vmap`, and
+    `jax.grad` where the program has a gradient (docs/in-jax.md). Raises ShapeError on a wrong rank, size or constraint
+    and ArgumentTypeError on a wrong dtype or pytree; nothing has run then.
+
+    Pickled, it is the program as portable bytes, and the options: who reads it compiles it anew, for the processor
+    there. A gradient is not pickled. Copies are the executable itself.
     """
+
+    pickle_instead = "it was compiled by the plugin"
 
     def __init__(
         self,
@@ -53,11 +62,17 @@ class Executable:
         start: Callable[[], Compilation],
         timings: dict[str, float],
         compile_count: int,
+        *,
+        program: Program | None = None,
+        gradient: Callable[[], Executable] | None = None,
     ):
         """`start` gives the program's compilation, at least imported; it is called when somebody looks at a stage.
 
-        `trees`: the pytrees of the arguments and results; None where they are flat.
+        `trees`: the pytrees of the arguments and results; None where they are flat. `program`: what was compiled.
+        `gradient` compiles its vector-Jacobian product.
         """
+        self.program = program
+        self._gradient = gradient
         self._artifact = artifact
         self._options = options
         self._start = functools.cache(start)
@@ -104,7 +119,10 @@ class Executable:
 
     def _load(self) -> LoadedExecutable:
         on = self._client if self.target == CPU else gpu_client(0, self._options.replicas)
-        return on.load(self._artifact, in_tree=self._trees[0], out_tree=self._trees[1])
+        loaded = on.load(self._artifact, in_tree=self._trees[0], out_tree=self._trees[1])
+        if (gradient := self._gradient) is not None:
+            loaded.gradient = lambda: gradient().loaded
+        return loaded
 
     @property
     def _loaded(self) -> LoadedExecutable:
@@ -178,13 +196,6 @@ class Executable:
 
         export_library(self._artifact, path, name)
 
-    def __copy__(self) -> Executable:
-        """Itself: nothing of it changes."""
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Executable:
-        return self
-
     @property
     def loaded(self) -> LoadedExecutable:
         """The runtime's executable."""
@@ -229,7 +240,7 @@ class Executable:
         """
         from shlo_disc.report.explanation import explain
 
-        return explain(self._loaded.artifact, self._loaded.client, self._at("host"), dims)
+        return explain(self._loaded.artifact.level(), self._loaded.client, self._at("host"), dims)
 
     def listing(self, *stages: str, file: str = "") -> Listing:
         """The code, kernel by kernel, beside the user's lines: at the stage "kernels" (MLIR) and the target's views.
@@ -318,6 +329,7 @@ class Executable:
 
         Meaningful while no other thread allocates from the same client.
         """
+        collect_dropped()
         self._client.reset_peak()
         before = self.memory_stats["live_bytes"]
         self(*args, **kwargs)

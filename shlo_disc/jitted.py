@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import html
 import inspect
@@ -19,6 +20,8 @@ from shlo_disc.options import Options
 if TYPE_CHECKING:
     from shlo_disc.call_types import WeakTypes
     from shlo_disc.executable import Executable
+    from shlo_disc.lowered import Lowered, Traced
+    from shlo_disc.programs import Program
 
 Compile = Callable[..., "Executable"]
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -115,7 +118,7 @@ class Jitted:
             raise OptionError(f"argument {clash[0]} is static, and cannot be donated")
         self._function, self._static, self._donated = function, static, donated
         self._dynamic = dynamic
-        self._compile = functools.partial(_compiled, compile, tuple(constraints), options)
+        self._compiler = _Compiler(compile, tuple(constraints), options)
         self._compile_once = compile_once
         self._lock = threading.Lock()
         self._programs: dict[_Statics, _Program] = {}
@@ -127,6 +130,10 @@ class Jitted:
     def _repr_html_(self) -> str:
         tables = (executable._repr_html_() for executable in self._executables())
         return "".join([f"<p>{html.escape(repr(self)[1:-1])}</p>", *tables])
+
+    def __reduce__(self) -> str:
+        """Pickled and copied by name, as functions are."""
+        return str(getattr(self, "__qualname__", type(self).__qualname__))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -147,6 +154,7 @@ class Jitted:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function. The first call exports and compiles it; later calls of any admissible size only run.
 
+        Functions that JAX traces may call it as well (docs/in-jax.md): it is compiled while JAX traces them then.
         Types are those of `jax.jit`: dtypes of 64 bits are taken as such of 32 unless jax_enable_x64 is set, and a
         Python number is an argument of another type than an array. Each combination of values of static arguments is a
         program of its own.
@@ -155,6 +163,18 @@ class Jitted:
             return self._program(((), ()), (args, kwargs)).call((args, kwargs))
         statics, rest = self._split(args, kwargs)
         return self._program(statics, (args, kwargs)).call(rest)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The function traced for such arguments, arrays or `jax.ShapeDtypeStruct`s, and not compiled."""
+        statics, rest = self._split(args, kwargs)
+        return self._program(statics, (args, kwargs)).trace(rest)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The function as StableHLO for such arguments, as `trace`; its `compile` gives an Executable.
+
+        What it compiles is not what calls of the function run.
+        """
+        return self.trace(*args, **kwargs).lower()
 
     def _executables(self) -> list[Executable]:
         return [e for program in list(self._programs.values()) for _, e in program.executables]
@@ -192,7 +212,7 @@ class Jitted:
             import jax
 
             function = jax.jit(function, donate_argnums=donated)
-        return _Program(function, self._shapes(count, others), self._compile, self._compile_once)
+        return _Program(function, self._shapes(count, others), self._compiler, self._compile_once)
 
     def _shapes(self, count: int, others: Sequence[int]) -> Any:
         """What `dynamic` says of the arguments that are not static."""
@@ -208,6 +228,30 @@ class Jitted:
         return (tuple(self._dynamic[i] for i in others), None)
 
 
+@dataclass(frozen=True)
+class _Compiler:
+    """How a function is compiled."""
+
+    compile: Compile
+    constraints: tuple[str, ...]
+    options: Options | None
+
+    def specifications(self, call: Call, shapes: Any) -> Call:
+        """What it is compiled for."""
+        from shlo_disc.call_types import specifications
+
+        specs: Call = specifications(*call, shapes, self.constraints)
+        return specs
+
+    def compiled(self, function: Callable[..., Any], call: Call, shapes: Any) -> Executable:
+        args, kwargs = self.specifications(call, shapes)
+        return self.compile(function, args=args, kwargs=kwargs, options=self.options)
+
+    def finish(self, program: Program) -> Executable:
+        """A program that has been read."""
+        return self.compile(program, options=self.options)
+
+
 _HINT = """
 dynamic= names the sizes that change, such as dynamic=("b, s", "b, ..."): one compilation serves all of them then"""
 
@@ -215,22 +259,27 @@ dynamic= names the sizes that change, such as dynamic=("b, s", "b, ..."): one co
 class _Program:
     """A function for some values of its static arguments, and what it was compiled to."""
 
-    def __init__(self, function: Callable[..., Any], shapes: Any, compile: Compile, compile_once: bool):
+    def __init__(self, function: Callable[..., Any], shapes: Any, compiler: _Compiler, compile_once: bool):
         self._function, self._shapes = function, shapes
-        self._compile, self._compile_once = compile, compile_once
+        self._compiler, self._compile_once = compiler, compile_once
         self._lock = threading.Lock()
         self.executables: list[tuple[WeakTypes, Executable]] = []
+
+    def trace(self, call: Call) -> Traced:
+        """The function on its way to an executable."""
+        from shlo_disc.lowered import Traced
+
+        return Traced(self._function, self._compiler.finish, self._compiler.specifications(call, self._shapes))
 
     def call(self, call: Call) -> Any:
         """Run it; the first time, compile it before that."""
         from shlo_disc.call_types import difference, weak_types
 
-        _refuse_tracers(call)
         weak = weak_types(call)
         if not self.executables:
             with self._lock:
                 if not self.executables:
-                    self.executables.append((weak, self._compile(self._function, call, self._shapes)))
+                    self.executables.append((weak, self._compiler.compiled(self._function, call, self._shapes)))
         for compiled, executable in self.executables:
             try:
                 if compiled == weak:
@@ -239,21 +288,18 @@ class _Program:
                     raise ArgumentTypeError(difference(call, compiled))
             except (ShapeError, ArgumentTypeError) as error:
                 if self._compile_once:
+                    self._check_arrays(call)
                     hint = _HINT if self._shapes is None and isinstance(error, ShapeError) else ""
                     text = f"this call does not fit the one compiled program: {error}{hint}"
                     raise RecompileError(text) from error
-        executable = self._compile(self._function, call, self._shapes)
+        executable = self._compiler.compiled(self._function, call, self._shapes)
         self.executables.append((weak, executable))
         return _call_canonical(executable, *call)
 
-
-def _compiled(
-    compile: Compile, constraints: Sequence[str], options: Options | None, function: Any, call: Call, shapes: Any
-) -> Executable:
-    from shlo_disc.call_types import specifications
-
-    args, kwargs = specifications(*call, shapes, constraints)
-    return compile(function, args=args, kwargs=kwargs, options=options)
+    def _check_arrays(self, call: Call) -> None:
+        """Raises ArgumentTypeError for what no program could take; that is not for want of a second one."""
+        with contextlib.suppress(OptionError, OverflowError):  # what the refused call tells of in better words
+            self._compiler.specifications(call, self._shapes)
 
 
 def _with_statics(function: Callable[..., Any], statics: _Statics) -> Callable[..., Any]:
@@ -287,15 +333,6 @@ def _check_static(function: Any) -> None:
     info = getattr(function, "_jit_info", None)
     if getattr(info, "static_argnums", ()) or getattr(info, "static_argnames", ()):
         raise OptionError("jax.jit's static arguments are not known here: give static_argnums= to shlo_disc.jit")
-
-
-def _refuse_tracers(call: Any) -> None:
-    import jax
-
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(call)):
-        raise ArgumentTypeError(
-            "a function of shlo_disc.jit cannot be called inside a function that JAX is tracing (jit, grad, vmap)"
-        )
 
 
 __all__ = ["Arguments", "Jitted"]

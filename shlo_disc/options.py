@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -12,7 +12,10 @@ from shlo_disc.errors import OptionError
 from shlo_disc.schedule import Schedule
 
 OUTPUTS = ("numpy", "jax", "buffer", None)
-CPUS = ("host", "x86-64-v3")
+LEVELS = ("x86-64-v3", "x86-64-v4", "sapphirerapids")
+"""Levels of processors, each with all that the ones before it have: AVX2 and FMA; AVX-512; AMX and 16-bit floats."""
+
+CPUS = ("host", *LEVELS)
 STRICT_VARIABLE = "SHLO_DISC_STRICT"
 GUARD_PAGES_VARIABLE = "SHLO_DISC_GUARD_PAGES"
 READ_SECONDS_VARIABLE = "SHLO_DISC_READ_SECONDS"
@@ -42,7 +45,9 @@ class Options:
         be compiled without it, with a warning; and the sizes that ops imply are checked after each stage, as well as
         the IR. None means what the environment variable SHLO_DISC_STRICT says: 1 or 0.
     schedule: how kernels are written, e.g. `Schedule.load(path)` of what `shlo_disc tune` wrote.
-    cpu: the processors that the code is for: "host", that of this process, or "x86-64-v3", all with AVX2 and FMA.
+    cpu: the processors that the code is for: "host", that of this process; "x86-64-v3", all with AVX2 and FMA;
+        "x86-64-v4", those with AVX-512; "sapphirerapids", those with AMX as well; or several of the latter, such as
+        ("x86-64-v3", "x86-64-v4"): an artifact then has code for each, and the best that a processor has is run.
     symbolic: make the argument sizes above 1 of a static StableHLO program symbols, as far as its ops leave them free.
         Numbers that the program has made of its sizes, such as the divisor of a mean or the window of a running sum,
         stay what they are: for those, export it with symbolic sizes.
@@ -75,7 +80,7 @@ class Options:
     deterministic: bool = False
     strict: bool | None = None
     schedule: Schedule = field(default_factory=Schedule)
-    cpu: str = "host"
+    cpu: str | Sequence[str] = "host"
     symbolic: bool = False
     replicas: int = 1
     dump: str | None = None
@@ -125,8 +130,9 @@ class Options:
                 raise OptionError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
         if not isinstance(self.schedule, Schedule):
             raise OptionError(f"schedule must be a shlo_disc.Schedule, not {self.schedule!r}")
-        if self.cpu not in CPUS:
-            raise OptionError(f"cpu must be 'host' or 'x86-64-v3', not {self.cpu!r}")
+        several = isinstance(self.cpu, Sequence) and not isinstance(self.cpu, str)
+        if not (self.cpu and all(name in LEVELS for name in self.cpu) if several else self.cpu in CPUS):
+            raise OptionError(f"cpu must be 'host', one of {LEVELS}, or several of these, not {self.cpu!r}")
         if self.output not in OUTPUTS:
             raise OptionError(f"output must be 'numpy', 'jax', 'buffer' or None, not {self.output!r}")
         if not isinstance(self.cache_dir, str | os.PathLike | None):
@@ -158,6 +164,11 @@ class Options:
             return Options(**{**data, "schedule": Schedule.from_json(data["schedule"])})
         except (KeyError, TypeError) as error:
             raise OptionError(f"these are no options: {error!r}") from None
+
+    @property
+    def cpus(self) -> tuple[str, ...]:
+        """The names in `cpu`, the least demanding level first."""
+        return (self.cpu,) if isinstance(self.cpu, str) else tuple(name for name in LEVELS if name in self.cpu)
 
     @property
     def is_strict(self) -> bool:

@@ -31,7 +31,7 @@ def cache_key(program: Program, options: Options) -> str:
     parts = _program_parts(program)
     chosen = (
         options.opt_level,
-        options.cpu,
+        options.cpus,
         options.symbolic,
         options.max_fusions,
         options.reuse,

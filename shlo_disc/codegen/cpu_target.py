@@ -17,6 +17,16 @@ _KERNEL_FEATURES = (
     "avx512bitalg", "avx512vpopcntdq", "avx512ifma", "avx512bf16", "avx512fp16", "avxvnni", "amx-tile", "amx-int8",
     "amx-bf16", "amx-fp16",
 )  # fmt: skip
+_V3 = (
+    "avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse3", "sse4.1", "sse4.2",
+    "ssse3",
+)  # fmt: skip
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+_SAPPHIRE_RAPIDS = (
+    *_V4, "avx512vnni", "avx512vbmi", "avx512vbmi2", "avx512bitalg", "avx512vpopcntdq", "avx512ifma", "avx512bf16",
+    "avx512fp16", "avxvnni", "amx-tile", "amx-int8", "amx-bf16",
+)  # fmt: skip
+_LEVELS = {"x86-64-v3": _V3, "x86-64-v4": _V4, "sapphirerapids": _SAPPHIRE_RAPIDS}
 _AVX512_BASE = frozenset(("avx512f", "avx512bw", "avx512dq", "avx512vl"))
 _AVX2_BASE = frozenset(("avx2", "fma", "f16c"))
 
@@ -53,15 +63,15 @@ class CpuTarget:
 
     @staticmethod
     def named(name: str) -> CpuTarget:
-        """What `Options.cpu` names: "host" or "x86-64-v3"."""
-        return CpuTarget.host() if name == "host" else CpuTarget.baseline()
+        """What `Options.cpu` names: "host", or a level.
 
-    @staticmethod
-    def baseline(triple: str = "x86_64-unknown-linux-gnu") -> CpuTarget:
-        """The x86-64-v3 level (AVX2, FMA, F16C): every x86 server since 2015 has it."""
-        features = ("avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse3", "sse4.1",
-                    "sse4.2", "ssse3")  # fmt: skip
-        return CpuTarget(triple, features, 256)
+        "x86-64-v3" has AVX2, FMA and F16C, as every x86 server has since 2015; "x86-64-v4" AVX-512 besides, and
+        "sapphirerapids" what Intel's servers have from that one on.
+        """
+        if name == "host":
+            return CpuTarget.host()
+        features = tuple(sorted(_LEVELS[name]))
+        return CpuTarget("x86_64-unknown-linux-gnu", features, vector_bits_of(features))
 
     @property
     def feature_string(self) -> str:

@@ -73,7 +73,13 @@ def add_compile_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--deterministic", action="store_true", help="GPUs give the same bits at each run, slowly")
     command.add_argument("--strict", action="store_true", help="an internal error of a fusion ends the compile")
     command.add_argument("--symbolic", action="store_true", help="make the argument sizes of a static program symbols")
-    command.add_argument("--cpu", choices=CPUS, default="host", help="the processors that the code is for")
+    command.add_argument(
+        "--cpu",
+        type=levels,
+        default="host",
+        metavar="LEVEL",
+        help=f"{', '.join(CPUS)}, or several: code for each of them",
+    )
     command.add_argument("--hints", type=pairs, default={}, metavar="s=128", help="likely sizes of symbols")
 
 
@@ -90,6 +96,12 @@ def pairs(text: str) -> dict[str, int]:
         return {name.strip(): int(value) for name, _, value in parts}
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form b=2,s=16") from None
+
+
+def levels(text: str) -> str | tuple[str, ...]:
+    """One level of processors, or several with commas between them; `Options` checks their names."""
+    names = tuple(text.split(","))
+    return names if len(names) > 1 else text
 
 
 def options_of(arguments: argparse.Namespace) -> Options:

@@ -7,6 +7,7 @@ What only a program has is None for an artifact.
 from __future__ import annotations
 
 import hashlib
+import string
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ def artifact_facts(artifact: Artifact) -> Facts:
             "results": [_tensor(row) for row in header["results"]],
             "symbols": [_symbol(row) for row in header["symbols"]],
             "constraints": [_condition(c["message"]) for c in header["checks"] if c["kind"] in ("constraint", "equal")],
+            "levels": [target_text(level.header) for level in artifact.levels()],
             "sections": [_section(artifact, name) for name in artifact.sections],
             "kernels": None,
             "peak_memory": None,
@@ -66,9 +68,9 @@ def info_lines(facts: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"  {launch['name']}: {launch['kind']}" for launch in kernels)
         yield f"peak memory   {facts['peak_memory']} bytes"
     for section in facts["sections"]:
-        if section["name"] in SECTIONS:
+        if (title := SECTIONS.get(section["name"].rstrip(string.digits))) is not None:
             machine = f" for {section['for']}" if section["for"] else ""
-            yield f"{SECTIONS[section['name']]:<13} {section['bytes']} bytes{machine}"
+            yield f"{title:<13} {section['bytes']} bytes{machine}"
     if facts["timings"] is not None:
         yield f"timings       {sum(facts['timings'].values()):.3f} s"
         yield from (f"  {stage}: {seconds:.3f} s" for stage, seconds in facts["timings"].items())
@@ -103,10 +105,15 @@ def _symbol_line(row: Mapping[str, Any]) -> str:
 
 
 def _section(artifact: Artifact, name: str) -> Facts:
-    """A section, and the machine that it is for: None for data."""
-    target = artifact.header["target"]
-    machines = {"object": target.get("triple"), "ptx": target.get("name")}
-    return {"name": name, "bytes": len(artifact.sections[name]), "for": machines.get(name)}
+    """A section, and the machine that it is for: None for data. Those of a second level of processors end in 1."""
+    kind, levels = name.rstrip(string.digits), artifact.levels()
+    header = levels[int(name.removeprefix(kind) or 0)].header
+    triple = header["target"].get("triple")
+    machines = {
+        "object": triple if len(levels) == 1 else f"{triple}, {target_text(header)}",
+        "ptx": header["target"].get("name"),
+    }
+    return {"name": name, "bytes": len(artifact.sections[name]), "for": machines.get(kind)}
 
 
 def _kernel(launch: Launched) -> Facts:

@@ -22,6 +22,7 @@ from jaxlib.mlir.passmanager import PassManager
 from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.errors import ArgumentTypeError, ProgramError
 from shlo_disc.registry.custom_calls import REFUSED_CALLBACK
+from shlo_disc.runtime.in_jax import exporting
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
@@ -123,7 +124,8 @@ def _export(
         exporter = export.export(
             jitted, platforms=["cpu"], disabled_checks=checks, _override_lowering_rules=(*rules, *callbacks)
         )
-        return exporter(*specs[0], **specs[1])
+        with exporting():
+            return exporter(*specs[0], **specs[1])
     except NotImplementedError as error:
         if rules or "fft_length" not in str(error):
             raise

@@ -52,8 +52,9 @@ def _tensor_spec(path: str, aval: Any) -> TensorSpec:
     if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key):
         aval, key = _data_of_keys(aval)
     dims = tuple(Expr.parse(str(d)) if export.is_symbolic_dim(d) else Expr.const(int(d)) for d in aval.shape)
-    known = BY_NUMPY.get(aval.dtype.name)
-    return TensorSpec(path, known.name if known else aval.dtype.name, dims, key=key)
+    name = "bool" if aval.dtype == jax.dtypes.float0 else aval.dtype.name  # cotangents of integers, as JAX lowers them
+    known = BY_NUMPY.get(name)
+    return TensorSpec(path, known.name if known else name, dims, key=key)
 
 
 def _data_of_keys(aval: Any) -> tuple[Any, str]:

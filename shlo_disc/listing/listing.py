@@ -111,8 +111,10 @@ _STAGES = {"asm": "object", "ptx": "ptx"}
 def artifact_listing(artifact: Artifact, stages: Sequence[str] = ()) -> Listing:
     """The machine code of an artifact, or its PTX; by default that of the kernels' device.
 
+    Of several levels of processors it is that which would run here.
     Raises OptionError for stages that only a program has, DiscError without a disassembler, ArtifactError.
     """
+    artifact = artifact.level()
     has = [stage for stage, section in _STAGES.items() if len(artifact.sections.get(section, b""))]
     stages = stages or has[-1:]
     missing = [stage for stage in stages if stage not in has]

@@ -13,6 +13,7 @@ from shlo_disc.report.machine import Machine, machine
 from shlo_disc.report.synthetic import argument_shapes, load_flat, synthetic_arguments
 from shlo_disc.report.work import Work, work_of
 from shlo_disc.runtime.dims import dim_values
+from shlo_disc.shape_dialect.dialect.host import Guard
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.locations import source_line
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
@@ -181,7 +182,7 @@ def _report(
         launched.kind,
         work.ops if work else "",
         ", ".join([*way, *choices]),
-        tuple(str(c) for guard in launched.guards for c in guard.conditions if not guard.of_size),
+        missing_facts(launched.guards),
         bytes_read,
         bytes_written,
         operations,
@@ -190,6 +191,12 @@ def _report(
         time.seconds / time.calls if time is not None and time.calls else None,
         sources.get(launched.fusion, ""),
     )
+
+
+def missing_facts(guards: Sequence[Guard]) -> tuple[str, ...]:
+    """What would have made choices of kernels when compiling. What no symbol decides, nobody could say more about."""
+    conditions = (c for guard in guards for c in guard.conditions if not guard.of_size)
+    return tuple(str(c) for c in conditions if c.symbols())
 
 
 def _measure(artifact: Artifact, on: Client, dims: Mapping[str, int]) -> list[CommandTime]:

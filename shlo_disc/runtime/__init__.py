@@ -6,6 +6,14 @@ Needs neither JAX nor MLIR: JAX's arrays and trees are understood when the calle
 
 from __future__ import annotations
 
+import importlib.util
+
+if importlib.util.find_spec("shlo_disc.runtime._native") is None:
+    raise ImportError(
+        f"{__path__[0]} lacks its native module: it is a source tree that was not built, which hides an installed "
+        "package from Python. Start Python in another folder, or build it here: pip install -e ."
+    )
+
 from .allocation import AllocationError
 from .artifact import Artifact
 from .client import Client

@@ -20,6 +20,10 @@ class TreeKind(enum.Enum):
 
 class Tree:
     def __init__(self, kind: TreeKind, children: Sequence[Tree], detail: object | None) -> None: ...
+    def flatten(self, items: tuple) -> list[Any] | None:
+        """The leaves of a tuple with this structure; None where it has another one."""
+
+    def unflatten(self, leaves: Sequence[object]) -> Any: ...
     @property
     def leaves(self) -> int: ...
 
@@ -146,6 +150,12 @@ class CommandTime:
 
 def sections_of(data: object) -> list:
     """(name, offset, length) of each section of an artifact, the header first. Raises ArtifactError on any damage."""
+
+def choose_level(headers: Sequence[bytes], cpu: str) -> int:
+    """
+    The number of the level to run, of those that these headers are of, the least demanding one first: that of the name
+    `cpu`, or if that is empty, the last one that this processor can run. Raises ArtifactError.
+    """
 
 def missing_features(features: Sequence[str]) -> list[str]: ...
 
@@ -335,3 +345,11 @@ class ProgramTable:
     def bytes(self) -> int: ...
     @property
     def counts(self) -> dict[str, int]: ...
+
+class CallableFromJax:
+    """A program that JAX's programs may call by its number."""
+
+    def __init__(self, executable: Executable, number: int) -> None: ...
+
+def jax_call_handler() -> int:
+    """The address of the handler of XLA's FFI that calls programs."""

@@ -23,7 +23,7 @@ def adapt_argument(value: Any, path: str, key: str = "") -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return unmasked(value, path)
     if is_key_array(value):
-        return key_data(value, path, key)
+        value = key_data(value, path, key)  # a tracer where JAX traces
     if is_jax_array(value):
         return value
     if hasattr(value, "__dlpack__"):
@@ -65,8 +65,8 @@ def is_jax_array(value: object) -> bool:
         return False
     if isinstance(value, jax.core.Tracer):
         raise ArgumentTypeError(
-            "a compiled program cannot be called inside a function that JAX is tracing (jit, grad, vmap): "
-            f"the argument is {value}"
+            "a program cannot be bound, or called bound, inside a function that JAX is tracing (jit, grad, vmap): "
+            f"call the executable itself there; the argument is {value}"
         )
     if not isinstance(value, jax.Array) or jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended):
         return False

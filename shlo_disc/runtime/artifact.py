@@ -5,6 +5,8 @@ File format (all integers little-endian, 64-bit unless noted):
   magic "SHLODISC", 32-bit format version, 32-bit number of sections, file length,
   then one row a section: 8-byte name padded with zeros, offset, length, SHA-256 of the contents,
   then the SHA-256 of everything before it, then the sections, each starting at a multiple of 64, zeros between.
+The code of one program for several levels of processors is in sections "object", "object1", "object2" and so on, from
+the least demanding one on, each with a header of its own, "header1" and so on, and with constants where these differ.
 There is exactly one way to write a given artifact, and nothing that is not covered by a checksum or checked to be zero.
 Artifacts are written here and read by the native core (`native/artifact/`), for C as for Python.
 """
@@ -18,7 +20,7 @@ import mmap
 import os
 import secrets
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from shlo_disc.errors import ArtifactError
 
 from . import _native
 from .described import program_table, program_text, size_text, target_row
+from .native_owner import NativeOwner
 
 MAGIC = b"SHLODISC"
 FORMAT_VERSION = 1
@@ -35,13 +38,17 @@ _PREFIX = struct.Struct("<8sIIQ")
 _ROW = struct.Struct("<8sQQ32s")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _HEADER = "header"
+_LEVELLED = ("header", "object", "consts")
+"""The sections that each level may have."""
+
+_MOST_LEVELS = 9
 _MOST_SECTIONS = 64
 
 Bytes = bytes | bytearray | memoryview
 
 
 @dataclass(frozen=True)
-class Artifact:
+class Artifact(NativeOwner):
     """One compiled program.
 
     `header` is JSON data as the native interface defines it. Sections are written in their order; a name has up to 8
@@ -93,6 +100,58 @@ class Artifact:
         """The StableHLO portable artifact; empty where it was left out."""
         return self.sections.get("portable", b"")
 
+    @classmethod
+    def of_levels(cls, levels: Sequence[Artifact]) -> Artifact:
+        """One program compiled for several levels of processors, the least demanding one first.
+
+        Other sections than code and constants are those of the first. Raises ArtifactError for more than nine levels.
+        """
+        first, *others = levels
+        if len(levels) > _MOST_LEVELS:
+            raise ArtifactError(f"an artifact has code for {_MOST_LEVELS} levels at most, not for {len(levels)}")
+        sections = dict(first.sections)
+        for number, level in enumerate(others, 1):
+            sections |= {f"header{number}": level.header_text, f"object{number}": level.object}
+            if level.constants != first.constants:
+                sections[f"consts{number}"] = level.constants
+        return cls(first.header, sections)
+
+    def levels(self) -> list[Artifact]:
+        """The program for each level of processors that there is code for, the least demanding one first.
+
+        Raises ArtifactError where the header of one is malformed.
+        """
+        others = [name for name in self.sections if name[:-1] in _LEVELLED and name[-1:].isdigit()]
+        common = {name: data for name, data in self.sections.items() if name not in others}
+        first = self if not others else self._with(self.header_text, self.header, common)
+        found = [first]
+        while f"header{len(found)}" in self.sections:
+            own = {n: self.sections[k] for n in _LEVELLED if (k := f"{n}{len(found)}") in self.sections}
+            text = bytes(own.pop("header"))
+            found.append(self._with(text, _decode_header(text), {**common, "object": b"", **own}))
+        return found
+
+    def level(self, cpu: str = "") -> Artifact:
+        """The program for the best level that this processor can run, or for that of the name `cpu`.
+
+        Raises ArtifactError where there is no code for it.
+        """
+        return self.levels()[self.level_number(cpu)]
+
+    def level_number(self, cpu: str = "") -> int:
+        """Which of `levels` that is. Raises as `level`."""
+        return _native.choose_level([level.header_text for level in self.levels()], cpu)
+
+    def _with(self, text: bytes, header: Mapping[str, Any], sections: Mapping[str, Bytes]) -> Artifact:
+        """Another artifact, as trusted as this one."""
+        made = Artifact(header, sections, trusted=self.trusted)
+        object.__setattr__(made, "_read", text)
+        return made
+
+    def __reduce__(self) -> Any:
+        """For pickle. What is read back is not trusted, as no artifact from outside is."""
+        return Artifact.deserialize, (self.serialize(),)
+
     @property
     def header_text(self) -> bytes:
         """The header as JSON. Raises ArtifactError when it is not JSON data."""
@@ -129,7 +188,7 @@ class Artifact:
         view = memoryview(data).cast("B")
         sections = {name: view[start : start + length] for name, start, length in _native.sections_of(view)}
         text = bytes(sections.pop(_HEADER))
-        artifact = cls(json.loads(text), sections, trusted=trust)
+        artifact = cls(_decode_header(text), sections, trusted=trust)
         object.__setattr__(artifact, "_read", text)
         return artifact
 
@@ -172,6 +231,14 @@ def _round_up(offset: int) -> int:
 
 def _table_bytes(count: int) -> int:
     return _PREFIX.size + _ROW.size * count + _DIGEST_BYTES
+
+
+def _decode_header(text: bytes) -> Any:
+    """A header's JSON. Raises ArtifactError."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"the header is not JSON data: {error}") from None
 
 
 def _encode_header(header: Mapping[str, Any]) -> bytes:

@@ -144,18 +144,20 @@ class Client:
         out_tree: Any = None,
         memo_bytes: int = 4 << 20,
         perf_map: bool = False,
+        cpu: str = "",
     ) -> LoadedExecutable:
         """Makes a program callable.
 
         `artifact` is an Artifact, or the bytes of one with `trust=True`. `in_tree`, `out_tree`: jax PyTreeDefs or
         TreeSpecs of (args, kwargs) and of the results, in place of those in the header. `memo_bytes`: most bytes of
-        remembered shapes. `perf_map`: write the functions' names where Linux perf finds them.
+        remembered shapes. `perf_map`: write the functions' names where Linux perf finds them. `cpu`: of an artifact for
+        several levels of processors, the one to run, such as "x86-64-v3"; "" means the best that this processor has.
         Raises ArtifactError when the artifact is damaged, untrusted, or made for another processor.
         """
         if not isinstance(artifact, Artifact):
             artifact = Artifact.deserialize(artifact, trust=trust)
         return LoadedExecutable(
-            self, artifact, in_tree=in_tree, out_tree=out_tree, memo_bytes=memo_bytes, perf_map=perf_map
+            self, artifact, in_tree=in_tree, out_tree=out_tree, memo_bytes=memo_bytes, perf_map=perf_map, cpu=cpu
         )
 
     def run_async(self, function: Callable[[], _Result]) -> Future[_Result]:

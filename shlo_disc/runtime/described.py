@@ -55,9 +55,9 @@ def program_text(header: Mapping[str, Any]) -> str:
 
 
 def target_text(header: Mapping[str, Any]) -> str:
-    """What a program runs on: the name of a GPU's architecture, or that of a processor's."""
+    """What a program runs on: the name of a GPU's architecture, or that of a processor's or of its level."""
     target = header["target"]
-    return str(target.get("name") or target.get("triple", "cpu").partition("-")[0])
+    return str(target.get("name") or target.get("cpu") or target.get("triple", "cpu").partition("-")[0])
 
 
 def target_row(header: Mapping[str, Any]) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,13 @@ from shlo_disc.target import runs_on
 from . import _native
 from .artifact import Artifact
 from .cuda_libraries import nccl_names
-from .described import program_table, program_text, target_row
+from .described import program_table, program_text, target_row, target_text
 from .dims import dim_values, shape_of
+from .in_jax import JaxFunction, is_traced
 from .jax_arrays import jax_converter
 from .keys import key_array
 from .native_module import install_blas, install_custom_call, install_extension_dtype, install_lapack
+from .native_owner import NativeOwner
 from .tree import LEAF, TreeSpec, call_tree, explain_difference
 
 if TYPE_CHECKING:
@@ -66,12 +68,18 @@ class CommandTime:
     way: str | None
 
 
-class LoadedExecutable:
+class LoadedExecutable(NativeOwner):
     """A program in memory. Calls are thread-safe and check every argument before anything runs.
 
     Raises from a call: ArgumentTypeError (structure, dtype), ShapeError (rank, size, constraint, overflow),
     AllocationError (memory); after any of them the executable can be called again.
+
+    Inside functions that JAX traces (`jax.jit`, `jax.vmap`, `jax.grad`) calls take JAX's tracers (docs/in-jax.md).
+    `gradient` gives the program's vector-Jacobian product there: of flat arguments and cotangents of results.
     """
+
+    pickle_instead = "pickle its artifact, which is to be trusted anew, or the Executable, which is compiled anew"
+    gradient: Callable[[], LoadedExecutable] | None = None
 
     def __init__(
         self,
@@ -82,14 +90,16 @@ class LoadedExecutable:
         out_tree: Any = None,
         memo_bytes: int = 4 << 20,
         perf_map: bool = False,
+        cpu: str = "",
     ):
-        read_header = _read_header(artifact)
-        header = artifact.header
+        level = _trusted(artifact).level(cpu)
+        read_header = _native.Header(level.header_text)
+        header = level.header
         _check_device(header["target"].get("name"), client)
         self.num_replicas: int = read_header.replicas
         _check_replicas(self.num_replicas, len(client.devices()))
         self._client = client
-        self._artifact = artifact
+        self._artifact, self._level = artifact, level
         read = [symbol for segment in header.get("segments", ()) for symbol in segment["symbols_read"]]
         self._symbols = [str(symbol["name"]) for symbol in (*header["symbols"], *read)]
         trees = _trees(header, in_tree, out_tree)
@@ -119,9 +129,9 @@ class LoadedExecutable:
         return _native.Executable(
             device=device.native,
             header=header,
-            object=self._artifact.object,
-            device_code=self._artifact.sections.get("ptx", b""),
-            constants=self._artifact.constants,
+            object=self._level.object,
+            device_code=self._level.sections.get("ptx", b""),
+            constants=self._level.constants,
             in_tree=self.in_tree.native(),
             out_tree=self.out_tree.native(),
             explain_structure=_explainer(self.name, self.in_tree),
@@ -132,9 +142,17 @@ class LoadedExecutable:
             perf_map=perf_map,
         )
 
+    def __repr__(self) -> str:
+        return f"<LoadedExecutable {program_text(self.header)} for {target_text(self.header)}>"
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program; results are jax.Arrays when any argument is one, else NumPy arrays."""
-        return self._native(*args, **kwargs)
+        try:
+            return self._native(*args, **kwargs)
+        except ArgumentTypeError:
+            if not is_traced(args, kwargs):
+                raise
+        return self.in_jax(args, kwargs)
 
     def execute(
         self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = None
@@ -143,14 +161,24 @@ class LoadedExecutable:
 
         Buffers that are given for donated arguments are deleted when the call has succeeded.
         """
-        return self._native.execute(tuple(args), dict(kwargs or {}), _output_of(output))
+        try:
+            return self._native.execute(tuple(args), dict(kwargs or {}), _output_of(output))
+        except ArgumentTypeError:
+            if not is_traced(args, kwargs or {}):
+                raise
+        return self.in_jax(tuple(args), kwargs or {})
+
+    @functools.cached_property
+    def in_jax(self) -> JaxFunction:
+        """The program as functions that JAX traces call it. Raises ArgumentTypeError where they cannot."""
+        return JaxFunction(self, self.gradient)
 
     def execute_async(
         self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = "buffer"
     ) -> Future[Any]:
         """As `execute`, in a thread of the client's; calls run in the order in which they are given.
 
-        The arrays must not be changed before the call has ended.
+        The arrays must not be changed before the call has ended. Ctrl-C ends the wait for the result, not the call.
         """
         return self._client.run_async(functools.partial(self.execute, tuple(args), kwargs, output=output))
 
@@ -215,6 +243,11 @@ class LoadedExecutable:
         """The artifact that this was loaded from."""
         return self._artifact
 
+    @property
+    def header(self) -> Mapping[str, Any]:
+        """The header of what runs: of the artifact's level that this processor runs."""
+        return self._level.header
+
     @functools.cached_property
     def fingerprint(self) -> str:
         """SHA-256 over the artifact, in hexadecimal."""
@@ -230,7 +263,7 @@ class LoadedExecutable:
 
     def dims_of(self, *shapes: Sequence[int]) -> dict[str, int]:
         """The values of the symbolic dimensions for arguments of these shapes, one a leaf. Raises ShapeError."""
-        arguments = self._artifact.header["arguments"]
+        arguments = self._level.header["arguments"]
         if len(shapes) != len(arguments):
             raise ShapeError(f"'{self.name}' has {len(arguments)} arguments, not {len(shapes)}")
         sizes: list[int] = []
@@ -256,8 +289,8 @@ class LoadedExecutable:
         """Bytes that a call needs for values of the symbolic dimensions. Raises ShapeError when not admissible."""
         arena_bytes, _, result_bytes = self._plan(dims)
         values = dim_values(self._symbols, dims)
-        arguments = sum(_bytes_of(row, values) for row in self._artifact.header["arguments"])
-        constants = len(self._artifact.constants)
+        arguments = sum(_bytes_of(row, values) for row in self._level.header["arguments"])
+        constants = len(self._level.constants)
         return MemoryStats(arena_bytes, sum(result_bytes), constants, arguments, self._alive().code_bytes)
 
     def cost_analysis(self, **dims: int) -> dict[str, float]:
@@ -269,7 +302,7 @@ class LoadedExecutable:
         """
         stats = self.memory_stats(**dims)
         cost = {"bytes accessed": float(stats.argument_bytes + stats.result_bytes)}
-        flops = self._artifact.header.get("flops")
+        flops = self._level.header.get("flops")
         if flops is not None:
             cost["flops"] = float(Expr.parse(str(flops)).evaluate(dim_values(self._symbols, dims)))
         return cost
@@ -315,8 +348,10 @@ class LoadedExecutable:
         return list(dim_values(self._symbols, dims).values())
 
 
-class BoundExecutable:
+class BoundExecutable(NativeOwner):
     """A program whose first arguments are fixed: call it with the others. Thread-safe, as the program itself."""
+
+    pickle_instead = "pickle the Executable and the arrays, and bind them again"
 
     def __init__(
         self,
@@ -413,11 +448,11 @@ def _check_replicas(count: int, devices: int) -> None:
         raise ValueError(f"the program runs on {count} devices; the client has {devices}: Client(device_count={count})")
 
 
-def _read_header(artifact: Artifact) -> Any:
-    """The header as the core reads it, which holds for what is read here as well. Raises ArtifactError."""
+def _trusted(artifact: Artifact) -> Artifact:
+    """An artifact whose native code may be loaded. Raises ArtifactError for others."""
     if not artifact.trusted:
         raise ArtifactError("the artifact holds native code from outside: pass trust=True if you know who made it")
-    return _native.Header(artifact.header_text)
+    return artifact
 
 
 def _check_device(name: Any, client: Client) -> None:

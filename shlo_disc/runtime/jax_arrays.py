@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -52,6 +53,12 @@ def jax_converter() -> tuple[ToJax, Collect | None]:
     except (ImportError, AttributeError, TypeError):
         pass
     return _by_dlpack, None
+
+
+def collect_dropped() -> None:
+    """Free the memory of results that were jax.Arrays and have been dropped."""
+    if "jax" in sys.modules and (collect := jax_converter()[1]) is not None:
+        collect()
 
 
 def _collector() -> Collect | None:

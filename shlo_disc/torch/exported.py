@@ -127,6 +127,13 @@ class ExportedExecutable:
             self._write_back(values, given)
         return self._structure.results.unflatten([values[place] for place in self._shown])
 
+    def __reduce__(self) -> Any:
+        """Raises TypeError, for pickle and copy: it shares its tensors with the exported program."""
+        raise TypeError(
+            "cannot pickle or copy a compiled program of PyTorch: write the exported program by torch.export.save, and "
+            "compile what torch.export.load reads"
+        )
+
     @property
     def compile_count(self) -> int:
         """How often native code was generated: once, however many sizes were run."""

@@ -32,7 +32,7 @@ class Options(ctypes.Structure):
     _fields_ = [
         ("struct_size", ctypes.c_size_t), ("trust", ctypes.c_int32), ("threads", ctypes.c_int32),
         ("memory_limit", ctypes.c_int64), ("cache_limit", ctypes.c_int64), ("memo_bytes", ctypes.c_int64),
-        ("borrow", ctypes.c_int64), ("unknown", ctypes.c_int64),
+        ("borrow", ctypes.c_int64), ("cpu", ctypes.c_char_p), ("unknown", ctypes.c_int64),
     ]  # fmt: skip
 
 
@@ -119,7 +119,7 @@ class Plan:
 class Program:
     """A loaded program; its arguments and results are leaves."""
 
-    def __init__(self, source: Path | bytes | None, pointer: Any = None, **options: int):
+    def __init__(self, source: Path | bytes | None, pointer: Any = None, **options: Any):
         self.pointer = pointer or ctypes.c_void_p()
         self._source = source
         given = ctypes.byref(Options(**{"struct_size": ctypes.sizeof(Options), "trust": 1, **options}))

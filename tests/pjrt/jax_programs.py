@@ -20,9 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback, topologies
 from jax.experimental.layout import Format, Layout
-from jax.sharding import AxisType
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxlib import xla_client
 
+import shlo_disc
+from shlo_disc.runtime.native_module import plugin_programs
 from tests.pjrt.program_table import CASES, CHECKS, PLATFORM, case, check, compared, ramp, refused
 
 
@@ -30,6 +32,29 @@ from tests.pjrt.program_table import CASES, CHECKS, PLATFORM, case, check, compa
 def eager_arithmetic() -> Any:
     x = jnp.asarray(ramp(8))
     return x + 1, x * x - 2, x > 0, jnp.where(x > 0, x, -x)
+
+
+@check
+def programs_for_several_devices_are_counted() -> None:
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
+    x = jax.device_put(np.arange(12, dtype=np.float32), NamedSharding(mesh, PartitionSpec("x")))
+    total = jax.jit(lambda x: (x * 3).sum())
+    before = plugin_programs().counts["compiled"]
+    assert float(total(x)) == 198 and float(total(x)) == 198
+    assert plugin_programs().counts["compiled"] == before + 1
+
+
+@case
+def programs_that_are_called_by_jax() -> Any:
+    """Compiled programs inside a jitted function, at several sizes, and their gradients."""
+    layer = shlo_disc.compile(lambda w, x: jnp.tanh(x @ w), args=(((4, 8), "float32"), ("n, 4", "float32")))
+
+    @jax.jit
+    def both(w: Any, x: Any) -> Any:
+        return jax.value_and_grad(lambda w: (layer(w, x * 2) ** 2).sum())(w)
+
+    w = jnp.asarray(ramp(4, 8)) / 8
+    return [both(w, jnp.asarray(ramp(n, 4))) for n in (2, 3, 5, 6)]
 
 
 @case

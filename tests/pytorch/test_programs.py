@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -47,6 +48,9 @@ def test_buffers_are_written_back_and_results_have_their_structure() -> None:
         close(executable.program.state_dict["batch_norm.running_var"], reference.batch_norm.running_var, "statistics")
     assert executable.program.state_dict["batch_norm.num_batches_tracked"] == 4
     assert executable.compile_count == 1
+    for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot pickle or copy a compiled program of PyTorch: .*torch.export.save"):
+            duplicate(executable)
 
 
 def test_changed_parameters_are_seen() -> None:

@@ -286,6 +286,16 @@ def test_peak_memory_is_what_a_call_allocates(name: str, dims: dict[str, int]) -
         assert after["last_arena_bytes"] == predicted.arena_bytes
 
 
+def test_peak_memory_after_results_were_dropped() -> None:
+    options = shlo_disc.Options(guard_pages=False)
+    executable = shlo_disc.compile(
+        lambda x: jnp.tanh(x) @ jnp.ones((64, 64)), args=(("b, 64", "float32"),), options=options
+    )
+    x = jnp.ones((100, 64))
+    executable(x)  # dropped, and not yet freed
+    assert executable.measure_peak_memory(x) == executable.peak_memory(b=100)
+
+
 @pytest.mark.parametrize("name", ["bert", "gpt2", "transformer_train"])
 def test_peak_memory_of_the_models(name: str) -> None:
     module = importlib.import_module(f"examples.{name}")

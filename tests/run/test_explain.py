@@ -17,7 +17,11 @@ from shlo_disc.cli import main
 from shlo_disc.errors import ShapeError
 from shlo_disc.lowering.launches import launches_in
 from shlo_disc.mlir import func
+from shlo_disc.report.explanation import missing_facts
 from shlo_disc.report.work import work_of
+from shlo_disc.shape_dialect.dialect.host import Guard
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Relation
 from tests.run.op_check import compile_function
 
 
@@ -135,3 +139,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "loop_tanh" in capsys.readouterr().out
     assert main(["explain", str(path), "--dims", dims, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["kernels"][0]["flops"] == 9
+
+
+def test_what_no_symbol_decides_is_no_missing_fact() -> None:
+    conditions = (Relation.eq(8, 0), Relation.eq(Expr.symbol("s") % 8, 0))
+    large = Guard("all threads", "one thread", (Relation.gt(Expr.symbol("s"), 9),), of_size=True)
+    assert missing_facts((Guard("whole vectors", "a masked last vector", conditions), large)) == ("mod(s, 8) == 0",)

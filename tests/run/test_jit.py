@@ -141,12 +141,52 @@ def test_a_number_that_32_bits_do_not_hold() -> None:
 
 
 @pytest.mark.parametrize("transform", [jax.jit, jax.grad, jax.vmap])
-def test_a_call_while_jax_traces_is_refused(transform: Any) -> None:
+def test_a_call_while_jax_traces(transform: Any) -> None:
     function = shlo_disc.jit(lambda x: jnp.sin(x))
-    for _ in range(2):
-        with pytest.raises(ArgumentTypeError, match="inside a function that JAX is tracing"):
-            transform(function)(jnp.ones(3) if transform is jax.vmap else 1.0)
-        function(1.0)
+    x = jnp.arange(3.0) if transform is jax.vmap else 0.5
+    np.testing.assert_allclose(transform(function)(x), transform(jnp.sin)(x), rtol=1e-6)
+    function(jnp.float32(1.0) if transform is jax.vmap else 1.0)
+    assert function.compile_count == 1
+
+
+def test_sizes_change_while_jax_traces() -> None:
+    function = shlo_disc.jit(lambda x: (x * x).sum(), dynamic="b")
+    for n in (2, 5):
+        x = jnp.arange(n, dtype=jnp.float32)
+        np.testing.assert_allclose(jax.jit(jax.grad(function))(x), 2 * x)
+    assert function.compile_count == 1
+
+
+def test_arrays_of_a_weak_type() -> None:
+    function = shlo_disc.jit(lambda x: x * 2, dynamic="b")
+    function(jnp.full(3, 0.5))
+    with pytest.raises(
+        RecompileError, match=r"Python number \(float32\) where it was compiled; jnp.full\(3, 0.5\) has"
+    ):
+        function(jnp.full(3, 0.5, jnp.float32))
+
+
+def test_empty_batches() -> None:
+    w = np.ones((8, 3), np.float32)
+    function = shlo_disc.jit(lambda x: jax.nn.softmax(jnp.tanh(x @ w)), dynamic="b - 1, ...")
+    for n in (3, 0, 1, 16):
+        assert function(np.ones((n, 8), np.float32)).shape == (n, 3)
+    assert function.compile_count == 1
+    with pytest.raises(RecompileError, match="Expected value >= 1 for dimension variable 'b'"):
+        refusing = shlo_disc.jit(lambda x: x * 2, dynamic="b")
+        refusing(np.ones(2, np.float32))
+        refusing(np.ones(0, np.float32))
+
+
+def test_what_is_no_array_is_not_a_want_of_compiles() -> None:
+    function = shlo_disc.jit(lambda x: x * 2, dynamic="b")
+    function(np.ones(3, np.float32))
+    for wrong in ("text", np.ones(3, object), np.array(["a"])):
+        with pytest.raises(ArgumentTypeError):
+            function(wrong)
+    with pytest.raises(RecompileError, match="it has 2 leaves, not 1"):
+        function(np.ones(3, np.float32), 4)
+    assert function.compile_count == 1
 
 
 def test_first_calls_from_many_threads_compile_once() -> None:

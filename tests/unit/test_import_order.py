@@ -27,8 +27,8 @@ ORDER = (
     "compilation", "call_checks", "passes", "compiler", "artifact_header",
     # What users see.
     "clients", "loading", "export_library", "stage_text", "report", "listing", "executable", "cache", "reproducer",
-    "recovery", "isolated", "call_types", "compiling", "torch", "jitted", "api", "numpy", "check", "bisect", "reduce",
-    "tune", "doctor", "commands", "cli", "pjrt", "__init__", "__main__",
+    "recovery", "isolated", "call_types", "compiling", "lowered", "torch", "jitted", "filtered", "api", "numpy",
+    "check", "bisect", "reduce", "tune", "doctor", "commands", "cli", "pjrt", "__init__", "__main__",
 )  # fmt: skip
 """The rooms: files and folders of the package, and those of `shape_dialect`."""
 

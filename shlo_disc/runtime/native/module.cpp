@@ -7,6 +7,7 @@
 #include "python/bound.h"
 #include "python/buffer.h"
 #include "python/gpu.h"
+#include "python/jax_call.h"
 #include "kernels/dot.h"
 #include "core/error.h"
 #include "program/executable.h"
@@ -68,6 +69,27 @@ void bind_tree(nb::module_ &module) {
   nb::class_<Tree>(module, "Tree")
       .def(nb::init<Tree::Kind, std::vector<std::shared_ptr<Tree>>, nb::object>(), nb::arg("kind"),
            nb::arg("children"), nb::arg("detail").none())
+      .def(
+          "flatten",
+          [](const Tree &self, const nb::tuple &items) -> nb::object {
+            std::vector<PyObject *> leaves;
+            std::vector<nb::object> owners, found;
+            if (!self.flatten(items.ptr(), leaves, owners))
+              return nb::none();
+            for (PyObject *leaf : leaves)
+              found.push_back(nb::borrow(leaf));
+            return nb::cast(std::move(found));
+          },
+          nb::arg("items"), "The leaves of a tuple with this structure; None where it has another one.")
+      .def(
+          "unflatten",
+          [](const Tree &self, std::vector<nb::object> leaves) {
+            if (leaves.size() != self.leaves())
+              throw nb::value_error("wrong number of leaves");
+            nb::object *next = leaves.data();
+            return self.unflatten(next);
+          },
+          nb::arg("leaves"))
       .def_prop_ro("leaves", &Tree::leaves);
 }
 
@@ -158,6 +180,7 @@ NB_MODULE(_native, module) {
   using namespace disc;
   if (!import_numpy())
     throw nb::python_error();
+  nb::set_leak_warnings(false); // JAX's caches keep programs until the process ends, and are not cleared before
   nb::register_exception_translator(translate);
   bind_tree(module);
   bind_topology(module);
@@ -168,6 +191,7 @@ NB_MODULE(_native, module) {
   bind_code(module);
   bind_programs(module);
   bind_gpu(module);
+  bind_jax_call(module);
   module.def("available_memory", &available_memory, "Bytes that the system and the control groups have left.");
   module.def("install_blas", &install_blas);
   module.def("install_lapack", &install_lapack);

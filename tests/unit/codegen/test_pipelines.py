@@ -13,7 +13,7 @@ from shlo_disc.mlir import ir
 BF16 = ml_dtypes.bfloat16
 DTYPES = {"f16": np.float16, "bf16": BF16, "f32": np.float32, "f64": np.float64, "i8": np.int8, "i16": np.int16,
           "i32": np.int32, "i64": np.int64}  # fmt: skip
-TARGETS = [CpuTarget.host(), CpuTarget.baseline()]
+TARGETS = [CpuTarget.host(), CpuTarget.named("x86-64-v3")]
 WIDTHS = (1, 2, 3, 8, 16, 32, 64)
 
 
@@ -361,7 +361,7 @@ def test_bf16_constants_and_moves(count: int, jit) -> None:
       %bits = arith.bitcast %nan : bf16 to i16
       %wide = arith.extui %bits : i16 to i64
       return %wide : i64 }}""",
-        CpuTarget.baseline(),
+        CpuTarget.named("x86-64-v3"),
     )
     for turns in (0, 1, 2):
         y = np.zeros(count, BF16)

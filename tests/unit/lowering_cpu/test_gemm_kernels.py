@@ -13,7 +13,7 @@ from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import GemmTile, micro_ker
 from shlo_disc.mlir import ir
 
 _AVX512 = ("avx2", "avx512bf16", "avx512bw", "avx512dq", "avx512f", "avx512vl", "avx512vnni", "f16c", "fma")
-AVX2 = CpuTarget.baseline()
+AVX2 = CpuTarget.named("x86-64-v3")
 AVX512 = CpuTarget(AVX2.triple, _AVX512, 512)
 NEON = CpuTarget("aarch64-unknown-linux-gnu", ("neon",), 128, "generic")
 

@@ -249,10 +249,10 @@ def test_a_number_for_an_array() -> None:
         ours(1.0)
 
 
-def test_tracers_are_refused() -> None:
+def test_tracers_are_refused_where_arguments_are_bound() -> None:
     ours = CLIENT.load(identity([("args[0]", [3], "f32")]))
     with pytest.raises(ArgumentTypeError, match="inside a function that JAX is tracing"):
-        jax.jit(ours)(jnp.zeros(3))
+        jax.jit(ours.bind)(jnp.zeros(3))
 
 
 def test_nothing_is_allocated_by_a_refused_call(pair: tuple[Any, Any]) -> None:

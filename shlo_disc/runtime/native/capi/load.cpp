@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "artifact/header.h"
+#include "artifact/levels.h"
 #include "artifact/sections.h"
 #include "errors.h"
 #include "objects.h"
@@ -103,20 +104,27 @@ std::shared_ptr<Device> device_of(const disc_load_options &options) {
                                       options.cache_limit != 0 ? options.cache_limit : kCacheBytes, false);
 }
 
+/// A level's constants: its own, or those of all.
+std::string_view constants_of(const Sections &sections, size_t level) {
+  std::string_view own = section_named(sections, level_section("consts", level));
+  return own.empty() ? section_named(sections, "consts") : own;
+}
+
 std::unique_ptr<disc_program> load(const Bytes &bytes, const disc_load_options &options) {
   Sections sections = read_sections(bytes.view());
-  Json json = parse_header(section_named(sections, "header"));
+  std::vector<Json> headers = level_headers(sections);
   if (options.trust == 0)
     bad_artifact("the artifact holds native code from outside: pass trust=True if you know who made it");
-  Header header = read_header(json);
+  size_t level = choose_level(headers, options.cpu != nullptr ? options.cpu : "");
+  Header header = read_header(headers[level]);
   if (!header.device.empty())
     bad_artifact("made for " + header.device + "; this client's device is the CPU");
   if (header.replicas > 1)
     bad_value("the program runs on " + std::to_string(header.replicas) + " devices; the client has 1");
-  std::string_view constants = section_named(sections, "consts");
+  std::string_view constants = constants_of(sections, level);
   auto loaded = std::make_shared<Loaded>();
   loaded->executable = std::make_shared<Executable>(
-      device_of(options), std::move(header.program), ProgramCode{section_named(sections, "object"), {}},
+      device_of(options), std::move(header.program), ProgramCode{section_named(sections, level_section("object", level)), {}},
       ConstantBlock{constants.data(), static_cast<int64_t>(constants.size()), bytes.data},
       options.memo_bytes != 0 ? options.memo_bytes : kMemoBytes, false);
   for (const ArraySpec &spec : loaded->program().arguments)

@@ -168,6 +168,7 @@ Compiled compile(std::string_view program, std::string_view format, int gpu) {
 std::pair<Compiled, std::string> compile_for_devices(std::string_view program, std::string_view format,
                                                      int64_t replicas, int64_t partitions, int gpu) {
   check_format(format);
+  program_table().note_compiled();
   return with_python("compiling", [&] {
     nb::object made = compiler().attr("compile_for_devices")(bytes_of(program), replicas, partitions, gpu);
     auto [loaded, described] = nb::cast<std::pair<nb::object, nb::bytes>>(made);

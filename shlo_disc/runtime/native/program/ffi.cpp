@@ -54,7 +54,8 @@ const Api kApi{sizeof(Api),   nullptr,     {sizeof(Version), nullptr, kMajorVers
                schedule,      thread_count, unsupported,     unsupported,
                unsupported,   run_id,      device_ordinal};
 
-/// The numbers of xla::PrimitiveType.
+} // namespace
+
 int32_t dtype_number(const std::string &name) {
   static const std::pair<const char *, int32_t> numbers[] = {
       {"i1", 1},   {"i8", 2},    {"i16", 3},     {"i32", 4},           {"i64", 5},         {"u8", 6},
@@ -68,6 +69,8 @@ int32_t dtype_number(const std::string &name) {
       return number;
   return 0;
 }
+
+namespace {
 
 /// A call site's attributes in the form of the interface, made once. At a fixed address.
 class BoundAttributes {

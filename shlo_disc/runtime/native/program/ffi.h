@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace disc::ffi {
 
@@ -167,5 +168,8 @@ struct Api {
   Error *(*run_id)(RunId *);
   Error *(*device_ordinal)(DeviceOrdinal *);
 };
+
+/// The number of xla::PrimitiveType for an element type of ours, such as "f32"; 0 where there is none.
+int32_t dtype_number(const std::string &name);
 
 } // namespace disc::ffi

@@ -2,6 +2,7 @@
 // The reader of artifacts, as Python sees it.
 #include "artifact/cpu_features.h"
 #include "artifact/header.h"
+#include "artifact/levels.h"
 #include "artifact/sections.h"
 #include "buffer_bytes.h"
 #include "python_executable.h"
@@ -19,13 +20,20 @@ nb::list sections_of(const nb::object &data) {
   BufferBytes buffer(data);
   Sections sections = without_gil([&] {
     Sections read = read_sections(buffer.bytes());
-    parse_header(section_named(read, "header"));
+    level_headers(read);
     return read;
   });
   nb::list rows;
   for (const auto &[name, contents] : sections)
     rows.append(nb::make_tuple(name, contents.data() - buffer.bytes().data(), contents.size()));
   return rows;
+}
+
+size_t choose_level_of(const std::vector<nb::bytes> &texts, const std::string &cpu) {
+  std::vector<Json> headers;
+  for (const nb::bytes &text : texts)
+    headers.push_back(parse_header({text.c_str(), text.size()}));
+  return choose_level(headers, cpu);
 }
 
 } // namespace
@@ -35,6 +43,9 @@ void bind_artifact(nb::module_ &module) {
              "(name, offset, length) of each section of an artifact, the header first. Raises ArtifactError on any "
              "damage.");
   module.def("missing_features", &missing_features, nb::arg("features"));
+  module.def("choose_level", &choose_level_of, nb::arg("headers"), nb::arg("cpu"),
+             "The number of the level to run, of those that these headers are of, the least demanding one first: that of "
+             "the name `cpu`, or if that is empty, the last one that this processor can run. Raises ArtifactError.");
   nb::class_<Header>(module, "Header", "What a header says of a program, but for its pytrees.")
       .def("__init__",
            [](Header *self, const nb::bytes &text) {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "levels.h"
+
+#include "core/error.h"
+#include "cpu_features.h"
+#include "header.h"
+
+#include <algorithm>
+
+namespace disc {
+
+namespace {
+
+/// A member of a header's target; null where there is none.
+const Json *target_member(const Json &header, const char *key) {
+  const Json *target = header.member("target");
+  return target == nullptr ? nullptr : target->member(key);
+}
+
+/// The name that a level was given when it was compiled.
+std::string cpu_of(const Json &header) {
+  const Json *cpu = target_member(header, "cpu");
+  const auto *name = cpu == nullptr ? nullptr : cpu->get<std::string>();
+  return name == nullptr ? "" : *name;
+}
+
+/// Whether this processor has what the code of a level uses. A header that does not say so is not chosen.
+bool runs_here(const Json &header) {
+  const Json *features = target_member(header, "features");
+  const auto *list = features == nullptr ? nullptr : features->get<Json::List>();
+  if (list == nullptr)
+    return false;
+  std::vector<std::string> names;
+  for (const Json &feature : *list) {
+    const auto *name = feature.get<std::string>();
+    if (name == nullptr)
+      return false;
+    names.push_back(*name);
+  }
+  return missing_features(names).empty();
+}
+
+} // namespace
+
+std::string level_section(std::string_view name, size_t level) {
+  return std::string(name) + (level == 0 ? "" : std::to_string(level));
+}
+
+std::vector<Json> level_headers(const Sections &sections) {
+  std::vector<Json> headers;
+  for (size_t level = 0; level < kMostLevels; ++level) {
+    std::string name = level_section("header", level);
+    auto found = std::ranges::find(sections, name, [](const auto &section) { return section.first; });
+    if (found == sections.end())
+      break;
+    headers.push_back(parse_header(found->second));
+  }
+  return headers;
+}
+
+size_t choose_level(const std::vector<Json> &headers, std::string_view cpu) {
+  if (cpu.empty()) {
+    size_t level = headers.size() - 1;
+    while (level > 0 && !runs_here(headers[level]))
+      --level;
+    return level;
+  }
+  std::string names;
+  for (size_t level = 0; level < headers.size(); ++level) {
+    std::string name = cpu_of(headers[level]);
+    if (name == cpu)
+      return level;
+    names += (level != 0 ? ", '" : "'") + name + "'";
+  }
+  bad_artifact("the artifact has no code for '" + std::string(cpu) + "', but for " + names);
+}
+
+} // namespace disc
