@@ -94,7 +94,7 @@ def _command(program: Path, options: Options, target: str) -> str:
         if getattr(options, name) is chosen:
             words.append(flag)
     if options.cpu != "host":
-        words += ["--cpu", options.cpu]
+        words += ["--cpu", ",".join(options.cpus)]
     if options.hints:
         words += ["--hints", ",".join(f"{name}={value}" for name, value in options.hints.items())]
     if options.schedule != Schedule():
