@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from shlo_disc.errors import OptionError
-from shlo_disc.listing.functions import functions_in
+from shlo_disc.function_texts import functions_in
 from shlo_disc.listing.object_code import disassembled
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.described import reading_header

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from shlo_disc.compilation import Compilation
 from shlo_disc.errors import OptionError
-from shlo_disc.listing.functions import functions_in
+from shlo_disc.function_texts import functions_in
 from shlo_disc.listing.listing import HOST, Kernel, Listing, Source, by_kernel
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.lowering.launches import Launched, launches_in

@@ -17,27 +17,22 @@ from shlo_disc.target import runs_on
 
 from . import _native
 from .artifact import Artifact
+from .bound_executable import BoundExecutable
+from .call_results import CommandTime, command_times, output_of
 from .cuda_libraries import nccl_names
-from .described import program_table, program_text, target_row, target_text
+from .described import program_text, target_text
 from .dims import dim_values, shape_of
 from .in_jax import JaxFunction, is_traced
 from .jax_arrays import jax_converter
 from .keys import key_array
 from .native_module import install_blas, install_custom_call, install_extension_dtype, install_lapack
 from .native_owner import NativeOwner
-from .tree import LEAF, TreeSpec, call_tree, explain_difference
+from .tree import LEAF, TreeSpec, call_tree, explainer
 
 if TYPE_CHECKING:
     from .client import Client
     from .device import Device
     from .event import Future
-
-_OUTPUTS = {
-    None: _native.Output.automatic,
-    "numpy": _native.Output.numpy,
-    "jax": _native.Output.jax,
-    "buffer": _native.Output.buffer,
-}
 
 
 @dataclass(frozen=True)
@@ -57,15 +52,6 @@ class MemoryStats:
     def peak_bytes(self) -> int:
         """The most that is allocated during a call, arguments and constants not counted."""
         return self.arena_bytes + self.result_bytes
-
-
-@dataclass(frozen=True)
-class CommandTime:
-    """How often a command of the program ran in a call, the seconds of all its runs, and the way the runtime chose."""
-
-    calls: int
-    seconds: float
-    way: str | None
 
 
 class LoadedExecutable(NativeOwner):
@@ -134,7 +120,7 @@ class LoadedExecutable(NativeOwner):
             constants=self._level.constants,
             in_tree=self.in_tree.native(),
             out_tree=self.out_tree.native(),
-            explain_structure=_explainer(self.name, self.in_tree),
+            explain_structure=explainer(self.name, self.in_tree),
             memory=device.default_memory(),
             jax_converter=jax_converter,
             key_array=key_array,
@@ -162,7 +148,7 @@ class LoadedExecutable(NativeOwner):
         Buffers that are given for donated arguments are deleted when the call has succeeded.
         """
         try:
-            return self._native.execute(tuple(args), dict(kwargs or {}), _output_of(output))
+            return self._native.execute(tuple(args), dict(kwargs or {}), output_of(output))
         except ArgumentTypeError:
             if not is_traced(args, kwargs or {}):
                 raise
@@ -206,7 +192,7 @@ class LoadedExecutable(NativeOwner):
         on = [self._on.get(place.id, first) for place in places]
         if self._client.platform == "cuda" and len(set(map(id, on))) != len(places):
             raise ValueError(f"'{self.name}' runs on {self.num_replicas} different GPUs, not on {places}")
-        return first.execute_sharded(calls, memories, _output_of(output), on)
+        return first.execute_sharded(calls, memories, output_of(output), on)
 
     def bind(self, *args: Any, output: str | None = None, donate: bool = False, copy: bool = True) -> BoundExecutable:
         """The program with its first arguments fixed, as serving does with weights. `output`: as in `execute`.
@@ -226,7 +212,7 @@ class LoadedExecutable(NativeOwner):
         Commands count as in the program's text; one that the program runs without the runtime has no calls. Raises what
         a call raises.
         """
-        return _command_times(self._alive().profile(tuple(args), dict(kwargs or {})))
+        return command_times(self._alive().profile(tuple(args), dict(kwargs or {})))
 
     @property
     def client(self) -> Client:
@@ -348,80 +334,11 @@ class LoadedExecutable(NativeOwner):
         return list(dim_values(self._symbols, dims).values())
 
 
-class BoundExecutable(NativeOwner):
-    """A program whose first arguments are fixed: call it with the others. Thread-safe, as the program itself."""
-
-    pickle_instead = "pickle the Executable and the arrays, and bind them again"
-
-    def __init__(
-        self,
-        executable: LoadedExecutable,
-        args: tuple[Any, ...],
-        output: str | None = None,
-        donate: bool = False,
-        copy: bool = True,
-    ):
-        if donate and not copy:
-            raise ValueError("bind(donate=True) deletes the arrays and so has to copy them; leave copy=True")
-        self._output = _output_of(output)
-        positional, keyword = executable.in_tree.children
-        count = len(args)
-        if count > len(positional.children):
-            raise ArgumentTypeError(f"bind got {count} arguments; '{executable.name}' takes {len(positional.children)}")
-        bound = TreeSpec("tuple", positional.children[:count])
-        rest = call_tree(TreeSpec("tuple", positional.children[count:]), keyword)
-
-        self.executable = executable
-        self._count = count
-        self._native: Any = _native.BoundExecutable(
-            executable=executable._alive(),
-            args=args,
-            bound_tree=call_tree(bound).native(),
-            rest_tree=rest.native(),
-            explain_bound=_explainer(executable.name, call_tree(bound)),
-            explain_structure=_explainer(executable.name, rest),
-            donate=donate,
-            copy=copy,
-        )
-
-    def __repr__(self) -> str:
-        return f"<BoundExecutable {program_text(self.executable.artifact.header)}, its first {self._count} fixed>"
-
-    def _repr_html_(self) -> str:
-        header = self.executable.artifact.header
-        fixed = "fixed", f"the first {self._count} of {len(self.executable.in_tree.children[0].children)} arguments"
-        return program_table(f"BoundExecutable {header['name']}", header, [target_row(header), fixed])
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the program on its other arguments; results are jax.Arrays when any argument, bound or not, is one."""
-        return self._native.execute(args, kwargs, self._output)
-
-    def execute(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = None
-    ) -> Any:
-        """As `LoadedExecutable.execute`."""
-        return self._native.execute(tuple(args), dict(kwargs or {}), _output_of(output))
-
-    def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[CommandTime]:
-        """As `LoadedExecutable.profile`."""
-        return _command_times(self._native.profile(tuple(args), dict(kwargs or {})))
-
-
 def _fits(shape: Sequence[int], expected: Sequence[int | str]) -> bool:
     """Whether the rank and the static sizes are as expected."""
     if len(shape) != len(expected):
         return False
     return all(isinstance(size, str) or size == actual for size, actual in zip(expected, shape, strict=True))
-
-
-def _command_times(rows: Sequence[Any]) -> list[CommandTime]:
-    return [CommandTime(row.calls, row.nanoseconds * 1e-9, row.way) for row in rows]
-
-
-def _output_of(name: str | None) -> _native.Output:
-    if name not in _OUTPUTS:
-        raise ValueError(f"output must be one of {[known for known in _OUTPUTS if known]} or None, not {name!r}")
-    return _OUTPUTS[name]
 
 
 class _Deleted:
@@ -485,10 +402,6 @@ def _trees(header: Mapping[str, Any], in_tree: Any, out_tree: Any) -> tuple[Tree
     if trees[0].kind != "tuple" or [child.kind for child in trees[0].children] != ["tuple", "dict"]:
         raise ArtifactError("header: the tree of the arguments is not (args, kwargs)")
     return trees[0], trees[1]
-
-
-def _explainer(name: str, in_tree: TreeSpec) -> Any:
-    return lambda args, kwargs: explain_difference(name, in_tree, args, kwargs)
 
 
 def _rebuild(tree: TreeSpec, leaves: Any) -> Any:

@@ -151,6 +151,11 @@ def call_tree(positional: TreeSpec | int, keyword: TreeSpec | None = None) -> Tr
     return TreeSpec("tuple", (args, keyword or TreeSpec("dict")))
 
 
+def explainer(name: str, expected: TreeSpec) -> Callable[[tuple[Any, ...], dict[str, Any]], str]:
+    """What tells of a call why its structure is not `expected`."""
+    return lambda args, kwargs: explain_difference(name, expected, args, kwargs)
+
+
 def explain_difference(name: str, expected: TreeSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """Why a call's structure is not `expected`, in the words of jax.export."""
     differences = [

@@ -12,7 +12,7 @@ import pytest
 
 import shlo_disc
 from shlo_disc.cli import main
-from shlo_disc.listing.functions import functions_in
+from shlo_disc.function_texts import functions_in
 from shlo_disc.listing.object_code import _functions
 
 from .executable import BEFORE

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from shlo_disc.compilation import Compilation
+from shlo_disc.function_texts import functions_of
 from shlo_disc.report.page.document import Diff, Excerpt
 from shlo_disc.report.page.line_diff import changes
 from shlo_disc.stage_text import stage_text
@@ -16,10 +17,6 @@ from shlo_disc.stages import STAGES
 
 PROGRAM = "disc_run"
 """The function that is the host program."""
-
-_MLIR_FUNCTION = re.compile(r'(\s*)(?:func\.func|gpu\.func|llvm\.func) .*?@("[^"]+"|[\w$.-]+)\(')
-_LABEL = re.compile(r'("[^"]+"|[A-Za-z_$][\w$.]*):')
-_PTX_FUNCTION = re.compile(r"(?:\.\w+ )*\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$]+)")
 
 
 @dataclass
@@ -47,8 +44,8 @@ class Texts:
     def functions(self, text: str) -> dict[str, Excerpt]:
         """Where each function of a text is."""
         if text not in self._functions:
-            find = {"asm": _assembly, "ptx": _ptx}.get(text, _mlir)
-            self._functions[text] = {name: Excerpt(text, *range_) for name, range_ in find(self.lines[text])}
+            found = functions_of(self.lines[text], text)
+            self._functions[text] = {name: Excerpt(text, first, end) for name, first, end in found}
         return self._functions[text]
 
     def kernel(self, names: Iterable[str]) -> tuple[Excerpt, ...]:
@@ -77,41 +74,6 @@ class Texts:
     @cached_property
     def _functions(self) -> dict[str, dict[str, Excerpt]]:
         return {}
-
-
-def _mlir(lines: list[str]) -> Iterator[tuple[str, tuple[int, int]]]:
-    for first, line in enumerate(lines):
-        match = _MLIR_FUNCTION.match(line)
-        if match is None:
-            continue
-        end = first + 1
-        if line.endswith("{"):
-            closing = match[1] + "}"
-            end = next((k + 1 for k in range(first + 1, len(lines)) if lines[k].startswith(closing)), len(lines))
-        yield match[2].strip('"'), (first, end)
-
-
-def _assembly(lines: list[str]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Functions are what stands between a label of their own and `.Lfunc_end`."""
-    first, name = -1, ""
-    for number, line in enumerate(lines):
-        match = None if line.startswith(".") else _LABEL.match(line)
-        if match is not None:
-            first, name = number, match[1].strip('"')
-        elif line.startswith(".Lfunc_end") and first >= 0:
-            yield name, (first, number)
-            first = -1
-
-
-def _ptx(lines: list[str]) -> Iterator[tuple[str, tuple[int, int]]]:
-    first, name = -1, ""
-    for number, line in enumerate(lines):
-        match = _PTX_FUNCTION.match(line)
-        if match is not None:
-            first, name = number, match[1]
-        elif line.startswith("}") and first >= 0:
-            yield name, (first, number + 1)
-            first = -1
 
 
 __all__ = ["Texts"]

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A program whose first arguments are fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from shlo_disc.errors import ArgumentTypeError
+
+from . import _native
+from .call_results import CommandTime, command_times, output_of
+from .described import program_table, program_text, target_row
+from .native_owner import NativeOwner
+from .tree import TreeSpec, call_tree, explainer
+
+if TYPE_CHECKING:
+    from .executable import LoadedExecutable
+
+
+class BoundExecutable(NativeOwner):
+    """A program whose first arguments are fixed: call it with the others. Thread-safe, as the program itself."""
+
+    pickle_instead = "pickle the Executable and the arrays, and bind them again"
+
+    def __init__(
+        self,
+        executable: LoadedExecutable,
+        args: tuple[Any, ...],
+        output: str | None = None,
+        donate: bool = False,
+        copy: bool = True,
+    ):
+        if donate and not copy:
+            raise ValueError("bind(donate=True) deletes the arrays and so has to copy them; leave copy=True")
+        self._output = output_of(output)
+        positional, keyword = executable.in_tree.children
+        count = len(args)
+        if count > len(positional.children):
+            raise ArgumentTypeError(f"bind got {count} arguments; '{executable.name}' takes {len(positional.children)}")
+        bound = TreeSpec("tuple", positional.children[:count])
+        rest = call_tree(TreeSpec("tuple", positional.children[count:]), keyword)
+
+        self.executable = executable
+        self._count = count
+        self._native: Any = _native.BoundExecutable(
+            executable=executable.native,
+            args=args,
+            bound_tree=call_tree(bound).native(),
+            rest_tree=rest.native(),
+            explain_bound=explainer(executable.name, call_tree(bound)),
+            explain_structure=explainer(executable.name, rest),
+            donate=donate,
+            copy=copy,
+        )
+
+    def __repr__(self) -> str:
+        return f"<BoundExecutable {program_text(self.executable.artifact.header)}, its first {self._count} fixed>"
+
+    def _repr_html_(self) -> str:
+        header = self.executable.artifact.header
+        fixed = "fixed", f"the first {self._count} of {len(self.executable.in_tree.children[0].children)} arguments"
+        return program_table(f"BoundExecutable {header['name']}", header, [target_row(header), fixed])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program on its other arguments; results are jax.Arrays when any argument, bound or not, is one."""
+        return self._native.execute(args, kwargs, self._output)
+
+    def execute(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = None
+    ) -> Any:
+        """As `LoadedExecutable.execute`."""
+        return self._native.execute(tuple(args), dict(kwargs or {}), output_of(output))
+
+    def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[CommandTime]:
+        """As `LoadedExecutable.profile`."""
+        return command_times(self._native.profile(tuple(args), dict(kwargs or {})))
