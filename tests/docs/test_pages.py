@@ -14,22 +14,14 @@ ERRORS = ROOT / "docs" / "errors"  # whose examples raise what the pages say: te
 PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent != ERRORS]
 NAMES = ["README.md", *(str(path.relative_to(ROOT)) for path in PAGES)]
 PROGRAMS = [name for name in NAMES if any(block.can_run for block in read(name).blocks)]
-QUICK = frozenset({"README.md", "docs/tutorial.md"})
-"""Pages that `make test` runs; the others are slow."""
-
 LEFT_OUT = {
     "README.md": 1, "docs/gpu.md": 2, "docs/guides/adding-an-op.md": 1, "docs/install.md": 1, "docs/plugin.md": 2,
 }  # fmt: skip
 """How many blocks of a page do not run, each for the reason that stands above it."""
 
 
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name in QUICK])
-def test_quick_page(name: str, tmp_path: Path) -> None:
-    read(name).check(tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in QUICK])
+@pytest.mark.slow  # `make docs`, which every change has to pass, runs them
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_page(name: str, tmp_path: Path) -> None:
     read(name).check(tmp_path)
 
@@ -37,7 +29,7 @@ def test_page(name: str, tmp_path: Path) -> None:
 def test_what_does_not_run() -> None:
     counts = {name: len(read(name).left_out) for name in NAMES}
     assert {name: count for name, count in counts.items() if count} == LEFT_OUT
-    assert frozenset(PROGRAMS) >= QUICK
+    assert {"README.md", "docs/tutorial.md"} <= set(PROGRAMS)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "decisions/" not in name and name != "docs/ops.md"])

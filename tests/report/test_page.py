@@ -261,6 +261,7 @@ def test_the_title_is_escaped() -> None:
     assert "<title>&lt;b&gt;%%SCRIPT%%&lt;/b&gt;: shlo_disc report</title>" in page
 
 
+@pytest.mark.slow
 def test_the_command_measures_and_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page, trace = tmp_path / "report.html", tmp_path / "trace.json"
     assert main(["report", str(BERT), "--dims", "b=2,s=16", "-o", str(page), "--trace", str(trace)]) == 0

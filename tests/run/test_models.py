@@ -35,7 +35,7 @@ KERNELS = {
     "vit": {"attention": 2, "dot": 10, "loop": 1, "row_reduce": 2},
     "mlp_mixer": {"dot": 10, "loop": 1, "reduce": 1, "row_reduce": 2},
     "transformer_train": {"clear": 3, "dot": 47, "loop": 7, "reduce": 22, "row_reduce": 6, "scatter": 3},
-    "dien": {"dot": 6, "loop": 9, "recurrence": 2, "reduce": 3},
+    "dien": {"dot": 6, "loop": 8, "recurrence": 2, "reduce": 3},
     "dien_train": {"clear": 5, "dot": 20, "loop": 26, "recurrence": 4, "reduce": 8, "row_reduce": 1, "scatter": 5},
     "seq2seq": {"attention": 4, "dot": 13, "loop": 5, "row_reduce": 2},
     "resnet50": {"convolution": 4, "dot": 8, "loop": 21, "reduce": 1, "window": 1},
