@@ -21,8 +21,9 @@ std::shared_ptr<disc::Device> described_gpu(int ordinal, PJRT_DeviceDescription 
 
 } // namespace
 
-PJRT_Client::PJRT_Client(disc::pjrt::Processes given, bool trusts, std::vector<int> ordinals)
-    : processes(std::move(given)), trusts_programs(trusts), gpus(std::move(ordinals)),
+PJRT_Client::PJRT_Client(disc::pjrt::Processes given, const disc::pjrt::ClientOptions &options)
+    : processes(std::move(given)), trusts_programs(options.trusts_programs),
+      trusts_executables(options.trust.value_or(disc::pjrt::trusts_executables())), gpus(options.gpus),
       topology(processes.device_counts, true) {
   if (has_gpus())
     topology.platform = disc::pjrt::kGpuPlatformName;
@@ -83,7 +84,7 @@ PJRT_Client &client_of(PJRT_Client *client) { return given(client, "client"); }
 
 void client_create(PJRT_Client_Create_Args &args) {
   ClientOptions options(args.create_options, args.num_options);
-  args.client = new PJRT_Client(join(options, args), options.trusts_programs, options.gpus);
+  args.client = new PJRT_Client(join(options, args), options);
 }
 
 void client_destroy(PJRT_Client_Destroy_Args &args) { delete args.client; }
