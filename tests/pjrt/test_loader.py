@@ -19,19 +19,36 @@ import numpy as np
 import pytest
 
 import shlo_disc
+from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.runtime import Artifact
+from shlo_disc.shape_dialect.dialect.context import make_context
 from tests.pjrt.plugin import ROOT, library, run_python
-from tests.pjrt.streams import artifact
+from tests.pjrt.streams import VERSION, artifact
 
 pypjrt: Any = pytest.importorskip("pypjrt")
 client_module: Any = pytest.importorskip("pypjrt.client")
+options_module: Any = pytest.importorskip("pypjrt.compile_options")
 errors: Any = pytest.importorskip("pypjrt.errors")
 abi: Any = pytest.importorskip("pypjrt._abi.pjrt_0_114")
 
 
-def scaled(x: jax.Array) -> jax.Array:
+def scaled(x: Any) -> Any:
     """Its constant is another one for each size."""
     return x * np.float32(1 / (x.shape[0] + 0.3))
+
+
+SUM = """
+module attributes {mhlo.num_replicas = 2 : i32} {
+  func.func @main(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+    %sum = "stablehlo.all_reduce"(%x) ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %c = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %c : tensor<f32>
+    }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<?x3xf32>) -> tensor<?x3xf32>
+    return %sum : tensor<?x3xf32>
+  }
+}
+"""
 
 
 def made(path: str, **options: object) -> Any:
@@ -64,15 +81,21 @@ def softmax(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def put(client: Any, array: np.ndarray, device: int = 0) -> Any:
+    """A buffer of float32."""
+    data = np.ascontiguousarray(array).view(np.uint8).reshape(-1).data
+    with client.device(device) as place:
+        return client.buffer_from_host(data, abi.PJRT_Buffer_Type_F32, list(array.shape), place)
+
+
+def get(buffer: Any) -> np.ndarray:
+    """The elements of a buffer of float32."""
+    return np.frombuffer(buffer.to_host(), np.float32).reshape(buffer.dimensions)
+
+
 def call(client: Any, executable: Any, *arrays: np.ndarray) -> list[np.ndarray]:
     """The results, of float32, for arguments of float32."""
-    buffers = []
-    for array in arrays:
-        data = memoryview(np.ascontiguousarray(array).view(np.uint8).reshape(-1))
-        with client.device(0) as device:
-            buffers.append(client.buffer_from_host(data, abi.PJRT_Buffer_Type_F32, list(array.shape), device))
-    found = executable(*buffers)
-    return [np.frombuffer(result.to_host(), np.float32).reshape(result.dimensions) for result in found]
+    return [get(result) for result in executable(*(put(client, array) for array in arrays))]
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -124,10 +147,35 @@ def test_serialized_executables_of_the_compiling_plugin(client: Any, compiling: 
     assert ours["symbols"] == [8] and len(ours["hidden"]) == 1
 
 
-def test_two_devices(client: Any, softmax: Path) -> None:
-    """Both are the processors: a program for one runs on the first unless the caller names another."""
-    executable = client.deserialize_executable(softmax.read_bytes())
-    assert (executable.num_replicas, executable.addressable_device_count, client.device_count) == (1, 1, 2)
+def test_a_program_of_two_devices(client: Any) -> None:
+    """A saved file says how many devices it is for, the compile options that it is loaded with say which."""
+    data = shlo_disc.compile(SUM, options=shlo_disc.Options(replicas=2)).artifact.serialize()
+    with pytest.raises(errors.InvalidArgument, match="the program runs on 2 devices: give compile options"):
+        client.deserialize_executable(data)
+    options = options_module.CompileOptions(num_replicas=2).encode(abi)
+    executable = client.deserialize_executable(data, overridden_options=options)
+    for rows in (1, 5):
+        shards = [numbers(rows, 3), numbers(rows, 3) + 1]
+        for (found,) in executable.execute_sharded([[put(client, x, i)] for i, x in enumerate(shards)]):
+            np.testing.assert_array_equal(get(found), shards[0] + shards[1])
+    with pytest.raises(errors.Unimplemented, match="keep the bytes that it was loaded from"):
+        executable.serialize()
+
+
+def test_what_the_compiling_plugin_made_for_two_devices(client: Any) -> None:
+    compiling = made(library(), trusts_programs=1, device_count=2)
+    module = ir.Module.parse(SUM.replace("?", "4"), make_context())
+    program, options = (
+        stablehlo.serialize_portable_artifact(module, VERSION),
+        options_module.CompileOptions(num_replicas=2),
+    )
+    blob = compiling.compile(program, options=options).serialize()
+    executable = client.deserialize_executable(blob)
+    shards = [numbers(4, 3), numbers(4, 3) + 1]
+    for (found,) in executable.execute_sharded([[put(client, x, i)] for i, x in enumerate(shards)]):
+        np.testing.assert_array_equal(get(found), shards[0] + shards[1])
+    assert executable.serialize() == blob
+    compiling.close()
 
 
 def test_there_is_no_compiler(client: Any) -> None:
@@ -170,16 +218,20 @@ def with_header(data: bytes, **changes: Any) -> bytes:
 
 ENCODED = base64.b64encode(b"").decode()
 WRONG: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "empty": (lambda data: b"\0", "artifact"),
-    "cut": (lambda data: data[:-1], "artifact"),
-    "a flipped bit": (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "checksum|damaged|artifact"),
-    "text": (lambda data: b"func.func @main() { return }", "artifact"),
+    "empty": (lambda data: b"\0", "truncated"),
+    "cut": (lambda data: data[:-1], "truncated"),
+    "a flipped bit": (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "is damaged"),
+    "text": (lambda data: b"func.func @main() { return }", "not a shlo_disc artifact"),
     "another processor": (lambda data: with_header(data, target={"triple": "aarch64-none"}), "made for aarch64"),
+    "another device": (
+        lambda data: with_header(data, target={"triple": "x86_64-none", "name": "cuda"}),
+        "made for cuda; this client's device is the CPU",
+    ),
     "several replicas": (lambda data: with_header(data, replicas=2), "the program runs on 2 devices: give compile"),
-    "no object": (lambda data: with_header(data, pjrt=[]), "'pjrt'"),
+    "no object": (lambda data: with_header(data, pjrt=[]), "not base 64"),
     "no base 64": (
         lambda data: with_header(data, pjrt={"options": "?", "symbols": [], "hidden": []}),
-        "no|not base 64",
+        "not base 64",
     ),
     "no sizes": (lambda data: with_header(data, pjrt={"options": ENCODED, "hidden": []}), "lacks a list"),
     "sizes of text": (
@@ -241,9 +293,9 @@ def test_a_program_without_python(softmax: Path, tmp_path: Path) -> None:
         pytest.skip("there is no g++")
     binary, headers = tmp_path / "client", ROOT / "shlo_disc/runtime/native/pjrt"
     flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{headers}"]
-    subprocess.run([compiler, *flags, ROOT / "examples/c/pjrt_client.cpp", "-ldl", "-o", binary], check=True)
+    subprocess.run([compiler, *flags, str(ROOT / "examples/c/pjrt_client.cpp"), "-ldl", "-o", str(binary)], check=True)
     told = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(tmp_path / "loaded")}
-    command = [binary, shlo_disc.get_pjrt_plugin(), softmax, "2", "3"]
+    command = [str(binary), shlo_disc.get_pjrt_plugin(), str(softmax), "2", "3"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=told)
     found, error = done.stdout.splitlines()
     x = np.arange(6, dtype=np.float32).reshape(2, 3) / 8
