@@ -22,6 +22,7 @@ import shlo_disc
 from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.runtime import Artifact
 from shlo_disc.shape_dialect.dialect.context import make_context
+from tests.c.building import scipy_blas
 from tests.pjrt.plugin import ROOT, library, run_python
 from tests.pjrt.streams import VERSION, artifact
 
@@ -199,7 +200,7 @@ def test_native_code_is_loaded_on_request(softmax: Path, monkeypatch: pytest.Mon
         opened.close()
     with pytest.raises(errors.InvalidArgument, match="the option trust is a number from 0 to 1"):
         made(shlo_disc.get_pjrt_plugin(), trust=2)
-    with pytest.raises(errors.InvalidArgument, match="trusts_programs and trust"):
+    with pytest.raises(errors.InvalidArgument, match="trusts_programs, trust and blas"):
         made(shlo_disc.get_pjrt_plugin(), no_such_option=1)
 
 
@@ -279,6 +280,24 @@ def test_the_library_exports_one_function_and_needs_no_python() -> None:
     assert not [line for line in symbols if "Py" in line]
     needed = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
     assert "python" not in needed and "not found" not in needed
+
+
+def test_the_option_blas_names_the_library_of_lapack() -> None:
+    """It is one for the process, so it is not there before."""
+    data = shlo_disc.compile(jnp.linalg.cholesky, args=(("3, 3", "float32"),)).artifact.serialize()
+    opened = made(shlo_disc.get_pjrt_plugin(), trust=True)
+    with pytest.raises(errors.InvalidArgument, match="calls LAPACK.*clients of PJRT by the option blas"):
+        opened.deserialize_executable(data)
+    opened.close()
+    for name, words in (("/nowhere.so", "cannot open"), ("libm.so.6", "libm.so.6 has no BLAS of 32-bit integers")):
+        with pytest.raises(errors.InvalidArgument, match=f"the option blas: .*{words}"):
+            made(shlo_disc.get_pjrt_plugin(), blas=name)
+    opened = made(shlo_disc.get_pjrt_plugin(), trust=True, blas=scipy_blas())
+    x = numbers(3, 3)
+    x = x @ x.T + np.eye(3, dtype=np.float32)
+    (found,) = call(opened, opened.deserialize_executable(data), x)
+    np.testing.assert_allclose(found, np.linalg.cholesky(x), rtol=1e-5, atol=1e-6)
+    opened.close()
 
 
 @pytest.mark.slow

@@ -3,8 +3,10 @@
 
 #include "compile.h"
 #include "cuda/gpu_device.h"
+#include "kernels/blas_library.h"
 
 #include <algorithm>
+#include <dlfcn.h>
 #include <span>
 
 namespace {
@@ -82,8 +84,21 @@ namespace {
 
 PJRT_Client &client_of(PJRT_Client *client) { return given(client, "client"); }
 
+/// Programs hold its functions: it is never closed.
+void open_blas(const std::string &path) {
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    fail_argument(std::string("the option blas: ") + dlerror());
+  if (install_blas(library))
+    return;
+  dlclose(library);
+  fail_argument("the option blas: " + path + kNoBlas);
+}
+
 void client_create(PJRT_Client_Create_Args &args) {
   ClientOptions options(args.create_options, args.num_options);
+  if (!options.blas.empty())
+    open_blas(options.blas);
   args.client = new PJRT_Client(join(options, args), options);
 }
 
