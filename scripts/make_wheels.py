@@ -38,7 +38,8 @@ for path in sorted(Path(sys.argv[1]).glob("*/*.disc")):
 others = {"jax", "scipy", "torch_mlir", "llvmlite", "ml_dtypes"} & set(sys.modules)
 assert not others, others
 assert (Path(shlo_disc.__file__).parent / "py.typed").is_file()
-assert Path(shlo_disc.get_library()).is_file() and (Path(shlo_disc.get_include()) / "shlo_disc.h").is_file()
+assert Path(shlo_disc.get_library()).is_file() and Path(shlo_disc.get_pjrt_plugin()).is_file()
+assert (Path(shlo_disc.get_include()) / "shlo_disc.h").is_file()
 """
 """With NumPy alone; the argument is the folder of recorded programs."""
 

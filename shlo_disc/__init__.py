@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from shlo_disc.api import compile, jit
     from shlo_disc.executable import Executable
     from shlo_disc.loading import load
-    from shlo_disc.runtime.c_api import get_include, get_library
+    from shlo_disc.runtime.c_api import get_include, get_library, get_pjrt_plugin
 
 __version__ = "0.1.0"
 
 _LAZY = {
     "Executable": "shlo_disc.executable", "compile": "shlo_disc.api", "get_include": "shlo_disc.runtime.c_api",
-    "get_library": "shlo_disc.runtime.c_api", "jit": "shlo_disc.api", "load": "shlo_disc.loading",
+    "get_library": "shlo_disc.runtime.c_api", "get_pjrt_plugin": "shlo_disc.runtime.c_api", "jit": "shlo_disc.api",
+    "load": "shlo_disc.loading",
 }  # fmt: skip
 
 
@@ -52,5 +53,6 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "ArgumentTypeError", "ArtifactError", "CompilerError", "CustomCallError", "DiscError", "Executable",
     "KernelSchedule", "OptionError", "Options", "ProgramError", "RecompileError", "Schedule", "ShapeError",
-    "UnsupportedError", "compile", "errors", "get_include", "get_library", "jit", "load", "register_custom_call",
+    "UnsupportedError", "compile", "errors", "get_include", "get_library", "get_pjrt_plugin", "jit", "load",
+    "register_custom_call",
 ]  # fmt: skip

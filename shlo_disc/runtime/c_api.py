@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the C API is: its header, and its library, which needs neither Python nor MLIR."""
+"""Where the C API is: its header, and its libraries, which need neither Python nor MLIR."""
 
 from __future__ import annotations
 
@@ -23,8 +23,16 @@ def get_archive() -> str:
     return _built("libshlo_disc_runtime.a")
 
 
+def get_pjrt_plugin() -> str:
+    """The path of `libshlo_disc_pjrt.so`, a PJRT plugin without a compiler, which loads serialized executables.
+
+    Raises FileNotFoundError where it was not built.
+    """
+    return _built("libshlo_disc_pjrt.so")
+
+
 def _built(name: str) -> str:
     path = Path(_native.__file__).parents[1] / "lib" / name
     if not path.exists():
-        raise FileNotFoundError(f"the library of the C API is not at {path}: install the package again")
+        raise FileNotFoundError(f"the library is not at {path}: install the package again")
     return str(path)

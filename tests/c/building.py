@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -75,6 +76,15 @@ def sanitized_module(sanitizer: str, folder: Path) -> Path:
     """The native module of Python."""
     (found,) = sanitized(sanitizer, "_native", folder).glob("_native.*.so")
     return found
+
+
+def scipy_blas() -> str:
+    """The library that SciPy's wheel carries, which Python's runtime uses."""
+    found = importlib.util.find_spec("scipy")
+    libraries = list(Path(str(found and found.origin)).parents[1].glob("scipy.libs/libscipy_openblas-*.so"))
+    if not libraries:
+        pytest.skip("SciPy is not from a wheel")
+    return str(libraries[0])
 
 
 def run(binary: Path, *args: object, data: bytes = b"", **environment: str) -> bytes:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
 import subprocess
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ import shlo_disc
 from examples import bert
 
 from . import bare
-from .building import build_c, run
+from .building import build_c, run, scipy_blas
 
 SCRIPT = """
 import pickle, sys
@@ -37,15 +36,6 @@ np.save(out, program(*args))
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return bare.make(tmp_path_factory.mktemp("bare"))
-
-
-def scipy_blas() -> str:
-    """The library that SciPy's wheel carries, which Python's runtime uses."""
-    found = importlib.util.find_spec("scipy")
-    libraries = list(Path(str(found and found.origin)).parents[1].glob("scipy.libs/libscipy_openblas-*.so"))
-    if not libraries:
-        pytest.skip("SciPy is not from a wheel")
-    return str(libraries[0])
 
 
 def stream(leaves: Sequence[np.ndarray]) -> bytes:

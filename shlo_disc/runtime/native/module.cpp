@@ -16,7 +16,7 @@
 #include "kernels/lapack.h"
 #include "program/object_code.h"
 #include "pjrt/client.h"
-#include "pjrt/python_compiler.h"
+#include "pjrt/python/python_compiler.h"
 #include "python/python_executable.h"
 #include "python/tree.h"
 #include "python/without_gil.h"

@@ -3,7 +3,6 @@
 
 #include "core/error.h"
 #include "cpu_features.h"
-#include "header.h"
 
 #include <algorithm>
 
@@ -40,6 +39,12 @@ bool runs_here(const Json &header) {
   return missing_features(names).empty();
 }
 
+/// A level's constants: its own, or those of all.
+std::string_view constants_of(const Sections &sections, size_t level) {
+  std::string_view own = section_named(sections, level_section("consts", level));
+  return own.empty() ? section_named(sections, "consts") : own;
+}
+
 } // namespace
 
 std::string level_section(std::string_view name, size_t level) {
@@ -73,6 +78,15 @@ size_t choose_level(const std::vector<Json> &headers, std::string_view cpu) {
     names += (level != 0 ? ", '" : "'") + name + "'";
   }
   bad_artifact("the artifact has no code for '" + std::string(cpu) + "', but for " + names);
+}
+
+Level read_level(const Sections &sections, const std::vector<Json> &headers, std::string_view cpu) {
+  size_t level = choose_level(headers, cpu);
+  Level read{read_header(headers[level]), section_named(sections, level_section("object", level)),
+             constants_of(sections, level)};
+  if (!read.header.device.empty())
+    bad_artifact("made for " + read.header.device + "; this client's device is the CPU");
+  return read;
 }
 
 } // namespace disc

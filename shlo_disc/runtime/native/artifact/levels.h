@@ -2,6 +2,7 @@
 // Code of one program for several levels of processors, in one artifact.
 #pragma once
 
+#include "header.h"
 #include "json.h"
 #include "sections.h"
 
@@ -24,5 +25,14 @@ std::vector<Json> level_headers(const Sections &sections);
 /// The level to run: the last one whose features this processor has, or the first; `cpu`: the one of that name. Throws
 /// Error(artifact) where there is none of that name.
 size_t choose_level(const std::vector<Json> &headers, std::string_view cpu);
+
+/// What processors need of one level. Object code and constants lie in the bytes of the artifact.
+struct Level {
+  Header header;
+  std::string_view object, constants;
+};
+
+/// The level that `choose_level` chooses. Throws Error(artifact), also where the code is for another device.
+Level read_level(const Sections &sections, const std::vector<Json> &headers, std::string_view cpu);
 
 } // namespace disc

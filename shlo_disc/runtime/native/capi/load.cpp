@@ -2,6 +2,7 @@
 #include "artifact/header.h"
 #include "artifact/levels.h"
 #include "artifact/sections.h"
+#include "core/aligned.h"
 #include "errors.h"
 #include "objects.h"
 
@@ -31,12 +32,7 @@ struct Bytes {
 
 /// At a multiple of 64, where constants are used as they lie.
 Bytes copied(const void *bytes, size_t size) {
-  std::shared_ptr<char> copy(static_cast<char *>(std::aligned_alloc(64, (size / 64 + 1) * 64)), std::free);
-  if (!copy)
-    throw std::bad_alloc();
-  if (size != 0)
-    std::memcpy(copy.get(), bytes, size);
-  return {std::move(copy), size};
+  return {aligned_copy({static_cast<const char *>(bytes), size}), size};
 }
 
 Bytes borrowed(const void *bytes, size_t size) {
@@ -104,28 +100,18 @@ std::shared_ptr<Device> device_of(const disc_load_options &options) {
                                       options.cache_limit != 0 ? options.cache_limit : kCacheBytes, false);
 }
 
-/// A level's constants: its own, or those of all.
-std::string_view constants_of(const Sections &sections, size_t level) {
-  std::string_view own = section_named(sections, level_section("consts", level));
-  return own.empty() ? section_named(sections, "consts") : own;
-}
-
 std::unique_ptr<disc_program> load(const Bytes &bytes, const disc_load_options &options) {
   Sections sections = read_sections(bytes.view());
   std::vector<Json> headers = level_headers(sections);
   if (options.trust == 0)
     bad_artifact("the artifact holds native code from outside: pass trust=True if you know who made it");
-  size_t level = choose_level(headers, options.cpu != nullptr ? options.cpu : "");
-  Header header = read_header(headers[level]);
-  if (!header.device.empty())
-    bad_artifact("made for " + header.device + "; this client's device is the CPU");
-  if (header.replicas > 1)
-    bad_value("the program runs on " + std::to_string(header.replicas) + " devices; the client has 1");
-  std::string_view constants = constants_of(sections, level);
+  Level level = read_level(sections, headers, options.cpu != nullptr ? options.cpu : "");
+  if (level.header.replicas > 1)
+    bad_value("the program runs on " + std::to_string(level.header.replicas) + " devices; the client has 1");
   auto loaded = std::make_shared<Loaded>();
   loaded->executable = std::make_shared<Executable>(
-      device_of(options), std::move(header.program), ProgramCode{section_named(sections, level_section("object", level)), {}},
-      ConstantBlock{constants.data(), static_cast<int64_t>(constants.size()), bytes.data},
+      device_of(options), std::move(level.header.program), ProgramCode{level.object, {}},
+      ConstantBlock{level.constants.data(), static_cast<int64_t>(level.constants.size()), bytes.data},
       options.memo_bytes != 0 ? options.memo_bytes : kMemoBytes, false);
   for (const ArraySpec &spec : loaded->program().arguments)
     loaded->arguments.emplace_back(spec);

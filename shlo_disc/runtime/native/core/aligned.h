@@ -4,6 +4,10 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string_view>
 
 namespace disc {
 
@@ -27,5 +31,15 @@ public:
 private:
   char *address_ = nullptr;
 };
+
+/// A copy at a multiple of 64. Throws std::bad_alloc.
+inline std::shared_ptr<const char> aligned_copy(std::string_view bytes) {
+  std::shared_ptr<char> copy(static_cast<char *>(std::aligned_alloc(64, (bytes.size() / 64 + 1) * 64)), std::free);
+  if (!copy)
+    throw std::bad_alloc();
+  if (!bytes.empty())
+    std::memcpy(copy.get(), bytes.data(), bytes.size());
+  return copy;
+}
 
 } // namespace disc

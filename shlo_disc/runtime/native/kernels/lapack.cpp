@@ -57,7 +57,7 @@ const Builtin *lapack_builtin(std::string_view target) {
     return nullptr;
   if (!Lapack::instance().available())
     bad_artifact("the program calls LAPACK ('" + std::string(target) + "'), which needs SciPy to be installed; "
-                 "programs in C name a library by disc_open_blas");
+                 "programs in C name a library by disc_open_blas, clients of PJRT by the option blas");
   return &found->second;
 }
 

@@ -3,8 +3,10 @@
 
 #include "compile.h"
 #include "cuda/gpu_device.h"
+#include "kernels/blas_library.h"
 
 #include <algorithm>
+#include <dlfcn.h>
 #include <span>
 
 namespace {
@@ -21,8 +23,9 @@ std::shared_ptr<disc::Device> described_gpu(int ordinal, PJRT_DeviceDescription 
 
 } // namespace
 
-PJRT_Client::PJRT_Client(disc::pjrt::Processes given, bool trusts, std::vector<int> ordinals)
-    : processes(std::move(given)), trusts_programs(trusts), gpus(std::move(ordinals)),
+PJRT_Client::PJRT_Client(disc::pjrt::Processes given, const disc::pjrt::ClientOptions &options)
+    : processes(std::move(given)), trusts_programs(options.trusts_programs),
+      trusts_executables(options.trust.value_or(disc::pjrt::trusts_executables())), gpus(options.gpus),
       topology(processes.device_counts, true) {
   if (has_gpus())
     topology.platform = disc::pjrt::kGpuPlatformName;
@@ -81,9 +84,22 @@ namespace {
 
 PJRT_Client &client_of(PJRT_Client *client) { return given(client, "client"); }
 
+/// Programs hold its functions: it is never closed.
+void open_blas(const std::string &path) {
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    fail_argument(std::string("the option blas: ") + dlerror());
+  if (install_blas(library))
+    return;
+  dlclose(library);
+  fail_argument("the option blas: " + path + kNoBlas);
+}
+
 void client_create(PJRT_Client_Create_Args &args) {
   ClientOptions options(args.create_options, args.num_options);
-  args.client = new PJRT_Client(join(options, args), options.trusts_programs, options.gpus);
+  if (!options.blas.empty())
+    open_blas(options.blas);
+  args.client = new PJRT_Client(join(options, args), options);
 }
 
 void client_destroy(PJRT_Client_Destroy_Args &args) { delete args.client; }

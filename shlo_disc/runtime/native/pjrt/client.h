@@ -15,8 +15,7 @@ void add_client_functions(PJRT_Api &api);
 } // namespace disc::pjrt
 
 struct PJRT_Client {
-  /// `gpus`: the devices, or none for processors.
-  PJRT_Client(disc::pjrt::Processes processes, bool trusts_programs, std::vector<int> gpus);
+  PJRT_Client(disc::pjrt::Processes processes, const disc::pjrt::ClientOptions &options);
 
   bool has_gpus() const { return !gpus.empty(); }
 
@@ -34,7 +33,8 @@ struct PJRT_Client {
 
   const disc::pjrt::Processes processes;
   const bool trusts_programs; // as the framework says, which makes their bytes itself
-  const std::vector<int> gpus;
+  const bool trusts_executables; // which are native code
+  const std::vector<int> gpus;   // the devices; none for processors
   PJRT_TopologyDescription topology;
   std::vector<std::unique_ptr<PJRT_Device>> devices; // of all processes
   std::vector<PJRT_Device *> device_list, addressable_list; // the latter are this process's

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// From a program's bytes to an executable. The compiler itself is Python's: this asks it.
+// From a program's bytes to an executable. There are two implementations, of which a library has one: `python/` asks the
+// compiler, which is Python's; `loader/` has none and reads what was serialized.
 #pragma once
 
 #include "program/executable.h"
-#include "program_table.h"
 
 #include <functional>
 #include <memory>
@@ -20,7 +20,8 @@ struct Compiled {
   std::shared_ptr<const Executable> executable;
   std::vector<int64_t> symbols;               // the sizes of this program, in the order of the executable's symbols
   std::vector<std::shared_ptr<Block>> hidden; // arguments that follow the caller's, the same in every call
-  std::shared_ptr<void> artifact;             // in Python; any thread may release it
+  std::shared_ptr<void> artifact;             // the implementation's; any thread may release it
+  std::string identity;                       // of code whose program is not at hand: tells it from other code
 };
 
 /// A program as MLIR writes it, which was read and verified in another process: damaged bytes are no danger to that one
@@ -48,11 +49,21 @@ Compiled loaded_on(const Compiled &compiled, int gpu);
 /// The arithmetic of one run on each device; nothing if it depends on sizes that are not known.
 std::optional<double> count_flops(const Compiled &compiled);
 
-/// Throws UNIMPLEMENTED when Python's lock is not to be had: whoever has it may be waiting for this very call.
-void require_python_lock();
+/// Throws UNIMPLEMENTED when there is no compiler, or Python's lock, which it needs, is not to be had: whoever has it may
+/// be waiting for this very call.
+void require_compiler();
 
-/// The programs that were compiled. Lives as long as the process.
-ProgramTable &program_table();
+/// Whether clients load serialized executables, which are native code, without the option `trust`.
+bool trusts_executables();
+
+/// Memory of an executable's device with these bytes, for a hidden argument.
+inline std::shared_ptr<Block> block_of(const Executable &executable, std::string_view bytes) {
+  auto block =
+      std::make_shared<Block>(executable.allocator(), static_cast<int64_t>(bytes.size()), BlockKind::constant);
+  if (!bytes.empty())
+    executable.device()->write(block->address(), bytes.data(), block->bytes());
+  return block;
+}
 
 /// Lets programs that are compiled from then on call a handler of XLA's FFI by name.
 void register_function(const std::string &name, void *handler);

@@ -16,9 +16,9 @@ namespace {
 constexpr std::string_view kFormat = "mlir";
 
 /// Two lanes of FNV-1a over words: tells programs apart, not attackers.
-std::string fingerprint_of(std::string_view program, std::string_view options) {
+std::string fingerprint_of(std::string_view program, std::string_view options, std::string_view identity) {
   uint64_t lanes[] = {0xcbf29ce484222325u, 0x84222325cbf29ce4u};
-  for (std::string_view text : {program, options}) {
+  for (std::string_view text : {program, options, identity}) {
     for (size_t i = 0; i < text.size(); i += sizeof(uint64_t)) {
       uint64_t word = 0;
       std::memcpy(&word, text.data() + i, std::min(sizeof word, text.size() - i));
@@ -103,7 +103,7 @@ std::vector<int64_t> dims_of(const std::vector<Layout *> &layouts, const int64_t
 
 Code::Code(Compiled given_compiled, std::string program_text, std::string options_text)
     : first(placed(std::move(given_compiled))), source(std::move(program_text)), options(std::move(options_text)),
-      parsed_options(options), fingerprint(fingerprint_of(source, options)),
+      parsed_options(options), fingerprint(fingerprint_of(source, options, first.compiled.identity)),
       donated(donated_of(program(), argument_count())) {
   describe_arrays();
   describe_memories();

@@ -106,7 +106,7 @@ void client_compile(PJRT_Client_Compile_Args &args) {
 void compile_without_client(PJRT_Compile_Args &args) {
   if (given(args.topology, "topology").platform != kPlatformName)
     fail_unimplemented("compiling for a topology of GPUs");
-  require_python_lock();
+  require_compiler();
   args.executable = new PJRT_Executable{
       compiled_code(given(args.program, "program"), text_of(args.compile_options, args.compile_options_size), false,
                     nullptr)};
@@ -119,6 +119,10 @@ void client_load(PJRT_Client_Load_Args &args) {
 
 void deserialize_and_load(PJRT_Executable_DeserializeAndLoad_Args &args) {
   PJRT_Client &client = given(args.client, "client");
+  if (!client.trusts_executables)
+    throw Failure(PJRT_Error_Code_PERMISSION_DENIED,
+                  "the bytes hold native code from outside: if you know who made them, create the client with the option "
+                  "trust, 1 or true, or set SHLO_DISC_TRUST=1");
   std::string options;
   if (has_field(args, args.overridden_serialized_compile_options_size))
     options = text_of(args.overridden_serialized_compile_options, args.overridden_serialized_compile_options_size);

@@ -146,9 +146,14 @@ ClientOptions::ClientOptions(const PJRT_NamedValue *values, size_t count) {
       mpi_failure = std::string(values[i].string_value, values[i].value_size);
     else if (name == "trusts_programs")
       trusts_programs = checked_number(values[i], 0, 1) == 1;
+    else if (name == "blas" && values[i].type == PJRT_NamedValue_kString)
+      blas = std::string(values[i].string_value, values[i].value_size);
+    else if (name == "trust")
+      trust = values[i].type == PJRT_NamedValue_kBool ? values[i].bool_value : checked_number(values[i], 0, 1) == 1;
     else if (name != "partition_index") // of machines that share a fast network, which makes no difference here
       fail_argument("'" + std::string(name) + "' is no option of a client, or its value has another type; the options "
-                    "are device_count, gpus, node_id, num_nodes, collective_timeout_seconds, mpi_failure and trusts_programs");
+                    "are device_count, gpus, node_id, num_nodes, collective_timeout_seconds, mpi_failure, trusts_programs, trust "
+                    "and blas");
   }
   if (!gpus.empty())
     device_count = checked_device_count(static_cast<int64_t>(gpus.size()));

@@ -7,6 +7,7 @@
 #include "pjrt_c_api.h"
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct ClientOptions {
   std::chrono::seconds collective_timeout{1800}; // XLA's
   std::string mpi_failure;                       // why MPI cannot be used; empty when it can
   bool trusts_programs = false;                  // they are made by a serialiser of this process
+  std::optional<bool> trust;                     // serialized executables may be loaded
+  std::string blas;                              // the library of BLAS and LAPACK for the process; empty: as it is
 };
 
 /// Refuses a number of devices that is not one.

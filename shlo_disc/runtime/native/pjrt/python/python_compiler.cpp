@@ -3,7 +3,6 @@
 
 #include "collectives/mpi_transport.h"
 #include "python/python_reference.h"
-#include "compile.h"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

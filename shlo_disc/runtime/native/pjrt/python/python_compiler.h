@@ -2,7 +2,7 @@
 // What a table of programs takes from a compiler that is written in Python.
 #pragma once
 
-#include "program_table.h"
+#include "pjrt/program_table.h"
 
 #include <nanobind/nanobind.h>
 
@@ -21,5 +21,12 @@ nanobind::list list_of(const std::vector<std::string_view> &programs);
 nanobind::dict counts_of(const pjrt::ProgramTable &table);
 
 void bind_programs(nanobind::module_ &module);
+
+namespace pjrt {
+
+/// The programs that were compiled. Lives as long as the process.
+ProgramTable &program_table();
+
+} // namespace pjrt
 
 } // namespace disc

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compile.h"
+#include "pjrt/compile.h"
 
+#include "pjrt/error.h"
 #include "python/python_executable.h"
 #include "python/python_reference.h"
-#include "error.h"
 #include "python_compiler.h"
 
 #include <nanobind/stl/optional.h>
@@ -62,14 +62,6 @@ Compiled compiled_of(const nb::object &loaded) {
   return compiled;
 }
 
-std::shared_ptr<Block> block_of(const Executable &executable, std::string_view bytes) {
-  auto block =
-      std::make_shared<Block>(executable.allocator(), static_cast<int64_t>(bytes.size()), BlockKind::constant);
-  if (!bytes.empty())
-    executable.device()->write(block->address(), bytes.data(), block->bytes());
-  return block;
-}
-
 std::string contents_of(const Executable &executable, const Block &block) {
   std::string bytes(static_cast<size_t>(block.bytes()), '\0');
   executable.device()->read(bytes.data(), block.address(), block.bytes());
@@ -114,7 +106,9 @@ void check_format(std::string_view format) {
 
 } // namespace
 
-void require_python_lock() {
+bool trusts_executables() { return true; }
+
+void require_compiler() {
   if (!Py_IsInitialized() || PyGILState_Check())
     return;
   auto taken = std::make_shared<std::promise<void>>();
