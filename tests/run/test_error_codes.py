@@ -64,8 +64,8 @@ def test_each_example_raises_its_error(name: str, tmp_path: Path, monkeypatch: p
 
 
 def plain(message: str) -> str:
-    """Without what depends on the machine: numbers, and links to documentation that moves."""
-    return re.sub(r"\d+|https://\S+", "N", message)
+    """Without what depends on the machine: numbers, files, and links to documentation that moves."""
+    return re.sub(r"(?<!\S)/\S+|\d+|https://\S+", "N", message)
 
 
 def classes() -> list[type[DiscError]]:
