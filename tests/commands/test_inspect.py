@@ -15,6 +15,7 @@ import shlo_disc
 from shlo_disc.cli import main
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.cpu_features import level_of
+from tests.gpu.marks import needs_libdevice
 
 
 def inspect(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
@@ -57,6 +58,7 @@ def test_info_is_the_short_form(program: Path, capsys: pytest.CaptureFixture[str
     assert all(facts[key] == short[key] for key in short if key not in ("kernels", "sections", "timings"))
 
 
+@needs_libdevice
 def test_a_program_for_gpus(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "gpu.disc"
     shlo_disc.compile(program, target="cuda:sm_90").save(path)

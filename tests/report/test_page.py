@@ -23,6 +23,7 @@ from shlo_disc.report.page import document_of, render, script_json
 from shlo_disc.report.page.arena import arena_of
 from shlo_disc.report.page.document import Document, Excerpt, unpack
 from shlo_disc.transforms.decisions import OUTCOMES
+from tests.gpu.marks import needs_libdevice
 
 BERT = Path(__file__).resolve().parents[2] / "examples" / "bert.mlir"
 
@@ -313,6 +314,7 @@ def test_a_program_from_the_compile_cache(tmp_path: Path) -> None:
     assert pages[0]["texts"] == pages[1]["texts"] and pages[0]["nodes"] == pages[1]["nodes"]
 
 
+@needs_libdevice
 def test_a_program_for_a_gpu_without_one() -> None:
     executable = shlo_disc.compile(jnp.tanh, target="cuda:sm_90", args=(("n", "float32"),))
     found = document_of(executable.artifact, executable._at("codegen"), no_device, [{"n": 100}])
