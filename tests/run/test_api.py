@@ -340,6 +340,7 @@ def test_identical_layers_share_kernels() -> None:
     assert sorted(symbols.findall(deeper.as_text("llvm"))) == sorted(symbols.findall(deep.as_text("llvm")))
 
 
+@pytest.mark.slow
 def test_shifts_share_a_kernel() -> None:
     """Of the pieces that are put together a kernel takes the sizes as arguments, whatever bounds they have."""
 

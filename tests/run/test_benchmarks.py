@@ -89,6 +89,7 @@ def test_a_pytorch_model_gives_the_numbers_of_jax(name: str, tmp_path: Path) -> 
         assert relative_error(got, want) < 1e-4
 
 
+@pytest.mark.slow
 def test_narrow_elements_from_the_command_line() -> None:
     command = [sys.executable, "-m", "benchmarks.narrow", "--small"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 SCRIPT = Path(__file__).parents[3] / "scripts" / "jax_tests.py"
 TESTS = """
 import os
@@ -33,6 +35,7 @@ def outcomes(folder: Path, *arguments: str) -> dict[str, str]:
     return {test.rpartition("::")[2]: row["outcome"] for test, row in rows.items()}
 
 
+@pytest.mark.slow
 def test_deaths_and_what_is_run_again(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "some_test.py").write_text(TESTS)

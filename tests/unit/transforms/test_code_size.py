@@ -73,7 +73,7 @@ def doubled(count: int) -> Function:
         (programs.chain, "b, d", 20),
         (programs.steps, "b, d", 40),
         (lambda n: programs.sum_of(jnp.tanh, n), "b, d", 40),
-        (programs.runge_kutta, "b, d", 400),
+        pytest.param(programs.runge_kutta, "b, d", 400, marks=pytest.mark.slow),
         (programs.rolled, "n", 400),
         (programs.layers, "b, d", 100),
         (lambda n: lambda x: jnp.concatenate([x * (1.0 + i) for i in range(n)], 1), "b, d", 60),
