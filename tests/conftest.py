@@ -60,7 +60,7 @@ THINNED = {
     "tests/run/test_jax_harnesses": 5,
     "tests/run/test_models": 10,
     "tests/run/test_ops_": 16,
-    "tests/run/": 10,
+    "tests/run/": 20,
     "tests/unit/lowering_cpu/test_vector_math": 4,
     "tests/unit/runtime/test_dot": 4,
 }
