@@ -37,7 +37,7 @@ def _conformance() -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(set(program_names("jax_programs.py")) - OF_PROCESSORS))
+@pytest.mark.parametrize("name", sorted(set(program_names("jax_programs.py", "layout_programs.py")) - OF_PROCESSORS))
 def test_jaxs_programs_of_processors_run_or_are_refused_by_name(name: str) -> None:
     said, expected = _conformance()[name], REFUSED.get(name)
     if expected is None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.pjrt.plugin import program_names, program_outcomes, run_python
 
-NAMES = program_names("jax_programs.py")
+NAMES = program_names("jax_programs.py", "layout_programs.py")
 
 
 @pytest.fixture(scope="module")
