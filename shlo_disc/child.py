@@ -13,19 +13,15 @@ import json
 import os
 import resource
 import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import weakref
 from collections.abc import Callable
-from typing import IO, Any
+from typing import Any
 
 from shlo_disc.reader import frames
+from shlo_disc.reader.child_process import OUT_OF_MEMORY, ChildProcess, name_of
 
 Message = tuple[dict[str, Any], bytes]
-_OUT_OF_MEMORY = ("out of memory", "bad_alloc", "Allocation failed", "MemoryError", "bad alloc")
-_SAID = 1 << 16  # bytes of what a process has written to standard error
 
 
 class ChildEnded(Exception):
@@ -43,12 +39,12 @@ class ChildEnded(Exception):
         """ "SIGABRT", "exit status 3" or "the time limit"."""
         if self.status is None:
             return "the time limit"
-        return signal.Signals(-self.status).name if self.status < 0 else f"exit status {self.status}"
+        return name_of(self.status)
 
     @property
     def wants_memory(self) -> bool:
         """Whether it said that it got no memory."""
-        return any(words in self.said for words in _OUT_OF_MEMORY)
+        return any(words in self.said for words in OUT_OF_MEMORY)
 
 
 class Child:
@@ -56,23 +52,24 @@ class Child:
 
     def __init__(self, module: str):
         """module: the name of the module that the process runs."""
-        self.module = module
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._said: IO[bytes] | None = None
+        self._process = ChildProcess(module)
         _children.add(self)
 
     def ask(self, header: dict[str, Any], data: bytes = b"", seconds: float | None = None) -> Message:
         """The answer to a request. Raises ChildEnded, after `seconds` as well, and OSError when none can be started."""
         with self._lock:
-            process = self._started()
-            requests, answers = _descriptors(process)
+            if not self._process.is_alive:
+                self._end()  # somebody may have ended it since the last time
+            requests, answers = self._process.start()
             try:
                 with contextlib.suppress(BrokenPipeError):  # then there is no answer either
                     frames.send(requests, json.dumps(header).encode(), data)
                 answer, made = frames.receive(answers, 2, seconds)
             except EOFError:
-                raise ChildEnded(process.wait(), self._end()) from None
+                self._process.wait()
+                said = self._end()
+                raise ChildEnded(self._process.status, said) from None
             except TimeoutError:
                 self._end()
                 raise ChildEnded(None) from None
@@ -89,39 +86,11 @@ class Child:
     def forget(self) -> None:
         """Leave the process to the one that this process was forked from."""
         self._lock = threading.Lock()
-        process, self._process = self._process, None
-        if process is not None:
-            _close_pipes(process)
-            process.returncode = 0  # this process cannot wait for it
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is not None and self._process.poll() is not None:
-            self._end()  # somebody has ended it since the last time
-        if self._process is None:
-            path = os.pathsep.join(entry for entry in sys.path if entry)
-            self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
-            # The command is fixed: this interpreter and a module of this package.
-            self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-P", "-m", self.module],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._said,
-                bufsize=0,
-                env={**os.environ, "PYTHONPATH": path},
-            )
-        return self._process
+        self._process.forget()
 
     def _end(self) -> str:
         """End the process, if there is one; the line of its standard error that tells most."""
-        process, self._process = self._process, None
-        if process is None or self._said is None:
-            return ""
-        _close_pipes(process)
-        process.kill()
-        process.wait()
-        with self._said as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _SAID))
-            lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+        lines = self._process.end()
         telling = [line for line in lines if "LLVM ERROR" in line or "Assertion" in line] or lines
         return telling[-1][:400] if telling else ""
 
@@ -151,17 +120,6 @@ def limit_memory(size: int | None) -> None:
     with open("/proc/self/statm", "rb") as file:
         taken = int(file.read().split()[0]) * resource.getpagesize()
     limit_resource(resource.RLIMIT_AS, None if size is None else taken + size)
-
-
-def _descriptors(process: subprocess.Popen[bytes]) -> tuple[int, int]:
-    assert process.stdin is not None and process.stdout is not None  # noqa: S101 - both are pipes
-    return process.stdin.fileno(), process.stdout.fileno()
-
-
-def _close_pipes(process: subprocess.Popen[bytes]) -> None:
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            pipe.close()
 
 
 _children: weakref.WeakSet[Child] = weakref.WeakSet()

@@ -8,21 +8,17 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 import threading
-from typing import IO
 
 from shlo_disc.errors import ProgramError, ReaderError
 from shlo_disc.options import READ_BYTES_VARIABLE, READ_SECONDS_VARIABLE
 
 from . import frames
+from .child_process import OUT_OF_MEMORY, ChildProcess, name_of
 from .formats import BYTECODE_MAGIC
 from .limits import Limits
 
 _START = 60  # seconds that the process may take to start
-_OUT_OF_MEMORY = ("out of memory", "bad_alloc", "Allocation failed", "MemoryError", "bad alloc")
 
 
 class Reader:
@@ -30,8 +26,7 @@ class Reader:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._said: IO[bytes] | None = None
+        self._process = ChildProcess(f"{__package__}.process")
 
     def read(self, task: str, data: bytes, what: str, limits: Limits) -> bytes:
         """What a task of `tasks.TASKS` makes of bytes; `what` is what messages call them.
@@ -58,14 +53,11 @@ class Reader:
     def forget(self) -> None:
         """Leave the process to the one that this process was forked from."""
         self._lock = threading.Lock()
-        process, self._process = self._process, None
-        if process is not None:
-            _close_pipes(process)
-            process.returncode = 0  # this process cannot wait for it
+        self._process.forget()
 
     def _ask(self, header: bytes, data: bytes, limits: Limits) -> list[bytes]:
         with self._lock:
-            if self._process is not None:
+            if self._process.is_started:
                 with contextlib.suppress(EOFError, BrokenPipeError):  # somebody may have ended it since the last time
                     return self._exchange(header, data, limits)
             self._end()
@@ -90,53 +82,21 @@ class Reader:
 
     def _started(self) -> tuple[int, int]:
         """Where requests go, and where answers come from."""
-        if self._process is None:
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-            command = [sys.executable, "-P", "-m", f"{__package__}.process"]
-            try:
-                self._said = tempfile.TemporaryFile()  # noqa: SIM115
-                # The command is fixed: this interpreter and a module of this package.
-                self._process = subprocess.Popen(  # noqa: S603
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=self._said,
-                    bufsize=0,
-                    env=environment,
-                )
-            except (OSError, TypeError, ValueError) as error:  # the latter two where there is no such interpreter
-                raise ReaderError(_cannot_start(str(error))) from None
-        pipes = self._process.stdin, self._process.stdout
-        if pipes[0] is None or pipes[1] is None:
-            raise ReaderError(_cannot_start("it has no pipes"))
-        return pipes[0].fileno(), pipes[1].fileno()
+        try:
+            return self._process.start()
+        except (OSError, TypeError, ValueError) as error:  # the latter two where there is no such interpreter
+            raise ReaderError(_cannot_start(str(error))) from None
 
     def _end(self) -> str:
         """End the process, if there is one; the last line that it has written to standard error."""
-        process, self._process = self._process, None
-        if process is None or self._said is None:
+        if not self._process.is_started:
             return ""
-        _close_pipes(process)
-        process.kill()
-        process.wait()
-        with self._said as file:
-            file.seek(0)
-            lines = file.read().decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else f"it ended with {_name(process.returncode)}"
-
-
-def _close_pipes(process: subprocess.Popen[bytes]) -> None:
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            pipe.close()
+        lines = self._process.end()
+        return lines[-1] if lines else f"it ended with {name_of(self._process.status)}"
 
 
 def _cannot_start(reason: str) -> str:
     return f"programs from outside are read in a process of their own, which cannot be started: {reason}"
-
-
-def _name(status: int) -> str:
-    return signal.Signals(-status).name if status < 0 else f"exit status {status}"
 
 
 def _too_large(what: str, limits: Limits) -> ProgramError:
@@ -156,9 +116,9 @@ def _too_slow(what: str, limits: Limits) -> ProgramError:
 def _ended(status: int, said: str, data: bytes, what: str, limits: Limits) -> ProgramError:
     if status in (-signal.SIGXCPU, -signal.SIGALRM):
         return _too_slow(what, limits)
-    if any(words in said for words in _OUT_OF_MEMORY):
+    if any(words in said for words in OUT_OF_MEMORY):
         return _too_large(what, limits)
-    ended = f"its reader ended with {_name(status)}"
+    ended = f"its reader ended with {name_of(status)}"
     cause = f"the bytecode is damaged ({ended})" if data[:4] == BYTECODE_MAGIC else ended
     return ProgramError(f"{what} cannot be parsed: {cause}")
 

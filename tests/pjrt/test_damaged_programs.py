@@ -96,7 +96,7 @@ def test_programs_of_jax_are_read_in_this_process(tmp_path: Path) -> None:
     script.write_text(
         "import jax, numpy as np\nfrom shlo_disc.reader.client import READER\n"
         "assert jax.jit(lambda x: x + 1)(np.ones(3, np.float32)).device.platform == 'shlo_disc'\n"
-        "assert READER._process is None\n"
+        "assert not READER._process.is_started\n"
     )
     done = run_python(str(script), JAX_PLATFORMS="shlo_disc,cpu")
     assert done.returncode == 0, done.stderr

@@ -40,7 +40,7 @@ def test_an_end_is_told_and_the_next_request_answered(child: Child) -> None:
     second = pid_of(child)
     assert second != first
     os.kill(second, signal.SIGKILL)
-    while child._process is not None and child._process.poll() is None:
+    while child._process.is_alive:
         pass
     assert pid_of(child) not in (first, second)  # nobody was told: nothing was asked meanwhile
 
@@ -55,7 +55,7 @@ def test_a_signal_and_the_time_limit(child: Child) -> None:
     with pytest.raises(ChildEnded) as caught:
         child.ask({"sleep": 60}, seconds=1.0)
     assert caught.value.status is None and str(caught.value) == "the time limit"
-    assert child._process is None
+    assert not child._process.is_started
 
 
 def test_memory_is_limited_for_a_request(child: Child) -> None:

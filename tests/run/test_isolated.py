@@ -188,7 +188,7 @@ def test_many_threads_and_an_end_between_two_compiles() -> None:
     assert len({str(f) for f in found}) == 2 and len(found) == 4
     assert 1 <= len(client._idle) <= (os.cpu_count() or 1)
     for child in client._idle:
-        assert child._process is not None
+        assert child._process.is_started
         os.kill(child._process.pid, signal.SIGKILL)
         child._process.wait()
     shlo_disc.compile(named("after"), options=APART)
