@@ -107,6 +107,7 @@ class MockDriver(Streams, TensorMaps):
         self.mistakes: list[str] = []
         self.launches: list[str] = []
         self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._texts: dict[str, Any] = {}
         self._thread = OfThread()
         self._numbers = itertools.count(16)

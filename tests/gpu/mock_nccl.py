@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 
 from tests.gpu.mock_driver import FIRST_CONTEXT, OfThread, mock_driver
 from tests.gpu.mock_library import make_library
+from tests.gpu.mock_streams import PATIENCE
 
 SUCCESS, UNHANDLED_CUDA, SYSTEM, INTERNAL, INVALID_ARGUMENT, INVALID_USAGE, REMOTE = range(7)
 NAMES = {
@@ -29,8 +29,6 @@ NAMES = {
 }  # fmt: skip
 TYPES = {0: "i1", 1: "u1", 2: "i4", 3: "u4", 4: "i8", 5: "u8", 6: "f2", 7: "f4", 8: "f8"}
 REDUCTIONS = {0: np.add, 1: np.multiply, 2: np.fmax, 3: np.fmin}
-PATIENCE = 10.0
-"""Seconds after which a rank that has not come never comes."""
 
 
 class Refused(Exception):
@@ -59,6 +57,7 @@ class Operation:
 
     alike: tuple[Any, ...]
     parts: dict[int, Part] = field(default_factory=dict)
+    is_begun: bool = False
     is_done: bool = False
 
 
@@ -93,7 +92,7 @@ class MockNccl:
         self._numbers = itertools.count(0x1000)
         self._texts: dict[str, Any] = {}
         self._group = OfThread()
-        self._changed = threading.Condition(mock_driver()._lock)
+        self._changed = mock_driver()._changed
 
     @property
     def live(self) -> int:
@@ -228,17 +227,23 @@ class MockNccl:
 
     def _complete(self, clique: Clique, operation: Operation) -> None:
         """Do an operation, once all ranks are there and have done what they were given before it."""
-        there = self._changed.wait_for(
-            lambda: operation.is_done or clique.is_aborted or len(operation.parts) == len(clique.devices), PATIENCE
-        )
+
+        def is_ready() -> bool:
+            return len(operation.parts) == len(clique.devices) and not operation.is_begun
+
+        there = self._changed.wait_for(lambda: operation.is_done or clique.is_aborted or is_ready(), PATIENCE)
         if not there:
             self.mistakes.append(f"a rank never gives {operation.alike[0]}")
         if operation.is_done or clique.is_aborted or not there:
             return
-        operation.is_done = True
-        for part in operation.parts.values():
-            mock_driver()._run(part.stream, part.position)
-        self._exchange(operation, [operation.parts[rank] for rank in range(len(clique.devices))])
+        operation.is_begun = True
+        try:
+            for part in operation.parts.values():
+                mock_driver()._run(part.stream, part.position)
+            self._exchange(operation, [operation.parts[rank] for rank in range(len(clique.devices))])
+        finally:
+            operation.is_done = True
+            self._changed.notify_all()
 
     def _exchange(self, operation: Operation, parts: list[Part]) -> None:
         if operation.alike == ("messages",):

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +19,9 @@ LEGACY, PER_THREAD = 1, 2
 """Handles of the default streams, which are always there."""
 
 THREAD_LOCAL = 1
+
+PATIENCE = 60.0
+"""Seconds after which work that waits for another thread's never ends."""
 
 UNSAFE = frozenset({"cuMemAlloc_v2", "cuMemFree_v2", "cuMemHostAlloc", "cuMemFreeHost", "cuModuleLoadDataEx",
                     "cuModuleUnload", "cuEventSynchronize", "cuEventQuery", "cuMemGetInfo_v2"})  # fmt: skip
@@ -49,8 +54,8 @@ class Stream:
     context: int | None = None
     given: list[Work] = field(default_factory=list)
     done: int = 0
-    is_busy: bool = False
-    """Work is being done: what Python collects meanwhile may ask to wait for it, and is not waited for."""
+    runner: int | None = None
+    """The thread that does its work. Others wait for it, whom work that waits for theirs lets in."""
     capture: Capture | None = None
 
 
@@ -78,9 +83,12 @@ class Streams:
 
     mistakes: list[str]
     graph_launches = 0
+    _running = 0
+    _collects = True
     _handles: dict[int, Any]
     _new: Callable[[int, Any], None]
     _context: Callable[[], int]
+    _changed: threading.Condition
 
     def _stream(self, number: int, what: str = "") -> Stream:
         """The stream; `what` may not be done to one that captures."""
@@ -120,15 +128,37 @@ class Streams:
         stream.capture.works.append(work)
 
     def _run(self, stream: Stream, until: int) -> None:
-        if stream.is_busy:
+        """Do the stream's work up to a point, or wait for the thread that is doing it."""
+        me = threading.get_ident()
+        if stream.runner not in (None, me):
+            if not self._changed.wait_for(lambda: stream.runner is None or stream.done > until, PATIENCE):
+                self.mistakes.append("the work of a stream waits for ever")
+        if stream.runner is not None:
             return
-        stream.is_busy = True
+        stream.runner = me
         try:
-            while stream.done < until:
-                stream.done += 1
-                stream.given[stream.done - 1]()
+            with self._uncollected():
+                while stream.done < until:
+                    stream.done += 1
+                    stream.given[stream.done - 1]()
         finally:
-            stream.is_busy = False
+            stream.runner = None
+            self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def _uncollected(self) -> Iterator[None]:
+        """Python collects nothing in the middle of work: what has memory of a GPU would wait there for work that cannot
+        go on meanwhile, and give the memory back all the same."""
+        if self._running == 0:
+            self._collects = gc.isenabled()
+            gc.disable()
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if self._running == 0 and self._collects:
+                gc.enable()
 
     def _finish(self) -> None:
         """Do all work of the context."""
@@ -187,6 +217,8 @@ class Streams:
         """Each question brings the stream one piece of work further."""
         if point := self._handles[event]:
             stream, until = point
+            if stream.runner is not None and stream.done <= until:
+                raise Refused(NOT_READY)
             if stream.done < until:
                 self._run(stream, stream.done + 1)
                 raise Refused(NOT_READY)

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -192,6 +193,63 @@ def test_threads_share_a_gpu(gpu: Any, module: Any) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+def test_a_wait_for_work_that_another_thread_does(driver: MockDriver, gpu: Any) -> None:
+    """As of collectives: one thread waits for its stream and lets others in until all have come."""
+    has_begun, may_end, ends, failures = threading.Event(), threading.Event(), [], []
+
+    def meet(driver: MockDriver, grid: Sequence[int], block: Sequence[int], words: Sequence[int]) -> None:
+        has_begun.set()
+        if not driver._changed.wait_for(may_end.is_set, 20):
+            failures.append("nobody came")
+
+    driver.images[b"meet"] = Image({"meet": (0, meet)})
+    module = GpuModule(gpu, b"meet")
+    gpu.launch(module.kernel("meet"), (1, 1, 1), (1, 1, 1), 0, [])
+
+    def wait(name: str) -> None:
+        gpu.wait()
+        ends.append((name, may_end.is_set()))
+
+    first, second = (threading.Thread(target=wait, args=(name,)) for name in ("first", "second"))
+    first.start()
+    assert has_begun.wait(20)
+    second.start()
+    second.join(0.2)
+    assert ends == [], "what is waited for is not done"
+    with driver._changed:
+        may_end.set()
+        driver._changed.notify_all()
+    first.join()
+    second.join()
+    assert sorted(ends) == [("first", True), ("second", True)]
+    assert failures == []
+
+
+def test_nothing_is_collected_in_the_middle_of_work(driver: MockDriver, gpu: Any) -> None:
+    """A buffer that ends in a kernel would wait for the kernel, and be given back before it has ended."""
+    found: list[bool] = []
+
+    def make_garbage(driver: MockDriver, grid: Sequence[int], block: Sequence[int], words: Sequence[int]) -> None:
+        for _ in range(3000):
+            cycle: list[Any] = []
+            cycle.append(cycle)
+        found.append(owner() is None)
+
+    class Owner:
+        """Ends when Python collects."""
+
+        def __init__(self) -> None:
+            self.me = self
+
+    owner = weakref.ref(Owner())
+    driver.images[b"garbage"] = Image({"garbage": (0, make_garbage)})
+    module = GpuModule(gpu, b"garbage")
+    gpu.launch(module.kernel("garbage"), (1, 1, 1), (1, 1, 1), 0, [])
+    gpu.wait()
+    assert found == [False]
+    assert gc.isenabled()
 
 
 def test_a_child_process_is_refused(gpu: Any) -> None:

@@ -12,6 +12,7 @@ REFUSED = {
     "linear_algebra": "triangular_solve",
     "programs_exported_for_the_cpu": "cholesky",
     "functions_of_the_user": "own_potrf",
+    "programs_that_are_called_by_jax": "shlo_disc_call",
 }
 """What there is not on GPUs, and what the refusal says, for each program that needs it."""
 
