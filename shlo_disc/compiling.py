@@ -20,7 +20,7 @@ from shlo_disc.programs import JaxProgram, Program, TextProgram
 from shlo_disc.reader import Limits
 from shlo_disc.recovery import compile_program
 from shlo_disc.runtime import Artifact
-from shlo_disc.runtime.in_jax import exporting
+from shlo_disc.runtime.exporting import exporting
 from shlo_disc.runtime.native_owner import NativeOwner
 from shlo_disc.target import CPU, check_target
 
@@ -41,7 +41,7 @@ def compile_read(
     started = time.perf_counter() if start is None else start
     reading = time.perf_counter() - started
     check_target(target)
-    cache = open_cache(options) if target == CPU else None
+    cache = open_cache(options) if target == CPU and not _keeps(read) else None
     key = cache_key(read, options) if cache else ""
     executable = _cached(cache, key, read, options, started) if cache else None
     if executable is None:
@@ -49,6 +49,11 @@ def compile_read(
         if cache:
             cache.store(key, executable.artifact)
     return executable
+
+
+def _keeps(read: Program) -> bool:
+    """Whether a program calls what no other process has."""
+    return isinstance(read, JaxProgram) and bool(read.keeps)
 
 
 def _cached(cache: CompileCache, key: str, read: Program, options: Options, start: float) -> Executable | None:
@@ -88,8 +93,8 @@ def _gradient(read: Program, options: Options) -> Callable[[], Executable] | Non
 
     @functools.cache
     def compiled() -> Executable:
-        with exporting():
-            product = read._replace(exported=read.exported.vjp())
+        with exporting() as kept:
+            product = read._replace(exported=read.exported.vjp(), keeps=kept)
         made: Executable = compile_read(product, options)
         return made
 
@@ -143,8 +148,9 @@ def _reduced(executable: Executable) -> tuple[Any, ...]:
     if not isinstance(read, JaxProgram):
         return NativeOwner.__reduce__(executable)  # which raises
     try:
+        executable.artifact.check_portable()
         return recompile, (bytes(read.exported.serialize()), tuple(read.sizes), *how)
-    except ValueError as error:
+    except (ArtifactError, ValueError) as error:
         raise TypeError(f"cannot pickle the executable of {read.exported.fun_name!r}: {error}") from None
 
 

@@ -65,6 +65,7 @@ CODES = (
     Code("DISC-A103", "ArtifactError", r"made for", "the artifact is for another processor or device"),
     Code("DISC-A104", "ArtifactError", r"not registered in this process", "a custom call is not registered"),
     Code("DISC-A105", "ArtifactError", r"has a node of type", "the artifact's pytree has nodes of a user's class"),
+    Code("DISC-A106", "ArtifactError", r"which no other process has", "the program calls what no file can hold"),
     Code("DISC-A100", "ArtifactError", "", "the artifact is damaged"),
     # What is no fault of the user's.
     Code("DISC-C101", "CompilerError", r"^the process that compiles ended", "the compiler's process ended"),

@@ -120,6 +120,7 @@ class Executable(NativeOwner):
     def _load(self) -> LoadedExecutable:
         on = self._client if self.target == CPU else gpu_client(0, self._options.replicas)
         loaded = on.load(self._artifact, in_tree=self._trees[0], out_tree=self._trees[1])
+        loaded.keeps = getattr(self.program, "keeps", ())
         if (gradient := self._gradient) is not None:
             loaded.gradient = lambda: gradient().loaded
         return loaded
@@ -183,7 +184,10 @@ class Executable(NativeOwner):
         return self._artifact
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the program to a file, which `shlo_disc.load` loads where there is no compiler. Raises OSError."""
+        """Write the program to a file, which `shlo_disc.load` loads where there is no compiler.
+
+        Raises OSError, and ArtifactError for a program that calls functions of Python or other programs.
+        """
         self._artifact.save(path)
 
     def export_library(self, path: str | os.PathLike[str], name: str | None = None) -> None:

@@ -13,13 +13,15 @@ class JaxProgram(NamedTuple):
     """A `jax.export.Exported`, and the names of the sizes that its hidden arguments stand for.
 
     source: where it was read from, for messages; None when this process made it, and its bytecode is known to be whole.
-    limits: those of reading it when it is from outside; None means the environment's.
+    limits: those of reading it when it is from outside; None means the environment's. keeps: what only this process has
+    and the program calls, which stays alive as long as this.
     """
 
     exported: Any
     sizes: Sequence[str] = ()
     source: str | None = None
     limits: Limits | None = None
+    keeps: Sequence[Any] = ()
 
     def trees(self) -> tuple[Any, Any]:
         """The pytrees of the arguments, the hidden ones left out, and of the results."""

@@ -8,21 +8,22 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax import export
-from jax._src import callback as jax_callback
-from jax._src import debugging as jax_debugging
+from jax.extend.core import Primitive
 from jax.extend.mlir import deserialize_portable_artifact
 from jax.interpreters import mlir as jax_mlir
 from jaxlib.mlir.passmanager import PassManager
 
 from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.errors import ArgumentTypeError, ProgramError
-from shlo_disc.registry.custom_calls import REFUSED_CALLBACK
-from shlo_disc.runtime.in_jax import exporting
+from shlo_disc.programs import JaxProgram
+from shlo_disc.registry.custom_calls import OF_THIS_PROCESS
+from shlo_disc.runtime import callbacks
+from shlo_disc.runtime.exporting import exporting
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
@@ -40,11 +41,11 @@ def export_function(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     constraints: Sequence[str],
-) -> tuple[export.Exported, list[str]]:
+) -> JaxProgram:
     """Export a JAX function. Leaves of args/kwargs: arrays, ShapeDtypeStructs or ("b, s", dtype) pairs.
 
     The last positional argument of what is exported are hidden arguments, one for each of the sizes that the function
-    reads from data, whose names are returned; there is no such argument where there are no such sizes.
+    reads from data, whose names the program has; there is no such argument where there are no such sizes.
     """
     if _is_pair(args) and isinstance(args[0], str):
         raise ProgramError(f"args= has one entry for each argument: write args=({args!r},)")
@@ -65,14 +66,13 @@ def export_function(
     jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
     try:
         with tracing(()):
-            return _export(jitted, specs, ()), []
+            exported, kept = _export(jitted, specs)
+        return JaxProgram(exported, keeps=kept)
     except MoreSizesNeeded:
         return _export_with_sizes(function, specs, scope)
 
 
-def _export_with_sizes(
-    function: Callable[..., Any], specs: tuple[Any, Any], scope: export.SymbolicScope
-) -> tuple[export.Exported, list[str]]:
+def _export_with_sizes(function: Callable[..., Any], specs: tuple[Any, Any], scope: export.SymbolicScope) -> JaxProgram:
     """Export with as many hidden arguments as the function asks for, named n0, n1, ... where that is free."""
     symbolic: list[Any] = [d for leaf in jax.tree.leaves(specs) for d in np.shape(leaf) if export.is_symbolic_dim(d)]
     scope = symbolic[0].scope if symbolic else scope
@@ -83,7 +83,8 @@ def _export_with_sizes(
         sizes.append(next(names))
         traced = jax.jit(with_hidden_arguments(function))
         with contextlib.suppress(MoreSizesNeeded):
-            return _export(traced, ((*specs[0], hidden_specs(sizes, scope)), specs[1]), ()), sizes
+            exported, kept = _export(traced, ((*specs[0], hidden_specs(sizes, scope)), specs[1]))
+            return JaxProgram(exported, sizes, keeps=kept)
 
 
 def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -> Any:
@@ -95,41 +96,36 @@ def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -
     return jax.ffi.ffi_lowering(FFT_TARGET)(ctx, x, kind=kind, rank=np.int64(len(fft_lengths)))
 
 
-_CALLBACKS = (
-    jax_callback.pure_callback_p,
-    jax_callback.io_callback_p,
-    jax_debugging.debug_callback_p,
-    jax_debugging.debug_print_p,
-)
+class _Options(NamedTuple):
+    """How JAX exports. custom_calls: those that are allowed. rules: of lowering, for primitives. is_fresh: JAX does not
+    take what it has lowered before."""
+
+    custom_calls: Sequence[str] = ()
+    rules: Sequence[tuple[Any, Any]] = ()
+    is_fresh: bool = False
 
 
-def _lower_callback(ctx: Any, *operands: Any, **_: Any) -> Any:
-    """Callbacks cannot be exported; what they become here is refused with all else that cannot be compiled."""
-    if ctx.tokens_in:  # of ordered callbacks
-        ctx.set_tokens_out(ctx.tokens_in)
-    return jax.ffi.ffi_lowering(REFUSED_CALLBACK, has_side_effect=True)(ctx, *operands)
+_PLAIN = _Options()
 
 
-def _export(
-    jitted: Any, specs: tuple[Any, Any], custom_calls: Sequence[str], rules: Sequence[tuple[Any, Any]] = ()
-) -> export.Exported:
-    """Export with these custom calls allowed, and with these lowering rules.
+def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> tuple[export.Exported, list[Any]]:
+    """Export, and what only this process has that the function calls.
 
     jax.export refuses custom calls that it promises no compatibility for. Which of them can be compiled is decided with
     the rest of the program, where the user's source line is known.
     """
-    checks = [export.DisabledSafetyCheck.custom_call(name) for name in custom_calls]
-    callbacks = [(primitive, _lower_callback) for primitive in _CALLBACKS]
+    checks = [export.DisabledSafetyCheck.custom_call(name) for name in (*OF_THIS_PROCESS, *options.custom_calls)]
+    unused = [(Primitive("of no other program"), _lower_fft)] if options.is_fresh else []
+    rules = (*options.rules, *unused)
+    callbacks.install_for_exports()
     try:
-        exporter = export.export(
-            jitted, platforms=["cpu"], disabled_checks=checks, _override_lowering_rules=(*rules, *callbacks)
-        )
-        with exporting():
-            return exporter(*specs[0], **specs[1])
+        exporter = export.export(jitted, platforms=["cpu"], disabled_checks=checks, _override_lowering_rules=rules)
+        with exporting() as kept:
+            exported = exporter(*specs[0], **specs[1])
     except NotImplementedError as error:
-        if rules or "fft_length" not in str(error):
+        if options.rules or "fft_length" not in str(error):
             raise
-        return _export(jitted, specs, custom_calls, [(jax.lax.fft_p, _lower_fft)])
+        return _export(jitted, specs, options._replace(rules=[(jax.lax.fft_p, _lower_fft)]))
     except TypeError as error:
         if not str(error).startswith("Error interpreting argument"):
             raise
@@ -139,9 +135,13 @@ def _export(
         if message.startswith("Cannot solve for values of dimension variables"):
             raise ProgramError(message) from None
         found = _CUSTOM_CALL.findall(message)
-        if custom_calls or not found or not message.startswith("Cannot serialize code with custom calls"):
+        if options.custom_calls or not found or not message.startswith("Cannot serialize code with custom calls"):
             raise
-    return _export(jitted, specs, sorted({quoted or plain for quoted, plain in found}), rules)
+        names = sorted({quoted or plain for quoted, plain in found})
+        return _export(jitted, specs, options._replace(custom_calls=names))
+    if not kept and any(name.encode() in exported.mlir_module_serialized for name in OF_THIS_PROCESS):
+        return _export(jitted, specs, options._replace(is_fresh=True))
+    return exported, kept
 
 
 def platform_index(exported: export.Exported, platforms: Sequence[str]) -> int:

@@ -15,11 +15,11 @@ from shlo_disc.shape_dialect.utils.attributes import attribute_values
 
 UNKNOWN = "this custom call has no lowering"
 REGISTER = "register a native function for it with shlo_disc.register_custom_call"
-CALLBACK = "a compiled program does not call Python"
+CALLBACK = "a callback of JAX's own belongs to the program of JAX that it stands in"
 ADVICE = {
     UNKNOWN: REGISTER,
-    CALLBACK: "run the function with jax.jit on the plugin (JAX_PLATFORMS=shlo_disc,cpu), which has callbacks, or call "
-    "Python before and after the program",
+    CALLBACK: "give the function itself to shlo_disc.compile or shlo_disc.jit, which have callbacks, or run it with "
+    "jax.jit on the plugin (JAX_PLATFORMS=shlo_disc,cpu)",
 }
 """What to do about some problems."""
 

@@ -11,8 +11,9 @@ import re
 from typing import Any
 
 from shlo_disc.registry.custom_calls import register_custom_call
+from shlo_disc.runtime import callbacks
 
-from . import callbacks, exported
+from . import exported
 
 PLATFORM = "shlo_disc"
 GPU_PLATFORM = "shlo_disc_cuda"

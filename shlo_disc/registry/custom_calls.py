@@ -12,8 +12,10 @@ from typing import Any
 from shlo_disc.errors import OptionError
 
 CONVENTIONS = ("c", "ffi")
-REFUSED_CALLBACK = "python_callback"
-"""What callbacks to Python are called in programs that are traced to be compiled, which have none."""
+PYTHON_CALLBACK = "shlo_disc_python_callback"
+COMPILED_PROGRAM = "shlo_disc_program"
+OF_THIS_PROCESS = {PYTHON_CALLBACK: "a function of Python", COMPILED_PROGRAM: "another compiled program"}
+"""Functions of ours that find by a number what only this process has, and what that is."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ _lock = threading.Lock()
 
 def is_callback(name: str) -> bool:
     """Whether a custom call is one to Python, as it is in programs that JAX lowers for itself."""
-    return name == REFUSED_CALLBACK or ("python" in name and name.endswith("_callback"))
+    return "python" in name and name.endswith("_callback")
 
 
 def register_custom_call(name: str, target: Any, *, convention: str | None = None) -> None:

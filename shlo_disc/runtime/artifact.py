@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from shlo_disc.errors import ArtifactError
+from shlo_disc.registry.custom_calls import OF_THIS_PROCESS
 
 from . import _native
 from .described import program_table, program_text, size_text, target_row
@@ -148,8 +149,17 @@ class Artifact(NativeOwner):
         object.__setattr__(made, "_read", text)
         return made
 
+    def check_portable(self) -> None:
+        """Raise ArtifactError for a program that calls what no other process has."""
+        for call in self.header.get("calls", ()):
+            if found := OF_THIS_PROCESS.get(call["target"]):
+                raise ArtifactError(
+                    f"the program calls {found}, which no other process has: compile the function where it is to run"
+                )
+
     def __reduce__(self) -> Any:
         """For pickle. What is read back is not trusted, as no artifact from outside is."""
+        self.check_portable()
         return Artifact.deserialize, (self.serialize(),)
 
     @property
@@ -195,8 +205,9 @@ class Artifact(NativeOwner):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the artifact to a file, whole or not at all: what reads it meanwhile has the file that was there.
 
-        Raises ArtifactError as `serialize` does, and OSError.
+        Raises ArtifactError as `serialize` and `check_portable` do, and OSError.
         """
+        self.check_portable()
         target, data = Path(path), self.serialize()
         unfinished = target.with_name(f".{target.name}-{secrets.token_hex(8)}")
         try:

@@ -62,10 +62,12 @@ class LoadedExecutable(NativeOwner):
 
     Inside functions that JAX traces (`jax.jit`, `jax.vmap`, `jax.grad`) calls take JAX's tracers (docs/in-jax.md).
     `gradient` gives the program's vector-Jacobian product there: of flat arguments and cotangents of results.
+    `keeps`: what only this process has and the program calls, such as functions of Python.
     """
 
     pickle_instead = "pickle its artifact, which is to be trusted anew, or the Executable, which is compiled anew"
     gradient: Callable[[], LoadedExecutable] | None = None
+    keeps: Sequence[Any] = ()
 
     def __init__(
         self,

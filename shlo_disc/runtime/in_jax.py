@@ -7,51 +7,34 @@ it on XLA's buffers. The sizes of results are computed while JAX traces, so a ca
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shlo_disc.dtypes import BY_NAME
 from shlo_disc.errors import ArgumentTypeError, ShapeError
-from shlo_disc.registry.custom_calls import register_custom_call
+from shlo_disc.registry.custom_calls import COMPILED_PROGRAM, register_custom_call
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import _native
+from .exporting import keep
 from .keys import key_array, key_data
 from .tree import TreeSpec, explain_difference
 
 if TYPE_CHECKING:
     from .executable import LoadedExecutable
 
-_TARGET = "shlo_disc_program"
 _MOST_SHAPES = 256
-_exporting: ContextVar[bool] = ContextVar("exporting", default=False)
-_kept: list[JaxFunction] = []
 
 
 def is_traced(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether a leaf of a call's arguments stands for an array in a function that JAX traces."""
     jax = sys.modules.get("jax")
     return jax is not None and any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, dict(kwargs))))
-
-
-@contextlib.contextmanager
-def exporting() -> Iterator[None]:
-    """While a function is exported to be compiled by us: programs that it calls stay until the process ends.
-
-    JAX keeps what its own programs call, and exports none that it would have to keep something for.
-    """
-    token = _exporting.set(True)
-    try:
-        yield
-    finally:
-        _exporting.reset(token)
 
 
 class JaxFunction:
@@ -206,15 +189,12 @@ def _primitive() -> Any:
     primitive.def_impl(call)
     primitive.def_abstract_eval(lambda *avals, function: function.result_avals(avals))
     handler = jax.ffi.pycapsule(_native.jax_call_handler())
-    jax.ffi.register_ffi_target(_TARGET, handler, platform="cpu")
-    register_custom_call(_TARGET, handler, convention="ffi")
-    lower = jax.ffi.ffi_lowering(_TARGET)
+    jax.ffi.register_ffi_target(COMPILED_PROGRAM, handler, platform="cpu")
+    register_custom_call(COMPILED_PROGRAM, handler, convention="ffi")
+    lower = jax.ffi.ffi_lowering(COMPILED_PROGRAM)
 
     def lowering(ctx: Any, *operands: Any, function: JaxFunction) -> Any:
-        if _exporting.get():
-            _kept.append(function)
-        else:
-            ctx.module_context.add_keepalive(function)
+        keep(ctx, function)
         return lower(ctx, *operands, program=np.int64(function.number))
 
     mlir.register_lowering(primitive, lowering, platform="cpu")  # which the plugin's platforms share

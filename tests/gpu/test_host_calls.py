@@ -113,3 +113,22 @@ def test_a_handler_that_would_be_told_of_the_gpus_memory_is_refused() -> None:
 
     with pytest.raises(UnsupportedError, match=r"custom_call[\s\S]*no kernel for GPUs"):
         shlo_disc.compile(f, target="cuda:sm_90", args=(("3, 3", "float32"),))
+
+
+def test_callbacks_to_python(client: Client) -> None:
+    """Those of JAX's functions take the same way."""
+    seen: list[tuple[int, ...]] = []
+
+    def run(x: jax.Array) -> Any:
+        jax.debug.callback(lambda a: seen.append(a.shape), x + 1)
+        y = jax.pure_callback(lambda a: 2 * a, jax.ShapeDtypeStruct(x.shape, x.dtype), jnp.exp(x))
+        return y.sum(1), y + 1
+
+    executable = compiled(run)
+    on_gpu = loaded(executable, client)
+    for b, s in ((1, 1), (3, 7), (2, 300)):
+        x = rows(b, s)
+        total, more = on_gpu(x)
+        np.testing.assert_allclose(total, 2 * np.exp(x).sum(1), rtol=1e-5)
+        np.testing.assert_allclose(more, 2 * np.exp(x) + 1, rtol=1e-6)
+    assert seen == [(1, 1), (3, 7), (2, 300)]

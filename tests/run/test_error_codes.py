@@ -22,7 +22,7 @@ from shlo_disc.error_codes import CODES, code_of
 from shlo_disc.errors import DiscError, OptionError
 from shlo_disc.isolated.client import close_processes
 from shlo_disc.registry import custom_calls
-from shlo_disc.runtime import AllocationError
+from shlo_disc.runtime import AllocationError, callbacks
 
 PAGES = Path(__file__).parents[2] / "docs" / "errors"
 NAMES = [code.name for code in CODES]
@@ -51,7 +51,9 @@ def test_the_index_is_that_of_the_table() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_example_raises_its_error(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(custom_calls, "_registered", {})
+    callbacks.install_for_exports()
+    ours = {name: found for name, found in custom_calls._registered.items() if name in custom_calls.OF_THIS_PROCESS}
+    monkeypatch.setattr(custom_calls, "_registered", ours)
     example = compile(parts_of(name)["python"], name, "exec")
     names: dict[str, object] = {"__name__": "__main__"}
     with pytest.raises(DiscError) as caught:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What `jax.export` makes: for several platforms, with donated arguments, serialized; and callbacks, which it lacks."""
+"""What `jax.export` makes: for several platforms, with donated arguments, serialized."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import export
-from jax.experimental import io_callback
 
 import shlo_disc
 from shlo_disc import Options
 from shlo_disc.cli import main
-from shlo_disc.errors import ProgramError, UnsupportedError
+from shlo_disc.errors import ProgramError
 
 X = np.linspace(-2, 2, 5, dtype=np.float32)
 
@@ -210,56 +209,3 @@ def test_without_the_package_that_reads_them(blob: bytes, tmp_path: Path) -> Non
     )
     assert done.returncode == 1
     assert "was written by jax.export, which cannot be used here: Please install 'flatbuffers'" in done.stderr
-
-
-# ---- callbacks ---------------------------------------------------------------------------------------------------
-
-
-def pure(x: Any) -> Any:
-    return jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
-
-
-def printed(x: Any) -> Any:
-    jax.debug.print("x {}", x)
-    return x + 1
-
-
-def called(x: Any) -> Any:
-    jax.debug.callback(lambda a: None, x)
-    return x + 1
-
-
-def ordered(x: Any) -> Any:
-    y = io_callback(lambda a: a, jax.ShapeDtypeStruct(x.shape, x.dtype), x, ordered=True)
-
-    def body(_: Any, c: Any) -> Any:
-        jax.debug.print("c {}", c, ordered=True)
-        return c + 1
-
-    return jax.lax.cond(y.sum() > 0, lambda c: jax.lax.fori_loop(0, 3, body, c), lambda c: c, y)
-
-
-CALLBACKS = {pure: ["pure_callback"], printed: ["debug_print"], called: ["debug_callback"]}
-CALLBACKS[ordered] = ["io_callback", "debug_print"]
-
-
-@pytest.mark.parametrize("function", CALLBACKS, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("shape", ["b", "4"])
-def test_callbacks_are_refused(function: Any, shape: str) -> None:
-    with pytest.raises(UnsupportedError) as caught:
-        shlo_disc.compile(function, args=((shape, "float32"),))
-    assert len(caught.value.constructs) == len(CALLBACKS[function])
-    for construct, name in zip(caught.value.constructs, CALLBACKS[function], strict=True):
-        assert name in construct.op
-        assert Path(__file__).name in construct.location
-        assert construct.reason == "a compiled program does not call Python"
-        assert "jax.jit on the plugin" in construct.suggestion
-
-
-def test_a_callback_beside_other_things_that_are_refused() -> None:
-    def two(x: Any) -> Any:
-        return pure(x) + jax.ffi.ffi_call("unknown_function", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
-
-    with pytest.raises(UnsupportedError) as caught:
-        shlo_disc.compile(two, args=(("4", "float32"),))
-    assert len(caught.value.constructs) == 2

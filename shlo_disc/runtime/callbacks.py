@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Host callbacks (`jax.pure_callback`, `io_callback`, `jax.debug.print`): custom calls that come back to Python.
 
-JAX emits callbacks for the platforms that it knows. For ours a callback gets a number, and one function finds it. The
-number is a constant operand, for attributes belong to a program's skeleton: each shape has a callback of its own, and
-all shapes shall be one program. Ordered callbacks need no token: calls with side effects keep their order.
+JAX emits callbacks for the platforms that it knows, and exports none. For ours, and in what is exported to be compiled
+by us, a callback gets a number, and one function finds it. The number is a constant operand, for attributes belong to a
+program's skeleton: each shape has a callback of its own, and all shapes shall be one program. Ordered callbacks need no
+token: calls with side effects keep their order.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import secrets
 import threading
 import weakref
@@ -18,9 +20,11 @@ from typing import Any
 import numpy as np
 
 from shlo_disc.dtypes import BY_NAME, numpy_dtype
-from shlo_disc.registry.custom_calls import register_custom_call
+from shlo_disc.registry.custom_calls import PYTHON_CALLBACK, register_custom_call
 
-_TARGET = "shlo_disc_python_callback"
+from .exporting import is_exporting, keep
+
+_platforms: set[str] = set()
 _functions: dict[int, Callable[..., Sequence[Any]]] = {}
 _messages: dict[int, Any] = {}  # by thread, until its next failure; Python forgets what is local to threads of others
 
@@ -50,14 +54,22 @@ class _Call(ctypes.Structure):
 
 def install(platform: str) -> None:
     """Let JAX emit callbacks for `platform`."""
+    _platforms.add(platform)
+    install_for_exports()
+
+
+@functools.cache
+def install_for_exports() -> None:
+    """Let JAX emit callbacks in what is exported to be compiled by us."""
     from jax._src import callback as jax_callback
 
     callback: Any = jax_callback
-    register_custom_call(_TARGET, _call_back, convention="c")
+    register_custom_call(PYTHON_CALLBACK, _call_back, convention="c")
     emit_elsewhere = callback.emit_python_callback
 
     def emit(ctx: Any, function: Any, token: Any, operands: Any, *avals: Any, **options: Any) -> Any:
-        if tuple(ctx.module_context.platforms) != (platform,):
+        platforms = tuple(ctx.module_context.platforms)
+        if not is_exporting() and not (len(platforms) == 1 and platforms[0] in _platforms):
             return emit_elsewhere(ctx, function, token, operands, *avals, **options)
         return _emit(ctx, function, operands, options["has_side_effect"]), token, None
 
@@ -65,7 +77,7 @@ def install(platform: str) -> None:
 
 
 class _Registered:
-    """A callback that can be called as long as this lives: JAX keeps it with the program."""
+    """A callback that can be called as long as this lives: it is kept with the program."""
 
     def __init__(self, function: Callable[..., Sequence[Any]]):
         self.number = secrets.randbits(63)  # programs that another process has cached find nothing
@@ -79,11 +91,11 @@ def _emit(ctx: Any, function: Callable[..., Sequence[Any]], operands: Sequence[A
     from jaxlib.mlir.dialects import stablehlo
 
     registered = _Registered(function)
-    ctx.module_context.add_keepalive(registered)
+    keep(ctx, registered)
     value: Any = np.array(registered.number, np.int64)
     number = stablehlo.constant(ir.DenseElementsAttr.get(value))
     lowering = ffi.build_ffi_lowering_function(
-        _TARGET, has_side_effect=has_side_effect, skip_ffi_layout_processing=True
+        PYTHON_CALLBACK, has_side_effect=has_side_effect, skip_ffi_layout_processing=True
     )
     return lowering(ctx, number, *operands).results
 
@@ -103,7 +115,7 @@ def _run(call: _Call) -> None:
     number, *operands = (_array(call.operands[i]) for i in range(call.operand_count))
     function = _functions.get(int(number))
     if function is None:
-        raise RuntimeError("the program's callback is gone, or belongs to another process")
+        raise RuntimeError("the callback is gone with the executable that was compiled, or belongs to another process")
     values = function(*(operand.copy() for operand in operands))
     if len(values) != call.result_count:
         raise RuntimeError(
