@@ -326,11 +326,16 @@ RUNTIME: Sequence[Function | Fields] = (
         "Gives a matrix product to the device: to a library there, or to the program's kernel.",
         (*_RUNTIME, ("const DiscProduct *", "product"), *_COMMAND),
     ),
+    Function(
+        "trip",
+        "Called now and then in the trips of a loop on processors, unless it is null. May end the run.",
+        _RUNTIME,
+    ),
 )  # fmt: skip
 """The fields of `DiscRuntime`: the functions of the runtime that a program calls, and what is the runtime's own.
 
-Programs for CPUs call the first ones, those for devices that are apart from the processor the last five, and `call` for
-collectives.
+Programs for CPUs call the first ones and the last, those for devices that are apart from the processor the others, and
+`call` for collectives.
 """
 
 RUNTIME_FUNCTIONS = {line.name: line for line in RUNTIME if isinstance(line, Function)}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ plugin_programs = _native.plugin_programs
 read_program = _native.read_program
 
 _native.set_adapt(adapt_argument)
+_native.set_main_thread(threading.main_thread().ident)
 _native.set_jax_elements(jax_elements)
 
 

@@ -259,8 +259,12 @@ class RunWriter:
             self.write(inner.operation for inner in before.operations)
             goes_on = self.values[before.operations[len(before.operations) - 1].operands[0]]
             self.lines += [f"  llvm.cond_br {goes_on}, ^body{number}, ^exit{number}", f"^body{number}:"]
+            self.begin_trip(number)
             self.write(inner.operation for inner in body.operations)
             self.lines += [f"  llvm.br ^condition{number}", f"^exit{number}:"]
+
+    def begin_trip(self, number: int) -> None:
+        """What each trip of the loop of this number begins with."""
 
     def branch(self, op: ir.Operation) -> None:
         """`scf.if`."""

@@ -17,11 +17,14 @@ from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import Bytes, KernelUse, LibraryCall, call_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
+TRIPS_UNSEEN = 63
+"""So many trips of a loop follow one that the runtime is told of: one less than a power of two."""
+
 
 class CpuRunWriter(RunWriter):
     """Writes `disc_run` of a segment. `library_index`: the number of a library call among the program's."""
 
-    runtime_functions = ("launch", "dot", "call", "convolution", "attention")
+    runtime_functions = ("launch", "dot", "call", "convolution", "attention", "trip")
 
     def __init__(
         self, scope: Scope, words: Words, segment: int, command: int, library_index: Callable[[LibraryCall], int]
@@ -85,6 +88,26 @@ class CpuRunWriter(RunWriter):
     def _blocks(self, name: str, entries: Sequence[Entry], op: ir.Operation) -> None:
         call: Bytes = call_of(op)
         self._launch(name, self.filled(entries, op), ceildiv(call.bytes, BLOCK_BYTES), Expr.const(BLOCK_GRAIN))
+
+    def begin_trip(self, number: int) -> None:
+        """Tell the runtime of one trip in so many, if it wants to know."""
+        function, types = self.function["trip"], abi.RUNTIME_FUNCTIONS["trip"].llvm_parameters
+        if "%trips" not in self.words_of:
+            self.words_of["%trips"] = 1
+            self.once.append(f"  llvm.store {self.constant(0)}, %trips : i64, !llvm.ptr")
+        asks = self._once("asks", f'llvm.icmp "ne" {function}, {self.null()} : !llvm.ptr')
+        count = self.emit(f"llvm.add {self.emit('llvm.load %trips : !llvm.ptr -> i64')}, {self.constant(1)} : i64")
+        self.lines.append(f"  llvm.store {count}, %trips : i64, !llvm.ptr")
+        rest = self.emit(f"llvm.and {count}, {self.constant(TRIPS_UNSEEN)} : i64")
+        is_seen = self.emit(f'llvm.icmp "eq" {rest}, {self.constant(0)} : i64')
+        is_told = self.emit(f"llvm.and {asks}, {is_seen} : i1")
+        self.lines += [
+            f"  llvm.cond_br {is_told}, ^ask{number}, ^trip{number}",
+            f"^ask{number}:",
+            f"  llvm.call {function}(%rt) : !llvm.ptr, ({types}) -> ()",
+            f"  llvm.br ^trip{number}",
+            f"^trip{number}:",
+        ]
 
     def read(self, address: str, width: int) -> str:
         """The integer at an address."""

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/available_memory.h"
+#include "python/interruptible.h"
 #include "python/numpy_api.h"
 
 #include "python/arguments.h"
@@ -199,6 +200,7 @@ NB_MODULE(_native, module) {
   module.def("register_custom_call", [](const std::string &target, uintptr_t function, bool is_ffi) {
     register_custom_call(target, reinterpret_cast<void *>(function), is_ffi ? Convention::ffi : Convention::c);
   });
+  module.def("set_main_thread", &set_main_thread, "The thread whose runs signals may interrupt.");
   module.def("blas_controls_threads", [] { return Blas::instance().controls_threads(); });
   module.def("set_extension_dtype", [](const std::string &name, nb::handle descr) {
     const DTypeInfo *known = dtype_named(name);

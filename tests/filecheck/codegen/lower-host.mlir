@@ -33,7 +33,8 @@ func.func @main(%x: tensor<?x8xf32, [@s, 8]>, %w: tensor<8x16xf32>) -> tensor<?x
 
 // -----
 
-// A loop is branches between blocks; a kernel with one item of work is called without the runtime.
+// A loop is branches between blocks, and the runtime is told of some of its trips; a kernel with one item of work is called
+// without the runtime.
 func.func @main(%n: tensor<i32>, %x: tensor<?xf32, [@s]>) -> tensor<?xf32, [@s]> {
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %one = stablehlo.constant dense<1> : tensor<i32>
@@ -53,6 +54,8 @@ func.func @main(%n: tensor<i32>, %x: tensor<?xf32, [@s]>) -> tensor<?xf32, [@s]>
 // CHECK: llvm.call @loop_entry(
 // CHECK: %[[COPY:.*]] = llvm.mlir.addressof @copy_bytes_entry
 // CHECK: llvm.call %{{.*}}(%arg0, %[[COPY]],
+// CHECK: llvm.store %{{.*}}, %[[TRIPS:.*]] : i64, !llvm.ptr
+// CHECK: %[[ASKS:.*]] = llvm.icmp "ne" %[[TELL:[0-9]+]], %{{.*}} : !llvm.ptr
 // CHECK: %[[REVERSE:.*]] = llvm.mlir.addressof @loop_reverse_entry
 // CHECK: llvm.br ^[[CONDITION:bb[0-9]+]]
 // CHECK-NEXT: ^[[CONDITION]]:
@@ -61,6 +64,17 @@ func.func @main(%n: tensor<i32>, %x: tensor<?xf32, [@s]>) -> tensor<?xf32, [@s]>
 // CHECK-NEXT: %[[TRUTH:.*]] = llvm.icmp "ne" %[[BYTE]],
 // CHECK-NEXT: llvm.cond_br %[[TRUTH]], ^[[BODY:bb[0-9]+]], ^[[EXIT:bb[0-9]+]]
 // CHECK-NEXT: ^[[BODY]]:
+// CHECK-NEXT: %[[OLD:.*]] = llvm.load %[[TRIPS]] : !llvm.ptr -> i64
+// CHECK-NEXT: %[[COUNT:.*]] = llvm.add %[[OLD]],
+// CHECK-NEXT: llvm.store %[[COUNT]], %[[TRIPS]]
+// CHECK-NEXT: %[[REST:.*]] = llvm.and %[[COUNT]],
+// CHECK-NEXT: %[[SEEN:.*]] = llvm.icmp "eq" %[[REST]],
+// CHECK-NEXT: %[[TOLD:.*]] = llvm.and %[[ASKS]], %[[SEEN]]
+// CHECK-NEXT: llvm.cond_br %[[TOLD]], ^[[ASK:bb[0-9]+]], ^[[TRIP:bb[0-9]+]]
+// CHECK-NEXT: ^[[ASK]]:
+// CHECK-NEXT: llvm.call %[[TELL]](%arg0) : !llvm.ptr, (!llvm.ptr) -> ()
+// CHECK-NEXT: llvm.br ^[[TRIP]]
+// CHECK-NEXT: ^[[TRIP]]:
 // CHECK-NEXT: llvm.call %[[LAUNCH:.*]](%arg0, %[[REVERSE]],
 // CHECK-NEXT: llvm.call @loop_add_entry(
 // CHECK-NEXT: llvm.call %[[LAUNCH]](%arg0, %[[COPY]],

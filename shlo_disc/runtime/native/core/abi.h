@@ -152,6 +152,8 @@ struct DiscRuntime {
   void (*read)(const DiscRuntime *runtime, const void *from, int64_t bytes, void *to, int64_t command);
   /// Gives a matrix product to the device: to a library there, or to the program's kernel.
   void (*product)(const DiscRuntime *runtime, const DiscProduct *product, int64_t command);
+  /// Called now and then in the trips of a loop on processors, unless it is null. May end the run.
+  void (*trip)(const DiscRuntime *runtime);
 };
 
 /// Fills `words` for one set of symbol values; 0, or 1 + the index of the first check that failed.

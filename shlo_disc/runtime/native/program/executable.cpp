@@ -88,11 +88,11 @@ void Executable::run_into(const Plan &plan, std::vector<void *> buffers, const P
                           const DiscRuntime &runtime) const {
   add_constants(buffers, packed);
   Block arena(allocator(), plan.arena_bytes, BlockKind::arena);
-  run_segment(0, buffers, plan, arena.address(), runtime);
+  run_segment(0, buffers, plan, arena.address(), runtime, nullptr);
 }
 
 Results Executable::run(std::shared_ptr<const Plan> plan, std::vector<void *> buffers, const PackedForms &packed,
-                        const DiscRuntime &runtime) const {
+                        const DiscRuntime &runtime, IsInterrupted is_interrupted) const {
   Results results;
   results.leaves.resize(program().results.size());
   results.plan = std::move(plan);
@@ -100,10 +100,10 @@ Results Executable::run(std::shared_ptr<const Plan> plan, std::vector<void *> bu
   allocate_results(0, *results.plan, results.leaves, buffers);
   add_constants(buffers, packed);
   if (program().segments.size() > 1) {
-    run_segments(results, buffers, runtime);
+    run_segments(results, buffers, runtime, is_interrupted);
   } else {
     Block arena(allocator(), results.plan->arena_bytes, BlockKind::arena);
-    run_segment(0, buffers, *results.plan, arena.address(), runtime);
+    run_segment(0, buffers, *results.plan, arena.address(), runtime, is_interrupted);
   }
   results.done = device_->record();
   return results;
@@ -111,7 +111,8 @@ Results Executable::run(std::shared_ptr<const Plan> plan, std::vector<void *> bu
 
 /// Runs the segments of a program that reads sizes from data. A run puts what it reads into `symbols`, from which the
 /// next segment is planned; its arena lives until the end, for later segments read it.
-void Executable::run_segments(Results &results, std::vector<void *> &buffers, const DiscRuntime &runtime) const {
+void Executable::run_segments(Results &results, std::vector<void *> &buffers, const DiscRuntime &runtime,
+                              IsInterrupted is_interrupted) const {
   const std::vector<SegmentSpec> &segments = program().segments;
   std::vector<int64_t> symbols(results.plan->symbols);
   symbols.resize(segments.back().symbols);
@@ -127,14 +128,18 @@ void Executable::run_segments(Results &results, std::vector<void *> &buffers, co
     const Plan &plan = k == 0 ? *results.plan : *results.others.back();
     arenas.push_back(std::make_unique<Block>(allocator(), plan.arena_bytes, BlockKind::arena));
     void *arena = buffers[first_arena + k] = arenas.back()->address();
-    run_segment(k, buffers, plan, arena, runtime);
+    run_segment(k, buffers, plan, arena, runtime, is_interrupted);
   }
 }
 
 /// Runs one segment; what commands have failed with becomes an error once it is over.
 void Executable::run_segment(size_t segment, std::span<void *const> buffers, const Plan &plan, void *arena,
-                             const DiscRuntime &runtime) const {
-  commands_->run({code_->runs[segment], &runtime, buffers, plan.words, arena});
+                             const DiscRuntime &runtime, IsInterrupted is_interrupted) const {
+  SegmentRun run{code_->runs[segment], &runtime, buffers, plan.words, arena};
+  if (is_interrupted && device_->is_host())
+    InterruptibleRun(run, is_interrupted).run(*commands_);
+  else
+    commands_->run(run);
 }
 
 std::shared_ptr<Block> Executable::pack(const PackSpec &spec, const void *source) const {

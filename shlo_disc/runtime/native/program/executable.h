@@ -5,6 +5,7 @@
 #include "core/abi.h"
 #include "core/device.h"
 #include "core/memory.h"
+#include "interruptible_run.h"
 #include "object_code.h"
 #include "plan.h"
 #include "processors.h"
@@ -70,9 +71,9 @@ public:
 
   /// Runs the program. `buffers` has the addresses of the arguments' elements, in C order, and is used up; `plan` is the
   /// plan for their sizes; `packed` has the packed forms at hand; `runtime` is this executable's, a clock's or a
-  /// participant's.
+  /// participant's. On processors, a run that `is_interrupted`, where that is not null, throws Interrupted.
   Results run(std::shared_ptr<const Plan> plan, std::vector<void *> buffers, const PackedForms &packed,
-              const DiscRuntime &runtime) const;
+              const DiscRuntime &runtime, IsInterrupted is_interrupted = nullptr) const;
 
   /// The same into memory of the caller's, for a program of one segment: `buffers` has the addresses of the results
   /// behind those of the arguments, each aligned to 64 bytes.
@@ -129,8 +130,9 @@ private:
                         std::vector<void *> &buffers) const;
   void add_constants(std::vector<void *> &buffers, const PackedForms &packed) const;
   void run_segment(size_t segment, std::span<void *const> buffers, const Plan &plan, void *arena,
-                   const DiscRuntime &runtime) const;
-  void run_segments(Results &results, std::vector<void *> &buffers, const DiscRuntime &runtime) const;
+                   const DiscRuntime &runtime, IsInterrupted is_interrupted) const;
+  void run_segments(Results &results, std::vector<void *> &buffers, const DiscRuntime &runtime,
+                    IsInterrupted is_interrupted) const;
 
   std::shared_ptr<Device> device_;
   std::unique_ptr<Code> code_;

@@ -2,6 +2,7 @@
 #include "python_executable.h"
 
 #include "core/error.h"
+#include "interruptible.h"
 #include "sharded_run.h"
 #include "without_gil.h"
 
@@ -132,14 +133,13 @@ nb::object PythonExecutable::run(Arguments &arguments, Output output, const Pack
   buffers.reserve(core_->buffer_count());
   buffers.resize(program().arguments.size());
   arguments.addresses(buffers.data());
-  nb::object made = make_results(
-      without_gil([&] {
-        Results results = core_->run(std::move(plan), std::move(buffers), packed, runtime);
-        if (arguments.any_foreign()) // their owners may free them as soon as this returns
-          results.done->wait();
-        return results;
-      }),
-      output, hooks_.memory);
+  Results results = run_without_gil([&](IsInterrupted is_interrupted) {
+    Results given = core_->run(std::move(plan), std::move(buffers), packed, runtime, is_interrupted);
+    if (arguments.any_foreign()) // their owners may free them as soon as this returns
+      given.done->wait();
+    return given;
+  });
+  nb::object made = make_results(std::move(results), output, hooks_.memory);
   if (std::string notice = core_->device()->take_notice(); !notice.empty())
     if (PyErr_WarnEx(PyExc_RuntimeWarning, notice.c_str(), 1) != 0)
       throw nb::python_error();
