@@ -290,10 +290,11 @@ class Executable(NativeOwner):
         """
         import json
 
-        from shlo_disc.report.trace import trace_of
+        from shlo_disc.report.trace import trace_of, traced_call
 
-        written = Path(path)
-        written.write_text(json.dumps(trace_of(self._at(STAGES[-1]), [self.explain(**d) for d in dims])))
+        written, loaded = Path(path), self._loaded
+        calls = [traced_call(loaded.artifact.level(), loaded.client, self.explain(**d)) for d in dims]
+        written.write_text(json.dumps(trace_of(self._at(STAGES[-1]), calls)))
         return written
 
     # ---- what it needs --------------------------------------------------------------------------------------------

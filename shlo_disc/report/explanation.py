@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shlo_disc.lowering.launches import Launched, launches_in
 from shlo_disc.mlir import func, ir
 from shlo_disc.report.machine import Machine, machine
-from shlo_disc.report.synthetic import argument_shapes, load_flat, synthetic_arguments
+from shlo_disc.report.synthetic import synthetic_call
 from shlo_disc.report.work import Work, work_of
 from shlo_disc.runtime.dims import dim_values
 from shlo_disc.shape_dialect.dialect.host import Guard
@@ -200,14 +200,9 @@ def missing_facts(guards: Sequence[Guard]) -> tuple[str, ...]:
 
 
 def _measure(artifact: Artifact, on: Client, dims: Mapping[str, int]) -> list[CommandTime]:
-    """The fastest of several runs of each command. Right-hand sides of products are packed ahead, as serving does."""
-    loaded = load_flat(on, artifact)
-    loaded.dims_of(*argument_shapes(artifact.header, dims))  # are the values admissible?
-    arguments = synthetic_arguments(artifact.header, dims)
-    packed = [p["buffer"] for p in artifact.header.get("packs", ()) if p["buffer"] < len(arguments)]
-    count = max(packed, default=-1) + 1
-    bound = loaded.bind(*arguments[:count])
-    runs = [bound.profile(arguments[count:]) for _ in range(RUNS)]
+    """The fastest of several runs of each command."""
+    bound, arguments = synthetic_call(artifact, on, dims)
+    runs = [bound.profile(arguments) for _ in range(RUNS)]
     return [min(command, key=lambda time: time.seconds) for command in zip(*runs, strict=True)]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from shlo_disc.dtypes import BY_NAME, numpy_dtype
 from shlo_disc.errors import OptionError
-from shlo_disc.runtime import Artifact, Client, LoadedExecutable, TreeSpec
+from shlo_disc.runtime import Artifact, BoundExecutable, Client, LoadedExecutable, TreeSpec
 from shlo_disc.runtime.described import tensor_text
 from shlo_disc.runtime.dims import integer_of
 from shlo_disc.runtime.native_module import available_memory
@@ -51,6 +51,19 @@ def argument_shapes(header: Mapping[str, Any], dims: Mapping[str, int]) -> list[
     return [shape[: -1 if "key" in row else None] for row, shape in zip(header["arguments"], shapes, strict=True)]
 
 
+def synthetic_call(artifact: Artifact, on: Client, dims: Mapping[str, int]) -> tuple[BoundExecutable, list[np.ndarray]]:
+    """A program on a client, its right-hand sides of products packed as serving does, and the arguments that are left.
+
+    Raises ShapeError when the sizes are not admissible, and what `synthetic_arguments` raises.
+    """
+    loaded = load_flat(on, artifact)
+    loaded.dims_of(*argument_shapes(artifact.header, dims))  # are the values admissible?
+    arguments = synthetic_arguments(artifact.header, dims)
+    packed = [p["buffer"] for p in artifact.header.get("packs", ()) if p["buffer"] < len(arguments)]
+    count = max(packed, default=-1) + 1
+    return loaded.bind(*arguments[:count]), arguments[count:]
+
+
 def _expressions(row: Mapping[str, Any]) -> list[Expr]:
     return [Expr.const(size) if isinstance(size, int) else Expr.parse(size) for size in row["shape"]]
 
@@ -79,4 +92,4 @@ def _array(random: np.random.Generator, row: Mapping[str, Any], shape: tuple[int
         raise OptionError(f"{tensor_text(row)} of the shape {shape} does not fit in memory") from None
 
 
-__all__ = ["argument_shapes", "load_flat", "synthetic_arguments"]
+__all__ = ["load_flat", "synthetic_arguments", "synthetic_call"]

@@ -2,25 +2,52 @@
 """What a compile and calls of its program took, as a trace: the JSON that Perfetto and Chrome's about:tracing open.
 
 The format is Google's "Trace Event Format": complete events (`"ph": "X"`) with a start and a length in microseconds.
-The compile is a process of the trace with a track of stages and one of passes; each call is another, with its commands
-in the order of the program, the fastest run of each. Which threads worked on a command is not in it.
+The compile is a process of the trace with a track of stages and one of passes. Each call is another: on processors its
+commands as they ran, and a track for each thread with the parts of commands that it did; on a GPU the commands in the
+order of the program, the fastest run of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shlo_disc.compilation import Compilation
-from shlo_disc.report.explanation import Explanation
+from shlo_disc.report.explanation import Explanation, KernelReport
+from shlo_disc.report.synthetic import synthetic_call
+
+if TYPE_CHECKING:
+    from shlo_disc.runtime import Artifact, Client
+    from shlo_disc.runtime.call_results import RecordedSpan
 
 
-def trace_of(c: Compilation, calls: Iterable[Explanation]) -> dict[str, Any]:
+class TracedCall(NamedTuple):
+    """What a call at some sizes consists of; when its commands ran, and the parts of them that each thread did, both
+    empty on a GPU."""
+
+    explanation: Explanation
+    commands: Sequence[RecordedSpan] = ()
+    ranges: Sequence[RecordedSpan] = ()
+
+
+def traced_call(artifact: Artifact, on: Client, explanation: Explanation) -> TracedCall:
+    """One warm call at the sizes of an explanation."""
+    if on.platform != "cpu":
+        return TracedCall(explanation)
+    bound, arguments = synthetic_call(artifact, on, explanation.dims)
+    bound.record(arguments)
+    return TracedCall(explanation, *bound.record(arguments))
+
+
+def trace_of(c: Compilation, calls: Iterable[TracedCall]) -> dict[str, Any]:
     """The trace of a finished compilation, and of calls of its program."""
     events = [*_process(1, "compile", ("stages", "passes")), *_compile(c)]
     for number, call in enumerate(calls, 2):
-        sizes = ", ".join(f"{name}={value}" for name, value in call.dims.items())
-        events += [*_process(number, f"call at {sizes or 'its one shape'}", ("commands",)), *_call(number, call)]
+        sizes = ", ".join(f"{name}={value}" for name, value in call.explanation.dims.items())
+        threads = range(1 + max((r.thread for r in call.ranges), default=-1))
+        tracks = ("commands", *(f"thread {n}" if n else "the caller's thread" for n in threads))
+        events += _process(number, f"call at {sizes or 'its one shape'}", tracks)
+        events += _recorded(number, call) if call.commands else _measured(number, call.explanation)
     return {"displayTimeUnit": "ms", "traceEvents": events}
 
 
@@ -37,17 +64,29 @@ def _compile(c: Compilation) -> Iterator[dict[str, Any]]:
         start += seconds
 
 
-def _call(process: int, call: Explanation) -> Iterator[dict[str, Any]]:
+def _recorded(process: int, call: TracedCall) -> Iterator[dict[str, Any]]:
+    """The commands as they ran, and below them what the threads did."""
+    kernels = call.explanation.kernels
+    for span in call.commands:
+        yield _event(process, 1, kernels[span.command].name, span.start, span.seconds, _about(kernels[span.command]))
+    for span in call.ranges:
+        yield _event(process, 2 + span.thread, kernels[span.command].name, span.start, span.seconds)
+
+
+def _measured(process: int, call: Explanation) -> Iterator[dict[str, Any]]:
     """The commands one after the other, each as long as its runs took together."""
     start = 0.0
     for k in call.kernels:
         if k.seconds is None or not k.runs:
             continue
-        about = {"kind": k.kind, "variant": k.variant, "ops": k.ops, "source": k.source, "runs": k.runs}
-        about |= {"bytes_read": k.bytes_read, "bytes_written": k.bytes_written, "flops": k.flops}
-        about |= {"least_us": None if k.estimated_seconds is None else k.estimated_seconds * 1e6}
-        yield _event(process, 1, k.name, start, k.seconds * k.runs, about)
+        yield _event(process, 1, k.name, start, k.seconds * k.runs, _about(k))
         start += k.seconds * k.runs
+
+
+def _about(k: KernelReport) -> dict[str, Any]:
+    about = {"kind": k.kind, "variant": k.variant, "ops": k.ops, "source": k.source, "runs": k.runs}
+    about |= {"bytes_read": k.bytes_read, "bytes_written": k.bytes_written, "flops": k.flops}
+    return about | {"least_us": None if k.estimated_seconds is None else k.estimated_seconds * 1e6}
 
 
 def _process(process: int, name: str, tracks: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -63,4 +102,4 @@ def _event(
     return {"ph": "X", "pid": process, "tid": track, "name": name, **times, "args": dict(about or {})}
 
 
-__all__ = ["trace_of"]
+__all__ = ["TracedCall", "trace_of", "traced_call"]

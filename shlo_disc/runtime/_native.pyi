@@ -133,6 +133,21 @@ class BoundExecutable:
     def profile(self, args: tuple, kwargs: dict) -> list[CommandTime]:
         """What each command of a call took."""
 
+    def record(self, args: tuple, kwargs: dict) -> tuple[list[RecordedSpan], list[RecordedSpan]]:
+        """When the commands of a call ran, and the ranges of their work."""
+
+class RecordedSpan:
+    """A command, or a range of its work; times by the system's clock."""
+
+    @property
+    def command(self) -> int: ...
+    @property
+    def thread(self) -> int: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def nanoseconds(self) -> int: ...
+
 class Contents:
     """What arrays held."""
 

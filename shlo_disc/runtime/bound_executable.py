@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from shlo_disc.errors import ArgumentTypeError
 
 from . import _native
-from .call_results import CommandTime, command_times, output_of
+from .call_results import CommandTime, RecordedSpan, command_times, output_of, recorded_spans
 from .described import program_table, program_text, target_row
 from .native_owner import NativeOwner
 from .tree import TreeSpec, call_tree, explainer
@@ -75,3 +75,12 @@ class BoundExecutable(NativeOwner):
     def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[CommandTime]:
         """As `LoadedExecutable.profile`."""
         return command_times(self._native.profile(tuple(args), dict(kwargs or {})))
+
+    def record(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
+    ) -> tuple[list[RecordedSpan], list[RecordedSpan]]:
+        """Run the program once: its commands as they ran, and for those that were divided what each thread did of them.
+
+        Raises DeviceError on a GPU.
+        """
+        return recorded_spans(*self._native.record(tuple(args), dict(kwargs or {})))

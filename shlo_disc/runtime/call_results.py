@@ -26,6 +26,36 @@ class CommandTime:
     way: str | None
 
 
+@dataclass(frozen=True)
+class RecordedSpan:
+    """A command of the program, by its number, or a range of its work. `thread`: 0 is the caller's, the others follow
+    in the order in which they joined. `start`: seconds after the first command began."""
+
+    command: int
+    thread: int
+    start: float
+    seconds: float
+
+
+def recorded_spans(commands: Sequence[Any], ranges: Sequence[Any]) -> tuple[list[RecordedSpan], list[RecordedSpan]]:
+    """Those of the native core's rows, each by its start: the commands, and ranges of those that were divided."""
+    begin = min((row.start for row in commands), default=0)
+    threads: dict[int, int] = {}
+
+    def spans(rows: Sequence[Any]) -> list[RecordedSpan]:
+        return [
+            RecordedSpan(
+                row.command,
+                threads.setdefault(row.thread, len(threads)),
+                (row.start - begin) * 1e-9,
+                row.nanoseconds * 1e-9,
+            )
+            for row in sorted(rows, key=lambda row: row.start)
+        ]
+
+    return spans(commands), spans(ranges)
+
+
 def command_times(rows: Sequence[Any]) -> list[CommandTime]:
     """Those of the native core's rows."""
     return [CommandTime(row.calls, row.nanoseconds * 1e-9, row.way) for row in rows]

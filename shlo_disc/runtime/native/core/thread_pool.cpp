@@ -184,7 +184,7 @@ void ThreadPool::step_aside() {
 /// Cuts the loop into equal ranges of at least `grain` iterations and opens the gate.
 void ThreadPool::publish(Body body, void *context, int64_t total, int64_t grain) {
   int64_t ranges = std::min(total / grain, size_ * kRangesPerThread);
-  job_ = {body, context, total, ranges};
+  job_ = {body, context, total, ranges, observer_of_loops};
   for (int i = 0; i < size_; ++i) {
     shares_[i].end = ranges * (i + 1) / size_;
     shares_[i].next.store(ranges * i / size_, std::memory_order_relaxed);
@@ -203,7 +203,14 @@ int64_t ThreadPool::begin_of(int64_t range) const {
   return aligns ? begin - begin % kRangeAlignment : begin;
 }
 
-void ThreadPool::run_range(int64_t range) const { job_.body(job_.context, begin_of(range), begin_of(range + 1)); }
+void ThreadPool::run_range(int64_t range) const {
+  if (job_.observer == nullptr) [[likely]]
+    return job_.body(job_.context, begin_of(range), begin_of(range + 1));
+  auto at = std::chrono::system_clock::now();
+  auto start = std::chrono::steady_clock::now();
+  job_.body(job_.context, begin_of(range), begin_of(range + 1));
+  job_.observer->worked(at, std::chrono::steady_clock::now() - start);
+}
 
 /// Takes ranges of the own share first, for locality between consecutive loops, then what others have left.
 void ThreadPool::work(int index) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <pthread.h>
@@ -13,6 +14,18 @@ namespace disc {
 
 /// The number of processors this process may run on.
 int available_processors();
+
+/// Is told of each range of a loop that a thread of a pool, the caller among them, has worked on. Thread-safe.
+class RangeObserver {
+public:
+  virtual void worked(std::chrono::system_clock::time_point start, std::chrono::nanoseconds taken) = 0;
+
+protected:
+  ~RangeObserver() = default;
+};
+
+/// Who is told of the loops that this thread gives to pools; null for nobody.
+inline thread_local RangeObserver *observer_of_loops = nullptr;
 
 /// Runs ranges of a loop on several threads, the caller among them.
 ///
@@ -49,6 +62,7 @@ private:
     void *context = nullptr;
     int64_t total = 0;  // iterations
     int64_t ranges = 1; // number of pieces
+    RangeObserver *observer = nullptr;
   };
   struct WorkerStart {
     ThreadPool *pool;

@@ -8,6 +8,7 @@
 #include <malloc.h>
 #endif
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -101,6 +102,15 @@ std::vector<CommandTime> BoundExecutable::profile(const nb::tuple &args, const n
   return clock->times();
 }
 
+BoundExecutable::Recorded BoundExecutable::record(const nb::tuple &args, const nb::dict &kwargs) const {
+  const Executable &core = *executable_->core();
+  if (!core.device()->is_host())
+    throw Error(ErrorKind::device, "calls on a GPU are not recorded");
+  RunRecorder recorder(core.runtime());
+  call_with(args, kwargs, Output::buffer, recorder.runtime());
+  return {recorder.commands(), recorder.ranges()};
+}
+
 nb::object BoundExecutable::call_with(const nb::tuple &args, const nb::dict &kwargs, Output output,
                                       const DiscRuntime &runtime) const {
   std::vector<PyObject *> leaves;
@@ -115,13 +125,20 @@ nb::object BoundExecutable::call_with(const nb::tuple &args, const nb::dict &kwa
 }
 
 void bind_bound_executable(nb::module_ &module) {
+  nb::class_<RecordedSpan>(module, "RecordedSpan", "A command, or a range of its work; times by the system's clock.")
+      .def_ro("command", &RecordedSpan::command)
+      .def_ro("thread", &RecordedSpan::thread)
+      .def_ro("start", &RecordedSpan::start)
+      .def_ro("nanoseconds", &RecordedSpan::nanoseconds);
   nb::class_<BoundExecutable>(module, "BoundExecutable", "An executable whose first arguments are fixed.")
       .def(nb::init<std::shared_ptr<PythonExecutable>, const nb::tuple &, const Tree &, std::shared_ptr<Tree>,
                     const nb::object &, nb::object, bool, bool>(),
            nb::arg("executable"), nb::arg("args"), nb::arg("bound_tree"), nb::arg("rest_tree"),
            nb::arg("explain_bound"), nb::arg("explain_structure"), nb::arg("donate"), nb::arg("copy"))
       .def("execute", &BoundExecutable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))
-      .def("profile", &BoundExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "What each command of a call took.");
+      .def("profile", &BoundExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "What each command of a call took.")
+      .def("record", &BoundExecutable::record, nb::arg("args"), nb::arg("kwargs"),
+           "When the commands of a call ran, and the ranges of their work.");
 }
 
 } // namespace disc

@@ -2,9 +2,11 @@
 // An executable whose first arguments are fixed.
 #pragma once
 
+#include "core/run_recorder.h"
 #include "python_executable.h"
 
 #include <optional>
+#include <utility>
 
 namespace disc {
 
@@ -22,6 +24,11 @@ public:
 
   /// As `PythonExecutable::profile`.
   std::vector<CommandTime> profile(const nb::tuple &args, const nb::dict &kwargs) const;
+
+  using Recorded = std::pair<std::vector<RecordedSpan>, std::vector<RecordedSpan>>;
+
+  /// A call whose results are dropped: when its commands ran, and ranges of them. Throws Error(device) on a GPU.
+  Recorded record(const nb::tuple &args, const nb::dict &kwargs) const;
 
 private:
   void take(size_t index, PyObject *leaf, bool packed_only, std::optional<size_t> twin, bool copy);
