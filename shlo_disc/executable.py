@@ -183,12 +183,14 @@ class Executable(NativeOwner):
         """The artifact: header, native code, constants."""
         return self._artifact
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, prepack: bool = False) -> None:
         """Write the program to a file, which `shlo_disc.load` loads where there is no compiler.
 
-        Raises OSError, and ArtifactError for a program that calls functions of Python or other programs.
+        prepack: constant weights are written as products read them, so that who loads the file need not pack them, and
+        processes share them. Raises OSError, and ArtifactError for a program that calls functions of Python or other
+        programs.
         """
-        self._artifact.save(path)
+        (self._artifact.prepacked() if prepack else self._artifact).save(path)
 
     def export_library(self, path: str | os.PathLike[str], name: str | None = None) -> None:
         """Write a shared library of the program and the runtime, and beside it a C header with its types.

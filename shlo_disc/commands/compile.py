@@ -27,6 +27,7 @@ def add_compile(commands: Any) -> None:
     command = add_command(commands, "compile", _compile, "write a compiled artifact")
     add_file(command)
     command.add_argument("-o", "--output", metavar="FILE", required=True, help="write the artifact there")
+    command.add_argument("--prepack", action="store_true", help="write constant weights as products read them")
     add_progress(command)
     add_json(command)
     add_compile_options(command)
@@ -36,7 +37,7 @@ def add_compile(commands: Any) -> None:
 def _compile(arguments: argparse.Namespace) -> None:
     with watching(stage_progress(arguments)):
         executable = built(program_of(arguments.file), arguments)
-    executable.save(arguments.output)
+    executable.save(arguments.output, prepack=arguments.prepack)
     size, signature = os.path.getsize(arguments.output), str(executable.signature)
     document = {
         "file": arguments.output,

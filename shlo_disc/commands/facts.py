@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Facts = dict[str, Any]
 
-SECTIONS = {"object": "native code", "ptx": "PTX", "consts": "constants"}
+SECTIONS = {"object": "native code", "ptx": "PTX", "consts": "constants", "packed": "packed constants"}
 """How lines name a section."""
 
 

@@ -173,6 +173,11 @@ def choose_level(headers: Sequence[bytes], cpu: str) -> int:
     """
 
 def missing_features(features: Sequence[str]) -> list[str]: ...
+def pack_constants(header: bytes, constants: object) -> bytes:
+    """
+    The packed forms of a program's constants, as a section of an artifact has them; empty where there are none.
+    Raises ArtifactError where the header is malformed.
+    """
 
 class Header:
     """What a header says of a program, but for its pytrees."""
@@ -191,6 +196,7 @@ class Executable:
         object: object,
         device_code: object,
         constants: object,
+        packed: object,
         in_tree: Tree,
         out_tree: Tree,
         explain_structure: object,

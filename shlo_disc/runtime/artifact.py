@@ -7,6 +7,7 @@ File format (all integers little-endian, 64-bit unless noted):
   then the SHA-256 of everything before it, then the sections, each starting at a multiple of 64, zeros between.
 The code of one program for several levels of processors is in sections "object", "object1", "object2" and so on, from
 the least demanding one on, each with a header of its own, "header1" and so on, and with constants where these differ.
+"packed", "packed1" and so on have the constants as products of a level read them, where the artifact is `prepacked`.
 There is exactly one way to write a given artifact, and nothing that is not covered by a checksum or checked to be zero.
 Artifacts are written here and read by the native core (`native/artifact/`), for C as for Python.
 """
@@ -39,7 +40,7 @@ _PREFIX = struct.Struct("<8sIIQ")
 _ROW = struct.Struct("<8sQQ32s")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _HEADER = "header"
-_LEVELLED = ("header", "object", "consts")
+_LEVELLED = ("header", "object", "consts", "packed")
 """The sections that each level may have."""
 
 _MOST_LEVELS = 9
@@ -97,6 +98,41 @@ class Artifact(NativeOwner):
         return self.sections.get("consts", b"")
 
     @property
+    def packed(self) -> Bytes:
+        """The constants as products read them; empty where the program packs them when it is loaded."""
+        return self.sections.get("packed", b"")
+
+    def prepacked(self) -> Artifact:
+        """The same with the constants that products read packed for them, as loading else does in memory of its own.
+
+        Those that nothing else reads are packed only. Processes that map one file of it share all constants. A program
+        without such constants, and one for GPUs, are left as they are. Raises ArtifactError where a header is
+        malformed.
+        """
+        made = Artifact.of_levels([level._with_packed() for level in self.levels()])
+        return self._with(b"", made.header, made.sections)
+
+    def _with_packed(self) -> Artifact:
+        """One level as `prepacked` has it."""
+        if self.header.get("prepacked") or not self.header.get("packs"):
+            return self
+        packed = _native.pack_constants(self.header_text, self.constants)
+        if not packed:
+            return self
+        first = len(self.header["arguments"]) + len(self.header["results"])
+        unread = {buffer - first for buffer in self.header["packed_only"]}
+        rows, constants, moved = [], bytearray(), {}
+        for number, row in enumerate(self.header["constants"]):
+            place, length = (row["offset"], row["bytes"]) if number not in unread else (0, 0)
+            if length and (place, length) not in moved:
+                constants += bytes(_round_up(len(constants)) - len(constants))
+                moved[place, length] = len(constants)
+                constants += self.constants[place : place + length]
+            rows.append({**row, "offset": moved.get((place, length), 0), "bytes": length})
+        header = {**self.header, "constants": rows, "prepacked": True}
+        return Artifact(header, {**self.sections, "consts": bytes(constants), "packed": packed})
+
+    @property
     def portable(self) -> Bytes:
         """The StableHLO portable artifact; empty where it was left out."""
         return self.sections.get("portable", b"")
@@ -115,6 +151,8 @@ class Artifact(NativeOwner):
             sections |= {f"header{number}": level.header_text, f"object{number}": level.object}
             if level.constants != first.constants:
                 sections[f"consts{number}"] = level.constants
+            if level.packed:
+                sections[f"packed{number}"] = level.packed
         return cls(first.header, sections)
 
     def levels(self) -> list[Artifact]:
@@ -129,7 +167,7 @@ class Artifact(NativeOwner):
         while f"header{len(found)}" in self.sections:
             own = {n: self.sections[k] for n in _LEVELLED if (k := f"{n}{len(found)}") in self.sections}
             text = bytes(own.pop("header"))
-            found.append(self._with(text, _decode_header(text), {**common, "object": b"", **own}))
+            found.append(self._with(text, _decode_header(text), {**common, "object": b"", "packed": b"", **own}))
         return found
 
     def level(self, cpu: str = "") -> Artifact:

@@ -120,6 +120,7 @@ class LoadedExecutable(NativeOwner):
             object=self._level.object,
             device_code=self._level.sections.get("ptx", b""),
             constants=self._level.constants,
+            packed=self._level.packed,
             in_tree=self.in_tree.native(),
             out_tree=self.out_tree.native(),
             explain_structure=explainer(self.name, self.in_tree),

@@ -49,3 +49,16 @@ def test_constants_are_not_copied(load: Callable[[Path], Any], tmp_path: Path) -
     path.rename(tmp_path / "moved")  # another file may take its place
     path.write_bytes(b"something else")
     np.testing.assert_array_equal(program(x), x + table)
+
+
+@pytest.mark.parametrize("load", [loaded_in_c, loaded_in_python])
+def test_packed_constants_are_not_made(load: Callable[[Path], Any], tmp_path: Path) -> None:
+    path, table = tmp_path / "table.disc", np.arange(BYTES // 4, dtype=np.float32).reshape(2048, -1) / BYTES
+    executable = shlo_disc.compile(lambda x: x @ table, args=(("b, 2048", "float32"),))
+    executable.save(path, prepack=True)
+    program = load(path)
+    for b in (1, 5):
+        x = np.ones((b, 2048), np.float32)
+        np.testing.assert_array_equal(program(x), executable(x))
+    assert kilobytes(path, "Rss") >= BYTES // 1024
+    assert kilobytes(path, "Anonymous") == 0

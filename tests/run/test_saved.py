@@ -17,7 +17,7 @@ import pytest
 
 import shlo_disc
 from shlo_disc.errors import ArtifactError
-from shlo_disc.runtime import Artifact
+from shlo_disc.runtime import Artifact, Client
 
 TABLE = np.arange(4096, dtype=np.float32)
 
@@ -126,3 +126,71 @@ def test_a_program_for_gpus_without_one(tmp_path: Path) -> None:
     shlo_disc.compile(jnp.negative, target="cuda:sm_90", args=(("n", "float32"),)).save(tmp_path / "gpu")
     with pytest.raises(ArtifactError, match="pass trust=True"):
         shlo_disc.load(tmp_path / "gpu")
+
+
+# ---- constants as products read them ---------------------------------------------------------------------------------
+
+
+def weights(*shape: int) -> np.ndarray:
+    return np.random.default_rng(shape).standard_normal(shape).astype(np.float32) / 8
+
+
+FIRST, SECOND, HALVES = weights(64, 40), weights(40, 48), weights(40, 64).astype(jnp.bfloat16)
+
+
+def layers(w: jax.Array, x: jax.Array) -> tuple[jax.Array, ...]:
+    """Weights that only products read, once or twice, one that other ops read, too, and one that is an argument."""
+    y = jnp.tanh(x @ FIRST)
+    return y @ SECOND + SECOND[0], (y.astype(jnp.bfloat16) @ HALVES).astype(jnp.float32) @ w, x @ FIRST
+
+
+LAYERS = (weights(64, 32), ("b, 64", "float32"))
+SIZES = (1, 2, 7, 64)
+
+
+def same_as(wanted: shlo_disc.Executable, *programs: Any) -> None:
+    """With the argument that is a weight given each time, and bound."""
+    for b in SIZES:
+        x = weights(b, 64)
+        for program in programs:
+            found = (*program(LAYERS[0], x), *program.bind(LAYERS[0])(x))
+            for got, want in zip(found, (*wanted(LAYERS[0], x), *wanted.bind(LAYERS[0])(x)), strict=True):
+                np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("cpu", ["host", "x86-64-v3", ("x86-64-v3", "x86-64-v4", "sapphirerapids")], ids=str)
+def test_packed_constants(cpu: Any, tmp_path: Path) -> None:
+    options = shlo_disc.Options(cpu=cpu)
+    executable, path = shlo_disc.compile(layers, args=LAYERS, options=options), tmp_path / "packed.disc"
+    executable.save(path, prepack=True)
+    artifact = executable.artifact.prepacked()
+    assert path.read_bytes() == artifact.serialize() == artifact.prepacked().serialize()
+    for plain, level in zip(executable.artifact.levels(), artifact.levels(), strict=True):
+        assert len(level.packed) >= 4 * (FIRST.size + SECOND.size) + 2 * HALVES.size
+        assert len(level.constants) < len(plain.constants) - FIRST.nbytes
+    same_as(executable, shlo_disc.load(path, trust=True))
+
+
+@pytest.mark.parametrize("shift", [0, 1, 8])
+def test_packed_constants_that_are_no_file(shift: int) -> None:
+    """Bytes that lie anywhere, and memory between guard pages, where all is copied."""
+    executable = shlo_disc.compile(layers, args=LAYERS)
+    data = bytes(shift) + executable.artifact.prepacked().serialize()
+    artifact = Artifact.deserialize(memoryview(data)[shift:], trust=True)
+    same_as(executable, Client().load(artifact), Client(guard_pages=True).load(artifact))
+
+
+def test_programs_without_packed_constants_are_left_as_they_are(executable: shlo_disc.Executable) -> None:
+    assert executable.artifact.prepacked().serialize() == executable.artifact.serialize()
+
+
+def test_packed_constants_that_do_not_fit() -> None:
+    artifact = shlo_disc.compile(layers, args=LAYERS).artifact.prepacked()
+    others = {"absent": b"", "short": bytes(artifact.packed)[:-64], "long": bytes(artifact.packed) + bytes(64)}
+    for packed in others.values():
+        wrong = Artifact(artifact.header, {**artifact.sections, "packed": packed})
+        with pytest.raises(ArtifactError, match="the section of packed constants does not fit the program"):
+            Client().load(wrong)
+    unsaid = {name: value for name, value in artifact.header.items() if name != "prepacked"}
+    with pytest.raises(ArtifactError, match="a packed form reads beyond its array"):
+        Client().load(Artifact(unsaid, artifact.sections))

@@ -272,6 +272,8 @@ int64_t replicas_of(const Json &header) {
   return count;
 }
 
+} // namespace
+
 Program program_of(const Json &header) {
   Program program;
   program.name = field<std::string>(header, "name");
@@ -294,10 +296,9 @@ Program program_of(const Json &header) {
     program.packs.push_back(pack_spec(row));
   if (!program.packs.empty())
     program.packed_only = field<std::vector<size_t>>(header, "packed_only");
+  program.is_prepacked = field_or<bool>(header, "prepacked", false);
   return program;
 }
-
-} // namespace
 
 Json parse_header(std::string_view text) {
   if (text.size() > kMostHeaderBytes)

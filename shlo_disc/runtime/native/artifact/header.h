@@ -19,6 +19,9 @@ struct Header {
 /// The header as JSON. Throws Error(artifact) where it is none, or no object.
 Json parse_header(std::string_view text);
 
+/// What a header says of a program, for whatever machine that is. Throws Error(artifact).
+Program program_of(const Json &header);
+
 /// Refuses another format, another architecture, and a processor that lacks what the code uses. Throws Error(artifact).
 Header read_header(const Json &json);
 

@@ -83,7 +83,7 @@ size_t choose_level(const std::vector<Json> &headers, std::string_view cpu) {
 Level read_level(const Sections &sections, const std::vector<Json> &headers, std::string_view cpu) {
   size_t level = choose_level(headers, cpu);
   Level read{read_header(headers[level]), section_named(sections, level_section("object", level)),
-             constants_of(sections, level)};
+             constants_of(sections, level), section_named(sections, level_section("packed", level))};
   if (!read.header.device.empty())
     bad_artifact("made for " + read.header.device + "; this client's device is the CPU");
   return read;

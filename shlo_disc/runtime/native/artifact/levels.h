@@ -26,10 +26,10 @@ std::vector<Json> level_headers(const Sections &sections);
 /// Error(artifact) where there is none of that name.
 size_t choose_level(const std::vector<Json> &headers, std::string_view cpu);
 
-/// What processors need of one level. Object code and constants lie in the bytes of the artifact.
+/// What processors need of one level. Object code, constants and what is packed of them lie in the bytes of the artifact.
 struct Level {
   Header header;
-  std::string_view object, constants;
+  std::string_view object, constants, packed;
 };
 
 /// The level that `choose_level` chooses. Throws Error(artifact), also where the code is for another device.

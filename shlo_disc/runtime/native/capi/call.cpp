@@ -192,7 +192,7 @@ std::shared_ptr<const Bound> bind(const disc_program &program, std::span<const :
     size_t index = first + i;
     for (size_t k = 0; k < spec.packs.size(); ++k)
       if (spec.packs[k].buffer == index)
-        bound->forms[k] = executable.pack(spec.packs[k], tensors.elements(i));
+        bound->forms[k] = elements_of(executable.pack(spec.packs[k], tensors.elements(i)));
     bool is_packed_only = std::ranges::find(spec.packed_only, index) != spec.packed_only.end();
     bound->addresses.push_back(nullptr);
     if (is_packed_only)

@@ -111,7 +111,7 @@ std::unique_ptr<disc_program> load(const Bytes &bytes, const disc_load_options &
   auto loaded = std::make_shared<Loaded>();
   loaded->executable = std::make_shared<Executable>(
       device_of(options), std::move(level.header.program), ProgramCode{level.object, {}},
-      ConstantBlock{level.constants.data(), static_cast<int64_t>(level.constants.size()), bytes.data},
+      ConstantBlock{level.constants.data(), static_cast<int64_t>(level.constants.size()), bytes.data, level.packed},
       options.memo_bytes != 0 ? options.memo_bytes : kMemoBytes, false);
   for (const ArraySpec &spec : loaded->program().arguments)
     loaded->arguments.emplace_back(spec);

@@ -130,7 +130,7 @@ Outputs run(const Code &code, const Placed &here, PJRT_Device &device, std::span
   for (size_t i = 0; i < forms.size(); ++i)
     if (const PackSpec &spec = code.program().packs[i]; spec.buffer < buffers.size() &&
         &buffers[spec.buffer]->layout == code.argument_layouts[spec.buffer])
-      forms[i] = buffers[spec.buffer]->forms.form(executable, spec, arguments.elements[spec.buffer]);
+      forms[i] = elements_of(buffers[spec.buffer]->forms.form(executable, spec, arguments.elements[spec.buffer]));
   Results results = run_traced(executable, plan_of(code, here, arguments), std::move(addresses), forms, runtime);
   Outputs outputs;
   outputs.buffers.reserve(results.leaves.size());

@@ -2,7 +2,6 @@
 #include "executable.h"
 
 #include "core/error.h"
-#include "kernels/gemm.h"
 
 #include <algorithm>
 #include <cstring>
@@ -40,27 +39,58 @@ Executable::Executable(std::shared_ptr<Device> device, Program program, ProgramC
 
 ThreadPool &Executable::pool() const { return static_cast<Processors &>(*device_).pool; }
 
+/// On the device.
+std::shared_ptr<Block> Executable::copied(std::string_view bytes) {
+  auto copy = std::make_shared<Block>(allocator(), static_cast<int64_t>(bytes.size()), BlockKind::constant);
+  if (!bytes.empty())
+    device_->write(copy->address(), bytes.data(), copy->bytes());
+  return copy;
+}
+
 void Executable::hold_constants(ConstantBlock constants) {
   const char *base = constants.data;
   constant_bytes_ = constants.bytes;
   bool is_aligned = reinterpret_cast<uintptr_t>(base) % kConstantAlignment == 0;
-  if (!device_->is_host() || !is_aligned || allocator()->guard_pages()) {
-    constants_copy_ = std::make_shared<Block>(allocator(), constants.bytes, BlockKind::constant);
-    if (constants.bytes > 0)
-      device_->write(constants_copy_->address(), base, constants.bytes);
+  bool in_place = device_->is_host() && is_aligned && !allocator()->guard_pages();
+  if (!in_place) {
+    constants_copy_ = copied({base, static_cast<size_t>(constants.bytes)});
     base = static_cast<const char *>(constants_copy_->address());
   } else {
-    constants_owner_ = std::move(constants.owner);
+    constants_owner_ = constants.owner;
   }
   for (const ConstantSpec &constant : program().constants)
     constant_addresses_.push_back(const_cast<char *>(base) + constant.offset);
+  hold_packed(constants, in_place);
   size_t first = program().arguments.size() + program().results.size();
-  for (const PackSpec &spec : program().packs)
-    constant_forms_.push_back(spec.buffer < first ? nullptr : pack(spec, constant_addresses_[spec.buffer - first]));
   constexpr size_t sizes_read = 1; // what a program of several segments passes on, before their arenas
   buffer_count_ = first + constant_addresses_.size() + constant_forms_.size();
   if (size_t segments = program().segments.size(); segments > 1)
     buffer_count_ += sizes_read + segments;
+}
+
+/// Takes the packed forms of constants from the artifact, or packs them.
+void Executable::hold_packed(const ConstantBlock &constants, bool in_place) {
+  std::string_view packed = constants.packed;
+  std::shared_ptr<void> owner = std::const_pointer_cast<void>(constants.owner);
+  if (program().is_prepacked) {
+    check_packed(program(), packed);
+    if (!in_place || reinterpret_cast<uintptr_t>(packed.data()) % kConstantAlignment != 0) {
+      owner = elements_of(copied(packed));
+      packed = {static_cast<const char *>(owner.get()), packed.size()};
+    }
+  }
+  size_t first = program().arguments.size() + program().results.size();
+  int64_t offset = 0;
+  for (const PackSpec &spec : program().packs) {
+    std::shared_ptr<void> form;
+    if (spec.buffer >= first && program().is_prepacked) {
+      form = {owner, const_cast<char *>(packed.data()) + offset};
+      offset += packed_room(spec);
+    } else if (spec.buffer >= first) {
+      form = elements_of(pack(spec, constant_addresses_[spec.buffer - first]));
+    }
+    constant_forms_.push_back(std::move(form));
+  }
 }
 
 /// Allocates what a segment writes, and puts the addresses behind those of the arguments.
@@ -80,8 +110,8 @@ void Executable::allocate_results(size_t segment, const Plan &plan, std::vector<
 /// Puts the addresses of the constants and of the packed forms behind those of the results.
 void Executable::add_constants(std::vector<void *> &buffers, const PackedForms &packed) const {
   buffers.insert(buffers.end(), constant_addresses_.begin(), constant_addresses_.end());
-  for (const std::shared_ptr<Block> &form : packed)
-    buffers.push_back(form ? form->address() : nullptr);
+  for (const std::shared_ptr<void> &form : packed)
+    buffers.push_back(form.get());
 }
 
 void Executable::run_into(const Plan &plan, std::vector<void *> buffers, const PackedForms &packed,
@@ -144,10 +174,7 @@ void Executable::run_segment(size_t segment, std::span<void *const> buffers, con
 
 std::shared_ptr<Block> Executable::pack(const PackSpec &spec, const void *source) const {
   auto form = std::make_shared<Block>(allocator(), spec.bytes(), BlockKind::constant);
-  DiscDot dot{};
-  dot.format = spec.format, dot.n = spec.n, dot.k = spec.k, dot.b_k = spec.k_stride, dot.b_n = spec.n_stride;
-  dot.b = source, dot.tile_columns = spec.columns;
-  pack_right(pool(), dot, form->address());
+  pack_form(pool(), spec, source, form->address());
   return form;
 }
 

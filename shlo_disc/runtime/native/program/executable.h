@@ -8,6 +8,7 @@
 #include "interruptible_run.h"
 #include "object_code.h"
 #include "plan.h"
+#include "prepacked.h"
 #include "processors.h"
 #include "program.h"
 
@@ -17,11 +18,12 @@
 
 namespace disc {
 
-/// A program's block of constants, alive as long as `owner` is.
+/// A program's block of constants, and what `pack_constants` made of it or nothing, alive as long as `owner` is.
 struct ConstantBlock {
   const char *data = nullptr;
   int64_t bytes = 0;
   std::shared_ptr<const void> owner;
+  std::string_view packed = {};
 };
 
 /// The code of a program: the host functions, and what runs on a device that is apart from the processor.
@@ -30,7 +32,7 @@ struct ProgramCode {
   std::string_view device = {};
 };
 
-using PackedForms = std::vector<std::shared_ptr<Block>>; // one a PackSpec; null where there is none
+using PackedForms = std::vector<std::shared_ptr<void>>; // elements, one a PackSpec; null where there is none
 
 /// Where the sizes of all results are. The parts keep them alive.
 struct CallPlan {
@@ -126,6 +128,8 @@ private:
   };
 
   void hold_constants(ConstantBlock constants);
+  std::shared_ptr<Block> copied(std::string_view bytes);
+  void hold_packed(const ConstantBlock &constants, bool in_place);
   void allocate_results(size_t segment, const Plan &plan, std::vector<Results::Leaf> &results,
                         std::vector<void *> &buffers) const;
   void add_constants(std::vector<void *> &buffers, const PackedForms &packed) const;
@@ -137,7 +141,7 @@ private:
   std::shared_ptr<Device> device_;
   std::unique_ptr<Code> code_;
   std::unique_ptr<Commands> commands_;
-  std::shared_ptr<const void> constants_owner_; // or
+  std::shared_ptr<const void> constants_owner_; // where they are used in place, else
   std::shared_ptr<Block> constants_copy_;
   int64_t constant_bytes_ = 0;
   std::vector<void *> constant_addresses_;

@@ -5,6 +5,7 @@
 #include "kernels/gemm.h"
 #include "kernels/gemm_formats.h"
 
+#include <algorithm>
 #include <tuple>
 
 namespace disc {
@@ -29,6 +30,12 @@ void validate_symbol(const SymbolSpec &symbol, const std::vector<ArraySpec> &arg
 }
 
 constexpr int64_t kMostPacked = int64_t{1} << 40; // elements along k or n, and the strides
+
+/// Whether an artifact has a packed form instead of what it is made from.
+bool is_made(const Program &program, const PackSpec &pack) {
+  return program.is_prepacked && pack.buffer >= program.arguments.size() &&
+         std::ranges::find(program.packed_only, pack.buffer) != program.packed_only.end();
+}
 
 /// Bytes of the array that a packed form is made from.
 int64_t source_bytes(const Program &program, const PackSpec &pack) {
@@ -91,7 +98,8 @@ void Program::validate_packs() const {
       if (number < 1 || number > kMostPacked)
         bad_artifact("header: a packed form has a size or stride out of range");
     __int128 last = static_cast<__int128>(pack.k - 1) * pack.k_stride + static_cast<__int128>(pack.n - 1) * pack.n_stride;
-    if (pack.columns > 4096 || (last + 1) * info(pack.dtype).size > source_bytes(*this, pack))
+    __int128 bytes_read = is_made(*this, pack) ? 0 : (last + 1) * info(pack.dtype).size;
+    if (pack.columns > 4096 || bytes_read > source_bytes(*this, pack))
       bad_artifact("header: a packed form reads beyond its array");
   }
   for (size_t buffer : packed_only)

@@ -90,6 +90,7 @@ struct Program {
   std::vector<KernelSpec> kernels;   // those of a device that is apart from the processor, by number
   std::vector<PackSpec> packs;       // the packed forms, whose places follow the constants'
   std::vector<size_t> packed_only;   // buffers that are not read where all of their packed forms are at hand
+  bool is_prepacked = false;           // its packed constants come with it, and those that are packed only do not
 
   size_t argument_dims = 0; // dims of all arguments together
 

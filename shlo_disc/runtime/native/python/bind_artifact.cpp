@@ -5,6 +5,8 @@
 #include "artifact/levels.h"
 #include "artifact/sections.h"
 #include "buffer_bytes.h"
+#include "program/prepacked.h"
+#include "program/processors.h"
 #include "python_executable.h"
 #include "without_gil.h"
 
@@ -36,6 +38,16 @@ size_t choose_level_of(const std::vector<nb::bytes> &texts, const std::string &c
   return choose_level(headers, cpu);
 }
 
+nb::bytes packed_constants(const nb::bytes &header, const nb::object &constants) {
+  BufferBytes block(constants);
+  std::string packed = without_gil([&] {
+    Program program = program_of(parse_header({header.c_str(), header.size()}));
+    program.validate(static_cast<int64_t>(block.bytes().size()));
+    return pack_constants(default_device()->pool, program, block.bytes());
+  });
+  return nb::bytes(packed.data(), packed.size());
+}
+
 } // namespace
 
 void bind_artifact(nb::module_ &module) {
@@ -46,6 +58,9 @@ void bind_artifact(nb::module_ &module) {
   module.def("choose_level", &choose_level_of, nb::arg("headers"), nb::arg("cpu"),
              "The number of the level to run, of those that these headers are of, the least demanding one first: that of "
              "the name `cpu`, or if that is empty, the last one that this processor can run. Raises ArtifactError.");
+  module.def("pack_constants", &packed_constants, nb::arg("header"), nb::arg("constants"),
+             "The packed forms of a program's constants, as a section of an artifact has them; empty where there are none. "
+             "Raises ArtifactError where the header is malformed.");
   nb::class_<Header>(module, "Header", "What a header says of a program, but for its pytrees.")
       .def("__init__",
            [](Header *self, const nb::bytes &text) {

@@ -55,10 +55,13 @@ void bind_device(nb::module_ &module) {
 }
 
 std::shared_ptr<Executable> load(std::shared_ptr<Device> device, const Header &header, const nb::object &object,
-                                 const nb::object &device_code, const nb::object &constants, int64_t memo_bytes,
-                                 bool perf_map) {
-  BufferBytes host(object), other(device_code), block(constants);
-  ConstantBlock owned{block.bytes().data(), static_cast<int64_t>(block.bytes().size()), block.owner()};
+                                 const nb::object &device_code, const nb::object &constants, const nb::object &packed,
+                                 int64_t memo_bytes, bool perf_map) {
+  BufferBytes host(object), other(device_code), block(constants), forms(packed);
+  using Owners = std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>;
+  ConstantBlock owned{block.bytes().data(), static_cast<int64_t>(block.bytes().size()), block.owner(), forms.bytes()};
+  if (!owned.packed.empty())
+    owned.owner = std::make_shared<Owners>(block.owner(), forms.owner());
   return without_gil([&] {
     return std::make_shared<Executable>(std::move(device), header.program, ProgramCode{host.bytes(), other.bytes()},
                                         std::move(owned), memo_bytes, perf_map);
@@ -97,17 +100,16 @@ void bind_executable(nb::module_ &module) {
   nb::class_<PythonExecutable>(module, "Executable")
       .def("__init__",
            [](PythonExecutable *self, std::shared_ptr<Device> device, const Header &header, const nb::object &object,
-              const nb::object &device_code, const nb::object &constants, std::shared_ptr<Tree> in_tree,
-              std::shared_ptr<Tree> out_tree,
-              nb::object explain_structure, nb::object memory, nb::object jax_converter, nb::object key_array,
+              const nb::object &device_code, const nb::object &constants, const nb::object &packed,
+              std::shared_ptr<Tree> in_tree, std::shared_ptr<Tree> out_tree, nb::object explain_structure, nb::object memory, nb::object jax_converter, nb::object key_array,
               int64_t memo_bytes, bool perf_map) {
-             auto core = load(std::move(device), header, object, device_code, constants, memo_bytes, perf_map);
+             auto core = load(std::move(device), header, object, device_code, constants, packed, memo_bytes, perf_map);
              new (self) PythonExecutable(std::move(core), std::move(in_tree), std::move(out_tree),
                                          {std::move(explain_structure), std::move(memory), std::move(jax_converter),
                                           std::move(key_array)});
            },
            nb::arg("device"), nb::arg("header"), nb::arg("object"), nb::arg("device_code"), nb::arg("constants"),
-           nb::arg("in_tree"), nb::arg("out_tree"), nb::arg("explain_structure"), nb::arg("memory"), nb::arg("jax_converter"),
+           nb::arg("packed"), nb::arg("in_tree"), nb::arg("out_tree"), nb::arg("explain_structure"), nb::arg("memory"), nb::arg("jax_converter"),
            nb::arg("key_array"), nb::arg("memo_bytes"), nb::arg("perf_map"))
       .def("__call__", [](PythonExecutable &self, const nb::args &args,
                           const nb::kwargs &kwargs) { return self.call(args, kwargs, Output::automatic); })

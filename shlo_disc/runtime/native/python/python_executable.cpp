@@ -68,7 +68,7 @@ nb::object PythonExecutable::run_leaves(const std::vector<PyObject *> &leaves, A
   for (size_t i = 0; i < packs.size(); ++i) {
     if (!remembered[i])
       continue;
-    packed[i] = remembered[i]->block;
+    packed[i] = elements_of(remembered[i]->block);
     to_check.push_back({std::move(remembered[i]), arguments.view(packs[i].buffer).data});
   }
   if (to_check.empty())
@@ -153,7 +153,7 @@ std::shared_ptr<Block> PythonExecutable::pack(const PackSpec &spec, const void *
 void PythonExecutable::pack_argument(size_t index, Arguments &arguments, PackedForms &forms) const {
   for (size_t i = 0; i < forms.size(); ++i)
     if (program().packs[i].buffer == index)
-      forms[i] = pack(program().packs[i], arguments.elements(index));
+      forms[i] = elements_of(pack(program().packs[i], arguments.elements(index)));
 }
 
 nb::object PythonExecutable::make_results(Results results, Output output, const nb::object &memory) {

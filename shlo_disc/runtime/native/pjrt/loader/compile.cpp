@@ -149,7 +149,8 @@ Deserialized deserialize(std::string_view given, std::string options,
   Deserialized result;
   result.compiled.executable = std::make_shared<const Executable>(
       default_device(), std::move(level.header.program), ProgramCode{level.object},
-      ConstantBlock{level.constants.data(), static_cast<int64_t>(level.constants.size()), held}, kMemoBytes, false);
+      ConstantBlock{level.constants.data(), static_cast<int64_t>(level.constants.size()), held, level.packed}, kMemoBytes,
+      false);
   result.compiled.symbols = std::move(extra.symbols);
   for (const std::string &argument : extra.hidden)
     result.compiled.hidden.push_back(block_of(*result.compiled.executable, argument));

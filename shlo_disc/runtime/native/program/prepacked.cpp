@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "prepacked.h"
+
+#include "core/error.h"
+#include "kernels/gemm.h"
+
+namespace disc {
+
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+size_t first_constant(const Program &program) { return program.arguments.size() + program.results.size(); }
+
+int64_t packed_bytes(const Program &program) {
+  int64_t total = 0;
+  for (const PackSpec &spec : program.packs)
+    if (spec.buffer >= first_constant(program))
+      total += packed_room(spec);
+  return total;
+}
+
+} // namespace
+
+void pack_form(ThreadPool &pool, const PackSpec &spec, const void *source, void *target) {
+  DiscDot dot{};
+  dot.format = spec.format, dot.n = spec.n, dot.k = spec.k, dot.b_k = spec.k_stride, dot.b_n = spec.n_stride;
+  dot.b = source, dot.tile_columns = spec.columns;
+  pack_right(pool, dot, target);
+}
+
+int64_t packed_room(const PackSpec &spec) { return (spec.bytes() + kAlignment - 1) / kAlignment * kAlignment; }
+
+std::string pack_constants(ThreadPool &pool, const Program &program, std::string_view constants) {
+  std::string packed(static_cast<size_t>(packed_bytes(program)), '\0');
+  int64_t offset = 0;
+  for (const PackSpec &spec : program.packs) {
+    if (spec.buffer < first_constant(program))
+      continue;
+    const ConstantSpec &constant = program.constants[spec.buffer - first_constant(program)];
+    pack_form(pool, spec, constants.data() + constant.offset, packed.data() + offset);
+    offset += packed_room(spec);
+  }
+  return packed;
+}
+
+void check_packed(const Program &program, std::string_view packed) {
+  if (static_cast<int64_t>(packed.size()) != packed_bytes(program))
+    bad_artifact("the section of packed constants does not fit the program");
+}
+
+} // namespace disc
