@@ -133,6 +133,15 @@ def test_a_file_of_known_sizes_describes_itself(client: Any) -> None:
     assert executable.serialize() == compiled.artifact.serialize()
 
 
+def test_a_file_with_packed_weights(client: Any, tmp_path: Path) -> None:
+    w, path = numbers(64, 48), tmp_path / "packed.disc"
+    compiled = shlo_disc.compile(lambda x: jnp.tanh(x @ w), args=(("b, 64", "float32"),))
+    compiled.save(path, prepack=True)
+    executable = client.deserialize_executable(path.read_bytes())
+    for b in (1, 5, 17):
+        np.testing.assert_array_equal(call(client, executable, numbers(b, 64))[0], compiled(numbers(b, 64)))
+
+
 def test_serialized_executables_of_the_compiling_plugin(client: Any, compiling: Any) -> None:
     """The last program is an instance of a symbolic one, with the constant as a hidden argument."""
     for n in (3, 5, 8):
