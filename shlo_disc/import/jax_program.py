@@ -139,7 +139,8 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> 
             raise
         names = sorted({quoted or plain for quoted, plain in found})
         return _export(jitted, specs, options._replace(custom_calls=names))
-    if not kept and any(name.encode() in exported.mlir_module_serialized for name in OF_THIS_PROCESS):
+    is_known = options.is_fresh or bool(kept)
+    if not is_known and any(name.encode() in exported.mlir_module_serialized for name in OF_THIS_PROCESS):
         return _export(jitted, specs, options._replace(is_fresh=True))
     return exported, kept
 

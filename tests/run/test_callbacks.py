@@ -215,6 +215,14 @@ def test_programs_of_one_function_have_callbacks_of_their_own() -> None:
     np.testing.assert_array_equal(second(ramp(4)), np.sin(ramp(4)))
 
 
+def test_an_export_with_callbacks_within_another_function() -> None:
+    """`lower().exported` has them as long as the program lives that it came from."""
+    lowered = shlo_disc.jit(pure, dynamic="n").lower(ramp(3))
+    program = shlo_disc.compile(lambda x: lowered.exported.call(x) + 1, args=ROW)
+    for n in SIZES:
+        np.testing.assert_array_equal(program(ramp(n)), np.sin(ramp(n)) + 1)
+
+
 def test_what_is_bound_or_loaded_keeps_them_too() -> None:
     def function(w: Any, x: Any) -> Any:
         return pure(x) * w
