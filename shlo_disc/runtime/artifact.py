@@ -189,10 +189,10 @@ class Artifact(NativeOwner):
 
     def check_portable(self) -> None:
         """Raise ArtifactError for a program that calls what no other process has."""
-        for call in self.header.get("calls", ()):
-            if found := OF_THIS_PROCESS.get(call["target"]):
+        for name, what in OF_THIS_PROCESS.items():
+            if f'"target":"{name}"'.encode() in self.header_text:
                 raise ArtifactError(
-                    f"the program calls {found}, which no other process has: compile the function where it is to run"
+                    f"the program calls {what}, which no other process has: compile the function where it is to run"
                 )
 
     def __reduce__(self) -> Any:
