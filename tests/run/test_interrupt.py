@@ -9,9 +9,10 @@ import sys
 import pytest
 
 START = """
-import os, signal, threading, time
+import faulthandler, os, signal, threading, time
 import jax, jax.numpy as jnp, numpy as np, shlo_disc
 
+faulthandler.dump_traceback_later(250, exit=True)  # also where nobody waits any more
 FOREVER = np.int32(2**31 - 1)  # trips
 x = np.full((256, 256), 0.01, np.float32)
 
