@@ -12,6 +12,7 @@ START = """
 import faulthandler, os, signal, threading, time
 import jax, jax.numpy as jnp, numpy as np, shlo_disc
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which jobs in the background ignore
 faulthandler.dump_traceback_later(250, exit=True)  # also where nobody waits any more
 FOREVER = np.int32(2**31 - 1)  # trips
 x = np.full((256, 256), 0.01, np.float32)
