@@ -202,6 +202,7 @@ def test_a_forced_kernel_asks_no_library(driver: MockDriver, blas: MockBlas) -> 
     assert blas.calls == [] and len(driver.launches) == len(FEW)
 
 
+@pytest.mark.slow
 def test_the_cheaper_way_is_taken(driver: MockDriver, blas: MockBlas) -> None:
     """Few operations for each sum are done by one kernel, many by the library."""
     found = PROGRAMS["gelu_tanh"]

@@ -121,6 +121,7 @@ def test_no_elements_are_no_work(driver: MockDriver) -> None:
             check(run(x), [np.exp(x), x.sum(0)])
 
 
+@pytest.mark.slow
 def test_results_that_are_kept_have_other_addresses(driver: MockDriver) -> None:
     client = fresh_client()
     run = several(client)
@@ -197,6 +198,7 @@ def test_sizes_that_are_data_are_planned_anew(driver: MockDriver) -> None:
         check(run(x, np.int32(limit)), [np.asarray(w) for w in jax.jit(longest)(x, limit)])
 
 
+@pytest.mark.slow
 def test_a_bounded_number_is_kept(driver: MockDriver) -> None:
     client = fresh_client(graphs=2)
     run = several(client)
@@ -212,6 +214,7 @@ def test_a_bounded_number_is_kept(driver: MockDriver) -> None:
     assert changes(client, lambda: call(run, 2, 3)) == {"replays": 1}
 
 
+@pytest.mark.slow
 def test_graphs_end_with_their_program_and_when_memory_is_given_back(driver: MockDriver) -> None:
     client = fresh_client()
     before = len(graphs_of(driver))
@@ -352,6 +355,7 @@ def test_threads_call_one_executable(driver: MockDriver) -> None:
     assert counts["runs"] + counts["replays"] == 28 and counts["graph_failures"] == 0
 
 
+@pytest.mark.slow
 def test_executables_share_a_gpu_while_others_wait_for_all_of_it(driver: MockDriver) -> None:
     """Buffers that were lent wait for the whole GPU when they end, which must not meet a capture."""
     client = fresh_client()

@@ -133,6 +133,7 @@ def test_nothing_to_do(driver: MockDriver) -> None:
     assert by_maps(driver) == []
 
 
+@pytest.mark.slow
 def test_batches_of_any_strides(driver: MockDriver) -> None:
     check("heads", 3, 5, 7)
     assert by_maps(driver) == [True]
@@ -147,6 +148,7 @@ def test_what_the_header_says(driver: MockDriver) -> None:
     assert row["by_maps"]["threads"] == 384 and row["by_maps"]["shared_bytes"] <= 227 << 10
 
 
+@pytest.mark.slow
 def test_a_loop_is_captured_with_its_maps(driver: MockDriver) -> None:
     client = fresh_client()
     run = loaded(program("loop"), client)

@@ -85,6 +85,7 @@ def test_arguments_elsewhere_have_other_maps(driver: MockDriver) -> None:
     assert set(by_maps(driver)) == {True}
 
 
+@pytest.mark.slow
 def test_arguments_that_take_turns(driver: MockDriver) -> None:
     """The same shapes at the same addresses, but one time as the left side and one time as the right one."""
     client = fresh_client()
@@ -158,6 +159,7 @@ def _biased(texts: tuple[tuple[str, str], ...]) -> shlo_disc.Executable:
 # ---- buffers, libraries, GPUs ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_residual_that_is_donated(driver: MockDriver) -> None:
     """The result takes its place, each element after it has been read."""
     function = jax.jit(lambda x, w, r: wide(x, w) + r, donate_argnums=2)

@@ -196,6 +196,7 @@ def test_cumulative_ops(name: str, dtype: str) -> None:
     assert set(kinds(executable)) == {"scan"}
 
 
+@pytest.mark.slow
 def test_cumulative_ops_along_every_axis() -> None:
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
         cube = jnp.stack([x, -x], axis=1) * 2
@@ -204,6 +205,7 @@ def test_cumulative_ops_along_every_axis() -> None:
     check(function, [("m, n", "float32")], MATRICES, ulps=64, scaled=True)
 
 
+@pytest.mark.slow
 def test_cumulative_ops_of_nan_and_infinity() -> None:
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
         return jnp.isnan(lax.cumsum(x)), jnp.isnan(lax.cummax(x)), lax.cumsum(jnp.where(jnp.isnan(x), jnp.inf, x))
@@ -283,6 +285,7 @@ def masks(n: int) -> Iterator[np.ndarray]:
     yield (random_array((n,), "float32", n) > 0.5).astype(np.float32)
 
 
+@pytest.mark.slow
 def test_positions_of_what_is_true(client: Client) -> None:
     def function(x: Any) -> Any:
         places = data_sizes.flatnonzero(x)
@@ -297,6 +300,7 @@ def test_positions_of_what_is_true(client: Client) -> None:
             assert total == np.flatnonzero(x).sum()
 
 
+@pytest.mark.slow
 def test_all_goes_on_with_a_size_of_data(client: Client) -> None:
     def function(x: Any) -> Any:
         y = x[data_sizes.nonzero(x)]

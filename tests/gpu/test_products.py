@@ -354,6 +354,7 @@ def test_the_library_is_looked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> N
     assert cuda_libraries.blas_names() == ["libcublasLt.so.13", "libcublasLt.so.12"]
 
 
+@pytest.mark.slow
 def test_small_integers_are_exact_in_every_type(driver: MockDriver, blas: MockBlas) -> None:
     """Whole numbers up to 4: the kernel and the library agree bit by bit."""
     with jax.enable_x64(True):

@@ -76,6 +76,7 @@ def test_a_bound_program_is_timed_as_well(client: Client) -> None:
     assert sum(t.seconds for t in times) == pytest.approx(MICROSECOND * len(times))
 
 
+@pytest.mark.slow
 def test_commands_of_loops_add_up(client: Client) -> None:
     def f(x: jax.Array) -> jax.Array:
         return jax.lax.fori_loop(0, 700, lambda _, v: jnp.cumsum(v, axis=1) * 0.5, x)

@@ -347,6 +347,7 @@ def test_scatters_in_loops() -> None:
 # ---- gradients ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_gradients_of_gathers() -> None:
     check(gradients_of_gathers, [("v, d", "float32"), ("n - 1", "int32"), ("n - 1", "float32")], SIZES, inputs=inputs)
 

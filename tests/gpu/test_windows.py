@@ -42,6 +42,7 @@ def test_gradient_of_max_pooling(dtype: str) -> None:
     assert "select_and_scatter" in commands(executable) and not is_atomic(executable)
 
 
+@pytest.mark.slow
 def test_sums_are_added_in_the_order_of_windows() -> None:
     def weighted(x: jax.Array, y: jax.Array) -> jax.Array:
         return jax.grad(lambda a: (pooled(a) * y).sum())(x)

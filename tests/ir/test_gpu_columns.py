@@ -110,6 +110,7 @@ def test_tiles_make_enough_blocks_and_the_choice_is_noted() -> None:
     assert [guard.choice({"n": 32, "m": 8191}) for guard in launched.guards] == ["a thread a column", "narrow tiles"]
 
 
+@pytest.mark.slow
 def test_wide_tiles() -> None:
     check("sum", "float32", {"n": 35, "m": 8200}, 1e-6)
 

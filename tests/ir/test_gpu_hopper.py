@@ -100,6 +100,7 @@ def test_integers(element: str, sizes: tuple[int, int, int]) -> None:
     run(element, "mk", "nk", sizes, batch=(2,))
 
 
+@pytest.mark.slow
 def test_integers_in_larger_tiles(few_processors: Callable[[int], None]) -> None:
     few_processors(1)
     run("i8", "mk", "nk", (129, 257, 270))

@@ -64,6 +64,7 @@ def test_blocks_of_several_rows(dtype: str) -> None:
         check(gru, of_gates(5, dtype), *sizes(*pairs), tolerance=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_blocks")
 def test_rows_that_fill_the_shared_memory() -> None:
     """Fewer rows have room together."""
@@ -92,6 +93,7 @@ def test_two_ways_side_by_side() -> None:
     check(both_ways, arguments, *sizes((1, 1), (4, 3)), tolerance=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_blocks")
 def test_three_loops_of_different_rows_and_widths() -> None:
     arguments = (("t, b, 15", F), ("s, c + 1, 24", F), ("5, 15", F), ("8, 24", F))

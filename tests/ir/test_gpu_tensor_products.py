@@ -91,6 +91,7 @@ def test_large_tiles(layout: tuple[str, str]) -> None:
     run("ui8", *layout, (257, 129, 33), hole=3)
 
 
+@pytest.mark.slow
 def test_any_number_of_blocks_and_odd_addresses() -> None:
     form = ProductForm(Element("f16"), "mk", "kn", 0)
     context, emulator = emulated(form)

@@ -67,6 +67,7 @@ def compile_or_refuse(client: Any, data: bytes) -> None:
         assert str(error)
 
 
+@pytest.mark.slow
 def test_changes_that_end_readers(client: Any) -> None:
     client.compile(artifact()).close()
     for data in fatal_artifacts():

@@ -131,6 +131,7 @@ def test_a_constant_argument_is_no_argument_when_it_never_changes() -> None:
     assert [len(found.hidden) for found in stream.symbolic] == [1]
 
 
+@pytest.mark.slow
 def test_many_shapes_of_one_program() -> None:
     """Every shape after the first two is an instance, primes and sizes of a vector among them."""
     stream = Stream(attention)

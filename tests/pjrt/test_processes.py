@@ -66,6 +66,7 @@ def expect_ok(outcomes: list[dict[str, str]], *names: str) -> None:
         assert found == dict.fromkeys(names, "ok"), "\n".join(text for text in found.values() if text != "ok")
 
 
+@pytest.mark.slow
 def test_two_processes_of_two_devices(tmp_path: Path) -> None:
     names = (*CHECKS, *QUICK, "a_process_fails")
     expect_ok(launch(tmp_path, 2, 4, *names), *names)

@@ -52,6 +52,7 @@ def test_there_is_no_buffer_for_the_scores() -> None:
     assert executable.peak_memory(b=2, s=1024) == result + 4 * 1024
 
 
+@pytest.mark.slow
 def test_cross_attention_with_a_mask_of_keys() -> None:
     def f(query: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array) -> jax.Array:
         return attention(query, key, value, jnp.where(mask > 0, 0.0, np.float32(-1e9))[:, None, None, :])
@@ -154,6 +155,7 @@ def test_one_head_without_a_batch() -> None:
     assert is_one_kernel(check(f, specs, sizes, **NEAR))
 
 
+@pytest.mark.slow
 def test_double_precision() -> None:
     def f(query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
         weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", query, key) / 4, axis=-1)
@@ -214,6 +216,7 @@ def test_scores_that_something_else_reads_have_a_buffer() -> None:
     assert [k.kind for k in executable.kernels] == ["dot", "dot"]
 
 
+@pytest.mark.slow
 def test_without_memory_for_blocks_rows_have_room_in_the_arena() -> None:
     """An address space that has room for the results and no more; the numbers are the same."""
     code = """

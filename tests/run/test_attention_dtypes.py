@@ -85,6 +85,7 @@ def test_nothing_is_a_number_where_a_row_has_none() -> None:
     assert np.isnan(got).sum() == 16
 
 
+@pytest.mark.slow
 def test_without_memory_for_blocks() -> None:
     """An address space that has room for the results and no more: rows have room in the arena."""
     code = """

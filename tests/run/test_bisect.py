@@ -34,6 +34,7 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_right_program_has_no_difference(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bisect", str(program), "--dims", "n=3"]) == 0
     assert capsys.readouterr().out == "no difference\n"

@@ -97,6 +97,7 @@ def test_a_checkpoint_in_a_scan() -> None:
     near(f, specs, [{"b": b} for b in (1, 17)])
 
 
+@pytest.mark.slow
 def test_checkpoints_in_checkpoints_and_a_policy() -> None:
     def f(x: jax.Array, w: jax.Array) -> Any:
         saving = jax.checkpoint(lambda y: jnp.sin(y @ w), policy=jax.checkpoint_policies.dots_saveable)
@@ -106,6 +107,7 @@ def test_checkpoints_in_checkpoints_and_a_policy() -> None:
     near(f, [("b, 8", "float32"), ("8, 8", "float32")], [{"b": b} for b in (2, 17)])
 
 
+@pytest.mark.slow
 def test_random_numbers_and_integers_of_a_checkpoint() -> None:
     def f(x: jax.Array, places: jax.Array) -> Any:
         @jax.checkpoint

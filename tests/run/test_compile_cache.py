@@ -175,6 +175,7 @@ print(executable.compile_count, "torch_mlir" in sys.modules, "llvmlite" in sys.m
 """
 
 
+@pytest.mark.slow
 def test_processes_share_the_cache(tmp_path: Path) -> None:
     """Two that compile at once, then one that finds the program and needs neither MLIR nor LLVM."""
     environment = {**os.environ, "SHLO_DISC_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}

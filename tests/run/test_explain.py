@@ -29,6 +29,7 @@ def layer(w: jax.Array, x: jax.Array) -> jax.Array:
     return jax.nn.softmax(jnp.tanh(x @ w), axis=-1)
 
 
+@pytest.mark.slow
 def test_a_product_and_its_row_reduction() -> None:
     executable = compile_function(layer, [("16, s", "float32"), ("b, 16", "float32")])
     found = executable.explain(b=5, s=33)

@@ -47,6 +47,7 @@ def test_the_gradient_of_a_gru(d: int, dtype: str, reverse: bool) -> None:
     assert "update" not in kinds(executable)
 
 
+@pytest.mark.slow
 def test_two_weights_of_one_step() -> None:
     """Factors that two sums share are written once."""
 

@@ -43,10 +43,12 @@ def test_functions_out_of_line(function: Callable[[jax.Array], jax.Array], dtype
     check(function, [(SHAPE, dtype)], SIZES, ulps=ulps, floor=1.0)
 
 
+@pytest.mark.slow
 def test_rows_with_functions_out_of_line() -> None:
     check(softmaxes, [(SHAPE, "float32")], [s for s in SIZES if s["d"] > 1], ulps=256, floor=1.0)
 
 
+@pytest.mark.slow
 def test_a_mask_that_is_not_the_tail_alone() -> None:
     """Reads of the last vector and of what lies beyond an edge are masked twice."""
 

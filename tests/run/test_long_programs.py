@@ -6,6 +6,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import shlo_disc
 
@@ -28,6 +29,7 @@ def test_a_chain_of_five_hundred_scalars() -> None:
     assert executable(*range(500)) == sum(range(500))
 
 
+@pytest.mark.slow
 def test_a_hundred_arguments_of_their_own_sizes() -> None:
     def f(*arrays: jax.Array) -> jax.Array:
         return jnp.stack([a.sum() for a in arrays]).sum()

@@ -92,6 +92,7 @@ def test_layouts(layout: str, dtype: str) -> None:
     check(function, [(lhs, dtype), (rhs, dtype)], sizes, ulps=FLOAT_ULPS.get(dtype, 0), scaled=scaled)
 
 
+@pytest.mark.slow
 def test_transposed_results_and_operands() -> None:
     def function(a: jax.Array, b: jax.Array) -> tuple[jax.Array, ...]:
         scores = jnp.einsum("bmhk,bnhk->bhmn", a, b)

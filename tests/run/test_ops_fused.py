@@ -101,6 +101,7 @@ def test_attention() -> None:
     check(function, specs, sizes, ulps=512, floor=1.0)
 
 
+@pytest.mark.slow
 def test_gradients_of_a_block() -> None:
     def function(x: jax.Array, w: jax.Array, gain: jax.Array) -> Any:
         def loss(w: jax.Array, gain: jax.Array) -> jax.Array:
@@ -113,6 +114,7 @@ def test_gradients_of_a_block() -> None:
     check(function, specs, [r for r in ROWS if r["d"] > 2], ulps=512, floor=1.0)
 
 
+@pytest.mark.slow
 def test_rotary_and_masks() -> None:
     """Slices, concatenations and iotas inside one kernel."""
 
@@ -152,6 +154,7 @@ def test_moved_rows_meet_the_rows_they_come_from() -> None:
     check(function, [("m, n", "float32")], sizes, ulps=64, floor=0.1)
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_mixed_ops() -> None:
     def function(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
         z = jnp.pad(x, ((0, 0), (1, 1)))
@@ -164,6 +167,7 @@ def test_a_long_chain_of_mixed_ops() -> None:
     check(function, [("m, n", "float32"), ("m", "float32")], sizes, ulps=512, floor=1.0)
 
 
+@pytest.mark.slow
 def test_mixed_widths_in_one_kernel() -> None:
     """Bytes, words and doubles side by side: the lanes follow the widest."""
 

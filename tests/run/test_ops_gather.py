@@ -69,6 +69,7 @@ def test_take_along_axis() -> None:
     check(function, specs, SIZES, inputs=indices, ulps=16)
 
 
+@pytest.mark.slow
 def test_several_indices_and_windows() -> None:
     def function(x: jax.Array, i: jax.Array, j: jax.Array) -> tuple[jax.Array, ...]:
         both = jnp.stack([i, j], axis=-1)
@@ -91,6 +92,7 @@ def test_several_indices_and_windows() -> None:
     check(function, [("v, d", "float32"), ("n", "int32"), ("n", "int32")], SIZES, inputs=indices)
 
 
+@pytest.mark.slow
 def test_gathers_of_three_axes() -> None:
     def function(x: jax.Array, i: jax.Array) -> tuple[jax.Array, ...]:
         return x[:, i], x[:, :, i], x[i, :, i], x[:, i, i], x[i[0]], x[:, i[0], 1], x[i][:, :, i]

@@ -248,6 +248,7 @@ def test_least_squares() -> None:
         np.testing.assert_allclose(residuals, want[1], rtol=1e-10, atol=1e-25)
 
 
+@pytest.mark.slow
 def test_powers_and_exponential() -> None:
     function = lambda a: (jnp.linalg.matrix_power(a, 5), jsl.expm(a), jnp.linalg.norm(a, "nuc"))  # noqa: E731
     executable = compile_function(function, [("n, n", "float64")])

@@ -96,6 +96,7 @@ def test_half_sums_are_rounded_once(dtype: str) -> None:
             assert np.all(np.abs(got.astype(np.float64) - want) <= 0.51 * eps * want + 1e-30)
 
 
+@pytest.mark.slow
 def test_booleans() -> None:
     def function(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
         found = [op(v, axes) for axes in AXES for op in (jnp.all, jnp.any) for v in (x, y > 0)]
@@ -158,6 +159,7 @@ def test_argmax_and_argmin(dtype: str) -> None:
     check(function, [("a, b, c", dtype)], SHAPES if dtype == "float32" else SHAPES[::3], inputs=inputs)
 
 
+@pytest.mark.slow
 def test_bodies_of_several_ops() -> None:
     """A body that is no single op runs over the elements in order; XLA's order is not defined, so the body commutes."""
 

@@ -113,6 +113,7 @@ def test_unused_arguments_are_still_checked() -> None:
         executable(x, np.zeros((5, 3), np.int32))
 
 
+@pytest.mark.slow
 def test_many_results() -> None:
     def function(x: jax.Array) -> list[jax.Array]:
         return [x * i for i in range(40)] + [x.sum(i % 2) for i in range(6)]

@@ -160,6 +160,7 @@ def test_top_k_of_other_types(dtype: str) -> None:
     check(function, [("n", dtype)], SIZES[1::3], inputs=inputs)
 
 
+@pytest.mark.slow
 def test_unique_and_histograms() -> None:
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
         return *jnp.unique(x, size=7, return_counts=True, fill_value=-1), jnp.unique(x, size=3, return_index=True)[1]
@@ -167,6 +168,7 @@ def test_unique_and_histograms() -> None:
     check(function, [("n", "int32")], SIZES[::2], inputs=small_integers)
 
 
+@pytest.mark.slow
 def test_inside_of_loops_and_branches() -> None:
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
         def step(c: jax.Array, _: None) -> tuple[jax.Array, tuple[jax.Array, ...]]:

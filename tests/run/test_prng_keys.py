@@ -58,6 +58,7 @@ def test_keys_in_and_out(implementation: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_arrays_of_keys() -> None:
     program = shlo_disc.compile(many, args=(("b", key_type()),))
     for size in (1, 2, 16, 17):

@@ -81,6 +81,7 @@ def test_one_dimensional_loops_and_several_results(k: int, n: int) -> None:
     check(two_results, k, n, "float32", 1)
 
 
+@pytest.mark.slow
 def test_deep_sums() -> None:
     check(bias, 5000, 70, "float32", 1)
     check(normalized, 5000, 70, "float32", 1)
@@ -100,6 +101,7 @@ def test_products_of_one_left_hand_side() -> None:
         check(three, k, n, "float32", 1, (f"{k}, {n}", "float32"), (f"{k}, {n + 40}", "float32"))
 
 
+@pytest.mark.slow
 def test_a_batch_of_products() -> None:
     def f(x: Any, y: Any) -> Any:
         return jax.nn.softmax(jnp.einsum("bik,bjk->bij", x, y) * 0.1), jnp.exp(jnp.einsum("bik,bjk->bij", x, x) * 0.1)

@@ -71,6 +71,7 @@ def test_calls_that_open_to_too_much() -> None:
     np.testing.assert_array_equal(shlo_disc.compile(doubling(5, ""))(four), four)
 
 
+@pytest.mark.slow
 def test_memory_has_a_limit() -> None:
     """What would allow more is said."""
     text = ALIASES + "func.func @main(%a: !t60) -> !t60 {\n  return %a : !t60\n}\n"

@@ -84,6 +84,7 @@ def three_loops(x: jax.Array, y: jax.Array, w: jax.Array, v: jax.Array) -> Any:
     return gru(x, w), gru(y, v), backwards(x, w)[0]
 
 
+@pytest.mark.slow
 def test_three_loops_of_different_rows_and_widths() -> None:
     specs = [("t, b, 15", F), ("s, c + 1, 24", F), ("5, 15", F), ("8, 24", F)]
     sizes = [{"t": t, "b": b, "s": s, "c": c} for t, b, s, c in [(1, 1, 3, 60), (4, 13, 2, 1), (3, 50, 7, 2)]]
@@ -91,6 +92,7 @@ def test_three_loops_of_different_rows_and_widths() -> None:
     assert kinds(executable).count("recurrence") == 1
 
 
+@pytest.mark.slow
 def test_a_branch_that_reads_one_before_the_other() -> None:
     def between(x: jax.Array, n: jax.Array, w: jax.Array) -> Any:
         first = gru(x, w)[0]
@@ -101,6 +103,7 @@ def test_a_branch_that_reads_one_before_the_other() -> None:
     check(between, specs, [{"t": 3, "b": b} for b in (1, 7, 31)], ulps=400, floor=1)
 
 
+@pytest.mark.slow
 def test_a_loop_over_what_another_one_returns() -> None:
     def stacked(x: jax.Array, w: jax.Array, v: jax.Array) -> Any:
         states = gru(x, w)[1]

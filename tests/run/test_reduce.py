@@ -167,6 +167,7 @@ def test_failures_are_alike_by_their_words() -> None:
 # ---- planted faults --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_internal_error() -> None:
     def dense(x: Any, w: Any) -> Any:
         return x.sum(), jnp.tanh(jnp.sin(x) @ w) + x

@@ -92,6 +92,7 @@ def test_gradient_of_a_scan() -> None:
     check(jax.value_and_grad(loss, argnums=(0, 1)), [("n, m", F), ("m", F)], TWO, ulps=100, floor=1)
 
 
+@pytest.mark.slow
 def test_map_and_associative_scan() -> None:
     check(
         lambda x: lax.map(lambda row: jnp.sort(row * 2)[::-1] + jnp.sum(row), x), [("n, m", F)], TWO, ulps=16, floor=1

@@ -99,6 +99,7 @@ def test_the_fastest_candidate_is_chosen_where_it_is_worth_it() -> None:
     assert chosen == {"a": CANDIDATES[2]} and gains == {"a": 0.5}
 
 
+@pytest.mark.slow
 def test_tuning() -> None:
     said: list[str] = []
     shapes = [{"b": 4, "s": 65}, {"b": 1, "s": 300}]
