@@ -278,9 +278,13 @@ def test_the_command_measures_and_traces(tmp_path: Path, capsys: pytest.CaptureF
     assert ran == [k["report"]["name"] for k in call["kernels"] if k["report"]["runs"]]
 
 
+SLACK = 1000.0
+"""Microseconds for which a thread may lose its processor between two looks at a clock."""
+
+
 def within(part: dict[str, Any], whole: dict[str, Any]) -> bool:
-    """Whether an event lies in another; clocks are read one after the other."""
-    return whole["ts"] - 5 <= part["ts"] and part["ts"] + part["dur"] <= whole["ts"] + whole["dur"] + 5
+    """Whether an event lies in another."""
+    return whole["ts"] - SLACK <= part["ts"] and part["ts"] + part["dur"] <= whole["ts"] + whole["dur"] + SLACK
 
 
 def test_a_trace_has_what_each_thread_did(tmp_path: Path) -> None:
@@ -290,18 +294,18 @@ def test_a_trace_has_what_each_thread_did(tmp_path: Path) -> None:
         return jax.lax.fori_loop(0, n, lambda _, y: jnp.tanh(y) * 2, x)
 
     program = shlo_disc.compile(function, args=(("s", "float32"), ((), "int32")), options=shlo_disc.Options(threads=2))
-    trace = json.loads(program.trace(tmp_path / "trace.json", [{"s": 300_000}]).read_text())["traceEvents"]
+    trace = json.loads(program.trace(tmp_path / "trace.json", [{"s": 3_000_000}]).read_text())["traceEvents"]
     names = {(e["pid"], e["tid"]): e["args"]["name"] for e in trace if e["ph"] == "M" and e["name"] == "thread_name"}
     events = [e for e in trace if e["ph"] == "X" and e["pid"] == 2]
     commands = [e for e in events if e["tid"] == 1]
     assert names[2, 1] == "commands" and names[2, 2] == "the caller's thread"
-    assert all(b["ts"] >= a["ts"] + a["dur"] - 5 for a, b in zip(commands, commands[1:], strict=False))
+    assert all(b["ts"] >= a["ts"] + a["dur"] - SLACK for a, b in zip(commands, commands[1:], strict=False))
     parts = [e for e in events if e["tid"] > 1]
     assert {(2, e["tid"]) for e in parts} <= set(names)
     assert parts and all(any(within(p, c) and p["name"] == c["name"] for c in commands) for p in parts)
     for tid in {p["tid"] for p in parts}:
         own = [p for p in parts if p["tid"] == tid]
-        assert all(b["ts"] >= a["ts"] + a["dur"] - 5 for a, b in zip(own, own[1:], strict=False))
+        assert all(b["ts"] >= a["ts"] + a["dur"] - SLACK for a, b in zip(own, own[1:], strict=False))
 
 
 def test_sizes_that_are_not_admissible() -> None:
