@@ -80,6 +80,7 @@ def test_a_wrong_answer_is_found(worker: Worker) -> None:
     assert finding.kind == "mismatch"
 
 
+@pytest.mark.slow
 def test_a_signal_is_a_finding_and_not_the_end(worker: Worker) -> None:
     worker.send((0, ()))
     worker.kill()

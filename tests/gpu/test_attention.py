@@ -44,6 +44,7 @@ def test_layers_share_a_kernel(client: Client, dtype: str, tolerance: float) -> 
         assert_close(run(x, weights), jax.jit(layers)(x, weights), tolerance)
 
 
+@pytest.mark.slow
 def test_a_growing_cache(client: Client) -> None:
     """One query more than keys before it: what is behind its position is hidden by lengths."""
 

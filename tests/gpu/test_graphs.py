@@ -150,6 +150,7 @@ def test_results_that_take_turns_are_both_captured(driver: MockDriver) -> None:
     assert stats(client)["replays"] >= 5
 
 
+@pytest.mark.slow
 def test_graphs_can_be_turned_off(driver: MockDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="must not be negative"):
         fresh_client(graphs=-1)
@@ -339,6 +340,7 @@ def work_in_threads(*bodies: Callable[[], None]) -> None:
     assert failures == []
 
 
+@pytest.mark.slow
 def test_threads_call_one_executable(driver: MockDriver) -> None:
     client = fresh_client()
     run = several(client)

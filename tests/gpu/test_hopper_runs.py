@@ -61,6 +61,7 @@ def check(found: Any, arguments: list[np.ndarray]) -> None:
 # ---- graphs ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_replay_reads_what_is_there_now(driver: MockDriver) -> None:
     client = fresh_client()
     run = loaded(program(), client)
@@ -70,6 +71,7 @@ def test_a_replay_reads_what_is_there_now(driver: MockDriver) -> None:
     assert by_maps(driver) == [True] * 12
 
 
+@pytest.mark.slow
 def test_arguments_elsewhere_have_other_maps(driver: MockDriver) -> None:
     """A graph holds the maps that it was captured with, so it is used for the same addresses only."""
     client = fresh_client()

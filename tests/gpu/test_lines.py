@@ -63,6 +63,7 @@ def test_equal_elements_zeros_and_nans(dtype: str) -> None:
     check(function, [("n", dtype)], SIZES[1:], inputs=inputs)
 
 
+@pytest.mark.slow
 def test_axes() -> None:
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
         cube = jnp.stack([x, -x, x * 3], axis=1)
@@ -71,6 +72,7 @@ def test_axes() -> None:
     check(function, [("m, n", "float32")], MATRICES)
 
 
+@pytest.mark.slow
 def test_several_operands_and_keys() -> None:
     specs = [("m, n", "int8"), ("m, n", "float32"), ("m, n", "uint64")]
     check(sorted_by_keys, specs, MATRICES, inputs=small_integers)
@@ -117,6 +119,7 @@ def test_comparators_that_are_no_order(client: Client, direction: str) -> None:
         assert (np.take_along_axis(x, places, axis=1) == keys).all()
 
 
+@pytest.mark.slow
 def test_sorts_in_loops_and_order_statistics() -> None:
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
         repeated = lax.fori_loop(0, 3, lambda i, c: jnp.sort(c * -1 + i), x)
@@ -138,6 +141,7 @@ def test_selections(dtype: str) -> None:
     assert kinds(executable).count("top_k") == 3
 
 
+@pytest.mark.slow
 def test_selections_from_long_lines() -> None:
     """Better elements come all the time, or never, or are equal to what is there."""
 
@@ -218,6 +222,7 @@ def test_cumulative_ops_of_nan_and_infinity() -> None:
     check(function, [("n", "float32")], SIZES, inputs=inputs)
 
 
+@pytest.mark.slow
 def test_logarithms_of_sums_and_gradients() -> None:
     def loss(x: jax.Array) -> jax.Array:
         return (jnp.cumsum(jnp.sin(x)) * jnp.cumsum(x, axis=0) * x).sum()

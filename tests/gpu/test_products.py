@@ -272,6 +272,7 @@ def test_where_there_is_no_library(driver: MockDriver, monkeypatch: pytest.Monke
     assert client.native_device.blas_version == 0 and len(driver.launches) == 1
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_client(driver: MockDriver, blas: MockBlas) -> None:
     gc.collect()
     before = blas.live_handles

@@ -120,6 +120,7 @@ def test_one_block_is_a_launch_like_any_other(only_gpu: Client) -> None:
     assert [k.runs for k in compiled.explain().kernels] == [1]
 
 
+@pytest.mark.slow
 def test_run_and_info_of_a_program_for_gpus(
     only_gpu: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

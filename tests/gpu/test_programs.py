@@ -173,6 +173,7 @@ def test_a_failing_kernel_names_itself_and_the_users_line(driver: MockDriver) ->
         run(rows(2, 3))
 
 
+@pytest.mark.slow
 def test_two_threads_call_one_program(client: Client) -> None:
     run = loaded(program("softmax"), client)
     wrong: list[Any] = []

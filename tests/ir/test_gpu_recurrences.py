@@ -102,6 +102,7 @@ def test_three_loops_of_different_rows_and_widths() -> None:
         check(three_loops, arguments, {"t": t, "b": b, "s": s, "c": c}, tolerance=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_blocks")
 def test_a_step_with_products_that_follow_each_other() -> None:
     arguments = (("t, b, 20", F), ("20, 20", F), ("20, 20", F))

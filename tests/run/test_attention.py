@@ -39,6 +39,7 @@ def self_sizes(*lengths: int) -> list[Sizes]:
     return [{"b": 1 + s % 2, "s": s} for s in lengths]
 
 
+@pytest.mark.slow
 def test_self_attention() -> None:
     specs = [("b, s, 3, 16", "float32")] * 3
     executable = check(attention, specs, self_sizes(*LENGTHS), **NEAR)

@@ -11,6 +11,7 @@ import pytest
 import shlo_disc
 
 
+@pytest.mark.slow
 def test_a_chain_of_two_thousand_elementwise_ops() -> None:
     def f(x: jax.Array) -> jax.Array:
         for i in range(1000):

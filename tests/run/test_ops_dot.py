@@ -145,6 +145,7 @@ def test_empty(dtype: str) -> None:
         assert_same(executable(a, b), want)
 
 
+@pytest.mark.slow
 def test_dots_that_share_operands_and_feed_each_other() -> None:
     def function(x: jax.Array, w: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
         y = jax.nn.relu(x @ w + v)

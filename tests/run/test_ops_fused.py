@@ -63,6 +63,7 @@ def test_rows(family: Callable[..., Any], dtype: str) -> None:
     check(family, specs, sizes, ulps=6 if dtype == "bfloat16" else 32, floor=1.0)
 
 
+@pytest.mark.slow
 def test_cross_entropy_and_its_gradient() -> None:
     def loss(logits: jax.Array, labels: jax.Array, weights: jax.Array) -> jax.Array:
         picked = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1, mode="clip")[..., 0]
@@ -133,6 +134,7 @@ def test_rotary_and_masks() -> None:
     check(function, [("b, s, 2*d", "float32"), ("b, s", "bool")], sizes, ulps=512, floor=1.0)
 
 
+@pytest.mark.slow
 def test_moved_rows_meet_the_rows_they_come_from() -> None:
     """A row kernel holds the sums of one row at a time; what reads another row, or another column, comes later."""
 

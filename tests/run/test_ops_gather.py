@@ -56,6 +56,7 @@ def test_index_dtypes_and_modes(index: str) -> None:
     check(function, [("v, d", "float32"), ("n", index)], SIZES, inputs=indices)
 
 
+@pytest.mark.slow
 def test_take_along_axis() -> None:
     def function(x: jax.Array, i: jax.Array, j: jax.Array) -> tuple[jax.Array, ...]:
         return (

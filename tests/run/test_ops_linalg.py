@@ -291,6 +291,7 @@ def unitary(q: np.ndarray) -> None:
     near(adjoint(q) @ q, want, 16)
 
 
+@pytest.mark.slow
 def test_complex_factors(dtype: str = "complex64") -> None:
     function = lambda a, b: (jnp.linalg.cholesky(a), jnp.linalg.solve(a, b), jnp.linalg.det(a))  # noqa: E731
     executable = compile_function(function, [("b, n, n", dtype), ("b, n, k", dtype)])

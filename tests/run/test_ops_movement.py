@@ -251,6 +251,7 @@ def test_constants(dtype: str) -> None:
     check(function, [("m, n", dtype)], SIZES[::4])
 
 
+@pytest.mark.slow
 def test_chains_of_moves() -> None:
     """Positions compose through every kind of move inside one kernel."""
 

@@ -179,6 +179,7 @@ def test_bodies_of_several_ops() -> None:
     check(function, [("a, b, c", "int32")], SHAPES)
 
 
+@pytest.mark.slow
 def test_reduce_of_computed_values_and_several_at_once() -> None:
     def function(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
         z = x * y[:, None, :] + 1

@@ -87,6 +87,7 @@ def test_computed_operands() -> None:
     check(sorted_and_more, [("m, n", "float32"), ("n", "float32")], MATRICES, ulps=64, floor=1.0)
 
 
+@pytest.mark.slow
 def test_order_statistics() -> None:
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
         return jnp.median(x), jnp.median(x, axis=0), jnp.percentile(x, 30.0, axis=1), jnp.quantile(x, 0.9)

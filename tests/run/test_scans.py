@@ -23,6 +23,7 @@ def rnn(x: jax.Array, w: jax.Array, u: jax.Array) -> Any:
     return lax.scan(step, jnp.zeros((x.shape[1], 8), x.dtype), x)
 
 
+@pytest.mark.slow
 def test_scan_of_a_recurrent_network() -> None:
     check(rnn, [("n, m, 4", F), ("4, 8", F), ("8, 8", F)], TWO, ulps=40, floor=1)
 

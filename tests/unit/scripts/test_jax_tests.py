@@ -45,6 +45,7 @@ def test_deaths_and_what_is_run_again(tmp_path: Path) -> None:
     assert outcomes(tmp_path, "--rest") == first | {"test_fails": "passed"}
 
 
+@pytest.mark.slow
 def test_parts_make_a_whole(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     names = [f"test_{number}" for number in range(8)]
