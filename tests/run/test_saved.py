@@ -191,6 +191,10 @@ def test_packed_constants_that_do_not_fit() -> None:
         wrong = Artifact(artifact.header, {**artifact.sections, "packed": packed})
         with pytest.raises(ArtifactError, match="the section of packed constants does not fit the program"):
             Client().load(wrong)
+    huge = [{**row, "k": 1 << 40, "n": 1 << 40} for row in artifact.header["packs"]]
+    for sizes in (huge, [{**row, "k": 1 << 30} for row in artifact.header["packs"]]):
+        with pytest.raises(ArtifactError, match="a packed form reads beyond its array|does not fit the program"):
+            Client().load(Artifact({**artifact.header, "packs": sizes}, artifact.sections))
     unsaid = {name: value for name, value in artifact.header.items() if name != "prepacked"}
     with pytest.raises(ArtifactError, match="a packed form reads beyond its array"):
         Client().load(Artifact(unsaid, artifact.sections))

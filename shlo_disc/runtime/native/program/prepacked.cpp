@@ -12,14 +12,6 @@ constexpr int64_t kAlignment = 64;
 
 size_t first_constant(const Program &program) { return program.arguments.size() + program.results.size(); }
 
-int64_t packed_bytes(const Program &program) {
-  int64_t total = 0;
-  for (const PackSpec &spec : program.packs)
-    if (spec.buffer >= first_constant(program))
-      total += packed_room(spec);
-  return total;
-}
-
 } // namespace
 
 void pack_form(ThreadPool &pool, const PackSpec &spec, const void *source, void *target) {
@@ -32,20 +24,31 @@ void pack_form(ThreadPool &pool, const PackSpec &spec, const void *source, void 
 int64_t packed_room(const PackSpec &spec) { return (spec.bytes() + kAlignment - 1) / kAlignment * kAlignment; }
 
 std::string pack_constants(ThreadPool &pool, const Program &program, std::string_view constants) {
-  std::string packed(static_cast<size_t>(packed_bytes(program)), '\0');
-  int64_t offset = 0;
+  if (program.is_prepacked)
+    bad_artifact("the constants of the program are packed");
+  std::string packed;
   for (const PackSpec &spec : program.packs) {
     if (spec.buffer < first_constant(program))
       continue;
     const ConstantSpec &constant = program.constants[spec.buffer - first_constant(program)];
+    size_t offset = packed.size();
+    packed.resize(offset + static_cast<size_t>(packed_room(spec)));
     pack_form(pool, spec, constants.data() + constant.offset, packed.data() + offset);
-    offset += packed_room(spec);
   }
   return packed;
 }
 
+/// No sum is larger than the section, so none overflows.
 void check_packed(const Program &program, std::string_view packed) {
-  if (static_cast<int64_t>(packed.size()) != packed_bytes(program))
+  auto left = static_cast<int64_t>(packed.size());
+  for (const PackSpec &spec : program.packs) {
+    if (spec.buffer < first_constant(program))
+      continue;
+    left -= packed_room(spec);
+    if (left < 0)
+      break;
+  }
+  if (left != 0)
     bad_artifact("the section of packed constants does not fit the program");
 }
 

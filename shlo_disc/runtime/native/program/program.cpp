@@ -30,6 +30,7 @@ void validate_symbol(const SymbolSpec &symbol, const std::vector<ArraySpec> &arg
 }
 
 constexpr int64_t kMostPacked = int64_t{1} << 40; // elements along k or n, and the strides
+constexpr __int128 kMostMade = __int128{1} << 44; // elements of a form that an artifact has
 
 /// Whether an artifact has a packed form instead of what it is made from.
 bool is_made(const Program &program, const PackSpec &pack) {
@@ -98,8 +99,9 @@ void Program::validate_packs() const {
       if (number < 1 || number > kMostPacked)
         bad_artifact("header: a packed form has a size or stride out of range");
     __int128 last = static_cast<__int128>(pack.k - 1) * pack.k_stride + static_cast<__int128>(pack.n - 1) * pack.n_stride;
-    __int128 bytes_read = is_made(*this, pack) ? 0 : (last + 1) * info(pack.dtype).size;
-    if (pack.columns > 4096 || bytes_read > source_bytes(*this, pack))
+    bool is_too_large = is_made(*this, pack) ? static_cast<__int128>(pack.k) * (pack.n + pack.columns) > kMostMade
+                                             : (last + 1) * info(pack.dtype).size > source_bytes(*this, pack);
+    if (pack.columns > 4096 || is_too_large)
       bad_artifact("header: a packed form reads beyond its array");
   }
   for (size_t buffer : packed_only)
