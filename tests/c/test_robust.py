@@ -61,6 +61,24 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def packable(x: jax.Array) -> jax.Array:
+    """f32[b, 64] -> products with constants that are packed."""
+    rng = np.random.default_rng(0)
+    first, second = (rng.standard_normal(shape, np.float32) / 8 for shape in ((64, 40), (40, 48)))
+    return jnp.tanh(x @ first) @ second + second[0]
+
+
+@pytest.fixture(scope="module")
+def saved_all(saved: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Programs without packed constants, with constants that are packed when it is loaded, and with packed ones."""
+    found = {"layers": saved}
+    executable = shlo_disc.compile(packable, args=(("b, 64", "float32"),))
+    for name in ("packable", "prepacked"):
+        found[name] = tmp_path_factory.mktemp("saved") / f"{name}.disc"
+        executable.save(found[name], prepack=name == "prepacked")
+    return found
+
+
 @pytest.fixture(scope="module")
 def saved_chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("saved") / "chain.disc"
@@ -206,11 +224,14 @@ def test_python_s_module_under_a_sanitizer(saved: Path, folder: Path, sanitized:
 
 
 @pytest.mark.parametrize("sanitizer", ["", *SANITIZED])
-def test_headers_that_are_wrong_and_well_sealed(saved: Path, sanitizer: str, folder: Path, sanitized: Path) -> None:
+@pytest.mark.parametrize("name", ["layers", "packable", "prepacked"])
+def test_headers_that_are_wrong_and_well_sealed(
+    saved_all: dict[str, Path], name: str, sanitizer: str, folder: Path, sanitized: Path
+) -> None:
     """Whatever a header says, loading it does no harm, and C and Python judge alike what is not about pytrees."""
-    good = saved.read_bytes()
+    good = saved_all[name].read_bytes()
     damages = [*resealed(good, 3000 if sanitizer else 300)]
-    verdicts = c_verdicts(program("verdicts.cpp", sanitizer, folder, sanitized), saved, damages)
+    verdicts = c_verdicts(program("verdicts.cpp", sanitizer, folder, sanitized), saved_all[name], damages)
     assert len(verdicts) == len(damages)
     assert len(set(verdicts)) > 30
     for damage, verdict in zip(damages, verdicts, strict=True):
