@@ -113,13 +113,15 @@ def _remove(directory: Path) -> None:
     """
     own = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        status, names = os.fstat(own), os.listdir(own)
-        is_complete = _COMMAND in names or time.time() - status.st_mtime > _ABANDONED
-        if not _is_ours(status) or not is_complete or not all(map(_FILE.fullmatch, names)):
+        status = os.fstat(own)
+        with os.scandir(own) as entries:
+            is_file = {entry.name: not entry.is_dir(follow_symlinks=False) for entry in entries}
+        is_complete = _COMMAND in is_file or time.time() - status.st_mtime > _ABANDONED
+        if not _is_ours(status) or not is_complete or not all(is_file.values()) or not all(map(_FILE.fullmatch, is_file)):
             return
         if not directory.name.endswith(_REMOVED):
             directory = directory.rename(f"{directory}{_REMOVED}")
-        for name in names:
+        for name in is_file:
             os.unlink(name, dir_fd=own)
     finally:
         os.close(own)
