@@ -142,7 +142,7 @@ def run_stage(c: Compilation, name: str, work: Callable[[], None]) -> None:
 def _work(c: Compilation, name: str, work: Callable[[], None]) -> None:
     work()
     if c.options.verify and name == "fuse":
-        verify_fusions(made(c.module))
+        verify_fusions(made(c.module), c.facts)
     if c.options.verify and name == "plan":
         verify_buffers(made(c.module), c.facts, entry_block(made(c.module)))
 
@@ -215,7 +215,7 @@ def _check_resumed(c: Compilation) -> None:
         c.read_declarations()
         _verify_sizes(c, ProgramError)
         if STAGES.index("fuse") <= done < STAGES.index("host"):
-            verify_fusions(module)
+            verify_fusions(module, c.facts)
         if STAGES.index("plan") <= done < STAGES.index("host"):
             verify_buffers(module, c.facts, entry_block(module))
     except CompilerError as error:
