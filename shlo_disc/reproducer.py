@@ -29,7 +29,8 @@ KEPT = 32
 """Directories of one user's that stay, the newest ones."""
 
 _PREFIX = "shlo_disc-failure-"
-_NAME = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}")
+_REMOVED = "-removed"
+_NAME = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}({_REMOVED})?")
 _COMMAND = "command.txt"
 _FILE = re.compile(r"(program\.mlir(bc)?|after-[a-z]+\.mlir|schedule\.json|report\.json|command\.txt)")
 _ABANDONED = 3600.0
@@ -89,13 +90,14 @@ def remove_old_reproducers(parent: Path, kept: int = KEPT) -> None:
     What has anything else in it, is a link, is another user's or is being written is left alone. Other processes may
     remove the same ones.
     """
-    found = []
+    found, left = [], []
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):
-                if _NAME.fullmatch(entry.name) and _is_ours(entry.stat(follow_symlinks=False)):
-                    found.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.name))
-    for _, name in sorted(found, reverse=True)[kept:]:
+                name, status = _NAME.fullmatch(entry.name), entry.stat(follow_symlinks=False)
+                if name is not None and _is_ours(status):
+                    (left if name[1] else found).append((status.st_mtime_ns, entry.name))
+    for _, name in left + sorted(found, reverse=True)[kept:]:
         with contextlib.suppress(OSError):
             _remove(parent / name)
 
@@ -105,13 +107,18 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def _remove(directory: Path) -> None:
-    """Remove a reproducer, all of it or nothing, by its own descriptor: its name may have become another's."""
+    """Remove a reproducer, all of it or nothing, by its own descriptor: its name may have become another's.
+
+    It is renamed first, so that no other process takes it for a new one once files of it are gone.
+    """
     own = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         status, names = os.fstat(own), os.listdir(own)
         is_complete = _COMMAND in names or time.time() - status.st_mtime > _ABANDONED
         if not _is_ours(status) or not is_complete or not all(map(_FILE.fullmatch, names)):
             return
+        if not directory.name.endswith(_REMOVED):
+            directory = directory.rename(f"{directory}{_REMOVED}")
         for name in names:
             os.unlink(name, dir_fd=own)
     finally:

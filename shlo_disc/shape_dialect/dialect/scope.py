@@ -22,7 +22,8 @@ ORDER = ("import", "annotate", "simplify", "fuse", "plan", "kernels", "host")
 class Scope:
     """A module under verification. `symbols` are those that it declares, `arenas` the sizes of its arenas.
 
-    kernels: how many buffers and sizes each has, None for one of a GPU. constants: the names of the `memref.global`s.
+    kernels: how many buffers and sizes each has, None for one of a GPU. runtime_sizes: of those that are told the
+    runtime, which size that is. constants: the names of the `memref.global`s.
     """
 
     def __init__(self, module: ir.Module):
@@ -33,6 +34,7 @@ class Scope:
         self.symbols: set[str] = set()
         self.arenas: Dims = ()
         self.kernels: dict[str, tuple[int, int] | None] = {}
+        self.runtime_sizes: dict[str, int] = {}
         self.constants = {op.sym_name.value for op in module.body.operations if isinstance(op, memref.GlobalOp)}
         self._types: set[ir.Type] = set()
 
