@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from shlo_disc.errors import ArtifactError, DiscError, OptionError
-from shlo_disc.options import CPUS, Options
+from shlo_disc.options import CPUS, Options, stated_cpu
 from shlo_disc.progress import Watch
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.artifact import MAGIC
@@ -77,7 +77,6 @@ def add_compile_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--cpu",
         type=levels,
-        default="host",
         metavar="LEVEL",
         help=f"{', '.join(CPUS)}, or several: code for each of them",
     )
@@ -116,7 +115,7 @@ def options_of(arguments: argparse.Namespace) -> Options:
         reuse=not arguments.no_reuse,
         deterministic=arguments.deterministic,
         strict=arguments.strict or None,
-        cpu=arguments.cpu,
+        cpu=stated_cpu() if arguments.cpu is None else arguments.cpu,
         isolate=getattr(arguments, "isolate", False),
         compile_seconds=getattr(arguments, "compile_seconds", None),
         schedule=Schedule.load(arguments.schedule) if arguments.schedule else Schedule(),
