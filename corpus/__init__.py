@@ -10,6 +10,6 @@
 | `outcomes` | the table, how it is written and how two are compared |
 | `__main__` | `python -m corpus` |
 
-`make corpus` installs the clients, which are pinned in `requirements.txt`, runs all entries, and compares the outcomes with
-`outcomes.csv`. A change of that file is reviewed as that of a golden file is.
+`make corpus` installs the clients, which are pinned in `requirements.txt`, runs all entries, and compares the outcomes
+with `outcomes.csv`. A change of that file is reviewed as that of a golden file is.
 """

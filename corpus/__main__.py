@@ -5,18 +5,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from corpus.apart import ROOT, run_apart
 from corpus.outcomes import Outcome, differences, read_table, table_text
-from corpus.registry import SIZES, entry_names
+from corpus.registry import entry_names
 from corpus.streams import print_streams
 from corpus.trial import MARK
 
-ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).with_name("outcomes.csv")
 RESULTS = ROOT / "build" / "corpus"
 
@@ -27,7 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", default=[], metavar="CLIENT[.PROGRAM]", help="may be given often")
     parser.add_argument("--resume", action="store_true", help="keep the outcomes of a run that was ended")
     parser.add_argument("--accept", action="store_true", help="write the outcomes into the table")
-    parser.add_argument("--streams", action="store_true", help="the streams of the clients over eight sizes, as a table")
+    parser.add_argument(
+        "--streams", action="store_true", help="the streams of the clients over eight sizes, as a table"
+    )
     parser.add_argument("--seconds", type=float, default=600.0, help="the most that an entry may take")
     parser.add_argument("--list", action="store_true", help="print the names of the entries")
     options = parser.parse_args(arguments)
@@ -53,38 +54,34 @@ def _is_wanted(name: tuple[str, str], only: Sequence[str]) -> bool:
 
 
 def _outcomes(names: Sequence[tuple[str, str]], seconds: float, resume: bool) -> Iterator[Outcome]:
-    for client, name in names:
-        path = RESULTS / f"{client}.{name}.json"
-        if resume and path.exists():
+    for client in sorted({client for client, _ in names}):
+        mine = [name for owner, name in names if owner == client]
+        known = {name: path for name in mine if (path := RESULTS / f"{client}.{name}.json").exists() and resume}
+        for path in known.values():
             yield Outcome.from_row(json.loads(path.read_text()))
-            continue
-        outcome = _run(client, name, seconds)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(vars(outcome)))
-        print(
-            f"{client} {name}: {outcome.outcome}, {outcome.programs} programs, {outcome.kernels} kernels, "
-            f"{outcome.seconds:.2f} s of {outcome.reference_seconds:.2f} {outcome.note}",
-            flush=True,
-        )
-        yield outcome
+        for name, found in _run(client, [name for name in mine if name not in known], seconds):
+            outcome = _outcome(client, name, found)
+            (RESULTS / f"{client}.{name}.json").write_text(json.dumps(vars(outcome)))
+            print(
+                f"{client} {name}: {outcome.outcome}, {outcome.programs} programs, {outcome.kernels} kernels, "
+                f"{outcome.seconds:.2f} s of {outcome.reference_seconds:.2f} {outcome.note}",
+                flush=True,
+            )
+            yield outcome
 
 
-def _run(client: str, name: str, seconds: float) -> Outcome:
-    """An entry in a process of its own, which also records its programs."""
-    command = [sys.executable, "-m", "corpus.trial", client, name, *map(str, SIZES)]
-    recorded = RESULTS / "recorded" / client / name
-    environment = {**os.environ, "JAX_PLATFORMS": "shlo_disc,cpu", "SHLO_DISC_RECORD": str(recorded)} if os.environ.get("X_REC") else {**os.environ, "JAX_PLATFORMS": "shlo_disc,cpu"}
-    nothing = {"client": client, "program": name, "programs": 0, "kernels": 0, "seconds": 0, "reference_seconds": 0}
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, cwd=ROOT, env=environment)
-    except subprocess.TimeoutExpired:
-        return Outcome.from_row({**nothing, "outcome": "timeout", "note": f"more than {seconds:g} s"})
-    lines = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
-    if lines:
-        return Outcome.from_row(json.loads(lines[-1].removeprefix(MARK)))
-    last = (done.stderr.strip().splitlines() or [""])[-1]
-    how = "crash" if done.returncode < 0 else "error"
-    return Outcome.from_row({**nothing, "outcome": how, "note": f"exit status {done.returncode}: {last[:160]}"})
+def _run(client: str, names: Sequence[str], seconds: float) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Run entries of a client, whose programs are recorded."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    environment = {"JAX_PLATFORMS": "shlo_disc,cpu", "SHLO_DISC_RECORD": str(RESULTS / "recorded" / client)}
+    return run_apart("corpus.trial", MARK, client, names, seconds, environment) if names else iter(())
+
+
+def _outcome(client: str, name: str, found: dict[str, Any]) -> Outcome:
+    nothing = {"programs": 0, "kernels": 0, "seconds": 0.0, "reference_seconds": 0.0}
+    if "error" in found:
+        found = {"outcome": found["error"], "note": found["note"], **nothing}
+    return Outcome.from_row({"client": client, "program": name, **found})
 
 
 if __name__ == "__main__":

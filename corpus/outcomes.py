@@ -17,8 +17,8 @@ RIGHT = "right"
 class Outcome:
     """What came of an entry.
 
-    outcome: "right", "wrong", "refused", "error", "crash", "timeout" or "reference fails". programs: compiled for all sizes
-    together. kernels: of the last one. seconds, reference_seconds: of the processor, all sizes together, compiles
+    outcome: "right", "wrong", "refused", "error", "crash", "timeout" or "reference fails". programs: compiled for all
+    sizes together. kernels: of the last one. seconds, reference_seconds: of the processor, all sizes together, compiles
     included, by us and by `jax.jit` or eager. note: what is wrong.
     """
 

@@ -88,6 +88,42 @@ def _torch_names() -> list[str]:
         return []
 
 
+_real_weights = False
+
+
+def use_real_weights() -> None:
+    """Let `weights` run constructors from now on, as the streams of clients do."""
+    global _real_weights
+    _real_weights = True
+
+
+def is_key(leaf: Any) -> bool:
+    """Whether an array, or the shape of one, is of keys of random numbers, which NumPy has not."""
+    import jax
+
+    return bool(jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key))
+
+
+def weights(make: Callable[..., Any], *inputs: Any) -> Any:
+    """What a constructor makes, as arrays of these shapes without a run of it, which takes XLA longer than the rest."""
+    import jax
+
+    if _real_weights:
+        return jax.jit(make)(*inputs)
+    leaves, tree = jax.tree.flatten(jax.eval_shape(make, *inputs))
+    return jax.tree.unflatten(tree, [_filled(leaf, number) for number, leaf in enumerate(leaves)])
+
+
+def _filled(leaf: Any, number: int) -> Any:
+    if is_key(leaf):
+        import jax
+
+        return jax.random.key(number)
+    if not np.issubdtype(leaf.dtype, np.floating):
+        return np.zeros(leaf.shape, leaf.dtype)
+    return (0.3 * np.random.default_rng(number).normal(size=leaf.shape)).astype(leaf.dtype)
+
+
 def normal(*sizes: int, seed: int = 0) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Normally distributed float32, the same at each call."""
     return np.random.default_rng(seed).normal(size=sizes).astype(np.float32)
@@ -103,4 +139,7 @@ def key(seed: int = 0) -> np.ndarray[Any, np.dtype[np.uint32]]:
     return np.array([0, seed], np.uint32)
 
 
-__all__ = ["SIZES", "STREAM_SIZES", "Build", "Entry", "entry_names", "find_entry", "integers", "key", "normal", "program"]
+__all__ = [
+    "SIZES", "STREAM_SIZES", "Build", "Entry", "entry_names", "find_entry", "integers", "is_key", "key", "normal",
+    "program",    "use_real_weights", "weights",
+]  # fmt: skip

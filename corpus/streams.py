@@ -1,26 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The streams of clients: each entry built and called at eight sizes, constructors and random seeds included.
 
-`python -m corpus.streams CLIENT NAME SIZE...` does that on the platform that JAX_PLATFORMS names, and prints JSON.
+`python -m corpus.streams SECONDS CLIENT NAME...` does that on the platform that JAX_PLATFORMS names, and prints JSON.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from corpus.registry import STREAM_SIZES, find_entry
+from corpus.apart import each_apart, run_apart
+from corpus.registry import STREAM_SIZES, find_entry, use_real_weights
 
 MARK = "corpus stream: "
-_ROOT = Path(__file__).resolve().parents[1]
 
 
 def run_stream(client: str, name: str, sizes: Sequence[int]) -> dict[str, Any]:
@@ -78,9 +73,13 @@ def print_streams(names: Sequence[tuple[str, str]], limit: float) -> int:
 def _stream(client: str, names: Sequence[str], limit: float) -> Stream:
     seconds = reference = 0.0
     most, worst, failed = 0, "", 0
+    found = [
+        dict(run_apart("corpus.streams", MARK, client, names, limit, {"JAX_PLATFORMS": platforms}))
+        for platforms in ("shlo_disc,cpu", "cpu")
+    ]
     for name in names:
-        ours, theirs = (_run(client, name, platform, limit) for platform in ("shlo_disc,cpu", "cpu"))
-        if ours is None or theirs is None:
+        ours, theirs = (one.get(name, {}) for one in found)
+        if "error" in ours or "error" in theirs or not ours or not theirs:
             failed += 1
             continue
         seconds, reference = seconds + ours["seconds"], reference + theirs["seconds"]
@@ -90,17 +89,6 @@ def _stream(client: str, names: Sequence[str], limit: float) -> Stream:
     return Stream(client, len(names), failed, most, worst, seconds, reference)
 
 
-def _run(client: str, name: str, platforms: str, limit: float) -> dict[str, Any] | None:
-    """A stream in a process of its own; None where it fails."""
-    command = [sys.executable, "-m", "corpus.streams", client, name, *map(str, STREAM_SIZES)]
-    environment = {**os.environ, "JAX_PLATFORMS": platforms}
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, cwd=_ROOT, env=environment)
-    except subprocess.TimeoutExpired:
-        return None
-    lines = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
-    return json.loads(lines[-1].removeprefix(MARK)) if lines else None
-
-
 if __name__ == "__main__":
-    print(MARK + json.dumps(run_stream(sys.argv[1], sys.argv[2], [int(size) for size in sys.argv[3:]])), flush=True)
+    use_real_weights()
+    each_apart("corpus.streams", MARK, lambda client, name: run_stream(client, name, STREAM_SIZES))

@@ -1,28 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One entry in this process: `python -m corpus.trial CLIENT NAME SIZE...` prints what came of it, as JSON.
+"""Entries of one client: `python -m corpus.trial SECONDS CLIENT NAME...` prints what came of each, as JSON.
 
-The arguments are made on XLA's CPU. Then the function is compiled and called at each size, through the plugin and on XLA's
-CPU, with new functions for both, so that neither finds what the other has traced.
+The client is imported once; each entry runs in a process of its own, which is forked from that one, for so many seconds
+at most. The arguments are made on XLA's CPU. Then the function is compiled and called at each size, on XLA's CPU and
+through the plugin, with new functions for both, so that neither finds what the other has traced.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import re
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from corpus.registry import Entry, find_entry
+from corpus.apart import each_apart
+from corpus.registry import SIZES, Entry, find_entry, is_key
 
 MARK = "corpus outcome: "
 PLATFORM = "shlo_disc"
 
-_TOLERANCES = {"float16": 5e-3, "bfloat16": 3e-2, "float32": 2e-4, "complex64": 2e-4, "float64": 1e-9, "complex128": 1e-9}
+_TOLERANCES = {
+    "float16": 5e-3,
+    "bfloat16": 3e-2,
+    "float32": 2e-4,
+    "complex64": 2e-4,
+    "float64": 1e-9,
+    "complex128": 1e-9,
+}
 _KERNELS = re.compile(r'backend_config="([^"]*)"')
 _COMPILED = re.compile(r"^compiled .* ops, (\d+) kernels")
 _MOST_NOTE = 160
@@ -32,7 +39,7 @@ def run_entry(client: str, name: str, sizes: Sequence[int]) -> dict[str, Any]:
     """Run an entry at some sizes; the fields of `outcomes.Outcome`."""
     entry = find_entry(client, name)
     run = _run_jax if entry.mode == "jax" else _run_torch
-    return {"client": client, "program": name, **run(entry, [entry.sizes(size) for size in sizes])}
+    return run(entry, [entry.sizes(size) for size in sizes])
 
 
 def _run_jax(entry: Entry, sizes: Sequence[int]) -> dict[str, Any]:
@@ -41,14 +48,12 @@ def _run_jax(entry: Entry, sizes: Sequence[int]) -> dict[str, Any]:
     from shlo_disc.runtime.native_module import plugin_programs
 
     cpu, ours = jax.devices("cpu")[0], jax.devices(PLATFORM)[0]
-    with jax.default_device(cpu):
-        wanted, jax_seconds, _, error = _called([entry.build(size) for size in sizes], cpu)
-        if error:
-            return _refusal("reference fails", error)
-        built = [entry.build(size) for size in sizes]
-        before = _compiled(plugin_programs().counts)
-        found, seconds, text, error = _called(built, ours)
-        programs = _compiled(plugin_programs().counts) - before
+    wanted, reference_seconds, _, error = _called(_built(entry, sizes), cpu)
+    if error:
+        return _refusal("reference fails", error)
+    built, before = _built(entry, sizes), _compiled(plugin_programs().counts)
+    found, seconds, text, error = _called(built, ours)
+    programs = _compiled(plugin_programs().counts) - before
     if error:
         return _refusal("refused" if "UNIMPLEMENTED" in error else "error", error)
     kernels = _KERNELS.search(text)
@@ -57,8 +62,20 @@ def _run_jax(entry: Entry, sizes: Sequence[int]) -> dict[str, Any]:
         "programs": programs,
         "kernels": len(kernels[1].split(",")) if kernels else 0,
         "seconds": seconds,
-        "reference_seconds": jax_seconds,
+        "reference_seconds": reference_seconds,
     }
+
+
+def _built(entry: Entry, sizes: Sequence[int]) -> list[tuple[Any, Any]]:
+    """The functions, and their arguments as NumPy has them, so that they lie nowhere yet."""
+    import jax
+
+    with jax.default_device(jax.devices("cpu")[0]):
+        return [(function, jax.tree.map(_plain, arguments)) for function, arguments in map(entry.build, sizes)]
+
+
+def _plain(leaf: Any) -> Any:
+    return leaf if hasattr(leaf, "dtype") and is_key(leaf) else np.asarray(leaf)
 
 
 def _called(built: Sequence[tuple[Any, Any]], device: Any) -> tuple[list[Any], float, str, str]:
@@ -67,11 +84,11 @@ def _called(built: Sequence[tuple[Any, Any]], device: Any) -> tuple[list[Any], f
 
     results, seconds, text = [], 0.0, ""
     for function, arguments in built:
-        placed = jax.device_put(arguments, device)
         start = time.process_time()
         try:
-            compiled = jax.jit(function).lower(*placed).compile()
-            result = jax.block_until_ready(compiled(*placed))
+            with jax.default_device(device):
+                compiled = jax.jit(function).lower(*arguments).compile()
+                result = jax.block_until_ready(compiled(*arguments))
         except Exception as error:  # whatever it is, it is the outcome
             return results, seconds, text, f"{type(error).__name__}: {error}"
         seconds += time.process_time() - start
@@ -114,7 +131,9 @@ def _run_torch(entry: Entry, sizes: Sequence[int]) -> dict[str, Any]:
         with torch.no_grad():
             found = [_leaves(run(*inputs)) for _, inputs in built]
     except Exception as error:  # whatever it is, it is the outcome
-        return _refusal("refused" if "nsupported" in f"{type(error)}{error}" else "error", f"{type(error).__name__}: {error}")
+        return _refusal(
+            "refused" if "nsupported" in f"{type(error)}{error}" else "error", f"{type(error).__name__}: {error}"
+        )
     return {
         **_compared(found, wanted, entry.tolerance),
         "programs": len(compiles.kernels),
@@ -173,7 +192,9 @@ def _difference(ours: Any, theirs: Any, tolerance: float | None) -> str:
     wide = np.complex128 if theirs.dtype.kind == "c" else np.float64
     a, b = ours.astype(wide), theirs.astype(wide)
     is_finite = np.isfinite(b)
-    if not np.array_equal(np.isfinite(a), is_finite) or not np.array_equal(a[~is_finite], b[~is_finite], equal_nan=True):
+    if not np.array_equal(np.isfinite(a), is_finite) or not np.array_equal(
+        a[~is_finite], b[~is_finite], equal_nan=True
+    ):
         return "other elements are finite"
     scale = np.max(np.abs(b[is_finite]), initial=1e-6)
     worst = np.max(np.abs(a - b)[is_finite], initial=0.0) / scale
@@ -186,4 +207,4 @@ def _refusal(outcome: str, error: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(MARK + json.dumps(run_entry(sys.argv[1], sys.argv[2], [int(size) for size in sys.argv[3:]])), flush=True)
+    each_apart("corpus.trial", MARK, lambda client, name: run_entry(client, name, SIZES))

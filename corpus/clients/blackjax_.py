@@ -49,7 +49,9 @@ def mala(size: int) -> Built:
 @program(tolerance=2e-3)
 def random_walk(size: int) -> Built:
     return _stepped(
-        lambda density: blackjax.additive_step_random_walk(density, blackjax.mcmc.random_walk.normal(0.1 * jnp.ones(3))),
+        lambda density: blackjax.additive_step_random_walk(
+            density, blackjax.mcmc.random_walk.normal(0.1 * jnp.ones(3))
+        ),
         size,
     )
 

@@ -10,7 +10,7 @@ import e3nn_jax as e3nn
 import jax
 import jax.numpy as jnp
 
-from corpus.registry import integers, key, normal, program
+from corpus.registry import integers, key, normal, program, weights
 
 Built = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -60,12 +60,12 @@ def radial_basis(size: int) -> Built:
 def linear_flax(size: int) -> Built:
     layer = e3nn.flax.Linear("4x0e + 2x1o")
     x = e3nn.IrrepsArray("2x0e + 1o", normal(size, 5))
-    weights = jax.jit(layer.init)(key(), x)
+    found = weights(layer.init, key(), x)
 
     def apply(weights: Any, x: Any) -> Any:
         return layer.apply(weights, e3nn.IrrepsArray("2x0e + 1o", x)).array
 
-    return apply, (weights, normal(size, 5))
+    return apply, (found, normal(size, 5))
 
 
 @program()

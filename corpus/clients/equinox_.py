@@ -10,13 +10,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from corpus.registry import integers, key, normal, program
+from corpus.registry import integers, key, normal, program, weights
 
 Built = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-def _applied(model: Any, *inputs: Any, call: Callable[..., Any] | None = None) -> Built:
-    arrays, static = eqx.partition(model, eqx.is_array)
+def _applied(make: Callable[[Any], Any], *inputs: Any, call: Callable[..., Any] | None = None) -> Built:
+    static = eqx.filter(eqx.filter_eval_shape(make, key()), lambda leaf: not isinstance(leaf, jax.ShapeDtypeStruct))
+    arrays = weights(lambda seed: eqx.filter(make(seed), eqx.is_array), key())
 
     def apply(arrays: Any, *inputs: Any) -> Any:
         model = eqx.combine(arrays, static)
@@ -27,7 +28,7 @@ def _applied(model: Any, *inputs: Any, call: Callable[..., Any] | None = None) -
 
 @program()
 def mlp(size: int) -> Built:
-    return _applied(eqx.nn.MLP(4, 2, 16, 2, key=key()), normal(size, 4))
+    return _applied(lambda seed: eqx.nn.MLP(4, 2, 16, 2, key=seed), normal(size, 4))
 
 
 @program()
@@ -35,30 +36,34 @@ def mlp_gradient(size: int) -> Built:
     def loss(model: Any, x: Any) -> Any:
         return eqx.filter_grad(lambda model: jnp.mean(jax.vmap(model)(x) ** 2))(model)
 
-    return _applied(eqx.nn.MLP(4, 2, 16, 2, key=key()), normal(size, 4), call=loss)
+    return _applied(lambda seed: eqx.nn.MLP(4, 2, 16, 2, key=seed), normal(size, 4), call=loss)
 
 
 @program()
 def convolutions(size: int) -> Built:
     """Two layers with strides and a pooling: sizes are floors of halves."""
-    a, b = jax.random.split(key())
-    layers = [
-        eqx.nn.Conv2d(1, 4, 3, stride=2, padding=1, key=a),
-        eqx.nn.Lambda(jax.nn.relu),
-        eqx.nn.Conv2d(4, 8, 3, padding=1, key=b),
-        eqx.nn.AvgPool2d(2, 1),
-    ]
-    return _applied(eqx.nn.Sequential(layers), normal(2, 1, size, size))
+
+    def make(seed: Any) -> Any:
+        a, b = jax.random.split(seed)
+        layers = [
+            eqx.nn.Conv2d(1, 4, 3, stride=2, padding=1, key=a),
+            eqx.nn.Lambda(jax.nn.relu),
+            eqx.nn.Conv2d(4, 8, 3, padding=1, key=b),
+            eqx.nn.AvgPool2d(2, 1),
+        ]
+        return eqx.nn.Sequential(layers)
+
+    return _applied(make, normal(2, 1, size, size))
 
 
 @program()
 def convolution_gradient(size: int) -> Built:
-    layer = eqx.nn.Conv1d(2, 3, 3, stride=2, padding=1, key=key())
-
     def gradient(layer: Any, x: Any) -> Any:
         return eqx.filter_grad(lambda layer: jnp.sum(jax.vmap(layer)(x) ** 2))(layer)
 
-    return _applied(layer, normal(2, 2, size), call=gradient)
+    return _applied(
+        lambda seed: eqx.nn.Conv1d(2, 3, 3, stride=2, padding=1, key=seed), normal(2, 2, size), call=gradient
+    )
 
 
 @program()
@@ -66,23 +71,22 @@ def attention(size: int) -> Built:
     def call(layer: Any, x: Any) -> Any:
         return layer(x, x, x)
 
-    return _applied(eqx.nn.MultiheadAttention(2, 8, key=key()), normal(size, 8), call=call)
+    return _applied(lambda seed: eqx.nn.MultiheadAttention(2, 8, key=seed), normal(size, 8), call=call)
 
 
 @program()
 def gru_scan(size: int) -> Built:
-    cell = eqx.nn.GRUCell(3, 5, key=key())
-
     def call(cell: Any, x: Any) -> Any:
         return jax.lax.scan(lambda h, step: (cell(step, h),) * 2, jnp.zeros(5), x)
 
-    return _applied(cell, normal(size, 3), call=call)
+    return _applied(lambda seed: eqx.nn.GRUCell(3, 5, key=seed), normal(size, 3), call=call)
 
 
 @program()
 def embedding_and_norm(size: int) -> Built:
-    model = eqx.nn.Sequential([eqx.nn.Embedding(20, 8, key=key()), eqx.nn.LayerNorm(8)])
-    return _applied(model, integers(20, size))
+    return _applied(
+        lambda seed: eqx.nn.Sequential([eqx.nn.Embedding(20, 8, key=seed), eqx.nn.LayerNorm(8)]), integers(20, size)
+    )
 
 
 @program()

@@ -10,13 +10,13 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from corpus.registry import integers, key, normal, program
+from corpus.registry import integers, key, normal, program, weights
 
 Built = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def _applied(model: nn.Module, *inputs: Any, gradient: bool = False) -> Built:
-    variables = jax.jit(model.init)(key(), *inputs)
+    variables = weights(model.init, key(), *inputs)
 
     def apply(variables: Any, *inputs: Any) -> Any:
         return model.apply(variables, *inputs)
@@ -88,7 +88,7 @@ def lstm(size: int) -> Built:
 def batch_norm(size: int) -> Built:
     model = nn.BatchNorm(use_running_average=False)
     x = normal(size, 4)
-    variables = jax.jit(model.init)(key(), x)
+    variables = weights(model.init, key(), x)
 
     def apply(variables: Any, x: Any) -> Any:
         return model.apply(variables, x, mutable=["batch_stats"])

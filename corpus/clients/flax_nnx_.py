@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from corpus.registry import integers, normal, program
+from corpus.registry import integers, normal, program, weights
 
 Built = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-def _applied(model: nnx.Module, *inputs: Any, gradient: bool = False) -> Built:
-    graph, state = nnx.split(model)
+def _applied(make: Callable[[nnx.Rngs], Any], *inputs: Any, gradient: bool = False) -> Built:
+    graph = nnx.split(nnx.eval_shape(lambda: make(nnx.Rngs(0))))[0]
+    state = weights(lambda: nnx.split(make(nnx.Rngs(0)))[1])
 
     def apply(state: Any, *inputs: Any) -> Any:
         return nnx.merge(graph, state)(*inputs)
@@ -61,34 +61,34 @@ class Attending(nnx.Module):
 
 @program()
 def mlp(size: int) -> Built:
-    return _applied(Layers(nnx.Rngs(0)), normal(size, 4))
+    return _applied(Layers, normal(size, 4))
 
 
 @program()
 def mlp_gradient(size: int) -> Built:
-    return _applied(Layers(nnx.Rngs(0)), normal(size, 4), gradient=True)
+    return _applied(Layers, normal(size, 4), gradient=True)
 
 
 @program()
 def cnn(size: int) -> Built:
-    return _applied(Pictures(nnx.Rngs(0)), normal(2, size, size, 1))
+    return _applied(Pictures, normal(2, size, size, 1))
 
 
 @program()
 def cnn_gradient(size: int) -> Built:
-    return _applied(Pictures(nnx.Rngs(0)), normal(2, size, size, 1), gradient=True)
+    return _applied(Pictures, normal(2, size, size, 1), gradient=True)
 
 
 @program()
 def causal_attention(size: int) -> Built:
-    return _applied(Attending(nnx.Rngs(0)), integers(20, 2, size))
+    return _applied(Attending, integers(20, 2, size))
 
 
 @program()
 def causal_attention_gradient(size: int) -> Built:
-    return _applied(Attending(nnx.Rngs(0)), integers(20, 2, size), gradient=True)
+    return _applied(Attending, integers(20, 2, size), gradient=True)
 
 
 @program()
 def lstm(size: int) -> Built:
-    return _applied(nnx.RNN(nnx.LSTMCell(3, 6, rngs=nnx.Rngs(0))), normal(2, size, 3))
+    return _applied(lambda rngs: nnx.RNN(nnx.LSTMCell(3, 6, rngs=rngs)), normal(2, size, 3))

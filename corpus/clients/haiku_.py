@@ -10,14 +10,14 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
-from corpus.registry import integers, key, normal, program
+from corpus.registry import integers, key, normal, program, weights
 
 Built = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def _applied(network: Callable[..., Any], *inputs: Any, gradient: bool = False) -> Built:
     model = hk.without_apply_rng(hk.transform(network))
-    weights = jax.jit(model.init)(key(), *inputs)
+    found = weights(model.init, key(), *inputs)
 
     def apply(weights: Any, *inputs: Any) -> Any:
         return model.apply(weights, *inputs)
@@ -25,7 +25,7 @@ def _applied(network: Callable[..., Any], *inputs: Any, gradient: bool = False) 
     def derived(weights: Any, *inputs: Any) -> Any:
         return jax.grad(lambda w: jnp.mean(model.apply(w, *inputs) ** 2))(weights)
 
-    return derived if gradient else apply, (weights, *inputs)
+    return derived if gradient else apply, (found, *inputs)
 
 
 def _pictures(x: Any) -> Any:

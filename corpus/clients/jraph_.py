@@ -84,9 +84,8 @@ def segment_softmax(size: int) -> Built:
 
 
 @program()
-def padded_batch(size: int) -> Built:
-    def apply(graph: Any) -> Any:
-        padded = jraph.pad_with_graphs(graph, 32, 64, 3)
-        return padded.nodes, padded.senders, jraph.get_node_padding_mask(padded)
+def segment_moments(size: int) -> Built:
+    def apply(values: Any, segments: Any) -> Any:
+        return jraph.segment_mean(values, segments, 4), jraph.segment_normalize(values, segments, 4)
 
-    return apply, (_graph(size),)
+    return apply, (normal(2 * size), integers(4, 2 * size))

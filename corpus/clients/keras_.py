@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
-
-import os
 
 os.environ["KERAS_BACKEND"] = "jax"
 
@@ -79,7 +78,11 @@ def gru_gradient(size: int) -> Built:
 
 @program()
 def embedding_and_convolution(size: int) -> Built:
-    layers = keras.layers.Embedding(20, 8), keras.layers.Conv1D(4, 3, padding="causal"), keras.layers.GlobalMaxPooling1D()
+    layers = (
+        keras.layers.Embedding(20, 8),
+        keras.layers.Conv1D(4, 3, padding="causal"),
+        keras.layers.GlobalMaxPooling1D(),
+    )
     return _applied(_sequential(*layers), integers(20, 2, size))
 
 

@@ -37,7 +37,7 @@ def joint_density(size: int) -> Built:
     def evaluate(weights: Any, scale: Any, x: Any, y: Any) -> Any:
         return log_density(_regression, (x, y), {}, {"w": weights, "s": scale})[0]
 
-    return evaluate, (normal(3), abs(normal())+0.5, normal(size, 3), normal(size, seed=1))
+    return evaluate, (normal(3), abs(normal()) + 0.5, normal(size, 3), normal(size, seed=1))
 
 
 @program(tolerance=1e-3)

@@ -10,22 +10,22 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from corpus.registry import integers, normal, program
+from corpus.registry import integers, normal, program, weights
 
 Built = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def _stepped(optimizer: Any, size: int) -> Built:
     """A step of a linear regression whose batch has the size."""
-    weights = {"w": normal(4, 3), "b": normal(3)}
-    state = jax.jit(optimizer.init)(weights)
+    start = {"w": normal(4, 3), "b": normal(3)}
+    state = weights(optimizer.init, start)
 
     def step(weights: Any, state: Any, x: Any, y: Any) -> Any:
         gradients = jax.grad(lambda p: jnp.mean((x @ p["w"] + p["b"] - y) ** 2))(weights)
         updates, state = optimizer.update(gradients, state, weights)
         return optax.apply_updates(weights, updates), state
 
-    return step, (weights, state, normal(size, 4), normal(size, 3))
+    return step, (start, state, normal(size, 4), normal(size, 3))
 
 
 @program()
@@ -53,22 +53,22 @@ def adafactor(size: int) -> Built:
 def lion_of_growing_weights(size: int) -> Built:
     """The weights have the size."""
     optimizer = optax.lion(1e-3)
-    weights = normal(size, 3)
-    state = jax.jit(optimizer.init)(weights)
+    start = normal(size, 3)
+    state = weights(optimizer.init, start)
 
     def step(weights: Any, state: Any) -> Any:
         updates, state = optimizer.update(jnp.sin(weights), state, weights)
         return optax.apply_updates(weights, updates), state
 
-    return step, (weights, state)
+    return step, (start, state)
 
 
 @program()
 def cross_entropy(size: int) -> Built:
     def loss(logits: Any, labels: Any) -> Any:
-        return jax.value_and_grad(
-            lambda x: optax.losses.softmax_cross_entropy_with_integer_labels(x, labels).mean()
-        )(logits)
+        return jax.value_and_grad(lambda x: optax.losses.softmax_cross_entropy_with_integer_labels(x, labels).mean())(
+            logits
+        )
 
     return loss, (normal(size, 5), integers(5, size))
 

@@ -55,7 +55,9 @@ def bfgs(size: int) -> Built:
 @program(tolerance=5e-3)
 def nelder_mead(size: int) -> Built:
     def solve(y: Any, args: Any) -> Any:
-        return optx.minimise(lambda y, a: jnp.mean((y[0] - a) ** 2), optx.NelderMead(1e-4, 1e-4), y, args, max_steps=64, throw=False).value
+        return optx.minimise(
+            lambda y, a: jnp.mean((y[0] - a) ** 2), optx.NelderMead(1e-4, 1e-4), y, args, max_steps=64, throw=False
+        ).value
 
     return solve, (normal(1), normal(size, seed=1))
 
@@ -63,7 +65,9 @@ def nelder_mead(size: int) -> Built:
 @program(tolerance=2e-3)
 def levenberg_marquardt(size: int) -> Built:
     def solve(y: Any, x: Any, seen: Any) -> Any:
-        return optx.least_squares(_residuals, optx.LevenbergMarquardt(1e-4, 1e-4), y, (x, seen), max_steps=64, throw=False).value
+        return optx.least_squares(
+            _residuals, optx.LevenbergMarquardt(1e-4, 1e-4), y, (x, seen), max_steps=64, throw=False
+        ).value
 
     x = abs(normal(size))
     return solve, (normal(2) * 0 + 0.8, x, (2 * jnp.exp(-x)).__array__())
@@ -72,7 +76,9 @@ def levenberg_marquardt(size: int) -> Built:
 @program(tolerance=2e-3)
 def gauss_newton(size: int) -> Built:
     def solve(y: Any, x: Any, seen: Any) -> Any:
-        return optx.least_squares(_residuals, optx.GaussNewton(1e-4, 1e-4), y, (x, seen), max_steps=64, throw=False).value
+        return optx.least_squares(
+            _residuals, optx.GaussNewton(1e-4, 1e-4), y, (x, seen), max_steps=64, throw=False
+        ).value
 
     x = abs(normal(size))
     return solve, (normal(2) * 0 + 0.8, x, (2 * jnp.exp(-x)).__array__())

@@ -23,9 +23,16 @@ _KEPT_BYTES = 16 << 20  # of a program that is kept
 _MOST_READINGS = 64
 _MOST_SHAPES = 4  # that a message lists
 
-TRACED = "where Python decides by sizes, use jax.lax.cond, jax.lax.fori_loop or jax.lax.scan, or give static arguments few values"
+TRACED = (
+    "where Python decides by sizes, use jax.lax.cond, jax.lax.fori_loop or jax.lax.scan, or give static arguments few "
+    "values"
+)
 VALUE = "compute the value from sizes inside of the function, or pass it as an array; else pad the sizes to a few"
 FIXED = "one more compile makes a symbol of it; where both sizes are one size by chance, call once with others first"
+
+
+Miss = tuple[str, bool]
+"""Why a program is no instance of a symbolic one, and whether that is a size of an argument."""
 
 
 class Count(Protocol):
@@ -43,7 +50,7 @@ class _Form:
     shapes: dict[tuple[Argument, ...], None] = field(default_factory=dict)
     programs: list[ProgramRow] = field(default_factory=list)
     kept: list[bytes] = field(default_factory=list)
-    misses: list[Callable[[bytes], str]] = field(default_factory=list)
+    misses: list[Callable[[bytes], Miss | None]] = field(default_factory=list)
     reason: str = ""
     remedy: str = ""
     told: bytes = b""  # the program that the reason is of
@@ -86,8 +93,8 @@ class Ledger:
             form.tell(program, reason, VALUE)
             return _told(reading, form)
 
-    def note_symbolic(self, program: bytes, miss: Callable[[bytes], str]) -> None:
-        """Note a symbolic program. miss: says why another program of its skeleton is no instance of it."""
+    def note_symbolic(self, program: bytes, miss: Callable[[bytes], Miss | None]) -> None:
+        """Note a symbolic program. miss: says why another program is no instance of it, None where it is one."""
         with self._lock:
             self._form(program)[1].misses.append(miss)
 
@@ -154,9 +161,10 @@ class Ledger:
         if parted:
             form.tell(program, parted, TRACED)
             return
-        missed = [text for text in (miss(program) for miss in form.misses) if text]
+        missed = [found for found in (miss(program) for miss in form.misses) if found]
         if missed:
-            form.tell(program, missed[-1], FIXED)
+            reason, is_argument = missed[-1]
+            form.tell(program, reason, FIXED if is_argument else VALUE)
         elif not form.reason:
             form.tell(program, "no symbolic program serves it", VALUE)
 
@@ -195,16 +203,14 @@ def _told(reading: Reading, form: _Form) -> str:
     called = f", called at {reading.identity.caller}" if reading.identity.caller and reading.identity.file else ""
     seen = f" after {_shapes([*form.shapes], shown)}" if form.shapes else ""
     return (
-        f"{_named(reading.identity)}{called}, with {_shapes([reading.arguments], shown)}{seen}: {form.reason}; "
-        f"{form.remedy}"
+        f"{_named(reading.identity)}{called}, with {_shapes([reading.arguments], shown)}{seen}: {form.reason}. "
+        f"Remedy: {form.remedy}"
     )
 
 
 def _refusal(reading: Reading, form: _Form, most: int) -> str:
-    return (
-        f"{_named(reading.identity)} would have more than {most} programs, which is the most that "
-        f"{MAX_PROGRAMS_VARIABLE}, or the client's option max_programs, allows: {_told(reading, form)}"
-    )
+    limit = f"{MAX_PROGRAMS_VARIABLE} or the client's option max_programs"
+    return f"a function would have more than {most} programs, the most by {limit}: {_told(reading, form)}"
 
 
 def _row(function: _Function) -> FunctionRow:

@@ -24,8 +24,8 @@ class ProgramRow:
 class FunctionRow:
     """A function of the watched process.
 
-    place: where it is defined or, for what JAX runs eagerly, the line that called it. forms: the different element types
-    and ranks that its arguments had. shapes: for each form those seen, in words.
+    place: where it is defined or, for what JAX runs eagerly, the line that called it. forms: the different element
+    types and ranks that its arguments had. shapes: for each form those seen, in words.
     """
 
     name: str

@@ -27,6 +27,8 @@ from shlo_disc.options import Options
 from shlo_disc.programs import TextProgram
 from shlo_disc.reader import BYTECODE_MAGIC, portable_version, read_any
 from shlo_disc.reader.artifacts import rewritten
+from shlo_disc.reader.shardy import remove_shardy
+from shlo_disc.recording import record_read
 from shlo_disc.registry.custom_calls import register_custom_call
 from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
 from shlo_disc.runtime.cuda_libraries import nccl_names
@@ -38,7 +40,6 @@ from . import layouts, observation
 from .contexts import Contexts
 from .partition import partition
 from .partition.meshes import unsupported
-from .shardy import remove_shardy
 
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _FAILED_PRECONDITION, _UNIMPLEMENTED, _INTERNAL = 3, 8, 9, 12, 13
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
@@ -105,8 +106,8 @@ def load_on(artifact: Artifact, gpu: int) -> LoadedExecutable:
 def compile_program(program: bytes, gpu: int = -1, max_programs: int = 0) -> LoadedExecutable:
     """Compile bytecode or a portable artifact that is known to be whole.
 
-    gpu: the number of the GPU that it is for; negative: it is for processors. max_programs: the programs that a function
-    may have, 0 for any number. Raises ProgramError, UnsupportedError, and RecompileError for one program too many.
+    gpu: the number of the GPU that it is for; negative: it is for processors. max_programs: the programs that a
+    function may have, 0 for any number. Raises ProgramError, UnsupportedError, and RecompileError for one program too many.
     """
     with _COMPILING:
         observation.before_compile(program, max_programs)
@@ -208,6 +209,12 @@ def generalize_programs(programs: list[bytes], gpu: int = -1, max_programs: int 
     return (_loaded(executable, gpu), *parts)
 
 
+def record_program(program: bytes) -> None:
+    """Write down a program as it was given; see `shlo_disc.recording`."""
+    with _COMPILING:
+        record_read(TextProgram(program, trusted=True), "plugin")
+
+
 def note_program(program: bytes, how: str, seconds: float) -> CallCount:
     """Note how a program was served, for whoever observes programs; returns what counts its calls."""
     with _COMPILING:
@@ -250,5 +257,6 @@ def describe_error(error: BaseException) -> tuple[int, str]:
 
 __all__ = [
     "Serialized", "compile_for_devices", "compile_program", "count_flops", "describe_error", "deserialize",
-    "for_one_device", "generalize_programs", "load_on", "note_program", "read_untrusted", "register_function", "serialize",
+    "for_one_device", "generalize_programs", "load_on", "note_program", "read_untrusted", "record_program",
+    "register_function",    "serialize",
 ]  # fmt: skip

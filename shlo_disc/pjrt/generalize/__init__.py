@@ -51,6 +51,7 @@ from shlo_disc.target import CPU
 
 from .emit import Emission, finish
 from .expressions import Expressions
+from .misses import Miss, first_miss
 from .relations import Relations
 from .samples import NotGeneralError, Samples
 from .steps import Step, Steps
@@ -76,10 +77,8 @@ class SymbolicProgram:
     expected: tuple[int, ...]
     hidden: tuple[int, ...]
 
-    def explain_miss(self, program: bytes) -> str:
-        """Which number of a program of this skeleton is not what is expected; "" where it is an instance."""
-        from .misses import first_miss
-
+    def explain_miss(self, program: bytes) -> Miss | None:
+        """Which number of a program of this skeleton is not what is expected; None where it is an instance."""
         return first_miss(self.symbols, self.steps, self.expected, program)
 
     def for_table(self) -> tuple[Executable, list[int], list[Step], list[int], list[int]]:

@@ -89,6 +89,12 @@ class Samples:
             return f"number {axis} of {index} of {name}"
         return f"element {axis} of {name}" if kind == "element" else f"axis {axis} of {kind} {index} of {name}"
 
+    def is_argument(self, number: int) -> bool:
+        """Whether a number is a size of an argument of the program."""
+        kind, position, *_ = self._places[number]
+        op = self.operations[position]
+        return kind == "argument" and "sym_name" in op.attributes and str(op.attributes["sym_name"]) == '"main"'
+
     def place(self, number: int) -> str:
         """The source line of the operation that has a number; "" where it is not known."""
         line = source_line(self.operations[self._places[number][1]].location)
