@@ -55,7 +55,7 @@ def _described(program: bytes, position: int) -> str:
     context = make_context()
     with context:
         module = parse_trusted(program, context)
-        ops = [module.operation, *_operations(module.operation)]
+        ops: list[Any] = [module.operation, *_operations(module.operation)]
         op = ops[min(position, len(ops) - 1)]
         types = ", ".join(str(result.type) for result in op.results) or "without results"
         return f"{op.operation.name} ({types}) at {source_line(op.location)}"

@@ -107,7 +107,7 @@ def compile_program(program: bytes, gpu: int = -1, max_programs: int = 0) -> Loa
     """Compile bytecode or a portable artifact that is known to be whole.
 
     gpu: the number of the GPU that it is for; negative: it is for processors. max_programs: the programs that a
-    function may have, 0 for any number. Raises ProgramError, UnsupportedError, and RecompileError for one program too many.
+    function may have, 0 for any number. Raises ProgramError, UnsupportedError, and RecompileError for one too many.
     """
     with _COMPILING:
         observation.before_compile(program, max_programs)

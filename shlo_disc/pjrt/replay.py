@@ -125,13 +125,14 @@ def _with_symbols(name: str, program: Path, dims: Mapping[str, int], seed: int) 
     from shlo_disc.options import Options
     from shlo_disc.report.synthetic import load_flat, synthetic_arguments
 
-    results = []
+    results: list[list[Any]] = []
     for options in (Options(), Options(max_fusions=0, reuse=False)):
         artifact = build(program, options=options).artifact
         sizes = {row["name"]: dims.get(row["name"], 4) for row in artifact.header["symbols"]}
         arguments = synthetic_arguments(artifact.header, sizes, seed)
         results.append(_leaves(load_flat(client_for(artifact, 0), artifact)(*arguments)))
-    return Replayed(name, *_compared(*results, "compiled"))
+    found, wanted = results
+    return Replayed(name, *_compared(found, wanted, "compiled"))
 
 
 def _leaves(results: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 MOST_ELEMENTS = 64
-"""A constant of more elements, unless they are all alike, is replaced: integers and booleans by zeros, others by ones."""
+"""A constant of more elements, unless all are alike, is replaced: integers and booleans by zeros, others by ones."""
 
 
 def elide_constants(module: Any, ir: Any) -> list[dict[str, str]]:
