@@ -5,10 +5,10 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 RUN := JAX_PLATFORMS=cpu $(VENV)/bin/python
 
-.PHONY: demo test test-slow lint docs format bench corpus wheels gpu-test gpu-bench gpu-bundle clean help
+.PHONY: demo test test-v3 test-slow lint docs format bench corpus wheels gpu-test gpu-bench gpu-bundle clean help
 
 help:
-	@echo "make demo | test | test-slow | lint | docs | format | bench | corpus | wheels | clean"
+	@echo "make demo | test | test-v3 | test-slow | lint | docs | format | bench | corpus | wheels | clean"
 	@echo "make gpu-test | gpu-bench, where there is an NVIDIA GPU; gpu-bundle, for a machine that has one (docs/gpu.md)"
 
 $(STAMP): pyproject.toml CMakeLists.txt $(wildcard $(addprefix shlo_disc/runtime/native/,* */*))
@@ -22,6 +22,15 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(RUN) -m pytest -q -n 2 -m "not slow"
+
+# The tests that generated code matters to, once more as for processors without AVX-512, where this one has it. Others
+# run as much in `make test`. There is no level below x86-64-v3.
+test-v3: $(STAMP)
+	@if grep -q -m 1 avx512vl /proc/cpuinfo; then \
+	  $(RUN) -m pytest -q -n 2 -m "not slow" --cpu x86-64-v3 $(addprefix tests/,filecheck ir report run unit); \
+	else \
+	  echo "test-v3: skipped, for the level of this processor is x86-64-v3 already"; \
+	fi
 
 test-slow: $(STAMP)
 	$(RUN) -m pytest -q -m slow

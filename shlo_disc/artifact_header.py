@@ -19,8 +19,15 @@ from shlo_disc.shape_dialect.symbolic.facts import Declaration, Relation
 from shlo_disc.target import CPU
 
 
-def _artifact_header(c: Compilation) -> dict[str, Any]:
-    """The artifact's header: what the runtime needs to check and run calls, the pytrees aside."""
+def artifact_header(c: Compilation) -> dict[str, Any]:
+    """The artifact's header: what the runtime needs to check and run calls."""
+    said = declared_signature(made(c.module))
+    trees = {"in": said.in_tree, "out": said.out_tree}
+    pytree = {key: json.loads(text) for key, text in trees.items() if text}
+    return {**_program_header(c), "pytree": pytree}
+
+
+def _program_header(c: Compilation) -> dict[str, Any]:
     lowered, known = made(c.code), c.facts.symbols
     offset = 0
     constants = []
@@ -78,11 +85,7 @@ def _constraints_on(c: Compilation, name: str) -> list[str]:
 
 def artifact_of(c: Compilation) -> Artifact:
     """The finished program as data."""
-    said = declared_signature(made(c.module))
-    trees = {"in": said.in_tree, "out": said.out_tree}
-    pytree = {key: json.loads(text) for key, text in trees.items() if text}
-    sections = {**c.sections, "consts": _constants_block(made(c.code)), "portable": b""}
-    return Artifact({**_artifact_header(c), "pytree": pytree}, sections)
+    return Artifact(c.header, {**c.sections, "consts": _constants_block(made(c.code)), "portable": b""})
 
 
 def _constants_block(lowered: LoweredProgram) -> bytes:

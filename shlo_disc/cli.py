@@ -31,14 +31,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
 from collections.abc import Sequence
 
 from shlo_disc.commands.bench import add_bench
 from shlo_disc.commands.bisect import add_bisect
 from shlo_disc.commands.check import add_check
-from shlo_disc.commands.common import error_code, error_document, error_text
+from shlo_disc.commands.common import error_code, error_document, error_text, put, say
 from shlo_disc.commands.compile import add_compile
 from shlo_disc.commands.completion import add_completion
 from shlo_disc.commands.diff import add_diff
@@ -75,11 +73,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         status = options.command(options) or 0
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader of a pipe left, e.g. `| head`; the interpreter must not try to flush again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except (DiscError, OSError) as error:
         return _fail(error, options)
     except ModuleNotFoundError as error:
@@ -94,9 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _fail(error: Exception, options: argparse.Namespace) -> int:
     """Tell of an error; the exit status."""
     code = error_code(error)
-    print(f"shlo_disc: error{f'[{code}]' if code else ''}: {error_text(error)}", file=sys.stderr)
+    say(f"shlo_disc: error{f'[{code}]' if code else ''}: {error_text(error)}")
     if getattr(options, "json", False):
-        print(json.dumps(error_document(error), indent=2))
+        put(json.dumps(error_document(error), indent=2))
     return int(getattr(options, "error_status", 1))
 
 

@@ -28,8 +28,9 @@ class Compilation:
     """What passes work on. `snapshots` holds a copy of the module after each stage that ran.
 
     module: that of the last stage before `codegen`, whose own are in `code`. llvm_ir, sections: of each section of code
-    that the artifact has, `object` for CPUs. stage: the last one that has run; that whose module was printed, where
-    that is the program. timings: seconds of each stage, `pass_timings` those of each pass, by "stage/pass".
+    that the artifact has, `object` for CPUs. header: the artifact's. stage: the last that has run; that whose module
+    was printed, where that is the program. timings: seconds of each stage, `pass_timings` those of each pass, by
+    "stage/pass".
     """
 
     options: Options
@@ -43,6 +44,7 @@ class Compilation:
     cpu: codegen.CpuTarget = field(default_factory=codegen.CpuTarget.host)
     llvm_ir: dict[str, str] = field(default_factory=dict)
     sections: dict[str, bytes] = field(default_factory=dict)
+    header: dict[str, Any] = field(default_factory=dict)
     snapshots: dict[str, ir.Operation] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
     pass_timings: dict[str, float] = field(default_factory=dict)

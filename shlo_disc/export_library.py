@@ -201,6 +201,8 @@ disc_error_t *{name}_program(disc_program_t **program) {{
   static disc_program_t *loaded;
   disc_load_options options = {{.struct_size = sizeof options, .trust = 1, .borrow = 1}};
   disc_error_t *error = NULL;
+  if (program == NULL)
+    return disc_load_bytes(begin, (size_t)(end - begin), &options, NULL); /* an error */
   pthread_mutex_lock(&mutex);
   if (loaded == NULL)
     error = disc_load_bytes(begin, (size_t)(end - begin), &options, &loaded);

@@ -16,12 +16,21 @@ LEVELS = ("x86-64-v3", "x86-64-v4", "sapphirerapids")
 """Levels of processors, each with all that the ones before it have: AVX2 and FMA; AVX-512; AMX and 16-bit floats."""
 
 CPUS = ("host", *LEVELS)
+CPU_VARIABLE = "SHLO_DISC_CPU"
 STRICT_VARIABLE = "SHLO_DISC_STRICT"
 GUARD_PAGES_VARIABLE = "SHLO_DISC_GUARD_PAGES"
 READ_SECONDS_VARIABLE = "SHLO_DISC_READ_SECONDS"
 READ_BYTES_VARIABLE = "SHLO_DISC_READ_BYTES"
 _READ_SECONDS = 2
 _READ_BYTES = 1 << 30
+
+
+def stated_cpu() -> str:
+    """The default of `Options.cpu`. Raises OptionError for what the environment says."""
+    name = os.environ.get(CPU_VARIABLE, "") or "host"
+    if name not in CPUS:
+        raise OptionError(f"the environment variable {CPU_VARIABLE} must be one of {CPUS}, not {name!r}")
+    return name
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,8 @@ class Options:
     schedule: how kernels are written, e.g. `Schedule.load(path)` of what `shlo_disc tune` wrote.
     cpu: the processors that the code is for: "host", that of this process; "x86-64-v3", all with AVX2 and FMA;
         "x86-64-v4", those with AVX-512; "sapphirerapids", those with AMX as well; or several of the latter, such as
-        ("x86-64-v3", "x86-64-v4"): an artifact then has code for each, and the best that a processor has is run.
+        ("x86-64-v3", "x86-64-v4"): an artifact then has code for each, and the best that a processor has is run. The
+        default is the name that the environment variable SHLO_DISC_CPU has, or else "host".
     symbolic: make the argument sizes above 1 of a static StableHLO program symbols, as far as its ops leave them free.
         Numbers that the program has made of its sizes, such as the divisor of a mean or the window of a running sum,
         stay what they are: for those, export it with symbolic sizes.
@@ -80,7 +90,7 @@ class Options:
     deterministic: bool = False
     strict: bool | None = None
     schedule: Schedule = field(default_factory=Schedule)
-    cpu: str | Sequence[str] = "host"
+    cpu: str | Sequence[str] = field(default_factory=stated_cpu)
     symbolic: bool = False
     replicas: int = 1
     dump: str | None = None

@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
+from shlo_disc.artifact_header import artifact_header
 from shlo_disc.call_checks import checks_of
 from shlo_disc.compilation import Compilation, made
 from shlo_disc.errors import OptionError, ProgramError
 from shlo_disc.lowering.host import build_host
 from shlo_disc.mlir import func, ir, passmanager
 from shlo_disc.options import Options
+from shlo_disc.runtime import Artifact
+from shlo_disc.runtime.artifact import HEADER_DIGEST
 from shlo_disc.shape_dialect.dialect.names import FLOPS
 from shlo_disc.shape_dialect.dialect.signature import write_signature
 from shlo_disc.shape_dialect.dialect.types import dim_attr
@@ -334,7 +337,9 @@ def _translate_to_llvm_ir(c: Compilation) -> None:
 
 @_pass("codegen", "opt_level")
 def _emit_object(c: Compilation) -> None:
-    """Optimise, and select instructions: an object, and PTX for GPUs."""
+    """Optimise, and select instructions: an object, and PTX for GPUs. The object has its header's digest."""
+    c.header = artifact_header(c)
+    made(c.code).embedded = {HEADER_DIGEST: Artifact(c.header, {}).header_digest()}
     c.sections = {section: c.backend.emit(section, text, made(c.code)) for section, text in c.llvm_ir.items()}
     c.compile_count += 1
 

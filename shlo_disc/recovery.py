@@ -147,11 +147,14 @@ def compile_on(attempts: Attempts, options: Options, read: Any, target: str) -> 
 def with_reproducer(
     error: Exception, read: Any, options: Options, target: str, compilation: Compilation | None = None
 ) -> CompilerError:
-    """An internal error as one that names the command to see it again, whose files are written.
+    """An internal error as one that names the command to see it again, whose files are written if they can be.
 
     compilation: how far the compile went.
     """
-    place = write_reproducer(read, options, target, error, compilation)
+    try:
+        place = write_reproducer(read, options, target, error, compilation)
+    except OSError as obstacle:
+        return CompilerError(f"{_text(error)}\nWhat it takes to see it again could not be written: {obstacle}")
     return CompilerError(f"{_text(error)}\nTo see it again: {(place / 'command.txt').read_text().strip()}")
 
 

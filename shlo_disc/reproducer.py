@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import platform
+import re
 import shlex
+import stat
 import tempfile
+import time
 import traceback
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
@@ -19,6 +24,16 @@ from shlo_disc.schedule import Schedule
 
 if TYPE_CHECKING:
     from shlo_disc.compilation import Compilation
+
+KEPT = 32
+"""Directories of one user's that stay, the newest ones."""
+
+_PREFIX = "shlo_disc-failure-"
+_NAME = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}")
+_COMMAND = "command.txt"
+_FILE = re.compile(r"(program\.mlir(bc)?|after-[a-z]+\.mlir|schedule\.json|report\.json|command\.txt)")
+_ABANDONED = 3600.0
+"""Seconds after which nobody writes to a directory any more."""
 
 _PACKAGES = ("shlo_disc", "jax", "jaxlib", "torch-mlir", "llvmlite", "numpy")
 _SCHEDULE = "schedule.json"
@@ -41,7 +56,7 @@ def write_reproducer(
     """
     from shlo_disc.passes import PIPELINES
 
-    directory = Path(tempfile.mkdtemp(prefix="shlo_disc-failure-"))
+    directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
     program = _write_program(read, directory)
     snapshots = {} if compilation is None else compilation.snapshots
     for stage in dict.fromkeys((*list(snapshots)[:1], *list(snapshots)[-1:])):
@@ -63,8 +78,45 @@ def write_reproducer(
         "command": command,
     }
     (directory / "report.json").write_text(json.dumps(report, indent=2) + "\n")
-    (directory / "command.txt").write_text(command + "\n")
+    (directory / _COMMAND).write_text(command + "\n")  # the last one: such a directory is complete
+    remove_old_reproducers(directory.parent)
     return directory
+
+
+def remove_old_reproducers(parent: Path, kept: int = KEPT) -> None:
+    """Remove directories that this user's failed compiles have left in `parent`, but for the newest `kept`.
+
+    What has anything else in it, is a link, is another user's or is being written is left alone. Other processes may
+    remove the same ones.
+    """
+    found = []
+    with contextlib.suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                if _NAME.fullmatch(entry.name) and _is_ours(entry.stat(follow_symlinks=False)):
+                    found.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.name))
+    for _, name in sorted(found, reverse=True)[kept:]:
+        with contextlib.suppress(OSError):
+            _remove(parent / name)
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+
+
+def _remove(directory: Path) -> None:
+    """Remove a reproducer, all of it or nothing, by its own descriptor: its name may have become another's."""
+    own = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status, names = os.fstat(own), os.listdir(own)
+        is_complete = _COMMAND in names or time.time() - status.st_mtime > _ABANDONED
+        if not _is_ours(status) or not is_complete or not all(map(_FILE.fullmatch, names)):
+            return
+        for name in names:
+            os.unlink(name, dir_fd=own)
+    finally:
+        os.close(own)
+    directory.rmdir()
 
 
 def _write_program(read: Any, directory: Path) -> Path:

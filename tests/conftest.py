@@ -24,14 +24,17 @@ if str(ROOT) not in sys.path:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds --update-golden, which rewrites the expected text of golden tests."""
+    """Adds --update-golden, which rewrites the expected text of golden tests, and --cpu, a level of processors."""
     parser.addoption("--update-golden", action="store_true", help="rewrite the expected text of golden tests")
+    parser.addoption("--cpu", metavar="LEVEL", help="compile for this level unless a test names one: SHLO_DISC_CPU")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the markers used here, and makes Hypothesis repeatable: no deadline, examples derived from the test."""
     config.addinivalue_line("markers", "slow: takes more than a few seconds; left out by -m 'not slow'")
     config.addinivalue_line("markers", "ptxas: needs NVIDIA's assembler; skipped where it is absent")
+    if config.getoption("--cpu"):
+        os.environ["SHLO_DISC_CPU"] = config.getoption("--cpu")
     from hypothesis import settings
 
     settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=50)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 
@@ -25,20 +25,33 @@ _DEFINITION = re.compile(r"^(define [^\n]*?)( \{)$", re.MULTILINE)
 
 
 def compile_to_object(
-    ir_text: str, target: CpuTarget, opt_level: int = 3, exported: Collection[str] | None = None
+    ir_text: str,
+    target: CpuTarget,
+    opt_level: int = 3,
+    exported: Collection[str] | None = None,
+    embedded: Mapping[str, bytes] | None = None,
 ) -> bytes:
     """Compile LLVM IR text into an ELF relocatable object: position independent, small code model.
 
-    With `exported`, every other definition becomes internal, so that it can be inlined or dropped. Raises
-    `CompilerError` when the IR does not parse or verify, lacks a name of `exported`, or needs a symbol beyond
-    memcpy, memmove, memset and memcmp.
+    With `exported`, every other definition becomes internal, so that it can be inlined or dropped. `embedded`:
+    constants to export besides, by name. Raises `CompilerError` when the IR does not parse or verify, lacks a name of
+    `exported`, or needs a symbol beyond memcpy, memmove, memset and memcmp.
     """
+    constants = embedded or {}
+    ir_text = "\n".join([ir_text, *map(_constant_text, constants, constants.values())])
+    if exported is not None:
+        exported = {*exported, *constants}
     with _optimised(ir_text, target, opt_level, exported) as (module, machine):
         data: bytes = machine.emit_object(module)
     missing = undefined_symbols(data) - ALLOWED_EXTERNALS
     if missing:
         raise CompilerError(f"codegen: generated code would call {', '.join(sorted(missing))}")
     return data
+
+
+def _constant_text(name: str, data: bytes) -> str:
+    text = "".join(f"\\{byte:02x}" for byte in data)
+    return f'@{name} = constant [{len(data)} x i8] c"{text}"\n'
 
 
 def assembly(ir_text: str, target: CpuTarget, opt_level: int = 3, exported: Collection[str] | None = None) -> str:

@@ -7,9 +7,9 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
-from shlo_disc.commands.common import add_command, add_json, show
+from shlo_disc.commands.common import add_command, add_json, put, say, show
 from shlo_disc.errors import OptionError, ProgramError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _check(options: argparse.Namespace) -> int:
         {"threads": 1, "opt_level": options.opt_level, "symbolic": options.symbolic},
         jobs=options.jobs,
         limit=options.time_limit,
-        done=_progress(len(cases), sys.stderr if options.json else sys.stdout),
+        done=_progress(len(cases), say if options.json else put),
     )
     results.sort(key=lambda r: (r.file, r.case))
     show(options, as_json(results), summary(results))
@@ -63,7 +63,7 @@ def _cases(paths: Sequence[str]) -> Iterator[Case]:
                 raise ProgramError(f"{file}: the file is not text") from None
 
 
-def _progress(total: int, failures_to: TextIO) -> Callable[[Result], None]:
+def _progress(total: int, tell: Callable[[str], None]) -> Callable[[Result], None]:
     """Print each failure as it comes, and on a terminal a line that counts."""
     count = failures = 0
     live = sys.stderr.isatty()
@@ -74,9 +74,9 @@ def _progress(total: int, failures_to: TextIO) -> Callable[[Result], None]:
         if result.failed:
             failures += 1
             why = "; ".join(result.reasons)
-            print(f"FAIL {result.file}:{result.case}: {result.status}: {why}", file=failures_to, flush=True)
+            tell(f"FAIL {result.file}:{result.case}: {result.status}: {why}")
         if live:
             end = "\n" if count == total else "\r"
-            print(f"{count} of {total}, {failures} failed", end=end, file=sys.stderr, flush=True)
+            say(f"{count} of {total}, {failures} failed", end=end)
 
     return done

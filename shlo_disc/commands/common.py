@@ -6,13 +6,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from shlo_disc.errors import ArtifactError, DiscError, OptionError
-from shlo_disc.options import CPUS, Options
+from shlo_disc.options import CPUS, Options, stated_cpu
 from shlo_disc.progress import Watch
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.artifact import MAGIC
@@ -76,7 +77,6 @@ def add_compile_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--cpu",
         type=levels,
-        default="host",
         metavar="LEVEL",
         help=f"{', '.join(CPUS)}, or several: code for each of them",
     )
@@ -115,7 +115,7 @@ def options_of(arguments: argparse.Namespace) -> Options:
         reuse=not arguments.no_reuse,
         deterministic=arguments.deterministic,
         strict=arguments.strict or None,
-        cpu=arguments.cpu,
+        cpu=stated_cpu() if arguments.cpu is None else arguments.cpu,
         isolate=getattr(arguments, "isolate", False),
         compile_seconds=getattr(arguments, "compile_seconds", None),
         schedule=Schedule.load(arguments.schedule) if arguments.schedule else Schedule(),
@@ -174,9 +174,27 @@ def add_trust(command: argparse.ArgumentParser) -> None:
 def show(arguments: argparse.Namespace, document: Any, lines: str | Iterable[str]) -> None:
     """Print a result: the JSON document where --json says so, else the lines."""
     if arguments.json:
-        print(json.dumps(_finite(document), indent=2))
+        put(json.dumps(_finite(document), indent=2))
     else:
-        print(lines if isinstance(lines, str) else "\n".join(lines))
+        put(lines if isinstance(lines, str) else "\n".join(lines))
+
+
+def put(text: str, *, end: str = "\n") -> None:
+    """Print a result, or a part of it.
+
+    Where the reader of a pipe has left, as `| head` does, it is dropped, as is all that follows: what the command does
+    besides, such as writing a file, and its exit status are as ever.
+    """
+    try:
+        print(text, end=end, flush=True)
+    except BrokenPipeError:
+        _drop(sys.stdout)
+
+
+def _drop(stream: TextIO) -> None:
+    """Have what is written to a stream, and what it has kept so far, go nowhere."""
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def _finite(value: Any) -> Any:
@@ -205,9 +223,12 @@ def error_text(error: Exception) -> str:
     return str(error)
 
 
-def say(text: str) -> None:
-    """Tell on standard error what is going on."""
-    print(text, file=sys.stderr, flush=True)
+def say(text: str, *, end: str = "\n") -> None:
+    """Tell on standard error what is going on, or nobody where that cannot be written."""
+    try:
+        print(text, end=end, file=sys.stderr, flush=True)
+    except OSError:
+        _drop(sys.stderr)
 
 
 def add_progress(command: argparse.ArgumentParser) -> None:
@@ -224,8 +245,7 @@ def stage_progress(arguments: argparse.Namespace) -> Watch | None:
     """For `progress.watching`: a line on standard error for each stage, with its time when it has ended."""
 
     def watch(stage: str, seconds: float | None) -> None:
-        text = f"{stage:<10}" if seconds is None else f"{seconds:8.2f} s\n"
-        print(text, end="", file=sys.stderr, flush=True)
+        say(f"{stage:<10}" if seconds is None else f"{seconds:8.2f} s\n", end="")
 
     return watch if wants_progress(arguments) else None
 

@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from shlo_disc.commands.common import add_command
+from shlo_disc.commands.common import add_command, put
 from shlo_disc.stages import STAGES
 from shlo_disc.target import TARGETS
 
@@ -47,7 +47,7 @@ def add_completion(commands: Any, parser: argparse.ArgumentParser) -> None:
     """Add the command, which completes what `parser` has when it runs."""
 
     def run(arguments: argparse.Namespace) -> None:
-        print("\n".join(_SHELLS[arguments.shell](_commands(parser))))
+        put("\n".join(_SHELLS[arguments.shell](_commands(parser))))
 
     command = add_command(commands, "completion", run, "print a script for a shell's completion", __doc__)
     command.add_argument("shell", choices=tuple(_SHELLS))

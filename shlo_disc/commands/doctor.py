@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from shlo_disc.commands.common import add_command, add_json, show
+from shlo_disc.commands.common import add_command, add_json, put, show
 
 
 def add_doctor(commands: Any) -> None:
@@ -22,7 +22,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
     for finding in examine():
         found.append(finding)
         if not arguments.json:
-            print(finding, flush=True)
+            put(str(finding))
     if arguments.json:
         show(arguments, report(iter(found)), "")
     return int(any(finding.state == BROKEN for finding in found))

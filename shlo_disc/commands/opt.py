@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.commands.common import add_command, add_compile_options, add_json, options_of, program_of
+from shlo_disc.commands.common import add_command, add_compile_options, add_json, options_of, program_of, put, say
 from shlo_disc.errors import OptionError
 from shlo_disc.options import Options
 
@@ -118,17 +117,17 @@ class _Opt:
 
         def print_after(name: str, c: Compilation) -> None:
             if name in names or names == ["all"]:
-                sys.stderr.write(f"// ----- after {name}\n{c.current}\n")
+                say(f"// ----- after {name}\n{c.current}")
 
         return print_after
 
     def _print_timings(self, c: Compilation) -> None:
         if self.arguments.timing:
             rows = [f"{seconds * 1e3:9.2f} ms  {name}\n" for name, seconds in c.pass_timings.items()]
-            sys.stderr.write("".join([*rows, f"{sum(c.pass_timings.values()) * 1e3:9.2f} ms  all passes\n"]))
+            say("".join([*rows, f"{sum(c.pass_timings.values()) * 1e3:9.2f} ms  all passes"]))
 
     def _write(self, text: str) -> None:
         if self.arguments.output:
             Path(self.arguments.output).write_text(text)
         else:
-            sys.stdout.write(text)
+            put(text, end="")

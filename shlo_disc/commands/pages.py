@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
-from shlo_disc.commands.common import add_command, add_json, show
+from shlo_disc.commands.common import add_command, add_json, put, show
 
 
 def add_ops(commands: Any) -> None:
@@ -30,4 +29,4 @@ def _ops(arguments: argparse.Namespace) -> None:
 def _dialect(arguments: argparse.Namespace) -> None:
     from shlo_disc.shape_dialect.dialect.document import dialect_document, irdl_text
 
-    sys.stdout.write(irdl_text() if arguments.irdl else dialect_document())
+    put(irdl_text() if arguments.irdl else dialect_document(), end="")

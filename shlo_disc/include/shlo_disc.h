@@ -5,6 +5,9 @@
  * left alone otherwise. The caller frees every error, program, plan and set of results, each with its function; NULL may
  * be freed. A plan and results keep what they need of their program, so they may be freed in any order.
  *
+ * NULL for any other parameter is a ValueError that names it, unless its function says otherwise: options may be NULL, and
+ * arrays of no elements. Of a NULL object, a function that returns no error gives NULL, 0 for a count and -1 for bytes.
+ *
  * All functions may be called from several threads at a time, on one program or one plan too; an object must not be
  * freed while another thread uses it. Strings are UTF-8, end in a zero and live as long as the object they are of.
  * Programs are for the processor; every tensor lies in the host's memory.
@@ -78,7 +81,7 @@ const char *disc_error_kind(const disc_error_t *error);
 /* The path of the argument that is wrong, such as "args[0]"; NULL where it is not one argument. */
 const char *disc_error_argument(const disc_error_t *error);
 
-/* What went wrong, in Python's words. */
+/* What went wrong, in Python's words. Of a NULL error, the kind is "" and the text "no error". */
 const char *disc_error_text(const disc_error_t *error);
 
 void disc_free_error(disc_error_t *error);

@@ -38,11 +38,15 @@ def loops_of(fusion: func.FuncOp) -> list[LoopOfRows]:
 
 def row_cost(found: LoopOfRows) -> Expr:
     """The work on one row, from start to end."""
+    return trip_cost(found) * (Expr.const(_UNKNOWN_TRIP) if found.trip is None else found.trip)
+
+
+def trip_cost(found: LoopOfRows) -> int:
+    """That of one iteration."""
     elements = {v: product(row_dims(v, axis)).constant or 1 for v, axis in found.row_axis.items()}
     cost = sum(op_cost(v.owner) * n for v, n in elements.items() if not isinstance(v.owner, ir.Block))
     weights = sum(product(dims_of(op.operands[1])).constant or 0 for op in dots_of(found))
-    trip = Expr.const(_UNKNOWN_TRIP) if found.trip is None else found.trip
-    return trip * max(1, (cost + weights) // 4)
+    return max(1, (cost + weights) // 4)
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,13 @@ class RecurrenceKernel:
 
     def multiply(self, dot: ir.OpView, target: ir.Value) -> None:
         """Write the chunk's rows of a product to `target`, whose row 0 is the first of the chunk."""
+        raise NotImplementedError
+
+    can_end = False
+    """Whether the run may end before a loop has."""
+
+    def has_ended(self, trips: ir.Value) -> ir.Value:
+        """Whether the run has, asked by a loop that has made so many trips."""
         raise NotImplementedError
 
     def settle(self) -> None:
@@ -155,12 +166,16 @@ class RecurrenceKernel:
     def _iterate(self) -> None:
         found, elements = self.found, self.elements
         starts = [elements.at(found.loop.operands[i], ()) for i in found.scalars]
-        types = [v.type for v in starts]
-        loop = scf.WhileOp(types, starts)
+        counted = [index_constant(0)] if self.can_end else []  # the trips
+        types = [v.type for v in (*starts, *counted)]
+        loop = scf.WhileOp(types, [*starts, *counted])
         before = loop.before.blocks.append(*types)
         with ir.InsertionPoint(before), elements.scope():
             self._bind(found.condition, before.arguments)
             goes_on = elements.at(_returned(found.condition)[0], ())
+            if counted:
+                ended = self.has_ended(before.arguments[len(starts)])
+                goes_on = arith.select(ended, arith.constant(goes_on.type, 0), goes_on)
             scf.condition(goes_on, list(before.arguments))
         after = loop.after.blocks.append(*types)
         with ir.InsertionPoint(after), elements.scope():
@@ -168,11 +183,12 @@ class RecurrenceKernel:
             for step in self.plan.steps:
                 self._step(step)
             self._finish()
-            scf.yield_([elements.at(found.returned[i], ()) for i in found.scalars])
+            counted = [arith.addi(after.arguments[len(starts)], index_constant(1)) for _ in counted]
+            scf.yield_([*(elements.at(found.returned[i], ()) for i in found.scalars), *counted])
 
     def _bind(self, block: ir.Block, values: Sequence[ir.Value]) -> None:
         arguments = [block.arguments[i] for i in self.found.scalars]
-        self.elements.bound.update(zip(arguments, values, strict=True))
+        self.elements.bound.update(zip(arguments, values, strict=False))
 
     def _step(self, step: Step) -> None:
         if step.dot is not None:

@@ -57,7 +57,7 @@ class CpuBackend:
 
     def emit(self, section: str, llvm_ir: str, program: LoweredProgram) -> bytes:
         """An ELF object."""
-        return codegen.compile_to_object(llvm_ir, self.cpu, self.opt_level, program.exported)
+        return codegen.compile_to_object(llvm_ir, self.cpu, self.opt_level, program.exported, program.embedded)
 
     def view(self, name: str, llvm_ir: Mapping[str, str], program: LoweredProgram) -> str:
         """One of `views`."""

@@ -25,6 +25,7 @@ from shlo_disc.lowering_cpu.emitters.concatenate_kernel import build_concatenati
 from shlo_disc.lowering_cpu.emitters.convolution_kernel import build_convolution
 from shlo_disc.lowering_cpu.emitters.epilogue_kernel import TILE_SIZES, build_epilogue
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
+from shlo_disc.lowering_cpu.emitters.interruption import RUNTIME
 from shlo_disc.lowering_cpu.emitters.nonzero_kernel import build_nonzero
 from shlo_disc.lowering_cpu.emitters.recurrence_kernel import build_recurrence
 from shlo_disc.lowering_cpu.emitters.row_kernel import BOUND, build_rows
@@ -160,7 +161,7 @@ class _Kernels:
         elif not isinstance(what, Library) and product_of(fusion) is None:
             clears = results_from_zeros(fusion)
             are_results = all(isinstance(buffer, ResultBuffer) for buffer in buffers_of(call))
-            self._write(call, fusion, OutputBuffers(are_results, bool(clears)), clears=clears)
+            self._write(call, fusion, OutputBuffers(are_results, bool(clears)), given=[RUNTIME], clears=clears)
 
     def _choose_epilogues(self, fusion: func.FuncOp) -> None:
         calls = [op for op in fusion.entry_block.operations if op.operation.name == "func.call"]

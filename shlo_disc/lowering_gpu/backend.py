@@ -62,7 +62,7 @@ class GpuBackend:
             return b""  # copies and collectives alone
         if section == "ptx":
             return codegen.compile_to_ptx(llvm_ir, self.architecture, self.opt_level).encode()
-        return codegen.compile_to_object(llvm_ir, self.cpu, 1, program.exported)
+        return codegen.compile_to_object(llvm_ir, self.cpu, 1, program.exported, program.embedded)
 
     def view(self, name: str, llvm_ir: Mapping[str, str], program: LoweredProgram) -> str:
         """One of `views`."""

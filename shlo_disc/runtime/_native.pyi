@@ -172,6 +172,12 @@ def choose_level(headers: Sequence[bytes], cpu: str) -> int:
     `cpu`, or if that is empty, the last one that this processor can run. Raises ArtifactError.
     """
 
+def header_digest(header: bytes) -> bytes:
+    """
+    What the code of a program has of its header: 32 bytes, the same for the artifact as packed and as plugins serialize
+    it. Raises ArtifactError where it is no JSON object.
+    """
+
 def missing_features(features: Sequence[str]) -> list[str]: ...
 def pack_constants(header: bytes, constants: object) -> bytes:
     """

@@ -76,11 +76,12 @@ class Struct:
 
 @dataclass(frozen=True)
 class Function:
-    """A type of functions without a result."""
+    """A type of functions."""
 
     name: str
     text: str
     parameters: Sequence[tuple[str, str]]
+    result: str = "void"
 
     @property
     def llvm_parameters(self) -> str:
@@ -89,7 +90,7 @@ class Function:
 
     def declaration(self) -> str:
         """In C."""
-        return "\n".join([*_comment(self.text, ""), *self.signature(f"using {self.name} = void (*)(")])
+        return "\n".join([*_comment(self.text, ""), *self.signature(f"using {self.name} = {self.result} (*)(")])
 
     def signature(self, head: str) -> list[str]:
         """The parameters behind `head`, in lines."""
@@ -331,11 +332,18 @@ RUNTIME: Sequence[Function | Fields] = (
         "Called now and then in the trips of a loop on processors, unless it is null. May end the run.",
         _RUNTIME,
     ),
+    Function(
+        "has_ended",
+        "Called now and then in the trips of a loop inside of a kernel on processors, by whichever thread is there, "
+        "unless it is null. Not 0: nobody will read what the kernel writes, and it returns.",
+        _RUNTIME,
+        "int64_t",
+    ),
 )  # fmt: skip
 """The fields of `DiscRuntime`: the functions of the runtime that a program calls, and what is the runtime's own.
 
-Programs for CPUs call the first ones and the last, those for devices that are apart from the processor the others, and
-`call` for collectives.
+Programs for CPUs call the first ones and the last two, those for devices that are apart from the processor the others,
+and `call` for collectives.
 """
 
 RUNTIME_FUNCTIONS = {line.name: line for line in RUNTIME if isinstance(line, Function)}
@@ -407,7 +415,7 @@ def _field_line(line: Fields) -> str:
 def _runtime_line(line: Function | Fields) -> str:
     if isinstance(line, Fields):
         return _field_line(line)
-    return "\n".join([*_comment(line.text, "  "), *line.signature(f"  void (*{line.name})(")])
+    return "\n".join([*_comment(line.text, "  "), *line.signature(f"  {line.result} (*{line.name})(")])
 
 
 if __name__ == "__main__":

@@ -36,6 +36,9 @@ from .native_owner import NativeOwner
 MAGIC = b"SHLODISC"
 FORMAT_VERSION = 1
 ALIGNMENT = 64  # bytes; constants are used where they lie
+HEADER_DIGEST = "disc_header_digest"
+"""The symbol of an object that has its header's digest."""
+
 _PREFIX = struct.Struct("<8sIIQ")
 _ROW = struct.Struct("<8sQQ32s")
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -204,6 +207,14 @@ class Artifact(NativeOwner):
     def header_text(self) -> bytes:
         """The header as JSON. Raises ArtifactError when it is not JSON data."""
         return self._read or _encode_header(self.header)
+
+    def header_digest(self) -> bytes:
+        """What the object code has of the header, as `HEADER_DIGEST`, so that it is run with no other one.
+
+        It is the same for the artifact as `prepacked`, and as the plugin serializes it.
+        """
+        digest: bytes = _native.header_digest(self.header_text)
+        return digest
 
     def serialize(self) -> bytes:
         """The artifact as bytes. Raises ArtifactError when the header is not JSON data, or on a section's name."""

@@ -3,16 +3,18 @@
 
 It reads the plan as the lowering does, and nothing of how it was made: `disc.buffers` of each call, loop and branch. At
 every moment each place holds some values, which are one and the same there. A read must find its value. A write ends
-what other values lie in a place that is not proved to be apart from the one that is written. A loop is walked through
-twice, so that an iteration meets what the one before has left; what branches leave is what all of them leave.
+what other values lie in a place that is not proved to be apart from the one that is written. What branches leave is
+what all of them leave.
+
+A loop is walked through once, from what every iteration finds. That is what the first one finds without what the loop
+itself overwrites: it makes no value anew that it has not made itself, so no further iteration finds less. Which places
+a loop writes is collected once for each block, so that the work is linear in the ops at any depth of loops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from random import Random
-from typing import NamedTuple
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import func, ir
@@ -20,6 +22,8 @@ from shlo_disc.shape_dialect.dialect.buffers import BUFFERS, ArenaBuffer, Buffer
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
+from shlo_disc.shape_dialect.utils.regions import terminator_of
+from shlo_disc.verify.buffer_state import BufferSlice, Start, State
 from shlo_disc.verify.overwriting import Kernels, may_write_over
 
 _SAMPLES = 256
@@ -31,29 +35,8 @@ _RESHAPES = ("stablehlo.reshape", "stablehlo.dynamic_reshape")
 _CHOICES = ("stablehlo.if", "stablehlo.case")
 
 
-class BufferSlice(NamedTuple):
-    """Bytes at `offset` of an arena, or a whole argument, result or constant, which `number` it has."""
-
-    space: str
-    number: int
-    offset: Expr
-    bytes: Expr
-
-
-@dataclass
-class _State:
-    """What lies where: for each place, the values that are there, and what has ended a value elsewhere."""
-
-    values: dict[BufferSlice, frozenset[ir.Value]] = field(default_factory=dict)
-    ended_by: dict[ir.Value, ir.Operation] = field(default_factory=dict)
-
-    def copy(self) -> _State:
-        return _State(dict(self.values), dict(self.ended_by))
-
-    def joined(self, other: _State) -> _State:
-        """What both hold."""
-        both = {place: values & other.values[place] for place, values in self.values.items() if place in other.values}
-        return _State({p: v for p, v in both.items() if v}, {**other.ended_by, **self.ended_by})
+Writes = dict[Start, ir.Operation]
+"""Where something is written, and by which op first."""
 
 
 def verify_buffers(module: ir.Module, facts: Facts, entry: ir.Block) -> None:
@@ -72,8 +55,11 @@ class _Walk:
         self.kernels: Kernels = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
         self.arenas = arenas_of(module.operation)
         self.places: dict[ir.Value, BufferSlice] = {}
-        self.state = _State()
-        self.slices = [_Slices(self._buffers_of(n), size, facts) for n, size in enumerate(self.arenas)]
+        self.state = State()
+        self.buffers = {op: buffers_of(op) for op in _all_ops(entry) if BUFFERS in op.attributes}
+        sizes = self._buffer_sizes()
+        self.slices = [_Slices(sizes.get(n, {}), size, facts) for n, size in enumerate(self.arenas)]
+        self.written_again: dict[ir.Operation, Writes] = {}
 
     def run(self) -> None:
         zero = Expr.const(0)
@@ -90,7 +76,7 @@ class _Walk:
 
     def _start_with(self, value: ir.Value, place: BufferSlice) -> None:
         self.places[value] = place
-        self.state.values[place] = frozenset([value])
+        self.state.add(place, value)
 
     # ---- blocks ---------------------------------------------------------------------------------------------------
 
@@ -101,9 +87,8 @@ class _Walk:
     def _op(self, op: ir.Operation) -> None:
         if op.name == "stablehlo.constant":
             if _is_buffer(op):
-                self._start_with(
-                    op.results[0], BufferSlice("constant", id(op), Expr.const(0), self._bytes(op.results[0]))
-                )
+                (result,) = op.results
+                self._start_with(result, BufferSlice("constant", len(self.places), Expr.const(0), self._bytes(result)))
         elif op.name == "stablehlo.while":
             self._loop(op)
         elif op.name in _CHOICES:
@@ -121,7 +106,7 @@ class _Walk:
             place = self.places.get(source)
             if place is None:
                 self._fail(op, f"it reads {_name(source)}, which has no buffer")
-            elif not self._holds(place, source):
+            elif not self.state.holds(place, source):
                 ended = self.state.ended_by.get(source)
                 by = f"overwritten by {_title(ended)}" if ended is not None else "not written"
                 self._fail(op, f"it reads {_name(source)} in {_text(place)}, where that is {by}")
@@ -129,23 +114,27 @@ class _Walk:
     def _call(self, op: ir.Operation) -> None:
         self._place_results(op)
         results = [self.places[r] for r in op.results]
+        taken: set[Start] = set()
+        sources = [_buffer(operand) for operand in op.operands]
+        read = {place.start for place in map(self.places.get, sources) if place is not None and not place.is_empty}
         for number, place in enumerate(results):
-            for other in results[:number]:
-                if not self._are_apart(place, other):
-                    self._fail(op, f"two of its results lie in {_text(place)} and {_text(other)}")
-            self._check_operands(op, number, place)
-        for value, place in zip(op.results, results, strict=True):
-            self._write(op, place, [value])
-
-    def _check_operands(self, op: ir.Operation, number: int, place: BufferSlice) -> None:
-        """A result may share memory with an operand only where the kernel reads of it what it then overwrites."""
-        for position, operand in enumerate(op.operands):
-            source = _buffer(operand)
-            there = self.places.get(source)
-            if there is None or self._are_apart(there, place):
+            if place.is_empty:
                 continue
-            once = sum(_buffer(v) == source for v in op.operands) == 1
-            if there[:3] == place[:3] and once and may_write_over(op, position, number, self.kernels):
+            if place.start in taken:
+                self._fail(op, f"two of its results lie in {_text(place)}")
+            taken.add(place.start)
+            if place.start in read:
+                self._check_operands(op, number, place, sources)
+        for value, place in zip(op.results, results, strict=True):
+            self.state.write(place, [value], op)
+
+    def _check_operands(self, op: ir.Operation, number: int, place: BufferSlice, sources: list[ir.Value]) -> None:
+        """A result may share memory with an operand only where the kernel reads of it what it then overwrites."""
+        for position, source in enumerate(sources):
+            there = self.places.get(source)
+            if there is None or there.is_empty or there.start != place.start:
+                continue
+            if sources.count(source) == 1 and may_write_over(op, position, number, self.kernels):
                 continue
             self._fail(op, f"result {number} in {_text(place)} overwrites {_name(source)}, which it reads")
 
@@ -153,76 +142,115 @@ class _Walk:
 
     def _loop(self, op: ir.Operation) -> None:
         condition, body = (region.blocks[0] for region in op.regions)
-        self._place_results(op)
+        self._place_loop(op)
         carried = [self.places[r] for r in op.results]
-        for block in (condition, body):
-            self.places.update(zip(block.arguments, carried, strict=True))
         self._copies(op, op.operands, carried)
-        after: _State | None = None
-        for _ in range(2):
-            self._enter([*_values_in(condition), *_values_in(body)])
-            self._hold(carried, condition.arguments, body.arguments)
-            self._block(condition)
-            after = self.state.copy() if after is None else after.joined(self.state)
-            self._block(body)
-            *_, last = body.operations
-            self._copies(last.operation, last.operands, carried)
-        self._enter([*_values_in(condition), *_values_in(body)])
-        self._hold(carried, condition.arguments, body.arguments)
+        for start, writer in self._writes_of_iteration(op).items():
+            self.state.end(start, writer)
+        for block in (condition, body):
+            for place, argument in zip(carried, block.arguments, strict=True):
+                self.state.add(place, argument)
         self._block(condition)
-        self.state = after.joined(self.state) if after is not None else self.state
+        last_condition = self.state.mark()
+        self._block(body)
+        last = terminator_of(body).operation
+        self._copies(last, last.operands, carried)
+        self.state.undo(last_condition)
         for result, argument, place in zip(op.results, condition.arguments, carried, strict=True):
-            if not self._holds(place, argument):
+            if not self.state.holds(place, argument):
                 self._fail(op, f"what it carries in {_text(place)} is overwritten when it ends")
-            self._add(place, result)
+            self.state.add(place, result)
 
     def _choice(self, op: ir.Operation) -> None:
         self._reads(op, op.operands)
         self._place_results(op)
         places = [self.places[r] for r in op.results]
-        before, after = self.state, None
+        changes = []
         for region in op.regions:
-            self.state = before.copy()
+            before = self.state.mark()
             self._block(region.blocks[0])
-            *_, last = region.blocks[0].operations
-            self._copies(last.operation, last.operands, places)
+            last = terminator_of(region.blocks[0]).operation
+            self._copies(last, last.operands, places)
             for place, result in zip(places, op.results, strict=True):
-                self._add(place, result)
-            after = self.state if after is None else after.joined(self.state)
-        self.state = before if after is None else after
+                self.state.add(place, result)
+            changes.append(self.state.undo(before))
+        self.state.join(changes)
         for place, result in zip(places, op.results, strict=True):
-            if not self._holds(place, result):
+            if not self.state.holds(place, result):
                 self._fail(op, f"its result in {_text(place)} is not written by all branches")
 
     def _copies(self, op: ir.Operation, sources: Sequence[ir.Value], places: Sequence[BufferSlice]) -> None:
         """One copy after the other, of what is not yet where it has to be; all of it is there in the end."""
-        for number, (value, place) in enumerate(zip(sources, places, strict=True)):
+        filled: set[Start] = set()
+        for value, place in zip(sources, places, strict=True):
             self._reads(op, [value])
-            source = _buffer(value)
-            if self.places[source][:3] != place[:3]:
-                self._write(op, place, [])
-            rest = [v for v, p in zip(sources[:number], places, strict=False) if not self._are_apart(place, p)]
-            if rest and self.places[source][:3] != place[:3]:
-                self._fail(op, f"two values go to {_text(place)}")
+            if self.places[_buffer(value)].start != place.start:
+                self.state.write(place, [], op)
+                if place.start in filled and not place.is_empty:
+                    self._fail(op, f"two values go to {_text(place)}")
+            if not place.is_empty:
+                filled.add(place.start)
 
-    def _enter(self, values: Sequence[ir.Value]) -> None:
-        """Forget what an earlier iteration has left: the values of a block are not made yet when it begins."""
-        gone = set(values)
-        self.state.values = {place: held - gone for place, held in self.state.values.items()}
+    # ---- what a loop overwrites -------------------------------------------------------------------------------------
 
-    def _hold(self, carried: Sequence[BufferSlice], *arguments: Sequence[ir.Value]) -> None:
-        for values in arguments:
-            for place, value in zip(carried, values, strict=True):
-                self._add(place, value)
+    def _writes_of_iteration(self, loop: ir.Operation) -> Writes:
+        """Where the condition, the body and the copies after it write; collected once."""
+        if loop not in self.written_again:
+            condition, body = (region.blocks[0] for region in loop.regions)
+            writes = self._writes_of_block(condition)
+            self._note(writes, self._writes_of_block(body))
+            self._note(writes, self._writes_of_copies(terminator_of(body).operation, loop.results))
+            self.written_again[loop] = writes
+        return self.written_again[loop]
+
+    def _writes_of_block(self, block: ir.Block) -> Writes:
+        """Where a block within a loop writes; its values get their places."""
+        writes: Writes = {}
+        for view in block.operations:
+            op = view.operation
+            if op.name == "stablehlo.while":
+                self._place_loop(op)
+                self._note(writes, self._writes_of_copies(op, op.results))
+                self._note(writes, self._writes_of_iteration(op))
+            elif op.name in _CHOICES:
+                self._place_results(op)
+                for region in op.regions:
+                    self._note(writes, self._writes_of_block(region.blocks[0]))
+                    self._note(writes, self._writes_of_copies(terminator_of(region.blocks[0]).operation, op.results))
+            elif op in self.buffers:
+                self._place_results(op)
+                self._note(writes, {self.places[r].start: op for r in op.results if not self.places[r].is_empty})
+        return writes
+
+    def _writes_of_copies(self, op: ir.Operation, targets: Iterable[ir.Value]) -> Writes:
+        """Where `_copies` of the operands of `op` writes, to the places of `targets`."""
+        writes: Writes = {}
+        for value, target in zip(op.operands, targets, strict=True):
+            source, place = self.places.get(_buffer(value)), self.places[target]
+            if not place.is_empty and (source is None or source.start != place.start):
+                writes.setdefault(place.start, op)
+        return writes
+
+    @staticmethod
+    def _note(writes: Writes, more: Writes) -> None:
+        for start, op in more.items():
+            writes.setdefault(start, op)
 
     # ---- places -----------------------------------------------------------------------------------------------------
+
+    def _place_loop(self, op: ir.Operation) -> None:
+        """Give the results of a loop their places, and its arguments the same."""
+        self._place_results(op)
+        carried = [self.places[r] for r in op.results]
+        for region in op.regions:
+            self.places.update(zip(region.blocks[0].arguments, carried, strict=True))
 
     def _place_results(self, op: ir.Operation) -> None:
         if any(result in self.places for result in op.results):
             return
-        if BUFFERS not in op.attributes:
+        if op not in self.buffers:
             self._fail(op, "it has no buffers")
-        for result, buffer in zip(op.results, buffers_of(op), strict=True):
+        for result, buffer in zip(op.results, self.buffers[op], strict=True):
             self.places[result] = self._place(op, result, buffer)
 
     def _place(self, op: ir.Operation, result: ir.Value, buffer: Buffer) -> BufferSlice:
@@ -234,33 +262,13 @@ class _Walk:
             self._fail(op, f"its result of {size} bytes is not proved to fit at {_text(place)}")
         return place
 
-    def _write(self, op: ir.Operation, place: BufferSlice, values: Iterable[ir.Value]) -> None:
-        for other, held in list(self.state.values.items()):
-            if not self._are_apart(place, other):
-                self.state.ended_by.update(dict.fromkeys(held, op))
-                del self.state.values[other]
-        self.state.values[place] = frozenset(values)
-
-    def _add(self, place: BufferSlice, value: ir.Value) -> None:
-        self.state.values[place] = self.state.values.get(place, frozenset()) | {value}
-
-    def _holds(self, place: BufferSlice, value: ir.Value) -> bool:
-        """Whether a value lies in a place; one without elements is anywhere."""
-        return place.bytes.constant == 0 or value in self.state.values.get(place, ())
-
-    def _are_apart(self, a: BufferSlice, b: BufferSlice) -> bool:
-        if a[:2] != b[:2] or a.bytes.constant == 0 or b.bytes.constant == 0:
-            return True
-        return a.space == "arena" and self.slices[a.number].are_apart(a, b)
-
-    def _buffers_of(self, segment: int) -> dict[Expr, set[Expr]]:
-        """The offsets of buffers in an arena, and how many bytes lie at each."""
-        found: dict[Expr, set[Expr]] = {}
-        for op in _all_ops(self.entry):
-            entries = buffers_of(op) if BUFFERS in op.attributes else []
+    def _buffer_sizes(self) -> dict[int, dict[Expr, set[Expr]]]:
+        """The offsets of buffers in each arena, and how many bytes lie at each."""
+        found: dict[int, dict[Expr, set[Expr]]] = {}
+        for op, entries in self.buffers.items():
             for result, entry in zip(op.results, entries, strict=False):
-                if isinstance(entry, ArenaBuffer) and entry.segment == segment:
-                    found.setdefault(entry.offset, set()).add(self._bytes(result))
+                if isinstance(entry, ArenaBuffer):
+                    found.setdefault(entry.segment, {}).setdefault(entry.offset, set()).add(self._bytes(result))
         return found
 
     @staticmethod
@@ -282,7 +290,6 @@ class _Slices:
         self.facts = facts
         starts = sorted(buffers, key=facts.estimate)
         self.next = dict(zip(starts, [*starts[1:], size], strict=False))
-        self.order = {offset: number for number, offset in enumerate(starts)}
         self._known: dict[Expr, bool] = {}
         self.is_sorted = self._proves(starts[0]) if starts else True
         for before, after in self.next.items():
@@ -292,12 +299,6 @@ class _Slices:
     def fits(self, place: BufferSlice) -> bool:
         """Whether a buffer ends before the next slice begins, or the arena ends."""
         return self.is_sorted and self._proves(self.next[place.offset] - place.offset - place.bytes)
-
-    def are_apart(self, a: BufferSlice, b: BufferSlice) -> bool:
-        """Whether two buffers of the arena share no byte."""
-        if a.offset == b.offset:
-            return False
-        return self.fits(a if self.order[a.offset] < self.order[b.offset] else b)
 
     def _proves(self, expression: Expr) -> bool:
         if expression not in self._known:
@@ -364,16 +365,6 @@ def _buffer(value: ir.Value) -> ir.Value:
     while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _RESHAPES:
         value = value.owner.operands[0]
     return value
-
-
-def _values_in(block: ir.Block) -> Iterator[ir.Value]:
-    yield from block.arguments
-    for op in block.operations:
-        if op.operation.name != "stablehlo.constant":
-            yield from op.results
-        if op.operation.name == "stablehlo.while" or op.operation.name in _CHOICES:
-            for region in op.regions:
-                yield from _values_in(region.blocks[0])
 
 
 def _is_buffer(op: ir.Operation) -> bool:

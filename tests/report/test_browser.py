@@ -48,7 +48,7 @@ def browser() -> Iterator[Any]:
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A page each: BERT, a program of more than 5,000 ops, and the same with a kernel for each op."""
     folder = tmp_path_factory.mktemp("reports")
-    small = shlo_disc.compile(bert.export(bert.SMALL))
+    small = shlo_disc.compile(bert.export(bert.SMALL), options=shlo_disc.Options(cpu="x86-64-v3"))
     large = shlo_disc.compile(large_program(LAYERS))
     assert large.as_text("import").count("= stablehlo.") > 5000
     plain = shlo_disc.compile(large_program(LAYERS), options=shlo_disc.Options(max_fusions=0))
@@ -247,14 +247,14 @@ def test_the_keyboard_reaches_all_panels(browser: Any, reports: dict[str, Path])
     opened.page.goto(f"{reports['bert'].as_uri()}#facts")
     opened.page.reload()
     assert opened.page.locator("#panel-facts").is_visible()
-    playwright.expect(opened.page.locator("#panel-facts")).to_contain_text("mod(s, 32) == 0")
+    playwright.expect(opened.page.locator("#panel-facts")).to_contain_text("mod(s, 16) == 0")
     opened.close()
 
 
 def test_missing_facts_lead_to_the_graph(browser: Any, reports: dict[str, Path]) -> None:
     opened = Opened(browser, reports["bert"], "dark")
     panel = opened.open("facts")
-    playwright.expect(panel.locator(".card").first).to_contain_text('constraint: "mod(s, 32) == 0"')
+    playwright.expect(panel.locator(".card").first).to_contain_text('constraint: "mod(s, 16) == 0"')
     panel.locator("details", has_text="reuse-slot").locator("summary").click()
     playwright.expect(panel.locator("details[open]")).to_contain_text("256*b*s >= 256*s")
     opened.picture("facts")

@@ -10,6 +10,9 @@ import pytest
 
 import shlo_disc
 from examples import bert
+from shlo_disc.cli import parser
+from shlo_disc.commands.common import options_of
+from shlo_disc.errors import OptionError
 from tests.run.op_check import random_array
 
 V3 = shlo_disc.Options(cpu="x86-64-v3")
@@ -54,6 +57,17 @@ def test_the_artifact_names_what_it_needs() -> None:
     }  # fmt: skip
     assert {"avx2", "fma"} <= features["x86-64-v3"] <= features["host"]
     assert not any(name.startswith("avx512") for name in features["x86-64-v3"])
+
+
+def test_the_environment_names_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHLO_DISC_CPU", "x86-64-v3")
+    assert shlo_disc.Options().cpu == "x86-64-v3" and shlo_disc.Options(cpu="host").cpu == "host"
+    assert options_of(parser().parse_args(["compile", "-", "-o", "-"])).cpu == "x86-64-v3"
+    program = shlo_disc.compile(lambda x: x + 1, args=(("n", "float32"),))
+    assert program.artifact.header["target"]["cpu"] == "x86-64-v3"
+    monkeypatch.setenv("SHLO_DISC_CPU", "zen4")
+    with pytest.raises(OptionError, match="variable SHLO_DISC_CPU must be one of .*, not 'zen4'"):
+        shlo_disc.compile(lambda x: x + 1, args=(("n", "float32"),))
 
 
 @pytest.mark.parametrize("level", [0, 1, 3])

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import shlex
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from shlo_disc import artifact_header, codegen, passes
 from shlo_disc.cli import main
 from shlo_disc.passes import PIPELINES
 from shlo_disc.programs import TextProgram
+from shlo_disc.reproducer import KEPT, remove_old_reproducers
 from shlo_disc.stages import STAGES
 
 PROGRAM = """module @scaled {
@@ -116,3 +120,85 @@ def test_programs_that_no_file_holds_go_on_from_their_import(
     assert Path(words[4]).name == "after-import.mlir"
     monkeypatch.undo()
     assert main(words[3:]) == 0 and "llvm.func" in capsys.readouterr().out
+
+
+# ---- how many there are ----------------------------------------------------------------------------------------------
+
+
+def directory_of(parent: Path, number: int, *, age: float = 0.0, files: tuple[str, ...] = ("command.txt",)) -> Path:
+    """One that a compile has left `age` seconds ago."""
+    made = parent / f"shlo_disc-failure-{number:08d}"
+    made.mkdir(parents=True)
+    for name in ("program.mlir", "after-import.mlir", "report.json", *files):
+        (made / name).write_text(name)
+    then = time.time() - age
+    os.utime(made, (then, then))
+    return made
+
+
+def names(parent: Path) -> set[str]:
+    return {path.name for path in parent.iterdir()}
+
+
+def test_the_newest_directories_stay(tmp_path: Path) -> None:
+    made = [directory_of(tmp_path, number, age=10.0 * number) for number in range(9)]
+    remove_old_reproducers(tmp_path, kept=4)
+    assert names(tmp_path) == {path.name for path in made[:4]}
+    remove_old_reproducers(tmp_path, kept=4)
+    assert len(names(tmp_path)) == 4
+    remove_old_reproducers(tmp_path / "absent")
+
+
+def test_failed_compiles_remove_old_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(importlib.import_module("shlo_disc.import.import_program"), "normalise", fail)
+    for number in range(KEPT + 3):
+        directory_of(tmp_path, number, age=100.0 + number)
+    _, _, directory = failure_of(PROGRAM)
+    assert directory.parent == tmp_path and len(names(tmp_path)) == KEPT
+    assert names(tmp_path) == {directory.name, *(f"shlo_disc-failure-{number:08d}" for number in range(KEPT - 1))}
+
+
+def test_what_is_no_reproducer_stays(tmp_path: Path) -> None:
+    """A folder with a user's file or folder, one that is being written, links, files, and other names."""
+    old = 7000.0
+    parent, elsewhere = tmp_path / "tmp", tmp_path / "elsewhere"
+    kept = [
+        directory_of(parent, 1, age=old, files=("command.txt", "notes.txt")),
+        directory_of(parent, 2, age=60.0, files=()),
+    ]
+    (directory_of(parent, 3, age=old) / "after-fuse.mlir").mkdir()
+    os.utime(parent / "shlo_disc-failure-00000003", (1.0, 1.0))
+    target = directory_of(elsewhere, 4, age=old)
+    (parent / "shlo_disc-failure-00000004").symlink_to(target)
+    (parent / "shlo_disc-failure-00000005").write_text("a file")
+    directory_of(parent, 6, age=old).rename(parent / "shlo_disc-failure-of-mine")
+    abandoned = directory_of(parent, 7, age=old, files=())
+    linked = directory_of(parent, 8, age=old)
+    (linked / "program.mlir").unlink()
+    (linked / "program.mlir").symlink_to(target / "program.mlir")
+    os.utime(linked, (1.0, 1.0))
+    before = names(parent)
+    remove_old_reproducers(parent, kept=0)
+    assert names(parent) == before - {abandoned.name, linked.name}
+    assert all((path / "program.mlir").read_text() for path in [*kept, target])
+
+
+def test_processes_remove_directories_at_once(tmp_path: Path) -> None:
+    for number in range(300):
+        directory_of(tmp_path, number, age=10.0 * number)
+    script = """
+import pathlib, sys
+from shlo_disc.reproducer import remove_old_reproducers
+remove_old_reproducers(pathlib.Path(sys.argv[1]))
+"""
+    others = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) for _ in range(3)]
+    assert [other.wait(timeout=120) for other in others] == [0, 0, 0]
+    assert names(tmp_path) == {f"shlo_disc-failure-{number:08d}" for number in range(KEPT)}
+
+
+def test_a_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    monkeypatch.setattr(importlib.import_module("shlo_disc.import.import_program"), "normalise", fail)
+    with pytest.raises(shlo_disc.CompilerError, match="planted'\nWhat it takes to see it again could not be written: "):
+        shlo_disc.compile(PROGRAM, options=STRICT)

@@ -34,7 +34,12 @@ class Word:
     number: int
 
 
-Entry = Expr | int | Buffer | Symbol | Word
+@dataclass(frozen=True)
+class Runtime:
+    """The address of the runtime."""
+
+
+Entry = Expr | int | Buffer | Symbol | Word | Runtime
 """A word of a block: a size, or an address."""
 
 Entries = Mapping[str, "Entry | Sequence[Entry]"]
@@ -69,9 +74,9 @@ def laid_out(struct: abi.Struct, entries: Entries) -> list[Entry]:
     return words
 
 
-def kernel_arguments(use: KernelUse, buffers: Sequence[int]) -> list[Entry]:
-    """Those of a kernel: its buffers, and its sizes, 0 where the runtime tells them."""
+def kernel_arguments(use: KernelUse, buffers: Sequence[int], given: Entry = 0) -> list[Entry]:
+    """Those of a kernel: its buffers, and its sizes, `given` where the runtime tells them."""
     sizes: list[Entry] = list(use.sizes)
     for place in use.given:
-        sizes.insert(place, 0)
+        sizes.insert(place, given)
     return [*map(Buffer, buffers), *sizes]

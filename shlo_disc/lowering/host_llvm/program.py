@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from shlo_disc.lowering.host.segments import function_name
@@ -35,13 +35,14 @@ class LoweredProgram:
     """The modules of a program, and what the artifact's header and blocks of data are made of.
 
     modules: by the sections of the artifact that they become; the first is the one that people look at. header: what
-    the header says of this target's commands.
+    the header says of this target's commands. embedded: constants that the object has for the loader, by name.
     """
 
     modules: Mapping[str, ir.Module]
     segments: list[LoweredSegment]
     constants: list[bytes]
     header: dict[str, Any]
+    embedded: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def exported(self) -> set[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.host.segments import function_name
-from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, Symbol, Word
+from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, Runtime, Symbol, Word
 from shlo_disc.lowering.host_llvm.buffers import BufferSlice, BufferTable
 from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.launches import is_command
@@ -143,6 +143,8 @@ class RunWriter:
             return (self.null() if entry.number < 0 else self.pointer(op.operands[entry.number]), "!llvm.ptr")
         if isinstance(entry, Symbol):
             return (self.symbol(entry.name) if entry.name else self.null(), "!llvm.ptr")
+        if isinstance(entry, Runtime):
+            return "%rt", "!llvm.ptr"
         if isinstance(entry, Word):
             raise CompilerError("host: a word is told another's address")
         return (self.constant(entry) if isinstance(entry, int) else self.size(entry), "i64")

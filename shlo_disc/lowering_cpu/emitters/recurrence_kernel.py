@@ -13,9 +13,10 @@ from collections.abc import Callable
 from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering.recurrence_kernel import RecurrenceKernel, loops_of, row_cost
+from shlo_disc.lowering.recurrence_kernel import RecurrenceKernel, loops_of, row_cost, trip_cost
 from shlo_disc.lowering.recurrence_schedule import IterationSchedule, schedule, shape_of_rows
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
+from shlo_disc.lowering_cpu.emitters.interruption import RUNTIME, TRIPS, Interruption
 from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
 from shlo_disc.lowering_cpu.emitters.row_block_dot import HEIGHT, RowBlockDot
 from shlo_disc.mlir import arith, ir, memref
@@ -27,6 +28,9 @@ PIECES = 8
 """Blocks of rows to make at least where there are many rows, so that threads can share them out evenly."""
 
 MOST_ROWS = 24
+LONG_TRIP = 1 << 18
+"""Vector operations of a trip, some 100 us, from which on each trip asks whether the run has ended."""
+
 SCRATCH_BYTES = 1 << 16
 """What the scratch memory of a chunk should not exceed, unless it is for few rows."""
 
@@ -49,11 +53,13 @@ class LaneRecurrence(RecurrenceKernel):
     """One loop, whose rows' elements are walked over in vectors."""
 
     frame: CpuFrame
+    can_end = True
 
     def __init__(self, frame: CpuFrame, found: LoopOfRows):
         plan = schedule(found)
         super().__init__(frame, found, plan, frame.elements(_width(frame, found, plan)))
         self.dot = RowBlockDot(frame, self.elements)
+        self.interruption = Interruption(frame.size_of(RUNTIME))
 
     def emit(self, block: Expr, before: Expr) -> None:
         """The kernel: chunks of rows, one after the other. `before` is the number of the first item."""
@@ -69,6 +75,11 @@ class LaneRecurrence(RecurrenceKernel):
             self.chunk(first, arith.minui(arith.addi(first, index_constant(count)), end))
 
         for_range(begin, end, chunk, index_constant(count))
+
+    def has_ended(self, trips: ir.Value) -> ir.Value:
+        """One trip in so many asks, each one where they take long."""
+        is_long = MOST_ROWS * trip_cost(self.found) > LONG_TRIP
+        return self.interruption.before_trip(trips, 1 if is_long else TRIPS)
 
     def multiply(self, dot: ir.OpView, target: ir.Value) -> None:
         """By tiles of registers."""

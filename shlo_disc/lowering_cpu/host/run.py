@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, kernel_arguments
+from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, Runtime, kernel_arguments
 from shlo_disc.lowering.host_llvm.library import library_words
 from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
@@ -47,7 +47,7 @@ class CpuRunWriter(RunWriter):
     def launch(self, op: ir.Operation) -> None:
         """A kernel."""
         use: KernelUse = call_of(op)
-        block = self.filled(kernel_arguments(use, range(len(op.operands))), op)
+        block = self.filled(kernel_arguments(use, range(len(op.operands)), Runtime()), op)
         self._launch(use.kernel, block, use.items, use.grain)
 
     def _launch(self, name: str, block: str, items: Expr, grain: Expr) -> None:

@@ -70,8 +70,9 @@ class KernelUse:
     """A kernel, a function of the module `@kernels`, with what it is told besides its buffers.
 
     sizes: its arguments behind the buffers and the range of work. given: the places among these of sizes that the
-    runtime tells as it goes, which are not among `sizes`. items: how much work there is, of which threads take at least
-    `grain` at a time; on GPUs, an item is a block of `threads`.
+    runtime tells as it goes, which are not among `sizes`; the runtime's address, of one that is launched by itself.
+    items: how much work there is, of which threads take at least `grain` at a time; on GPUs, an item is a block of
+    `threads`.
     """
 
     kernel: FunctionName

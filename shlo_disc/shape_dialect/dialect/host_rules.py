@@ -123,8 +123,8 @@ def _plan(v: Scope, op: ir.Operation) -> None:
 def _launch(v: Scope, op: ir.Operation) -> None:
     """It is a kernel of `@kernels`, with as many buffers and sizes, and its symbols are declared."""
     call: KernelUse = call_of(op)
-    if call.given:
-        raise Malformed("nobody tells a kernel that is launched by itself any sizes")
+    if len(call.given) > 1:
+        raise Malformed("a kernel that is launched by itself is told the runtime at most")
     check_use(v, call, len(op.operands))
 
 

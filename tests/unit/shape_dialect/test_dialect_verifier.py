@@ -30,14 +30,14 @@ def _program(
 
 @functools.cache
 def printed(stage: str) -> str:
-    """A module with most of the dialects, as a stage prints it."""
+    """A module with most of the dialects, as a stage prints it for one level of processors."""
     scope = export.SymbolicScope(["mod(s, 4) == 2"])
 
     def spec(shape: str, dtype: type = jnp.float32) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(export.symbolic_shape(shape, scope=scope), dtype)
 
     arguments = [*[spec("b, s, 16")] * 3, spec("s, 8"), spec("4", jnp.int32), spec("4, 8")]
-    compilation = import_stage(export.export(jax.jit(_program))(*arguments), "cpu", Options())
+    compilation = import_stage(export.export(jax.jit(_program))(*arguments), "cpu", Options(cpu="x86-64-v4"))
     run_pipeline(compilation, stage)
     return stage_text(compilation, stage)
 

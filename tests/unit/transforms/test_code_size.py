@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 from jax import export
 
-from benchmarks import compile_time as programs
+from benchmarks import compile_programs as programs
 from shlo_disc.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.lowering_cpu.policy import CPU_POLICY
 from shlo_disc.mlir import func, ir
@@ -75,7 +75,7 @@ def doubled(count: int) -> Function:
         (lambda n: programs.sum_of(jnp.tanh, n), "b, d", 40),
         pytest.param(programs.runge_kutta, "b, d", 400, marks=pytest.mark.slow),
         (programs.rolled, "n", 400),
-        (programs.layers, "b, d", 100),
+        (lambda n: programs.softmaxes(n // 10), "b, d", 100),
         (lambda n: lambda x: jnp.concatenate([x * (1.0 + i) for i in range(n)], 1), "b, d", 60),
         (lambda n: lambda x: jnp.concatenate([x[:, i % 7 :] for i in range(n)], 1), "b, 64", 60),
         (lambda n: doubled(n // 10), "b, d", 400),

@@ -25,9 +25,9 @@ from shlo_disc.shape_dialect.dialect.buffers import (
     set_buffers,
 )
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.regions import entry_block
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 from shlo_disc.transforms.decisions import TURNED_OFF
-from shlo_disc.verify import verify_buffers
+from shlo_disc.verify import buffers, verify_buffers
 
 
 def planned(function: Callable[..., Any], *specs: str, verify: bool = True) -> Compilation:
@@ -49,10 +49,10 @@ def calls(c: Compilation) -> list[ir.Operation]:
 
 def set_entry(op: ir.Operation, number: int, **changed: Any) -> None:
     """Change fields of the buffer of one result."""
-    buffers = buffers_of(op)
-    buffers[number] = replace(buffers[number], **changed)
+    entries = buffers_of(op)
+    entries[number] = replace(entries[number], **changed)
     with op.context:
-        set_buffers(op, buffers)
+        set_buffers(op, entries)
 
 
 def chain(x: Any, y: Any) -> Any:
@@ -156,3 +156,66 @@ def test_what_a_planner_without_one_of_its_conditions_does_is_found(condition: s
             planned(function, *specs)
     finally:
         TURNED_OFF.discard(condition)
+
+
+def nested(depth: int) -> Callable[[Any], Any]:
+    """Loops within each other, each with a branch, an op before and one behind the inner loop."""
+
+    def nest(level: int, x: Any) -> Any:
+        if level == 0:
+            return jnp.sin(x) * 0.5
+        step = lambda i, c: lax.cond(c.sum() > 0, lambda v: v @ v, lambda v: v, nest(level - 1, c)) + x * 0.1  # noqa: E731
+        return lax.fori_loop(0, 2, step, jnp.tanh(x @ x))
+
+    return lambda x: nest(depth, x)
+
+
+def visited(depth: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """How many ops the checker visits of `nested(depth)`, and how many there are."""
+    c = planned(nested(depth), "n, n", verify=False)
+    visits = 0
+    visit, collect = buffers._Walk._op, buffers._Walk._place_results
+
+    def counted_visit(self: Any, op: ir.Operation) -> None:
+        nonlocal visits
+        visits += 1
+        visit(self, op)
+
+    def counted_collect(self: Any, op: ir.Operation) -> None:
+        nonlocal visits
+        visits += 1
+        collect(self, op)
+
+    monkeypatch.setattr(buffers._Walk, "_op", counted_visit)
+    monkeypatch.setattr(buffers._Walk, "_place_results", counted_collect)
+    check(c)
+    monkeypatch.undo()
+    assert c.module is not None
+    return visits, sum(1 for block in all_blocks(entry_block(c.module)) for _ in block.operations)
+
+
+@pytest.mark.parametrize("depth", [1, 3, 6])
+def test_ops_are_visited_a_bounded_number_of_times_at_any_depth(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    visits, ops = visited(depth, monkeypatch)
+    assert ops <= visits <= 3 * ops
+
+
+def test_a_value_from_outside_that_an_inner_loop_overwrites() -> None:
+    """Each level of a nest reads what is made before all of them."""
+    c = planned(nested(3), "n, n")
+    outer = next(op for op in calls(c) if op.name == "stablehlo.while")
+    (first, *_) = [op for op in calls(c) if isinstance(buffers_of(op)[0], ArenaBuffer)]
+    inner = [op.operation for block in all_blocks(outer.regions[1].blocks[0]) for op in block.operations]
+    moved = [op for op in inner if op.name == "func.call" and isinstance(buffers_of(op)[0], ArenaBuffer)]
+    wrong = 0
+    for op in moved:
+        before = buffers_of(op)
+        set_entry(op, 0, offset=buffers_of(first)[0].offset)
+        if buffers_of(op) != before:
+            with pytest.raises(CompilerError, match="overwritten|overwrites|not proved to fit"):
+                check(c)
+            wrong += 1
+        with op.context:
+            set_buffers(op, before)
+    assert wrong > 0
+    check(c)

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "cpu_features.h"
+#include "header_digest.h"
 
 #include <type_traits>
 
@@ -141,10 +142,8 @@ SegmentSpec segment_spec(const Json &row, size_t results) {
   spec.run_entry = field<std::string>(entry, "run");
   if (row.member("results_written") != nullptr) {
     spec.results = field<std::vector<size_t>>(row, "results_written");
-    for (const Json &symbol : rows(row, "symbols_read")) {
-      field<std::string>(symbol, "name"); // which Python reads
-      ++spec.symbols_read;
-    }
+    for (const Json &symbol : rows(row, "symbols_read"))
+      spec.symbols_read.push_back(field<std::string>(symbol, "name"));
     return spec;
   }
   for (size_t leaf = 0; leaf < results; ++leaf)
@@ -297,6 +296,7 @@ Program program_of(const Json &header) {
   if (!program.packs.empty())
     program.packed_only = field<std::vector<size_t>>(header, "packed_only");
   program.is_prepacked = field_or<bool>(header, "prepacked", false);
+  program.digest = header_digest(header);
   return program;
 }
 

@@ -29,20 +29,18 @@ using namespace disc::capi;
 
 disc_error_t *disc_set_blas(const disc_blas *functions) {
   return guarded([&] {
-    if (functions == nullptr || functions->struct_size < sizeof(disc_blas))
+    if (given(functions, "disc_set_blas: functions").struct_size < sizeof(disc_blas))
       bad_value("disc_set_blas: struct_size is not set");
-    std::array given{functions->sgemm, functions->dgemm, functions->sgemv, functions->dgemv};
-    if (std::ranges::find(given, nullptr) != given.end())
+    std::array all{functions->sgemm, functions->dgemm, functions->sgemv, functions->dgemv};
+    if (std::ranges::find(all, nullptr) != all.end())
       bad_value("disc_set_blas: a function is NULL");
-    auto address = [&](size_t i) { return reinterpret_cast<void *>(given[i]); };
+    auto address = [&](size_t i) { return reinterpret_cast<void *>(all[i]); };
     disc::Blas::instance().install(address(0), address(1), address(2), address(3));
   });
 }
 
 disc_error_t *disc_open_blas(const char *library) {
   return guarded([&] {
-    if (library == nullptr)
-      bad_value("disc_open_blas: the library is NULL");
-    open(library);
+    open(&given(library, "disc_open_blas: library"));
   });
 }

@@ -19,11 +19,13 @@ constexpr uintptr_t kResultAlignment = 64;
                                    std::to_string(given) + " were given");
 }
 
+using Given = std::span<const ::DLTensor>;
+
 /// The tensors of a call, one for each argument that is not bound.
-Tensors tensors_of(const disc_program &program, const ::DLTensor *arguments, size_t count) {
-  if (count != disc_argument_count(&program))
-    fail_count(program.loaded->program(), "arguments", disc_argument_count(&program), count);
-  return Tensors(*program.loaded->executable, program.bound->addresses.size(), {arguments, count});
+Tensors tensors_of(const disc_program &program, Given arguments) {
+  if (arguments.size() != disc_argument_count(&program))
+    fail_count(program.loaded->program(), "arguments", disc_argument_count(&program), arguments.size());
+  return Tensors(*program.loaded->executable, program.bound->addresses.size(), arguments);
 }
 
 std::vector<int64_t> all_dims(const Bound &bound, std::span<const int64_t> dims) {
@@ -74,11 +76,12 @@ std::unique_ptr<disc_plan_t> make_plan(const disc_program &program, std::vector<
 
 std::unique_ptr<disc_plan_t> plan(const disc_program &program, std::span<const int64_t> dims) {
   const Program &spec = program.loaded->program();
-  std::vector<int64_t> all = all_dims(*program.bound, dims);
-  if (all.size() != spec.argument_dims)
-    bad_value("the arguments have " + std::to_string(spec.argument_dims - program.bound->dims.size()) +
-              " sizes in all, and " + std::to_string(dims.size()) + " were given");
+  size_t count = spec.argument_dims - program.bound->dims.size();
+  if (dims.size() != count)
+    bad_value("the arguments have " + std::to_string(count) + " sizes in all, and " + std::to_string(dims.size()) +
+              " were given");
   check_planned(spec);
+  std::vector<int64_t> all = all_dims(*program.bound, dims);
   const int64_t *size = all.data();
   for (const ArraySpec &argument : spec.arguments) { // the sizes that are constants, and none below 0
     check_shape(argument, size, argument.shape.size());
@@ -119,7 +122,7 @@ struct ResultMemory {
 };
 
 std::vector<ResultMemory> result_memories(const disc_plan_t &plan, const Tensors &tensors,
-                                          std::span<const ::DLTensor> results) {
+                                          Given results) {
   const disc_program &program = plan.program;
   std::vector<ResultMemory> memories;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -139,10 +142,10 @@ std::vector<ResultMemory> result_memories(const disc_plan_t &plan, const Tensors
   return memories;
 }
 
-void run(const disc_plan_t &plan, const ::DLTensor *arguments, size_t argument_count, std::span<const ::DLTensor> results) {
+void run(const disc_plan_t &plan, Given arguments, Given results) {
   const disc_program &program = plan.program;
   const Executable &executable = *program.loaded->executable;
-  Tensors tensors = tensors_of(program, arguments, argument_count);
+  Tensors tensors = tensors_of(program, arguments);
   if (results.size() != disc_result_count(&program))
     fail_count(executable.program(), "results", disc_result_count(&program), results.size());
   if (all_dims(*program.bound, tensors.dims()) != plan.dims)
@@ -157,9 +160,9 @@ void run(const disc_plan_t &plan, const ::DLTensor *arguments, size_t argument_c
       std::memcpy(memory.given, memory.address(), static_cast<size_t>(memory.bytes));
 }
 
-std::unique_ptr<disc_results> call(const disc_program &program, const ::DLTensor *arguments, size_t count) {
+std::unique_ptr<disc_results> call(const disc_program &program, Given arguments) {
   const Executable &executable = *program.loaded->executable;
-  Tensors tensors = tensors_of(program, arguments, count);
+  Tensors tensors = tensors_of(program, arguments);
   auto found = executable.plan(all_dims(*program.bound, tensors.dims()));
   auto out = std::make_unique<disc_results>();
   out->loaded = program.loaded;
@@ -182,7 +185,7 @@ std::unique_ptr<disc_results> call(const disc_program &program, const ::DLTensor
 
 /// The bound arguments with those that follow: packed for the products that read them, and copied where anything else
 /// does.
-std::shared_ptr<const Bound> bind(const disc_program &program, std::span<const ::DLTensor> arguments) {
+std::shared_ptr<const Bound> bind(const disc_program &program, Given arguments) {
   const Executable &executable = *program.loaded->executable;
   const Program &spec = executable.program();
   auto bound = std::make_shared<Bound>(*program.bound);
@@ -212,57 +215,77 @@ using namespace disc::capi;
 
 disc_error_t *disc_bind(const disc_program_t *program, const DLTensor *arguments, size_t count, disc_program_t **bound) {
   return guarded([&] {
+    const disc_program &from = given(program, "disc_bind: program");
+    disc_program_t *&out = given(bound, "disc_bind: bound");
     if (count > disc_argument_count(program))
-      fail_count(program->loaded->program(), "arguments", disc_argument_count(program), count);
-    *bound = new disc_program{program->loaded, bind(*program, {arguments, count})};
+      fail_count(from.loaded->program(), "arguments", disc_argument_count(program), count);
+    out = new disc_program{from.loaded, bind(from, given(arguments, count, "disc_bind: arguments"))};
   });
 }
 
 disc_error_t *disc_plan(const disc_program_t *program, const int64_t *dims, size_t count, disc_plan_t **out) {
-  return guarded([&] { *out = plan(*program, {dims, count}).release(); });
+  return guarded([&] {
+    const disc_program &of = given(program, "disc_plan: program");
+    disc_plan_t *&made = given(out, "disc_plan: plan");
+    made = plan(of, given(dims, count, "disc_plan: dims")).release();
+  });
 }
 
 disc_error_t *disc_plan_symbols(const disc_program_t *program, const int64_t *values, size_t count, disc_plan_t **out) {
-  return guarded([&] { *out = plan_symbols(*program, {values, count}).release(); });
+  return guarded([&] {
+    const disc_program &of = given(program, "disc_plan_symbols: program");
+    disc_plan_t *&made = given(out, "disc_plan_symbols: plan");
+    made = plan_symbols(of, given(values, count, "disc_plan_symbols: values")).release();
+  });
 }
 
 const int64_t *disc_plan_argument_shape(const disc_plan_t *plan, size_t index) {
+  if (plan == nullptr)
+    return nullptr;
   index += plan->program.bound->addresses.size();
   return index < plan->argument_shapes.size() ? plan->argument_shapes[index] : nullptr;
 }
 
-int64_t disc_plan_arena_bytes(const disc_plan_t *plan) { return plan->plan->arena_bytes; }
+int64_t disc_plan_arena_bytes(const disc_plan_t *plan) { return plan != nullptr ? plan->plan->arena_bytes : -1; }
 
 const int64_t *disc_plan_result_shape(const disc_plan_t *plan, size_t index) {
-  return index < plan->result_shapes.size() ? plan->result_shapes[index] : nullptr;
+  return plan != nullptr && index < plan->result_shapes.size() ? plan->result_shapes[index] : nullptr;
 }
 
 int64_t disc_plan_result_bytes(const disc_plan_t *plan, size_t index) {
-  return index < plan->result_shapes.size() ? result_bytes(*plan, index) : -1;
+  return plan != nullptr && index < plan->result_shapes.size() ? result_bytes(*plan, index) : -1;
 }
 
 void disc_free_plan(disc_plan_t *plan) { delete plan; }
 
 disc_error_t *disc_run(const disc_plan_t *plan, const DLTensor *arguments, size_t argument_count, DLTensor *results,
                        size_t result_count) {
-  return guarded([&] { run(*plan, arguments, argument_count, {results, result_count}); });
+  return guarded([&] {
+    const disc_plan_t &of = given(plan, "disc_run: plan");
+    Given taken = given(arguments, argument_count, "disc_run: arguments");
+    run(of, taken, given(results, result_count, "disc_run: results"));
+  });
 }
 
 disc_error_t *disc_call(const disc_program_t *program, const DLTensor *arguments, size_t count,
                         disc_results_t **results) {
-  return guarded([&] { *results = call(*program, arguments, count).release(); });
+  return guarded([&] {
+    const disc_program &of = given(program, "disc_call: program");
+    disc_results_t *&made = given(results, "disc_call: results");
+    made = call(of, given(arguments, count, "disc_call: arguments")).release();
+  });
 }
 
 const DLTensor *disc_result(const disc_results_t *results, size_t index) {
-  return index < results->tensors.size() ? &results->tensors[index] : nullptr;
+  return results != nullptr && index < results->tensors.size() ? &results->tensors[index] : nullptr;
 }
 
 void disc_free_results(disc_results_t *results) { delete results; }
 
 disc_error_t *disc_register_custom_call(const char *name, ShloDiscCustomCall function) {
   return guarded([&] {
-    if (name == nullptr || function == nullptr)
-      bad_value("disc_register_custom_call: name or function is NULL");
+    given(name, "disc_register_custom_call: name");
+    given(function, "disc_register_custom_call: function");
     disc::register_custom_call(name, reinterpret_cast<void *>(function), disc::Convention::c);
   });
 }

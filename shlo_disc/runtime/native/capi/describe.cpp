@@ -19,7 +19,7 @@ ArrayText::ArrayText(const ArraySpec &spec)
 }
 
 void ArrayText::write(disc_array_info *out) const {
-  if (out == nullptr || out->struct_size < sizeof(out->struct_size))
+  if (out->struct_size < sizeof(out->struct_size))
     bad_value("struct_size of disc_array_info is not set");
   disc_array_info known{out->struct_size, path.c_str(),         dtype.c_str(), type, sizes.size(), sizes.data(),
                         text_pointers.data()};
@@ -30,21 +30,29 @@ void ArrayText::write(disc_array_info *out) const {
 
 using namespace disc::capi;
 
-const char *disc_name(const disc_program_t *program) { return program->loaded->program().name.c_str(); }
+const char *disc_name(const disc_program_t *program) {
+  return program != nullptr ? program->loaded->program().name.c_str() : nullptr;
+}
 
 const char *disc_symbol(const disc_program_t *program, size_t index) {
+  if (program == nullptr)
+    return nullptr;
   const std::vector<disc::SymbolSpec> &symbols = program->loaded->program().symbols;
   return index < symbols.size() ? symbols[index].name.c_str() : nullptr;
 }
 
 size_t disc_argument_count(const disc_program_t *program) {
-  return program->loaded->arguments.size() - program->bound->addresses.size();
+  return program != nullptr ? program->loaded->arguments.size() - program->bound->addresses.size() : 0;
 }
 
-size_t disc_result_count(const disc_program_t *program) { return program->loaded->results.size(); }
+size_t disc_result_count(const disc_program_t *program) {
+  return program != nullptr ? program->loaded->results.size() : 0;
+}
 
 disc_error_t *disc_describe_argument(const disc_program_t *program, size_t index, disc_array_info *info) {
   return guarded([&] {
+    given(program, "disc_describe_argument: program");
+    given(info, "disc_describe_argument: info");
     if (index >= disc_argument_count(program))
       bad_value("there is no argument " + std::to_string(index));
     program->loaded->arguments[program->bound->addresses.size() + index].write(info);
@@ -53,6 +61,8 @@ disc_error_t *disc_describe_argument(const disc_program_t *program, size_t index
 
 disc_error_t *disc_describe_result(const disc_program_t *program, size_t index, disc_array_info *info) {
   return guarded([&] {
+    given(program, "disc_describe_result: program");
+    given(info, "disc_describe_result: info");
     if (index >= disc_result_count(program))
       bad_value("there is no result " + std::to_string(index));
     program->loaded->results[index].write(info);

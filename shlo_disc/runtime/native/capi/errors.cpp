@@ -60,11 +60,11 @@ disc_error_t *current_error() noexcept {
 
 } // namespace disc::capi
 
-const char *disc_error_kind(const disc_error_t *error) { return error->kind.c_str(); }
-const char *disc_error_text(const disc_error_t *error) { return error->text.c_str(); }
+const char *disc_error_kind(const disc_error_t *error) { return error != nullptr ? error->kind.c_str() : ""; }
+const char *disc_error_text(const disc_error_t *error) { return error != nullptr ? error->text.c_str() : "no error"; }
 
 const char *disc_error_argument(const disc_error_t *error) {
-  return error->has_argument ? error->argument.c_str() : nullptr;
+  return error != nullptr && error->has_argument ? error->argument.c_str() : nullptr;
 }
 
 void disc_free_error(disc_error_t *error) {

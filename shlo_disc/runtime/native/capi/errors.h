@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -19,6 +20,20 @@ struct Failure : std::runtime_error {
 };
 
 [[noreturn]] inline void bad_value(const std::string &text) { throw Failure("ValueError", text); }
+
+/// The object that a parameter points to. Throws where it is NULL.
+template <typename T> T &given(T *pointer, const char *parameter) {
+  if (pointer == nullptr)
+    bad_value(std::string(parameter) + " is NULL");
+  return *pointer;
+}
+
+/// `count` objects from the one on that a parameter points to. Throws where it is NULL and there are some.
+template <typename T> std::span<T> given(T *first, size_t count, const char *parameter) {
+  if (count > 0)
+    given(first, parameter);
+  return {first, count};
+}
 
 /// A failure of one argument.
 struct ArgumentFailure : Error {

@@ -130,8 +130,8 @@ using namespace disc::capi;
 
 disc_error_t *disc_load(const char *path, const disc_load_options *options, disc_program_t **program) {
   return guarded([&] {
-    if (path == nullptr || program == nullptr)
-      bad_value("disc_load: path or program is NULL");
+    given(path, "disc_load: path");
+    given(program, "disc_load: program");
     disc_load_options known = known_options(options);
     *program = load(File(path).map(), known).release();
   });
@@ -140,8 +140,8 @@ disc_error_t *disc_load(const char *path, const disc_load_options *options, disc
 disc_error_t *disc_load_bytes(const void *bytes, size_t size, const disc_load_options *options,
                               disc_program_t **program) {
   return guarded([&] {
-    if ((bytes == nullptr && size != 0) || program == nullptr)
-      bad_value("disc_load_bytes: bytes or program is NULL");
+    given(static_cast<const char *>(bytes), size, "disc_load_bytes: bytes");
+    given(program, "disc_load_bytes: program");
     disc_load_options known = known_options(options);
     *program = load(known.borrow != 0 ? borrowed(bytes, size) : copied(bytes, size), known).release();
   });

@@ -154,6 +154,9 @@ struct DiscRuntime {
   void (*product)(const DiscRuntime *runtime, const DiscProduct *product, int64_t command);
   /// Called now and then in the trips of a loop on processors, unless it is null. May end the run.
   void (*trip)(const DiscRuntime *runtime);
+  /// Called now and then in the trips of a loop inside of a kernel on processors, by whichever thread is there, unless
+  /// it is null. Not 0: nobody will read what the kernel writes, and it returns.
+  int64_t (*has_ended)(const DiscRuntime *runtime);
 };
 
 /// Fills `words` for one set of symbol values; 0, or 1 + the index of the first check that failed.

@@ -76,7 +76,7 @@ bool Allocator::admit(int64_t bytes) {
     return false;
   if (bytes > kMost)
     return false;
-  return live_limit_ == 0 || bytes <= live_limit_ - std::min(stats_.live_bytes, live_limit_);
+  return live_limit_ == 0 || bytes <= live_limit_ - std::min(stats_.live_bytes + awaited_bytes_, live_limit_);
 }
 
 /// Whether the system has the memory for so many bytes, beside what it has promised for blocks that nobody has written
@@ -121,8 +121,6 @@ GrowingBlock Allocator::take_growing(size_t bytes) {
   GrowingBlock block = *found;
   idle_arenas_.erase(found);
   stats_.cached_bytes -= static_cast<int64_t>(block.ready);
-  if (block.ready < bytes)
-    ++stats_.system_allocations;
   return block;
 }
 
@@ -158,6 +156,7 @@ Allocation Allocator::evict() {
   return victim;
 }
 
+/// A block that has been handed out; called with the lock held.
 void Allocator::count(int64_t bytes, BlockKind kind) {
   if (kind == BlockKind::constant) {
     stats_.constant_bytes += bytes;
@@ -185,46 +184,63 @@ Allocation Allocator::allocate_guarded(int64_t bytes, BlockKind kind) {
   auto size = static_cast<size_t>(bytes);
   if (void *address = guarded_allocate(size, alignment))
     return {address, size};
-  std::lock_guard lock(mutex_);
-  uncount(bytes, kind);
   throw AllocationFailure(bytes, "out of memory");
 }
 
 Allocation Allocator::allocate(int64_t bytes, BlockKind kind) {
   Allocation block = take(bytes, kind);
-  if (bytes >= kLargestUnchecked) {
+  if (bytes < kLargestUnchecked)
+    return block;
+  try {
     std::lock_guard lock(mutex_);
     large_.emplace(block.address, static_cast<size_t>(bytes));
+  } catch (...) {
+    release(block, bytes, kind);
+    throw;
   }
   return block;
 }
 
+/// Nothing is counted before the memory is there: what is refused leaves the statistics as they were.
 Allocation Allocator::take(int64_t bytes, BlockKind kind) {
   if (bytes < 0)
     throw AllocationFailure(bytes, "the size overflows");
   if (bytes == 0)
     return {guard_pages_ ? guarded_empty() : empty_block, 0};
-  size_t size = 0;
   bool grows = kind == BlockKind::arena && static_cast<size_t>(bytes) >= kLargeFrom && !guard_pages_ && !source_;
+  int64_t awaited = kind == BlockKind::constant ? 0 : bytes;
   GrowingBlock idle;
   {
     std::lock_guard lock(mutex_);
     if (!admit(bytes))
       throw AllocationFailure(bytes, live_limit_ ? "the memory limit is reached" : "out of memory");
-    size = size_class(bytes);
-    count(bytes, kind);
-    if (grows)
+    if (grows) {
       idle = take_growing(static_cast<size_t>(bytes));
-    else if (Allocation cached = take_cached(size); cached.address)
+    } else if (Allocation cached = take_cached(size_class(bytes)); cached.address) {
+      count(bytes, kind);
       return cached;
-    if (!idle.address)
-      ++stats_.system_allocations;
+    }
+    awaited_bytes_ += awaited;
   }
+  try {
+    Allocation block = fetch(bytes, kind, idle, grows);
+    std::lock_guard lock(mutex_);
+    awaited_bytes_ -= awaited;
+    stats_.system_allocations += idle.ready < static_cast<size_t>(bytes);
+    count(bytes, kind);
+    return block;
+  } catch (...) {
+    std::lock_guard lock(mutex_);
+    awaited_bytes_ -= awaited;
+    throw;
+  }
+}
+
+/// Memory that is not in the cache, or an arena that was. Throws AllocationFailure.
+Allocation Allocator::fetch(int64_t bytes, BlockKind kind, GrowingBlock idle, bool grows) {
   if (idle.ready < static_cast<size_t>(bytes) && !is_available(bytes)) {
     if (idle.address)
       idle.release();
-    std::lock_guard lock(mutex_);
-    uncount(bytes, kind);
     throw AllocationFailure(bytes, "the system has too little memory left");
   }
   if (grows)
@@ -232,21 +248,13 @@ Allocation Allocator::take(int64_t bytes, BlockKind kind) {
       return arena;
   if (guard_pages_)
     return allocate_guarded(bytes, kind);
-  void *address = nullptr;
-  try {
+  size_t size = size_class(bytes);
+  void *address = take_fresh(size);
+  if (!address && trim() > 0)
     address = take_fresh(size);
-    if (!address && trim() > 0)
-      address = take_fresh(size);
-  } catch (...) { // a source that has failed for other reasons
-    std::lock_guard lock(mutex_);
-    uncount(bytes, kind);
-    throw;
-  }
-  if (address)
-    return {address, size};
-  std::lock_guard lock(mutex_);
-  uncount(bytes, kind);
-  throw AllocationFailure(bytes, "out of memory");
+  if (!address)
+    throw AllocationFailure(bytes, "out of memory");
+  return {address, size};
 }
 
 /// Keeps the block, for which the cache has room; false when it must be given back.

@@ -87,6 +87,7 @@ private:
   bool admit(int64_t bytes);
   bool is_available(int64_t bytes);
   Allocation take(int64_t bytes, BlockKind kind);
+  Allocation fetch(int64_t bytes, BlockKind kind, GrowingBlock idle, bool grows);
   Allocation allocate_guarded(int64_t bytes, BlockKind kind);
   GrowingBlock take_growing(size_t bytes);
   Allocation grow_arena(GrowingBlock block, size_t bytes);
@@ -102,6 +103,7 @@ private:
   std::map<void *, size_t> large_;        // blocks that were handed out, and their bytes
   uint64_t clock_ = 0;
   MemoryStats stats_;
+  int64_t awaited_bytes_ = 0; // admitted and not yet there; they count for the limit
   int64_t live_limit_;
   int64_t cache_limit_;
   int64_t fail_in_ = 0;

@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint32_t kOpen = 0x80000000u;
 constexpr int64_t kSpinNanoseconds = 30'000;
+constexpr timespec kAskedEach{0, 50'000'000};
 constexpr int64_t kRangesPerThread = 4; // small enough to even out a thread that loses its processor for a while
 constexpr int64_t kAlignFrom = 8192;
 constexpr int64_t kRangeAlignment = 64;
@@ -28,8 +29,9 @@ int64_t now_nanoseconds() {
   return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
-void futex_wait(std::atomic<uint32_t> &word, uint32_t expected) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+/// `most`: how long at most; null for as long as it takes.
+void futex_wait(std::atomic<uint32_t> &word, uint32_t expected, const timespec *most = nullptr) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAIT_PRIVATE, expected, most, nullptr, 0);
 }
 
 void futex_wake_all(std::atomic<uint32_t> &word) {
@@ -228,8 +230,12 @@ void ThreadPool::wait_until_idle() {
   uint32_t gate = gate_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
   if (gate == 0 || spin([&] { return gate_.load(std::memory_order_acquire) == 0; }))
     return;
-  while ((gate = gate_.load(std::memory_order_acquire)) != 0)
-    futex_wait(gate_, gate);
+  WaitObserver *observer = observer_of_waits;
+  while ((gate = gate_.load(std::memory_order_acquire)) != 0) {
+    futex_wait(gate_, gate, observer ? &kAskedEach : nullptr);
+    if (observer)
+      observer->waited();
+  }
 }
 
 void ThreadPool::run(Body body, void *context, int64_t total, int64_t grain) {

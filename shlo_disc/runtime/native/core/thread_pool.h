@@ -27,6 +27,18 @@ protected:
 /// Who is told of the loops that this thread gives to pools; null for nobody.
 inline thread_local RangeObserver *observer_of_loops = nullptr;
 
+/// Is asked now and then by a thread that waits for others to end a loop of its own.
+class WaitObserver {
+public:
+  virtual void waited() noexcept = 0;
+
+protected:
+  ~WaitObserver() = default;
+};
+
+/// Who is asked while this thread waits for a pool; null for nobody.
+inline thread_local WaitObserver *observer_of_waits = nullptr;
+
 /// Runs ranges of a loop on several threads, the caller among them.
 ///
 /// Threads start at the first launch that needs them, spin for some tens of microseconds after work, then sleep on a

@@ -20,7 +20,7 @@ int64_t checked_bytes(Sizes dims, DType dtype);
 
 /// Dims from the arguments of a function.
 inline Sizes sizes_of(const int64_t *dims, size_t count) {
-  return count == 0 ? Sizes() : Sizes(&given(dims, "dims"), count);
+  return given(dims, count, "dims");
 }
 
 /// The memory that a caller means by a memory, or by a device.

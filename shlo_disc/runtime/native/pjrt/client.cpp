@@ -170,7 +170,7 @@ void client_update_global_process_info(PJRT_Client_UpdateGlobalProcessInfo_Args 
       continue;
     std::string how = "has left the job";
     if (info.error_message_size > 0)
-      how += ": " + std::string(info.error_message, info.error_message_size);
+      how += ": " + given_text(info.error_message, info.error_message_size, "error_message");
     transport->set_gone(info.task_id, how);
   }
 }

@@ -7,12 +7,15 @@ namespace {
 
 void destroy(PJRT_Error *error) { delete error; }
 
+/// Of no error, an empty message.
 void get_message(const PJRT_Error *error, const char **message, size_t *size) {
-  *message = error->message.data();
-  *size = error->message.size();
+  if (message)
+    *message = error ? error->message.data() : "";
+  if (size)
+    *size = error ? error->message.size() : 0;
 }
 
-PJRT_Error_Code get_code(const PJRT_Error *error) { return error->code; }
+PJRT_Error_Code get_code(const PJRT_Error *error) { return error ? error->code : PJRT_Error_Code_OK; }
 
 void visit_no_payloads(const PJRT_Error *, PJRT_Error_PayloadVisitor, void *) {}
 
@@ -46,11 +49,14 @@ PJRT_Error_Code code_of(ErrorKind kind) {
 }
 
 PJRT_Error *error_destroy(PJRT_Error_Destroy_Args *args) {
-  delete args->error;
+  if (args)
+    delete args->error;
   return nullptr;
 }
 
 PJRT_Error *error_message(PJRT_Error_Message_Args *args) {
+  if (!args)
+    return nullptr; // what reads errors makes none
   get_message(args->error, &args->message, &args->message_size);
   return nullptr;
 }

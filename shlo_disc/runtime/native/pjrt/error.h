@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "pjrt_c_api.h"
 
+#include <span>
 #include <string>
 
 struct PJRT_Error {
@@ -37,6 +38,19 @@ template <typename T> T &given(T *object, const char *name) {
   if (!object)
     fail_argument(std::string("the argument '") + name + "' is null");
   return *object;
+}
+
+/// The objects that an argument names, so many in a row. Throws when there are none and should be.
+template <typename T> std::span<T> given(T *first, size_t count, const char *name) {
+  if (count > 0)
+    given(first, name);
+  return {first, count};
+}
+
+/// The characters that an argument names.
+inline std::string given_text(const char *first, size_t size, const char *name) {
+  std::span<const char> characters = given(first, size, name);
+  return {characters.begin(), characters.end()};
 }
 
 /// The exception in flight as an error.

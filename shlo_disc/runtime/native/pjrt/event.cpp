@@ -92,7 +92,7 @@ void event_set(PJRT_Event_Set_Args &args) {
     throw Failure(PJRT_Error_Code_FAILED_PRECONDITION, "the event has been set before");
   if (args.error_code == PJRT_Error_Code_OK)
     return signal->set();
-  signal->set(Failure(args.error_code, std::string(args.error_message, args.error_message_size)));
+  signal->set(Failure(args.error_code, given_text(args.error_message, args.error_message_size, "error_message")));
 }
 
 } // namespace

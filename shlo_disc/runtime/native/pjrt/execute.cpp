@@ -236,8 +236,9 @@ void execute(PJRT_LoadedExecutable_Execute_Args &args) {
                   std::to_string(args.num_devices));
   std::vector<std::span<PJRT_Buffer *const>> buffers;
   for (size_t i = 0; i < args.num_devices; ++i)
-    buffers.emplace_back((&given(args.argument_lists, "argument_lists"))[i], args.num_args);
-  given(args.output_lists, "output_lists");
+    buffers.push_back(given((&given(args.argument_lists, "argument_lists"))[i], args.num_args, "argument_lists"));
+  for (PJRT_Buffer **outputs : given(args.output_lists, args.num_devices, "output_lists"))
+    given(outputs, code->program().results.size(), "output_lists");
   std::vector<PJRT_Buffer *> donated;
   for (std::span<PJRT_Buffer *const> given_buffers : buffers) {
     std::vector<PJRT_Buffer *> more =

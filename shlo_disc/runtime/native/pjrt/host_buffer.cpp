@@ -21,9 +21,10 @@ ArrayView view_of(const PJRT_Client_BufferFromHostBuffer_Args &args, DType dtype
     return view;
   if (args.num_byte_strides != dims.size())
     fail_argument("a host array has not as many strides as dimensions");
-  view.contiguous = is_contiguous(dims.data(), args.byte_strides, dims.size(), info(dtype).size);
+  std::span<const int64_t> strides = given(args.byte_strides, args.num_byte_strides, "byte_strides");
+  view.contiguous = is_contiguous(dims.data(), strides.data(), dims.size(), info(dtype).size);
   if (!view.contiguous)
-    view.strides.assign(args.byte_strides, args.byte_strides + args.num_byte_strides);
+    view.strides.assign(strides.begin(), strides.end());
   return view;
 }
 

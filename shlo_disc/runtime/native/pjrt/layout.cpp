@@ -38,7 +38,7 @@ Order order_of_tiled(const PJRT_Buffer_MemoryLayout_Tiled &layout, size_t rank) 
                   std::to_string(rank));
   Order order;
   for (size_t i = rank; i-- > 0;)
-    order.push_back(static_cast<size_t>((&given(layout.minor_to_major, "minor_to_major"))[i]));
+    order.push_back(static_cast<size_t>(given(layout.minor_to_major, rank, "minor_to_major")[i]));
   return order;
 }
 
@@ -46,9 +46,10 @@ Order order_of_tiled(const PJRT_Buffer_MemoryLayout_Tiled &layout, size_t rank) 
 Order order_of_strides(const PJRT_Buffer_MemoryLayout_Strides &layout, Sizes dims, int64_t element_bytes) {
   if (layout.num_byte_strides != dims.size())
     fail_argument("the layout has not as many strides as the array has dimensions");
+  std::span<const int64_t> strides = given(layout.byte_strides, layout.num_byte_strides, "byte_strides");
   Order order = identity(dims.size()), wide;
   std::ranges::copy_if(order, std::back_inserter(wide), [&](size_t dim) { return dims[dim] != 1; });
-  std::ranges::stable_sort(wide, [&](size_t a, size_t b) { return layout.byte_strides[a] > layout.byte_strides[b]; });
+  std::ranges::stable_sort(wide, [&](size_t a, size_t b) { return strides[a] > strides[b]; });
   auto next = wide.begin();
   for (size_t &dim : order)
     if (dims[dim] != 1)
@@ -56,7 +57,7 @@ Order order_of_strides(const PJRT_Buffer_MemoryLayout_Strides &layout, Sizes dim
   int64_t expected = element_bytes;
   bool is_empty = std::ranges::find(dims, 0) != dims.end();
   for (size_t i = order.size(); i-- > 0 && !is_empty;) {
-    if (dims[order[i]] != 1 && layout.byte_strides[order[i]] != expected)
+    if (dims[order[i]] != 1 && strides[order[i]] != expected)
       fail_unimplemented("a layout with gaps");
     expected *= dims[order[i]];
   }

@@ -68,8 +68,6 @@ namespace disc::pjrt {
 
 namespace {
 
-std::string text_of(const char *data, size_t size) { return size == 0 ? std::string() : std::string(data, size); }
-
 /// The number of the GPU that a program is for, the first one of several, or -1.
 int gpu_for(const PJRT_Client &client, const CompileOptions &options) {
   if (!client.has_gpus())
@@ -81,11 +79,11 @@ int gpu_for(const PJRT_Client &client, const CompileOptions &options) {
 std::shared_ptr<const Code> compiled_code(const PJRT_Program &program, std::string options, bool is_trusted,
                                           const PJRT_Client *client) {
   SpanRecorder span(current_recording(), "compile");
-  std::string source = text_of(program.code, program.code_size);
+  std::string source = given_text(program.code, program.code_size, "program.code");
   CompileOptions parsed(options);
   check_overrides(parsed);
   Purpose purpose = client ? Purpose{gpu_for(*client, parsed), client->max_programs} : Purpose{};
-  std::string format = text_of(program.format, program.format_size);
+  std::string format = given_text(program.format, program.format_size, "program.format");
   std::string checked = is_trusted ? source : read_untrusted(source, format);
   Compiled compiled;
   if (parsed.replicas * parsed.partitions == 1)
@@ -95,10 +93,13 @@ std::shared_ptr<const Code> compiled_code(const PJRT_Program &program, std::stri
   return std::make_shared<const Code>(std::move(compiled), std::move(source), std::move(options));
 }
 
+template <typename Args> std::string options_of(const Args &args) {
+  return given_text(args.compile_options, args.compile_options_size, "compile_options");
+}
+
 void client_compile(PJRT_Client_Compile_Args &args) {
   PJRT_Client &client = given(args.client, "client");
-  auto code = compiled_code(given(args.program, "program"), text_of(args.compile_options, args.compile_options_size),
-                            client.trusts_programs, &client);
+  auto code = compiled_code(given(args.program, "program"), options_of(args), client.trusts_programs, &client);
   args.executable = new PJRT_LoadedExecutable(client, std::move(code));
 }
 
@@ -108,8 +109,7 @@ void compile_without_client(PJRT_Compile_Args &args) {
     fail_unimplemented("compiling for a topology of GPUs");
   require_compiler();
   args.executable = new PJRT_Executable{
-      compiled_code(given(args.program, "program"), text_of(args.compile_options, args.compile_options_size), false,
-                    nullptr)};
+      compiled_code(given(args.program, "program"), options_of(args), false, nullptr)};
 }
 
 void client_load(PJRT_Client_Load_Args &args) {
@@ -125,7 +125,8 @@ void deserialize_and_load(PJRT_Executable_DeserializeAndLoad_Args &args) {
                   "trust, 1 or true, or set SHLO_DISC_TRUST=1");
   std::string options;
   if (has_field(args, args.overridden_serialized_compile_options_size))
-    options = text_of(args.overridden_serialized_compile_options, args.overridden_serialized_compile_options_size);
+    options = given_text(args.overridden_serialized_compile_options, args.overridden_serialized_compile_options_size,
+                         "overridden_serialized_compile_options");
   Deserialized parts =
       deserialize({&given(args.serialized_executable, "serialized_executable"), args.serialized_executable_size},
                   std::move(options), [&](const std::string &text) { return gpu_for(client, CompileOptions(text)); });

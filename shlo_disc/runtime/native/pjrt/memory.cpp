@@ -6,14 +6,17 @@
 namespace {
 
 void *get_user_data(PJRT_Memory *memory, const void *key) {
+  if (!memory)
+    return nullptr;
   std::lock_guard lock(memory->mutex);
   auto found = memory->user_data.find(key);
   return found == memory->user_data.end() ? nullptr : found->second.data;
 }
 
+/// Without a memory to keep it, the data are the deleter's at once.
 void set_user_data(PJRT_Memory *memory, const void *key, void *data, void (*deleter)(void *)) {
-  PJRT_Memory::UserData old{};
-  {
+  PJRT_Memory::UserData old{data, deleter};
+  if (memory) {
     std::lock_guard lock(memory->mutex);
     old = std::exchange(memory->user_data[key], {data, deleter});
   }

@@ -83,7 +83,7 @@ private:
   }
 
   static PJRT_Error *make_error(PJRT_Error_Code code, const char *message, size_t size) {
-    return new PJRT_Error(code, std::string(message, size));
+    return new PJRT_Error(code, message ? std::string(message, size) : std::string());
   }
 
   static void check(PJRT_Error *error) {
@@ -135,6 +135,15 @@ std::string own_obstacle(const ClientOptions &options) {
   }
 }
 
+std::string text_of(const PJRT_NamedValue &value) {
+  return given_text(value.string_value, value.value_size, "create_options.string_value");
+}
+
+std::vector<int> numbers_of(const PJRT_NamedValue &value) {
+  std::span<const int64_t> numbers = given(value.int64_array_value, value.value_size, "create_options.int64_array_value");
+  return {numbers.begin(), numbers.end()};
+}
+
 } // namespace
 
 int checked_device_count(int64_t count) {
@@ -145,13 +154,14 @@ int checked_device_count(int64_t count) {
   return static_cast<int>(count);
 }
 
-ClientOptions::ClientOptions(const PJRT_NamedValue *values, size_t count) : max_programs(max_programs_of_environment()) {
+ClientOptions::ClientOptions(const PJRT_NamedValue *first, size_t count) : max_programs(max_programs_of_environment()) {
+  std::span<const PJRT_NamedValue> values = given(first, count, "create_options");
   for (size_t i = 0; i < count; ++i) {
-    std::string_view name(values[i].name, values[i].name_size);
+    std::string name = given_text(values[i].name, values[i].name_size, "create_options.name");
     if (name == "device_count" && values[i].type == PJRT_NamedValue_kInt64)
       device_count = checked_device_count(values[i].int64_value);
     else if (name == "gpus" && values[i].type == PJRT_NamedValue_kInt64List)
-      gpus.assign(values[i].int64_array_value, values[i].int64_array_value + values[i].value_size);
+      gpus = numbers_of(values[i]);
     else if (name == "node_id")
       node_id = checked_number(values[i], 0, kMostNodes - 1);
     else if (name == "num_nodes")
@@ -159,17 +169,17 @@ ClientOptions::ClientOptions(const PJRT_NamedValue *values, size_t count) : max_
     else if (name == "collective_timeout_seconds")
       collective_timeout = std::chrono::seconds(checked_number(values[i], 1, std::numeric_limits<int>::max()));
     else if (name == "mpi_failure" && values[i].type == PJRT_NamedValue_kString)
-      mpi_failure = std::string(values[i].string_value, values[i].value_size);
+      mpi_failure = text_of(values[i]);
     else if (name == "trusts_programs")
       trusts_programs = checked_number(values[i], 0, 1) == 1;
     else if (name == "max_programs")
       max_programs = checked_number(values[i], 0, kMostPrograms);
     else if (name == "blas" && values[i].type == PJRT_NamedValue_kString)
-      blas = std::string(values[i].string_value, values[i].value_size);
+      blas = text_of(values[i]);
     else if (name == "trust")
       trust = values[i].type == PJRT_NamedValue_kBool ? values[i].bool_value : checked_number(values[i], 0, 1) == 1;
     else if (name != "partition_index") // of machines that share a fast network, which makes no difference here
-      fail_argument("'" + std::string(name) + "' is no option of a client, or its value has another type; the options "
+      fail_argument("'" + name + "' is no option of a client, or its value has another type; the options "
                     "are device_count, gpus, node_id, num_nodes, collective_timeout_seconds, mpi_failure, trusts_programs, trust, "
                     "max_programs and blas");
   }

@@ -82,15 +82,21 @@ std::string space_of(const std::vector<Span> &spans) {
   return Message().bytes(1, plane.contents()).contents();
 }
 
-void error_destroy(PLUGIN_Profiler_Error_Destroy_Args *args) { delete args->error; }
+void error_destroy(PLUGIN_Profiler_Error_Destroy_Args *args) {
+  if (args)
+    delete args->error;
+}
 
 void error_message(PLUGIN_Profiler_Error_Message_Args *args) {
-  args->message = args->error->message.data();
-  args->message_size = args->error->message.size();
+  if (!args)
+    return;
+  args->message = args->error ? args->error->message.data() : "";
+  args->message_size = args->error ? args->error->message.size() : 0;
 }
 
 PLUGIN_Profiler_Error *error_code(PLUGIN_Profiler_Error_GetCode_Args *args) {
-  args->code = args->error->code;
+  if (args)
+    args->code = args->error ? args->error->code : PJRT_Error_Code_OK;
   return nullptr;
 }
 

@@ -39,12 +39,14 @@ void create_buffers(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args &args) {
   given(args.client, "client");
   auto manager = std::make_unique<PJRT_AsyncHostToDeviceTransferManager>();
   manager->memory = &given(args.memory, "memory");
-  for (size_t i = 0; i < args.num_shape_specs; ++i) {
-    const PJRT_ShapeSpec &spec = args.shape_specs[i];
+  std::span<PJRT_ShapeSpec> specs = given(args.shape_specs, args.num_shape_specs, "shape_specs");
+  std::span layouts = given(args.device_layouts, args.num_device_layouts, "device_layouts");
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const PJRT_ShapeSpec &spec = specs[i];
     Sizes dims = sizes_of(spec.dims, spec.num_dims);
     DType dtype = dtype_of(spec.element_type);
     int64_t bytes = checked_bytes(dims, dtype);
-    const PJRT_Buffer_MemoryLayout *stated = i < args.num_device_layouts ? args.device_layouts[i] : nullptr;
+    const PJRT_Buffer_MemoryLayout *stated = i < layouts.size() ? layouts[i] : nullptr;
     Layout &layout = stated_layout(stated, dims, info(dtype).size);
     auto block = std::make_shared<Block>(manager->memory->place->allocator, bytes, BlockKind::result);
     manager->parts.push_back({dtype, {dims.begin(), dims.end()}, &layout, bytes, Storage(std::move(block))});
@@ -97,7 +99,7 @@ void buffer_size(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args &args) {
 void set_buffer_error(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args &args) {
   manager_of(args.transfer_manager)
       .part(args.buffer_index)
-      .ready->set(Failure(args.error_code, std::string(args.error_message, args.error_message_size)));
+      .ready->set(Failure(args.error_code, given_text(args.error_message, args.error_message_size, "error_message")));
 }
 
 } // namespace

@@ -32,6 +32,8 @@ Executable::Executable(std::shared_ptr<Device> device, Program program, ProgramC
     bad_artifact("header: packed forms are for processors");
   commands_ = device_->commands(program.calls, program.kernels, code.device);
   code_ = std::make_unique<Code>(std::move(program), code.object, memo_bytes);
+  if (std::string_view digest = code_->object.constant(kHeaderDigest); !digest.empty())
+    code_->program.check_digest(digest, constants.bytes);
   hold_constants(std::move(constants));
   if (perf_map)
     code_->object.write_perf_map();

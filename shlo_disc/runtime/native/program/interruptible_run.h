@@ -3,10 +3,13 @@
 #pragma once
 
 #include "core/device.h"
+#include "core/thread_pool.h"
 
+#include <atomic>
 #include <csetjmp>
 #include <cstdint>
 #include <exception>
+#include <pthread.h>
 
 namespace disc {
 
@@ -19,8 +22,9 @@ struct Interrupted : std::exception {
 };
 
 /// Compiled code takes no exceptions. It has nothing to clean up either, for a run allocates nothing, so a run that is to
-/// end is left by a jump, from the thread that began it and outside of any command.
-class InterruptibleRun {
+/// end is left by a jump, from the thread that began it and outside of any command. A kernel with a loop over data asks in
+/// its trips, on all threads, and returns; the jump follows.
+class InterruptibleRun final : private WaitObserver {
 public:
   InterruptibleRun(const SegmentRun &run, IsInterrupted is_interrupted);
   InterruptibleRun(const InterruptibleRun &) = delete;
@@ -33,18 +37,22 @@ private:
   static InterruptibleRun &of(const DiscRuntime *runtime) { return *static_cast<InterruptibleRun *>(runtime->opaque); }
   static void enter(const DiscRuntime *runtime, void *const *buffers, const int64_t *words, void *arena);
   static void trip(const DiscRuntime *runtime) { of(runtime).ask(); }
+  static int64_t has_ended(const DiscRuntime *runtime);
   template <auto Function, typename... Arguments> static void asking(const DiscRuntime *runtime, Arguments... arguments);
 
   static const DiscRuntime kAsking;
 
   void ask();
+  bool is_to_end() noexcept;
+  void waited() noexcept override { is_to_end(); }
 
   const SegmentRun &run_;
   IsInterrupted is_interrupted_;
   DiscRuntime runtime_;
   std::jmp_buf start_;
   uint64_t next_ = 0; // when to ask again, by the processor's clock; 0 before the first command
-  bool was_interrupted_ = false;
+  std::atomic<bool> has_ended_{false};
+  const pthread_t thread_ = pthread_self();
 };
 
 } // namespace disc

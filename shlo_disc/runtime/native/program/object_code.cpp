@@ -66,6 +66,7 @@ ObjectCode::ObjectCode(std::string_view bytes) {
     relocate(object);
     fill_stubs();
     collect_functions(object);
+    collect_constants(object);
     protect();
   } catch (...) {
     unmap();
@@ -254,6 +255,25 @@ void ObjectCode::collect_functions(const ElfObject &object) {
     uint64_t size = std::min<uint64_t>(symbol.st_size, section.size - symbol.st_value);
     functions_[object.symbol_name(symbol)] = {address, size};
   }
+}
+
+/// Those that code elsewhere may refer to.
+void ObjectCode::collect_constants(const ElfObject &object) {
+  for (const Elf64_Sym &symbol : object.symbols()) {
+    bool is_global = ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL && ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT;
+    if (!is_global || symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS)
+      continue;
+    uint64_t address = definition(object, symbol);
+    const Placed &section = placed_[symbol.st_shndx];
+    if (symbol.st_value > section.size || symbol.st_size > section.size - symbol.st_value)
+      bad_artifact("object: constant '" + object.symbol_name(symbol) + "' lies outside its section");
+    constants_[object.symbol_name(symbol)] = {reinterpret_cast<const char *>(address), symbol.st_size};
+  }
+}
+
+std::string_view ObjectCode::constant(const std::string &name) const {
+  auto found = constants_.find(name);
+  return found == constants_.end() ? std::string_view() : found->second;
 }
 
 void *ObjectCode::function(const std::string &name) const {

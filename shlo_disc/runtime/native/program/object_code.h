@@ -27,6 +27,9 @@ public:
   void *function(const std::string &name) const;
   std::vector<std::string> function_names() const;
 
+  /// The bytes of a constant of that name; none when there is no such constant.
+  std::string_view constant(const std::string &name) const;
+
   /// The name of the function at an address; empty when there is none.
   std::string function_at(const void *address) const;
   size_t mapped_bytes() const { return size_; }
@@ -54,6 +57,7 @@ private:
   void fill_stubs();
   void protect();
   void collect_functions(const ElfObject &object);
+  void collect_constants(const ElfObject &object);
   const Elf64_Sym &symbol_of(const ElfObject &object, const Elf64_Rela &relocation) const;
   uint64_t definition(const ElfObject &object, const Elf64_Sym &symbol) const;
   void unmap();
@@ -63,6 +67,7 @@ private:
   std::unordered_map<uint64_t, uint64_t> slot_of_symbol_;   // symbol index -> offset of its address slot
   std::unordered_map<uint64_t, uint64_t> library_address_;  // symbol index -> address (external functions)
   std::unordered_map<std::string, Function> functions_;
+  std::unordered_map<std::string, std::string_view> constants_;
   uint64_t text_size_ = 0; // bytes from the start of the mapping, whole pages, stubs included
   uint64_t next_stub_ = 0;
   uint64_t next_slot_ = 0;

@@ -119,6 +119,9 @@ void Planner::fill_sizes(Plan &plan) const {
     bool overflow = false;
     bool empty = false;
     for (size_t i = 0; i < result.shape.size(); ++i, ++dim) {
+      if (result.shape[i].size >= 0 && result.shape[i].size != *dim)
+        bad_artifact("header: the size of dimension " + std::to_string(i) + " of " + result.path + " is " +
+                     result.shape[i].text + ", and the program makes " + std::to_string(*dim));
       if (*dim < 0)
         throw Error(ErrorKind::shape, "The size of dimension " + std::to_string(i) + " of " + result.path +
                                           " is negative (" + std::to_string(*dim) + ") at this shape.");

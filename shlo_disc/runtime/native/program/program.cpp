@@ -6,6 +6,9 @@
 #include "kernels/gemm_formats.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <set>
 #include <tuple>
 
 namespace disc {
@@ -25,9 +28,41 @@ size_t count_dims(const std::vector<ArraySpec> &arrays) {
 void validate_symbol(const SymbolSpec &symbol, const std::vector<ArraySpec> &arguments) {
   if (symbol.argument >= arguments.size() || symbol.dim >= arguments[symbol.argument].shape.size())
     bad_artifact("header: symbol '" + symbol.name + "' is solved from a dimension that does not exist");
+  const DimSpec &dim = arguments[symbol.argument].shape[symbol.dim];
+  if (dim.size >= 0)
+    bad_artifact("header: symbol '" + symbol.name + "' is solved from a size that is a number");
   if (symbol.scale == 0)
     bad_artifact("header: symbol '" + symbol.name + "' has scale 0");
 }
+
+bool is_part_of_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+}
+
+/// The names in an expression of sizes, functions among them.
+std::vector<std::string_view> names_in(std::string_view text) {
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < text.size();) {
+    size_t begin = i;
+    while (i < text.size() && is_part_of_name(text[i]))
+      ++i;
+    if (i > begin && std::isdigit(static_cast<unsigned char>(text[begin])) == 0)
+      names.push_back(text.substr(begin, i - begin));
+    i += i == begin;
+  }
+  return names;
+}
+
+void validate_dims(const ArraySpec &array, const std::set<std::string_view> &symbols) {
+  static const std::set<std::string_view> functions{"floordiv", "mod", "max", "min"};
+  for (const DimSpec &dim : array.shape)
+    for (std::string_view name : names_in(dim.text))
+      if (!symbols.contains(name) && !functions.contains(name))
+        bad_artifact("header: the size '" + dim.text + "' of " + array.path + " has the symbol '" + std::string(name) +
+                     "', which nothing tells");
+}
+
+int64_t aligned(int64_t bytes) { return (bytes + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment; }
 
 constexpr int64_t kMostPacked = int64_t{1} << 40; // elements along k or n, and the strides
 constexpr __int128 kMostMade = __int128{1} << 44; // elements of a form that an artifact has
@@ -75,6 +110,7 @@ void Program::validate(int64_t constant_bytes) {
   for (const SymbolSpec &symbol : symbols)
     validate_symbol(symbol, arguments);
   validate_segments();
+  validate_sizes();
   for (const ConstantSpec &constant : constants) {
     bool inside = constant.offset >= 0 && constant.bytes >= 0 && constant.offset <= constant_bytes &&
                   constant.bytes <= constant_bytes - constant.offset;
@@ -82,6 +118,38 @@ void Program::validate(int64_t constant_bytes) {
       bad_artifact("header: a constant lies outside the constants block or is not aligned");
   }
   validate_packs();
+}
+
+/// Sizes are expressions of symbols that are solved from the arguments or, those of results, read from data.
+void Program::validate_sizes() const {
+  std::set<std::string_view> known;
+  auto declare = [&](const std::string &name) {
+    if (!known.insert(name).second)
+      bad_artifact("header: there are two symbols '" + name + "'");
+  };
+  for (const SymbolSpec &symbol : symbols)
+    declare(symbol.name);
+  for (const ArraySpec &argument : arguments)
+    validate_dims(argument, known);
+  for (const SegmentSpec &segment : segments)
+    for (const std::string &name : segment.symbols_read)
+      declare(name);
+  for (const ArraySpec &result : results)
+    validate_dims(result, known);
+}
+
+/// Constants follow each other as compiled code and packed artifacts have them; those that are packed only are empty.
+void Program::check_digest(std::string_view expected, int64_t constant_bytes) const {
+  int64_t next = 0;
+  bool are_in_place = true;
+  for (const ConstantSpec &constant : constants) {
+    are_in_place &= constant.bytes == 0 || constant.offset == next;
+    if (constant.bytes > 0)
+      next = aligned(constant.offset + constant.bytes);
+  }
+  bool is_same = expected.size() == digest.size() && std::memcmp(expected.data(), digest.data(), digest.size()) == 0;
+  if (!is_same || !are_in_place || next != aligned(constant_bytes))
+    bad_artifact("header: it is not the one that the program's code was compiled with");
 }
 
 /// Packed forms are made from arrays of static size, and read nothing beyond them.
@@ -115,9 +183,9 @@ void Program::validate_segments() {
   size_t known = symbols.size();
   for (SegmentSpec &segment : segments) {
     bool is_first = &segment == segments.data();
-    if (is_first && segment.symbols_read != 0)
+    if (is_first && !segment.symbols_read.empty())
       bad_artifact("header: the first segment reads sizes from data");
-    known += segment.symbols_read;
+    known += segment.symbols_read.size();
     segment.symbols = known;
     segment.result_word = 1 + (is_first ? argument_dims : 0);
     size_t result_dims = 0;

@@ -6,12 +6,17 @@
 #include "core/dtype.h"
 #include "kernels/library_call.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace disc {
+
+/// The symbol of an object that has the digest of the header that it was compiled with. Objects of the first releases have
+/// none.
+constexpr const char *kHeaderDigest = "disc_header_digest";
 
 struct DimSpec {
   int64_t size = -1; // -1: not static
@@ -73,7 +78,7 @@ struct SegmentSpec {
   std::string plan_entry = "disc_plan";
   std::string run_entry = "disc_run";
   std::vector<size_t> results; // the leaves that it writes; their dims follow the first words of its plan
-  size_t symbols_read = 0;     // symbols that are known in addition to those of the segment before
+  std::vector<std::string> symbols_read; // those that are known in addition to those of the segment before
 
   size_t symbols = 0;     // known symbols in all
   size_t result_word = 1; // where the dims of its results start
@@ -90,6 +95,7 @@ struct Program {
   std::vector<KernelSpec> kernels;   // those of a device that is apart from the processor, by number
   std::vector<PackSpec> packs;       // the packed forms, whose places follow the constants'
   std::vector<size_t> packed_only;   // buffers that are not read where all of their packed forms are at hand
+  std::array<uint8_t, 32> digest{};    // of the header, as its code may have it
   bool is_prepacked = false;           // its packed constants come with it, and those that are packed only do not
 
   size_t argument_dims = 0; // dims of all arguments together
@@ -97,7 +103,11 @@ struct Program {
   /// Derives the sums above and checks every index; throws Error(artifact).
   void validate(int64_t constant_bytes);
 
+  /// Throws Error(artifact) where code was compiled with another header: `expected` is the digest that it has of its own.
+  void check_digest(std::string_view expected, int64_t constant_bytes) const;
+
 private:
+  void validate_sizes() const;
   void validate_segments();
   void validate_packs() const;
 };

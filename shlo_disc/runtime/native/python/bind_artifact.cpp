@@ -2,6 +2,7 @@
 // The reader of artifacts, as Python sees it.
 #include "artifact/cpu_features.h"
 #include "artifact/header.h"
+#include "artifact/header_digest.h"
 #include "artifact/levels.h"
 #include "artifact/sections.h"
 #include "buffer_bytes.h"
@@ -48,6 +49,11 @@ nb::bytes packed_constants(const nb::bytes &header, const nb::object &constants)
   return nb::bytes(packed.data(), packed.size());
 }
 
+nb::bytes digest_of_header(const nb::bytes &text) {
+  Digest digest = header_digest(parse_header({text.c_str(), text.size()}));
+  return nb::bytes(digest.data(), digest.size());
+}
+
 } // namespace
 
 void bind_artifact(nb::module_ &module) {
@@ -61,6 +67,9 @@ void bind_artifact(nb::module_ &module) {
   module.def("pack_constants", &packed_constants, nb::arg("header"), nb::arg("constants"),
              "The packed forms of a program's constants, as a section of an artifact has them; empty where there are none. "
              "Raises ArtifactError where the header is malformed.");
+  module.def("header_digest", &digest_of_header, nb::arg("header"),
+             "What the code of a program has of its header: 32 bytes, the same for the artifact as packed and as plugins "
+             "serialize it. Raises ArtifactError where it is no JSON object.");
   nb::class_<Header>(module, "Header", "What a header says of a program, but for its pytrees.")
       .def("__init__",
            [](Header *self, const nb::bytes &text) {
