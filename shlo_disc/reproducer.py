@@ -90,16 +90,29 @@ def remove_old_reproducers(parent: Path, kept: int = KEPT) -> None:
     What has anything else in it, is a link, is another user's or is being written is left alone. Other processes may
     remove the same ones.
     """
-    found, left = [], []
-    with contextlib.suppress(OSError), os.scandir(parent) as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                name, status = _NAME.fullmatch(entry.name), entry.stat(follow_symlinks=False)
-                if name is not None and _is_ours(status):
-                    (left if name[1] else found).append((status.st_mtime_ns, entry.name))
-    for _, name in left + sorted(found, reverse=True)[kept:]:
+    found = _reproducers_in(parent)
+    left = [name for _, name in found if name.endswith(_REMOVED)]
+    whole = [name for _, name in sorted(found, reverse=True) if not name.endswith(_REMOVED)]
+    for name in left + whole[kept:]:
         with contextlib.suppress(OSError):
             _remove(parent / name)
+
+
+def _reproducers_in(parent: Path) -> list[tuple[int, str]]:
+    """When each was last written to, in nanoseconds, and its name."""
+    try:
+        statuses = {name: _status_of(parent / name) for name in os.listdir(parent) if _NAME.fullmatch(name)}
+    except OSError:
+        return []
+    return [(status.st_mtime_ns, name) for name, status in statuses.items() if status is not None and _is_ours(status)]
+
+
+def _status_of(path: Path) -> os.stat_result | None:
+    """None where another process has removed it."""
+    try:
+        return path.lstat()
+    except OSError:
+        return None
 
 
 def _is_ours(status: os.stat_result) -> bool:
@@ -113,13 +126,16 @@ def _remove(directory: Path) -> None:
     """
     own = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        status, names = os.fstat(own), os.listdir(own)
-        is_complete = _COMMAND in names or time.time() - status.st_mtime > _ABANDONED
-        if not _is_ours(status) or not is_complete or not all(map(_FILE.fullmatch, names)):
+        status = os.fstat(own)
+        with os.scandir(own) as entries:
+            is_file = {entry.name: not entry.is_dir(follow_symlinks=False) for entry in entries}
+        is_complete = _COMMAND in is_file or time.time() - status.st_mtime > _ABANDONED
+        has_others = not all(is_file.values()) or not all(map(_FILE.fullmatch, is_file))
+        if not _is_ours(status) or not is_complete or has_others:
             return
         if not directory.name.endswith(_REMOVED):
             directory = directory.rename(f"{directory}{_REMOVED}")
-        for name in names:
+        for name in is_file:
             os.unlink(name, dir_fd=own)
     finally:
         os.close(own)
