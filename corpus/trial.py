@@ -32,6 +32,7 @@ _TOLERANCES = {
 }
 _KERNELS = re.compile(r'backend_config="([^"]*)"')
 _COMPILED = re.compile(r"^compiled .* ops, (\d+) kernels")
+_LEAST = 1e-3  # of the largest element of all results: smaller ones are compared with that
 _MOST_NOTE = 160
 
 
@@ -174,14 +175,25 @@ def _compared(found: Sequence[Any], wanted: Sequence[Any], tolerance: float | No
     for at, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
         if len(ours) != len(theirs):
             return {"outcome": "wrong", "note": f"call {at}: {len(ours)} results, not {len(theirs)}"}
+        least = _LEAST * max((_size(np.asarray(b)) for b in theirs), default=0.0)
         for leaf, (a, b) in enumerate(zip(ours, theirs, strict=True)):
-            if wrong := _difference(np.asarray(a), np.asarray(b), tolerance):
+            if wrong := _difference(np.asarray(a), np.asarray(b), tolerance, least):
                 return {"outcome": "wrong", "note": f"call {at}, result {leaf}: {wrong}"}
     return {"outcome": "right", "note": ""}
 
 
-def _difference(ours: Any, theirs: Any, tolerance: float | None) -> str:
-    """How an array differs from another one; "" where it does not, within the tolerance of its dtype."""
+def _size(array: Any) -> float:
+    """The largest finite element of floats."""
+    if array.dtype.kind not in "fc":
+        return 0.0
+    return float(np.max(np.abs(array[np.isfinite(array)]), initial=0.0))
+
+
+def _difference(ours: Any, theirs: Any, tolerance: float | None, least: float = 0.0) -> str:
+    """How an array differs from another one; "" where it does not, within the tolerance of its dtype.
+
+    least: what the elements are compared with where they are smaller, such as gradients that are 0 but for rounding.
+    """
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return f"{ours.dtype}{list(ours.shape)}, not {theirs.dtype}{list(theirs.shape)}"
     allowed = _TOLERANCES.get(str(theirs.dtype))
@@ -196,8 +208,8 @@ def _difference(ours: Any, theirs: Any, tolerance: float | None) -> str:
         a[~is_finite], b[~is_finite], equal_nan=True
     ):
         return "other elements are finite"
-    scale = np.max(np.abs(b[is_finite]), initial=1e-6)
-    worst = np.max(np.abs(a - b)[is_finite], initial=0.0) / scale
+    scale = np.max(np.abs(b[is_finite]), initial=max(least, 1e-6))
+    worst = np.max(np.abs(a[is_finite] - b[is_finite]), initial=0.0) / scale
     return "" if worst <= allowed else f"differs by {worst:.1e} of its size"
 
 

@@ -87,7 +87,9 @@ def test_errors_are_told_by_the_status(tmp_path: Path) -> None:
     assert run_unread("compile", "absent.mlir", "-o", "out", "--json", cwd=tmp_path)[0] == 1
 
 
-@pytest.mark.parametrize("command", [("ops",), ("dialect",), ("completion", "bash"), ("opt", "--list-passes")], ids="-".join)
+@pytest.mark.parametrize(
+    "command", [("ops",), ("dialect",), ("completion", "bash"), ("opt", "--list-passes")], ids="-".join
+)
 def test_pages_that_nobody_reads(command: tuple[str, ...], tmp_path: Path) -> None:
     assert run_unread(*command, streams=("stdout",), cwd=tmp_path) == (0, "")
 
