@@ -15,6 +15,7 @@ from typing import Any
 from shlo_disc import importing, progress
 from shlo_disc.compilation import Compilation, cpu_named, made
 from shlo_disc.errors import CompilerError, DeviceError, DiscError, OptionError, ProgramError
+from shlo_disc.garbage import fewer_collections
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
@@ -58,7 +59,7 @@ def import_stage(
             c.stage = _checked_stage(stage)
             _check_resumed(c)
 
-    with c.context, ir.Location.unknown(), remembering():
+    with c.context, ir.Location.unknown(), remembering(), fewer_collections():
         run_stage(c, "import", work)
     return c
 
@@ -92,7 +93,7 @@ def run_pipeline(c: Compilation, last: str = STAGES[-1], after: After | None = N
 def _working(c: Compilation) -> Iterator[None]:
     """Around all passes."""
     choices = deciding(strict=c.options.is_strict)
-    with c.context, ir.Location.unknown(), choices, remembering(), compiling_for(c.backend.policy):
+    with c.context, ir.Location.unknown(), choices, remembering(), compiling_for(c.backend.policy), fewer_collections():
         yield
 
 
@@ -141,7 +142,7 @@ def run_stage(c: Compilation, name: str, work: Callable[[], None]) -> None:
 def _work(c: Compilation, name: str, work: Callable[[], None]) -> None:
     work()
     if c.options.verify and name == "fuse":
-        verify_fusions(made(c.module))
+        verify_fusions(made(c.module), c.facts)
     if c.options.verify and name == "plan":
         verify_buffers(made(c.module), c.facts, entry_block(made(c.module)))
 
@@ -214,7 +215,7 @@ def _check_resumed(c: Compilation) -> None:
         c.read_declarations()
         _verify_sizes(c, ProgramError)
         if STAGES.index("fuse") <= done < STAGES.index("host"):
-            verify_fusions(module)
+            verify_fusions(module, c.facts)
         if STAGES.index("plan") <= done < STAGES.index("host"):
             verify_buffers(module, c.facts, entry_block(module))
     except CompilerError as error:

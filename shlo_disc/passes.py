@@ -24,10 +24,11 @@ from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.artifact import HEADER_DIGEST
 from shlo_disc.shape_dialect.dialect.names import FLOPS
 from shlo_disc.shape_dialect.dialect.signature import write_signature
-from shlo_disc.shape_dialect.dialect.types import dim_attr
+from shlo_disc.shape_dialect.dialect.types import dim_attr, dims_of
 from shlo_disc.shape_dialect.inference.annotate import infer_sizes, set_argument_sizes
+from shlo_disc.shape_dialect.inference.unify_sizes import unify_sizes
 from shlo_disc.shape_dialect.inference.values import erase_unused_sizes
-from shlo_disc.shape_dialect.utils.regions import entry_block
+from shlo_disc.shape_dialect.utils.regions import entry_block, terminator_of
 from shlo_disc.stages import STAGES
 from shlo_disc.transforms import expand
 from shlo_disc.transforms.control_flow.barriers import remove_barriers, thin_barriers
@@ -56,11 +57,11 @@ PIPELINES = {
     "simplify": (
         "expand-library-calls,remove-quantized-types,materialize-shapes,expand-bodies,decompose-complex,"
         "func.func(canonicalize{max-iterations=4},cse),symbol-dce,"
-        "simplify-control-flow,hoist-scanned-products,expand-ops,simplify-ops,"
+        "simplify-control-flow,hoist-scanned-products,expand-ops,unify-sizes,simplify-ops,"
         "func.func(canonicalize{max-iterations=4},cse),symbol-dce,"
         "hoist-accumulated-products,split-reductions,"
         "func.func(canonicalize{max-iterations=4},cse),symbol-dce,"
-        "pre-transpose-weights,hoist-invariants,isolate-regions"
+        "pre-transpose-weights,hoist-invariants,unify-sizes,isolate-regions"
     ),
     "fuse": (
         "count-flops,thin-barriers,fuse-groups,func.func(cse),fuse-attention,merge-recurrences,isolate-regions,"
@@ -187,6 +188,14 @@ def _hoist_scanned_products(c: Compilation) -> None:
 def _expand_ops(c: Compilation) -> None:
     """Rewrite ops that have no kernel of their own into others."""
     patterns.apply(expand.PATTERNS, made(c.module))
+
+
+@_pass("simplify")
+def _unify_sizes(c: Compilation) -> None:
+    """Write sizes that are proved to be equal alike, in types and attributes."""
+    block = entry_block(made(c.module))
+    ends = [*block.arguments, *terminator_of(block).operands]
+    unify_sizes(block, c.facts, (size for value in ends for size in dims_of(value)))
 
 
 @_pass("simplify")

@@ -29,7 +29,8 @@ KEPT = 32
 """Directories of one user's that stay, the newest ones."""
 
 _PREFIX = "shlo_disc-failure-"
-_NAME = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}")
+_REMOVED = "-removed"
+_NAME = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}({_REMOVED})?")
 _COMMAND = "command.txt"
 _FILE = re.compile(r"(program\.mlir(bc)?|after-[a-z]+\.mlir|schedule\.json|report\.json|command\.txt)")
 _ABANDONED = 3600.0
@@ -89,15 +90,29 @@ def remove_old_reproducers(parent: Path, kept: int = KEPT) -> None:
     What has anything else in it, is a link, is another user's or is being written is left alone. Other processes may
     remove the same ones.
     """
-    found = []
-    with contextlib.suppress(OSError), os.scandir(parent) as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                if _NAME.fullmatch(entry.name) and _is_ours(entry.stat(follow_symlinks=False)):
-                    found.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.name))
-    for _, name in sorted(found, reverse=True)[kept:]:
+    found = _reproducers_in(parent)
+    left = [name for _, name in found if name.endswith(_REMOVED)]
+    whole = [name for _, name in sorted(found, reverse=True) if not name.endswith(_REMOVED)]
+    for name in left + whole[kept:]:
         with contextlib.suppress(OSError):
             _remove(parent / name)
+
+
+def _reproducers_in(parent: Path) -> list[tuple[int, str]]:
+    """When each was last written to, in nanoseconds, and its name."""
+    try:
+        statuses = {name: _status_of(parent / name) for name in os.listdir(parent) if _NAME.fullmatch(name)}
+    except OSError:
+        return []
+    return [(status.st_mtime_ns, name) for name, status in statuses.items() if status is not None and _is_ours(status)]
+
+
+def _status_of(path: Path) -> os.stat_result | None:
+    """None where another process has removed it."""
+    try:
+        return path.lstat()
+    except OSError:
+        return None
 
 
 def _is_ours(status: os.stat_result) -> bool:
@@ -105,14 +120,22 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def _remove(directory: Path) -> None:
-    """Remove a reproducer, all of it or nothing, by its own descriptor: its name may have become another's."""
+    """Remove a reproducer, all of it or nothing, by its own descriptor: its name may have become another's.
+
+    It is renamed first, so that no other process takes it for a new one once files of it are gone.
+    """
     own = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        status, names = os.fstat(own), os.listdir(own)
-        is_complete = _COMMAND in names or time.time() - status.st_mtime > _ABANDONED
-        if not _is_ours(status) or not is_complete or not all(map(_FILE.fullmatch, names)):
+        status = os.fstat(own)
+        with os.scandir(own) as entries:
+            is_file = {entry.name: not entry.is_dir(follow_symlinks=False) for entry in entries}
+        is_complete = _COMMAND in is_file or time.time() - status.st_mtime > _ABANDONED
+        has_others = not all(is_file.values()) or not all(map(_FILE.fullmatch, is_file))
+        if not _is_ours(status) or not is_complete or has_others:
             return
-        for name in names:
+        if not directory.name.endswith(_REMOVED):
+            directory = directory.rename(f"{directory}{_REMOVED}")
+        for name in is_file:
             os.unlink(name, dir_fd=own)
     finally:
         os.close(own)

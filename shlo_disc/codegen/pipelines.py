@@ -12,9 +12,10 @@ from .narrow_floats import legalize_narrow_floats
 from .small_floats import FORMATS
 
 # Folding before the conversion works on structured loops; folding after it works on what address arithmetic became.
+# Without a first `cse`, the time of canonicalization grows with the square of the equal constants of a block.
 CPU_PIPELINE = (
     "builtin.module("
-    "canonicalize,cse,"
+    "cse,canonicalize,cse,"
     "expand-strided-metadata,"
     "lower-affine,"
     "convert-vector-to-scf{full-unroll=true},"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.commands.common import add_command, add_json, put, say, show
+from shlo_disc.commands.common import add_command, add_json, is_terminal, put, say, show
 from shlo_disc.errors import OptionError, ProgramError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _cases(paths: Sequence[str]) -> Iterator[Case]:
 def _progress(total: int, tell: Callable[[str], None]) -> Callable[[Result], None]:
     """Print each failure as it comes, and on a terminal a line that counts."""
     count = failures = 0
-    live = sys.stderr.isatty()
+    live = is_terminal(sys.stderr)
 
     def done(result: Result) -> None:
         nonlocal count, failures

@@ -238,7 +238,12 @@ def add_progress(command: argparse.ArgumentParser) -> None:
 
 def wants_progress(arguments: argparse.Namespace) -> bool:
     """Whether somebody looks at standard error while a command works."""
-    return bool(arguments.progress) or sys.stderr.isatty()
+    return bool(arguments.progress) or is_terminal(sys.stderr)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether somebody may be looking at a stream of the process, which has been closed where it is None."""
+    return stream is not None and stream.isatty()
 
 
 def stage_progress(arguments: argparse.Namespace) -> Watch | None:

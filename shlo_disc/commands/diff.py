@@ -28,6 +28,7 @@ from shlo_disc.commands.common import (
     add_json,
     built,
     check_files,
+    is_terminal,
     opened,
     options_of,
     show,
@@ -132,7 +133,7 @@ def _lines(before: str, after: str, hunks: Sequence[Hunk]) -> Iterator[str]:
 
 def _wants_colour(choice: str) -> bool:
     """By the option, or on a terminal that nobody has asked to have no colours."""
-    return choice == "always" or (choice == "auto" and sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+    return choice == "always" or (choice == "auto" and is_terminal(sys.stdout) and not os.environ.get("NO_COLOR"))
 
 
 def _coloured(lines: Sequence[str]) -> Iterator[str]:

@@ -105,8 +105,6 @@ class _GpuProgram(HostProgram):
 class GpuRunWriter(RunWriter):
     """Writes `disc_run` of a segment. `kernels`: the number of each. `library`: the library calls of the program."""
 
-    runtime_functions = ("enqueue", "copy", "clear", "read", "product", "call")
-
     def __init__(
         self,
         scope: Scope,

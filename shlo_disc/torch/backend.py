@@ -22,6 +22,7 @@ from shlo_disc.programs import TextProgram
 from shlo_disc.recording import record_read
 from shlo_disc.torch.floats import without_fixed_floats
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
+from shlo_disc.torch.views import Split, split_views
 from shlo_disc.torch.weights import CheckedWeights, Weights
 
 if TYPE_CHECKING:
@@ -41,24 +42,30 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
     """
     own, options = _read(dict(chosen.get("options") or {}))
 
-    def compile_graph(
-        graph: torch.fx.GraphModule, _: Sequence[Any], weights: frozenset[int] = frozenset()
-    ) -> Callable[..., Any]:
+    def compile_graph(split: Split, graph: torch.fx.GraphModule, weights: frozenset[int]) -> Callable[..., Any]:
         kind = Weights if own["freezing"] else CheckedWeights
+        if split.program is None and split.views is not None:
+            return make_boxed_func(split.views)
         try:
-            return make_boxed_func(CompiledGraph(graph, options, weights, kind))
+            return make_boxed_func(CompiledGraph(split, options, weights, kind))
         except UnsupportedError as error:
             if not own["fallback"]:
                 raise
             LOGGER.warning("a graph is left to PyTorch: %s", error)
             return make_boxed_func(graph.forward)
 
-    def compile_inference(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return compile_graph(graph, inputs, _weights())
+    def compile_forward(graph: torch.fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+        return compile_graph(split_views(graph), graph, frozenset())
+
+    def compile_backward(graph: torch.fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+        return compile_graph(Split(graph, None), graph, frozenset())  # gradients that share memory would be added to
+
+    def compile_inference(graph: torch.fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+        return compile_graph(split_views(graph), graph, _weights())
 
     traced = aot_autograd(
-        fw_compiler=compile_graph,
-        bw_compiler=compile_graph,
+        fw_compiler=compile_forward,
+        bw_compiler=compile_backward,
         inference_compiler=compile_inference,
         decompositions=importing.torch_decompositions(),
     )
@@ -107,10 +114,12 @@ class CompiledGraph:
     has it.
     """
 
-    def __init__(self, graph: torch.fx.GraphModule, options: Options, weights: frozenset[int], kind: type[Weights]):
-        names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+    def __init__(self, split: Split, options: Options, weights: frozenset[int], kind: type[Weights]):
+        assert split.program is not None  # noqa: S101  # by compile_graph
+        self._views = split.views
+        names = [node.name for node in split.program.graph.nodes if node.op == "placeholder"]
         first = [name for place, name in enumerate(names) if place in weights]
-        translated = importing.translate_graph(graph, "graph", first=first, bound=len(first), has_strides=True)
+        translated = importing.translate_graph(split.program, "graph", first=first, bound=len(first), has_strides=True)
         read = TextProgram(translated.text, is_own=True)
         record_read(read, "torch.compile")
         self.executable: Executable = compile_read(read, options)
@@ -135,7 +144,8 @@ class CompiledGraph:
             program, leaves = self.executable.loaded, [*self._weights.arguments(bound), *leaves]
         found = program.execute(leaves, output="buffer")
         results = [found] if not isinstance(found, list | tuple) else found
-        return [_value(output, results) for output in self._outputs]
+        values = [_value(output, results) for output in self._outputs]
+        return values if self._views is None else list(self._views(*args, *values))
 
 
 def _value(output: Any, results: Sequence[Any]) -> Any:
@@ -144,7 +154,13 @@ def _value(output: Any, results: Sequence[Any]) -> Any:
     tensor = as_tensor(results[output.result])
     if output.is_size:
         return int(tensor)
-    return tensor if output.permutation is None else tensor.permute(output.permutation)
+    return tensor if output.permutation is None else _permuted(tensor, output.permutation)
+
+
+def _permuted(tensor: torch.Tensor, order: Sequence[int]) -> torch.Tensor:
+    """A tensor of one's own with its axes in another order: for autograd it is no view."""
+    dims, strides = tensor.shape, tensor.stride()
+    return tensor.set_(tensor.untyped_storage(), 0, [dims[axis] for axis in order], [strides[axis] for axis in order])
 
 
 class _Count:

@@ -13,7 +13,7 @@ from shlo_disc.errors import ArgumentTypeError
 
 
 def as_argument(value: Any, what: str, order: tuple[int, ...] | None = None) -> Any:
-    """A tensor, or an integer for a size, as an argument. Raises ArgumentTypeError for what no program takes.
+    """A tensor, an integer for a size, or a float as an argument. Raises ArgumentTypeError for what no program takes.
 
     order: that of the axes in which the program takes the tensor; None for its own. A tensor whose elements are in
     row-major order of these axes is read where it lies, else copied into that order. It is handed over as a NumPy
@@ -55,6 +55,8 @@ class _Lent:
 def _other(value: Any, what: str) -> Any:
     if isinstance(value, int) and not isinstance(value, bool):
         return np.array(value, np.int64)
+    if isinstance(value, float):
+        return np.array(value, np.float64)
     if not isinstance(value, torch.Tensor):
         raise ArgumentTypeError(f"{what} is {type(value).__name__}, not a tensor")
     raise ArgumentTypeError(f"{what} is a {type(value).__name__} of layout {value.layout}, not a dense tensor")

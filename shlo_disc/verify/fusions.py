@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.mlir import func, ir, stablehlo
+from shlo_disc.shape_dialect.dialect.declarations import facts_of
 from shlo_disc.shape_dialect.dialect.fusion import (
     Epilogue,
     Scan,
@@ -27,6 +28,7 @@ from shlo_disc.shape_dialect.dialect.fusion import (
 )
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.windows import window_of
 from shlo_disc.verify.accesses import Walk, reads_of
 from shlo_disc.verify.attention import verify_attention
@@ -39,18 +41,22 @@ _VIEWS = ("stablehlo.reshape", "stablehlo.dynamic_reshape")
 _GEMMS = ("dot", "convolution")
 
 
-def verify_fusions(module: ir.Module) -> None:
-    """Check the fusions of products, rows and attentions of a fused module. Raises CompilerError on a wrong one."""
+def verify_fusions(module: ir.Module, facts: Facts | None = None) -> None:
+    """Check the fusions of products, rows and attentions of a fused module. Raises CompilerError on a wrong one.
+
+    facts: what is known of its sizes; by default what it declares. Sizes that are made of others are compared by them.
+    """
     kernels = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
+    facts = facts_of(module) if facts is None else facts
     for function in kernels.values():
         if _kind(function) == "gemm":
-            _verify_product(function, kernels)
+            _verify_product(function, kernels, facts)
         if _kind(function) == "attention":
             verify_attention(function, kernels)
         if _kind(function) == "row_reduce" and columns_of(function):
             _verify_rows(function)
         if _kind(function) == "scan":
-            _verify_scan(function)
+            _verify_scan(function, facts)
 
 
 def _verify_rows(function: func.FuncOp) -> None:
@@ -64,7 +70,7 @@ def _verify_rows(function: func.FuncOp) -> None:
         _fail(function, "a result is neither of its rows nor of their elements")
 
 
-def _verify_scan(function: func.FuncOp) -> None:
+def _verify_scan(function: func.FuncOp, facts: Facts) -> None:
     what = fusion_of(function)
     op = next(op for op in function.entry_block.operations if op.operation.name == "stablehlo.reduce_window")
     window, dims, one, nothing = window_of(op), dims_of(op.operands[0]), Expr.const(1), Expr.const(0)
@@ -76,7 +82,8 @@ def _verify_scan(function: func.FuncOp) -> None:
         if axis == what.axis and what.reverse:
             before, after = after, before
         stated = (window.size[axis], window.low[axis], window.high[axis])
-        if stated != (size if axis == what.axis else one, before, after) or (axis == what.axis and set(steps) != {one}):
+        whole = (size if axis == what.axis else one, before, after)
+        if not all(map(facts.equal, stated, whole)) or (axis == what.axis and set(steps) != {one}):
             _fail(function, f"its windows along {axis} are not those of a scan along {what.axis}")
 
 
@@ -103,7 +110,7 @@ def _callee(call: ir.Operation, kernels: Kernels) -> func.FuncOp:
     return kernels[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
 
 
-def _verify_product(function: func.FuncOp, kernels: Kernels) -> None:
+def _verify_product(function: func.FuncOp, kernels: Kernels, facts: Facts) -> None:
     calls = [op.operation for op in function.entry_block.operations if op.operation.name == "func.call"]
     lefts = set()
     for number, call in enumerate(calls):
@@ -113,12 +120,14 @@ def _verify_product(function: func.FuncOp, kernels: Kernels) -> None:
         lefts.add(_root(call.operands[_left_of(kernel)]))
         follower = calls[number + 1] if number + 1 < len(calls) else None
         follower = None if follower is None or _kind(_callee(follower, kernels)) in _GEMMS else follower
-        _verify_gemm(function, call, follower, kernels)
+        _verify_gemm(function, call, follower, kernels, facts)
     if len(lefts) > 1:
         _fail(function, "its products read different left-hand sides")
 
 
-def _verify_gemm(function: func.FuncOp, call: ir.Operation, follower: ir.Operation | None, kernels: Kernels) -> None:
+def _verify_gemm(
+    function: func.FuncOp, call: ir.Operation, follower: ir.Operation | None, kernels: Kernels, facts: Facts
+) -> None:
     result = call.results[0]
     readers = list(_readers(result))
     returns = [op for op, _ in readers if op.name == "func.return"]
@@ -130,30 +139,29 @@ def _verify_gemm(function: func.FuncOp, call: ir.Operation, follower: ir.Operati
     if len(others) != 1 or others[0][0] != follower:
         _fail(function, "a product is read by something else than its one epilogue")
     epilogue = _callee(follower, kernels)
-    sums = epilogue.entry_block.arguments[others[0][1]]
-    _verify_hand_over(function, epilogue, others[0][1], sums, _rows_of(_callee(call, kernels)))
+    _verify_hand_over(function, epilogue, others[0][1], _rows_of(_callee(call, kernels)), facts)
     has_room = _has_tiles(epilogue) or _sums(function, epilogue) >= 0
     if len(returns) != (0 if has_room else 1):
         _fail(function, "sums without a buffer are returned, or sums that need one are not")
 
 
 def _verify_hand_over(
-    function: func.FuncOp, epilogue: func.FuncOp, number: int, sums: ir.Value, rows: list[Rows]
+    function: func.FuncOp, epilogue: func.FuncOp, number: int, rows: list[Rows], facts: Facts
 ) -> None:
-    walk = Walk.of(epilogue)
+    walk, sums = Walk.of(epilogue), epilogue.entry_block.arguments[number]
     if walk is None or len([d for d in dims_of(sums) if d.constant != 1]) != walk.rank:
         _fail(function, f"@{epilogue.name.value} does not read its sums along all that it goes through")
     if _kind(epilogue) == "epilogue":
         what = fusion_of(epilogue)
-        fits = isinstance(what, Epilogue) and what.sums == number and any(what.row == length for length, _ in rows)
-        if not fits:
+        is_row = isinstance(what, Epilogue) and any(facts.equal(what.row, length) for length, _ in rows)
+        if not is_row or what.sums != number:
             _fail(function, f"@{epilogue.name.value} takes other sums, or other rows, than the product makes")
         if any(not walk.allows(read, sums) for read in reads_of(epilogue, sums)):
             _fail(function, f"@{epilogue.name.value} reads its sums elsewhere than where it writes")
     else:
         columns = columns_of(epilogue)
         count, length = product(dims_of(sums)[:-columns]), product(dims_of(sums)[-columns:])
-        if not any(length == one and many in (None, count) for one, many in rows):
+        if not any(facts.equal(length, one) and (many is None or facts.equal(many, count)) for one, many in rows):
             _fail(function, f"@{epilogue.name.value} goes through other rows than the product makes")
     if not _has_tiles(epilogue):
         _verify_buffer(function, epilogue, sums, walk)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from .executable import DIMS
+
 CHECKED = """
 func.func @wrong() {
   %one = stablehlo.constant dense<1> : tensor<i64>
@@ -54,14 +56,14 @@ def test_reduce_writes_its_file(program: Path, failing: Path, tmp_path: Path) ->
 
 def test_a_report_is_written(program: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    assert run_unread("report", program, "--progress", "-o", page, cwd=tmp_path) == (0, "")
+    assert run_unread("report", program, "-o", page, cwd=tmp_path) == (0, "")
     assert "</html>" in page.read_text()
 
 
 @pytest.mark.slow
 def test_a_schedule_is_written(program: Path, tmp_path: Path) -> None:
     schedule = tmp_path / "schedule.json"
-    tune = ["tune", program, "--dims", "b=2,s=4", "--rounds", 3, "--progress", "-o", schedule]
+    tune = ["tune", program, "--dims", DIMS, "--rounds", 3, "--progress", "-o", schedule]
     assert run_unread(*tune, cwd=tmp_path) == (0, "")
     assert schedule.read_text().startswith("{")
 

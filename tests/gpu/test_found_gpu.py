@@ -14,7 +14,6 @@ import shlo_disc
 from shlo_disc.codegen import assemble
 from shlo_disc.compiler import named_target
 from shlo_disc.errors import ArtifactError
-from shlo_disc.runtime import Artifact
 from tests.gpu.emulated import fresh_client, install, loaded
 from tests.gpu.marks import needs_no_driver
 from tests.gpu.mock_driver import ATTRIBUTES, mock_driver
@@ -55,8 +54,9 @@ def test_code_for_one_generation_is_refused_by_the_next(
     later = fresh_client()
     with pytest.raises(ArtifactError, match="made for cuda:sm_90a; Mock GPU is an sm_100"):
         later.load(compiled.artifact)
-    target = {**compiled.artifact.header["target"], "name": "cuda:sm_90"}
-    later.load(Artifact({**compiled.artifact.header, "target": target}, compiled.artifact.sections))
+    general = shlo_disc.compile(halves, target="cuda:sm_90", args=ROWS)
+    install(general)
+    later.load(general.artifact)
 
 
 def test_other_targets_are_what_they_are() -> None:

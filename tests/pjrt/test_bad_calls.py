@@ -64,6 +64,27 @@ def call(plugin: Any, name: str, **fields: Any) -> None:
     plugin.call(f"PJRT_{name}", plugin.args(f"PJRT_{name}_Args", **fields))
 
 
+def call_for(plugin: Any, name: str, field: str, **fields: Any) -> Any:
+    """Call a function, and return a field that it fills in."""
+    args = plugin.args(f"PJRT_{name}_Args", **fields)
+    plugin.call(f"PJRT_{name}", args)
+    return getattr(args, field)
+
+
+@pytest.mark.parametrize("name", [n for n in names() if n not in UNIMPLEMENTED])
+def test_no_arguments_at_all(plugin: Any, name: str) -> None:
+    error = plugin.fn(f"PJRT_{name}")(None)
+    if name in ("Error_Destroy", "Error_Message"):  # with which errors are read, and which give none
+        assert not error
+    else:
+        assert isinstance(plugin._to_exception(error), errors.InvalidArgument)
+
+
+@pytest.mark.parametrize("name", ["Error_Destroy", "Error_Message"])
+def test_no_error(plugin: Any, name: str) -> None:
+    call(plugin, name)
+
+
 @pytest.mark.parametrize("name", [n for n in names() if n not in UNIMPLEMENTED | WITHOUT_OBJECT | DESTROY])
 def test_missing_objects(plugin: Any, name: str) -> None:
     with pytest.raises(errors.InvalidArgument, match="is null"):
@@ -166,6 +187,67 @@ class TestBuffers:
         with pytest.raises(errors.InvalidArgument, match="outside"):
             call(client._plugin, "Buffer_CopyRawToHost", buffer=args.buffer, dst=place, offset=20, transfer_size=8)
         call(client._plugin, "Buffer_Destroy", buffer=args.buffer)
+
+    def test_refused_arrays_are_not_counted(self, client: Any) -> None:
+        device = client._addressable()[0]
+
+        def stats() -> tuple[int, int, int]:
+            args = client._plugin.args("PJRT_Device_MemoryStats_Args", device=device)
+            client._plugin.call("PJRT_Device_MemoryStats", args)
+            return args.bytes_in_use, args.peak_bytes_in_use, args.num_allocs
+
+        dims = (ctypes.c_int64 * 2)(1 << 30, 1 << 15)  # 128 TiB of f32
+        args = self.host_args(client, np.ones((2, 3), np.float32), dims=ctypes.cast(dims, ctypes.c_void_p).value)
+        before = stats()
+        self.refuse(client, args, "could not allocate", errors.ResourceExhausted)
+        assert stats() == before
+
+    def test_lists_that_are_null(self, client: Any) -> None:
+        """Not so long as they are said to be empty."""
+        array = np.ones((2, 3), np.float32)
+        self.refuse(
+            client, self.host_args(client, array, byte_strides=None, num_byte_strides=2), "'byte_strides' is null"
+        )
+        layout = abi.PJRT_Buffer_MemoryLayout()
+        place = ctypes.addressof(layout)
+        layout.type = abi.PJRT_Buffer_MemoryLayout_Type_Strides
+        layout.strides.num_byte_strides = 2
+        self.refuse(client, self.host_args(client, array, device_layout=place), "'byte_strides' is null")
+        layout.type = abi.PJRT_Buffer_MemoryLayout_Type_Tiled
+        layout.tiled.minor_to_major_size = 2
+        self.refuse(client, self.host_args(client, array, device_layout=place), "'minor_to_major' is null")
+        memory = call_for(client._plugin, "Device_DefaultMemory", "memory", device=client._addressable()[0])
+        for fields, name in (
+            ({"num_shape_specs": 1}, "shape_specs"),
+            ({"num_device_layouts": 1}, "device_layouts"),
+        ):
+            with pytest.raises(errors.InvalidArgument, match=f"'{name}' is null"):
+                call(
+                    client._plugin,
+                    "Client_CreateBuffersForAsyncHostToDevice",
+                    client=client.address,
+                    memory=memory,
+                    **fields,
+                )
+
+    def test_texts_that_are_null(self, client: Any) -> None:
+        program = abi.PJRT_Program()
+        for field in ("code", "format"):
+            for name in ("code", "format"):
+                setattr(program, f"{name}_size", 3 if name == field else 0)
+            with pytest.raises(errors.InvalidArgument, match=f"'program.{field}' is null"):
+                call(client._plugin, "Client_Compile", client=client.address, program=ctypes.addressof(program))
+        program.format_size = 0
+        with pytest.raises(errors.InvalidArgument, match="'compile_options' is null"):
+            call(
+                client._plugin, "Client_Compile", client=client.address, program=ctypes.addressof(program),
+                compile_options_size=3,
+            )  # fmt: skip
+        with pytest.raises(errors.InvalidArgument, match="'error_message' is null"):
+            event = call_for(client._plugin, "Event_Create", "event")
+            call(client._plugin, "Event_Set", event=event, error_code=1, error_message_size=5)
+        with pytest.raises(errors.InvalidArgument, match="'create_options' is null"):
+            call(client._plugin, "Client_Create", num_options=2)
 
     def test_damaged_programs(self, client: Any) -> None:
         """Artifacts with bytes changed or cut off are refused, or compiled if they are programs still."""

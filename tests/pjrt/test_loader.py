@@ -23,6 +23,7 @@ from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.runtime import Artifact
 from shlo_disc.shape_dialect.dialect.context import make_context
 from tests.c.building import scipy_blas
+from tests.c.forging import forged, sealed
 from tests.pjrt.plugin import ROOT, library, run_python
 from tests.pjrt.streams import VERSION, artifact
 
@@ -155,6 +156,27 @@ def test_serialized_executables_of_the_compiling_plugin(client: Any, compiling: 
         assert executable.fingerprint() == served.fingerprint()
     ours = Artifact.deserialize(blob).header["pjrt"]
     assert ours["symbols"] == [8] and len(ours["hidden"]) == 1
+
+
+def test_what_the_plugin_adds_to_a_header_is_checked(client: Any, compiling: Any) -> None:
+    """Whatever it says: refused, as the program or at the call, or right."""
+    for n in (3, 5, 8):
+        x = numbers(n)
+        blob = compiling.compile(artifact(scaled, [x])).serialize()
+    read, wanted, refused = Artifact.deserialize(blob), scaled(x), 0
+    longer, shorter = (base64.b64encode(bytes(size)).decode() for size in (4000, 1))
+    changed = [(name, header) for name, header in forged(dict(read.header)) if name.startswith("pjrt")]
+    for hidden in ([longer], [shorter], []):
+        changed.append((f"hidden {len(hidden)}", {**read.header, "pjrt": {**read.header["pjrt"], "hidden": hidden}}))
+    for name, header in changed:
+        for loading in (client, compiling):
+            try:
+                (found,) = call(loading, loading.deserialize_executable(sealed(read, header)), x)
+            except errors.PjrtError:
+                refused += 1
+                continue
+            np.testing.assert_array_equal(found, wanted, err_msg=name)
+    assert refused > 40
 
 
 def test_a_program_of_two_devices(client: Any) -> None:

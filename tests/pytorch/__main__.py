@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`python -m tests.pytorch --seed S --count N [--compile]`: random modules beside PyTorch in double precision.
 
-A result agrees where it is PyTorch's in single precision, or as near to double precision as that, with a margin. Exit
-status 1 when one does not, or when anything but PyTorch's own export fails.
+With `--views` they are random functions that return views, beside eager PyTorch (`random_views.py`). Else a result
+agrees where it is PyTorch's in single precision, or as near to double precision as that, with a margin. Exit status 1
+when one does not, or when anything but PyTorch's own export fails.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 
 import shlo_disc
 from shlo_disc.torch import backend
+from tests.pytorch import random_views
 from tests.pytorch.random_modules import SIZES, RandomModule
 
 _MARGIN = 30.0
@@ -75,12 +77,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--compile", action="store_true", help="by torch.compile")
+    parser.add_argument("--views", action="store_true", help="functions that return views, by torch.compile")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
     counts: collections.Counter[str] = collections.Counter()
     for seed in range(chosen.seed, chosen.seed + chosen.count):
         try:
-            outcome, text = judge(seed, chosen.compile)
+            outcome, text = random_views.judge(seed) if chosen.views else judge(seed, chosen.compile)
         except Exception as error:
             outcome, text = f"ERROR {type(error).__name__}", str(error)[:600]
         counts[outcome] += 1

@@ -46,6 +46,70 @@ check(compiled(repeated(lambda y: y * 0.5 + 1), ()), np.float32(3))  # of kernel
 check(compiled(repeated(lambda y: jax.lax.cond(y.sum() > 0, jnp.sin, jnp.cos, y))), x)
 """
 
+KERNELS = """
+def recurrence(x, n):
+    weights = np.full((16, 16), 0.1, np.float32)
+
+    def step(carried):
+        i, y, total = carried
+        return i + 1, jnp.tanh(y @ weights + x), total + y
+
+    first = jnp.int32(0), jnp.zeros_like(x), jnp.zeros_like(x)
+    return jax.lax.while_loop(lambda carried: carried[0] < n, step, first)[1:]
+
+def averages(x, n):
+    return jax.lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 0.5 + x), (jnp.int32(0), x))[1]
+
+def wide(x, n):
+    weights = np.full((240, 240), 1e-3, np.float32)
+    step = lambda carried: (carried[0] + 1, jnp.tanh(carried[1] @ weights) + x.sum(-1, keepdims=True))
+    return jax.lax.while_loop(lambda c: c[0] < n, step, (jnp.int32(0), jnp.zeros((x.shape[0], 240))))[1]
+
+def both(x, n):  # two loops that are one kernel, and one behind them
+    return averages(recurrence(x, n)[0], n), averages(x + 1, n)
+
+for function in (recurrence, averages, wide, both):
+    program = shlo_disc.compile(function, args=(("b, 16", "float32"), ((), "int32")))
+    kinds = {kernel.kind for kernel in program.kernels}
+    for rows in (1, 2, 7, 300):
+        given = np.ones((rows, 16), np.float32)
+        expected = program(given, np.int32(7))
+        live = program.memory_stats["live_bytes"]
+        for call in (program, program.loaded):
+            interrupt_soon(0.2)
+            start = time.perf_counter()
+            try:
+                call(given, FOREVER)
+                print("not interrupted")
+            except KeyboardInterrupt:
+                late = time.perf_counter() - start
+                print("interrupted" if late < 5 else f"after {late} s")
+            assert program.memory_stats["live_bytes"] == live, program.memory_stats
+            jax.tree.map(np.testing.assert_array_equal, program(given, np.int32(7)), expected)
+    assert "recurrence" in kinds, (function, kinds)
+"""
+
+OTHER_THREADS = """
+def averages(x, n):
+    return jax.lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 0.5 + x), (jnp.int32(0), x))[1]
+
+program = shlo_disc.compile(averages, args=(("b, 16", "float32"), ((), "int32")))
+given, steps, found = np.ones((2, 16), np.float32), np.int32(200_000_000), []
+others = [threading.Thread(target=lambda: found.append(program(given, steps))) for _ in range(2)]
+for other in others:
+    other.start()
+interrupt_soon(0.3)
+try:
+    program(given, FOREVER)
+except KeyboardInterrupt:
+    print("interrupted", len(found))
+for other in others:
+    other.join()
+for one in found:
+    np.testing.assert_array_equal(one, np.full_like(given, 2))
+print(len(found), "others are done")
+"""
+
 HANDLERS = """
 products = compiled(repeated(lambda y: jnp.tanh(y @ y)))
 
@@ -137,6 +201,17 @@ def test_a_call_ends_between_its_commands() -> None:
     """Loops of products, of kernels that the host program calls, and of branches; bound and loaded programs, too. They
     can be called again, and have given all memory back."""
     assert output_of(PLAIN) == "interrupted\n" * 9
+
+
+@pytest.mark.slow
+def test_a_loop_inside_of_a_kernel_ends() -> None:
+    """Loops over data of which each is one kernel, of few rows and of many, which several threads work on."""
+    assert output_of(KERNELS) == "interrupted\n" * 32
+
+
+@pytest.mark.slow
+def test_kernels_of_other_threads_go_on() -> None:
+    assert output_of(OTHER_THREADS) == "interrupted 0\n2 others are done\n"
 
 
 @pytest.mark.slow

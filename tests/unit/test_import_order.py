@@ -15,7 +15,7 @@ ROOT = Path(shlo_disc.__file__).parent
 
 ORDER = (
     # What everything stands on.
-    "error_codes", "errors", "progress", "text_diff", "function_texts", "dtypes", "stages", "target", "mlir",
+    "error_codes", "errors", "progress", "garbage", "text_diff", "function_texts", "dtypes", "stages", "target", "mlir",
     "schedule", "options", "registry",
     # What is known of shapes.
     "shape_dialect/symbolic", "runtime", "shape_dialect/dialect", "dense", "shape_dialect/utils",

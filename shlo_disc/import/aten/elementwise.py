@@ -233,11 +233,17 @@ def times(t: Graph, x: Any, y: Any) -> ir.Value:
     return t.pointwise("and" if t.dtype == torch.bool else "multiply", *_operands(t, t.dtype, x, y))
 
 
-@translates("div.Tensor", "div.Scalar")
+@translates("div.Tensor", "div.Scalar", "true_divide.Tensor", "true_divide.Scalar")
 def divided(t: Graph, x: Any, y: Any) -> ir.Value:
     """x / y in floats."""
     kind = working(t.dtype)
     return t.convert(t.pointwise("divide", *_operands(t, kind, x, y)), t.dtype)
+
+
+@translates("square")
+def squared(t: Graph, x: Any) -> ir.Value:
+    """x * x."""
+    return times(t, x, x)
 
 
 @translates("div.Tensor_mode", "div.Scalar_mode")

@@ -43,7 +43,8 @@ class Graph:
     """A translation under way. Ops are built at the insertion point, at the place of the op that is translated.
 
     `outs` are the results of that op as PyTorch says they are. `bound` are the symbols that were read from data, and
-    `given` integers that may be negative, so that they are no sizes, by the names of their symbols.
+    `given` integers that may be negative, so that they are no sizes, by the names of their symbols; `reals` are floats
+    that the program is given (f64), by the expressions of SymPy that they are.
     `key` is what random numbers are drawn by, an argument of the program. `loops` says how many loops the op is in.
     """
 
@@ -54,6 +55,7 @@ class Graph:
         self.outs: list[Spec] = []
         self.bound: set[str] = set()
         self.given: dict[str, ir.Value] = {}
+        self.reals: dict[Any, ir.Value] = {}
         self.key: ir.Value | None = None
         self.loops = 0
         self._draws = 0

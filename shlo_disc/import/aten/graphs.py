@@ -139,10 +139,26 @@ def _shown(node: Node) -> str:
 
 
 def line_of(node: Node) -> str:
-    """`file.py:12` of the line of the user's program that a node comes from, the innermost that is no library's."""
-    frames = _FRAME.findall(node.stack_trace or "")
+    """`file.py:12` of the line of the user's program that a node comes from, the innermost that is no library's.
+
+    What PyTorch has put into a graph is of the line of what reads it, or of what it is computed from.
+    """
+    frames = _FRAME.findall(_trace_near(node))
     own = [f for f in frames if "/torch/" not in f[0]] or frames
     return f"{own[-1][0]}:{own[-1][1]}" if own else "unknown"
+
+
+def _trace_near(node: Node) -> str:
+    """The stack trace of a node, or of the nearest behind it that has one, or of the nearest before it; "" for none."""
+    for is_behind in (True, False):
+        seen, left = {node}, [node]
+        for near in left:
+            if near.stack_trace:
+                return near.stack_trace
+            others = [n for n in (near.users if is_behind else near.all_input_nodes) if n not in seen]
+            seen.update(others)
+            left += others
+    return ""
 
 
 def _attribute(module: torch.fx.GraphModule, node: Node) -> Any:
@@ -252,6 +268,8 @@ class _Walk:
             return tensor_type(dims, self.graph.element(spec.dtype))
         if isinstance(value, int | torch.SymInt) and not isinstance(value, bool):
             return tensor_type((), ir.IntegerType.get_signless(64))
+        if isinstance(value, float | torch.SymFloat):
+            return tensor_type((), ir.F64Type.get())
         raise self.graph.refuse(f"an argument of type {type(value).__name__} has no lowering", "pass a tensor")
 
     def _take_arguments(self, nodes: Sequence[Node], arguments: Sequence[ir.Value]) -> None:
@@ -259,6 +277,8 @@ class _Walk:
         stated = self.stated
         for node, argument in zip(nodes, arguments, strict=True):
             value: Any = node.meta.get("val")
+            if isinstance(value, torch.SymFloat):
+                self.graph.reals[value.node.expr] = argument
             if not isinstance(value, int | torch.SymInt):
                 self.values[node] = argument
                 continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Real numbers that PyTorch computes from sizes, such as 1 / (b * s), in double precision as Python has them."""
+"""Real numbers that PyTorch computes from sizes and from float arguments, such as 1 / (b * s), in double precision."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ _UNARY = {"OpaqueUnaryFn_sqrt": "sqrt", "OpaqueUnaryFn_exp": "exponential", "Opa
 
 
 def real(t: Any, e: Any) -> ir.Value:
-    """An expression of SymPy over sizes as a tensor of rank 0 of f64. Raises NoSize for other functions."""
+    """An expression of SymPy over sizes, and over floats that are arguments, as a tensor of rank 0 of f64.
+
+    Raises NoSize for other functions.
+    """
+    if e in t.reals:
+        return t.reals[e]
     if isinstance(e, sympy.Float | sympy.Rational | sympy.NumberSymbol):
         return t.constant(float(e), torch.float64)
     if isinstance(e, sympy.Symbol) or e.is_integer:

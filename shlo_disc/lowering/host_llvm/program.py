@@ -90,11 +90,7 @@ class HostProgram:
         segments = [self._segment(plan, number) for number, plan in enumerate(self.plans)]
         functions = self._functions(segments)
         callees = self.append_callees()
-        images = [text for texts in functions for text in texts[:-2]]
-        for text in images:
-            append_text(self.target, text, [])
-        for text in (text for texts in functions for text in texts[-2:]):
-            append_text(self.target, text, [*callees, *images])
+        append_texts(self.target, functions, callees)
         constants = [dense_bytes(ir.DenseElementsAttr(op.attributes["initial_value"])) for op in self.constants]
         return LoweredProgram(self.modules(), segments, constants, self.header())
 
@@ -107,21 +103,22 @@ class HostProgram:
                 words.place(operand)
         return LoweredSegment(words, plan.checks, plan.writes, plan.reads)
 
-    def _functions(self, segments: Sequence[LoweredSegment]) -> list[list[str]]:
-        """For each segment the constants that it refers to, its plan and its run."""
+    def _functions(self, segments: Sequence[LoweredSegment]) -> list[str]:
+        """The constants that the segments refer to, and for each segment its plan and its run."""
         known = [source.name for source in self.signature.symbols]
         every = [*known, *(name for segment in segments for name in segment.symbols)]
         scope = Scope(self.buffers, every)
-        texts = []
+        images: list[str] = []
+        texts: list[str] = []
         command = 0
         for number, (function, segment) in enumerate(zip(self.functions, segments, strict=True)):
             known += segment.symbols
             writer = self.writer(scope, segment.words, number, command)
             writer.write(op.operation for op in function.regions[0].blocks[0].operations)
             command = writer.command
-            run = writer.text()
-            texts.append([*writer.globals(), write_plan(known, segment.checks, segment.words, number), run])
-        return texts
+            images += writer.globals()
+            texts += [write_plan(known, segment.checks, segment.words, number), *writer.texts()]
+        return [*images, *texts]
 
 
 def _walk(function: ir.Operation) -> Iterator[ir.Operation]:
@@ -135,7 +132,12 @@ def _walk(function: ir.Operation) -> Iterator[ir.Operation]:
 
 def append_text(module: ir.Module, text: str, declarations: Sequence[str]) -> None:
     """Parse one function, or constant, that refers to others of `module`, declared for the parser, and append it."""
-    holder = ir.Module.parse("\n".join([*declarations, text]))
-    function = list(holder.body.operations)[-1].operation
-    function.detach_from_parent()
-    module.body.append(function)
+    append_texts(module, [text], declarations)
+
+
+def append_texts(module: ir.Module, texts: Sequence[str], declarations: Sequence[str]) -> None:
+    """Parse functions and constants that refer to each other and to others of `module`, and append them."""
+    holder = ir.Module.parse("\n".join([*declarations, *texts]))
+    for op in list(holder.body.operations)[-len(texts) :]:
+        op.operation.detach_from_parent()
+        module.body.append(op.operation)

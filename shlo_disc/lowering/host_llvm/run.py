@@ -23,6 +23,13 @@ from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import Bind, call_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
+PART_LINES = 256
+"""After so many lines, commands go into the next part, a function of its own: LLVM's register allocator takes time that
+grows with the square of the uses that a value has in a block."""
+
+_ARGUMENTS = ("%rt", "%buffers", "%words", "%arena")
+_POINTERS = ", ".join("!llvm.ptr" for _ in _ARGUMENTS)
+
 IMAGE_WORDS = 12
 """So many numbers in a block are copied from a constant rather than stored one by one, which takes LLVM long."""
 
@@ -42,9 +49,6 @@ class RunWriter:
     they are computed once, before the outermost loop or branch that uses them.
     """
 
-    runtime_functions: Sequence[str]
-    """The functions of the runtime that the target's commands call."""
-
     def __init__(self, scope: Scope, words: Words, segment: int, command: int):
         self.scope = scope
         self.words = words
@@ -56,10 +60,10 @@ class RunWriter:
         self.command = command
         self.words_of = {"%block": 1}
         self.known: dict[object, str] = {}
+        self.parts: list[str] = []
         self.values: dict[ir.Value, str] = {}
         self.numbers: dict[str, int] = {}
         self.images: dict[tuple[int, ...], str] = {}
-        self.function = {name: self._function(abi.RUNTIME_CALLS[name]) for name in self.runtime_functions}
         self.writers: dict[str, Callable[[ir.Operation], None]] = {
             "disc_host.bind": self.bind,
             "memref.load": self.load,
@@ -88,9 +92,13 @@ class RunWriter:
         self.numbers[name] = number
         return name
 
-    def _function(self, index: int) -> str:
-        address = self.emit(f"llvm.getelementptr %rt[{index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr")
-        return self.emit(f"llvm.load {address} : !llvm.ptr -> !llvm.ptr")
+    def runtime_function(self, name: str) -> str:
+        """The address of a function of the runtime."""
+        index = abi.RUNTIME_CALLS[name]
+        address = self._once(
+            ("entry of", name), f"llvm.getelementptr %rt[{index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr"
+        )
+        return self._once(("function", name), f"llvm.load {address} : !llvm.ptr -> !llvm.ptr")
 
     def size(self, e: Expr) -> str:
         """A constant, or the word that the plan computed."""
@@ -191,10 +199,25 @@ class RunWriter:
     def write(self, ops: Iterable[ir.Operation]) -> None:
         """All of `ops`, in order. Ops that only name buffers and sizes are looked at where they are used."""
         for op in ops:
+            if len(self.once) > PART_LINES and self.lines is self.once and is_command(op):
+                self._end_part()
             write = self.writers.get(op.name)
             if write is not None:
                 write(op)
                 self.command += is_command(op)
+
+    def _end_part(self) -> None:
+        """Have what follows written as a function of its own, which computes anew what it needs.
+
+        Only conditions are known to later ops besides, and a command never stands between one and what it is for.
+        """
+        self.parts.append(self._function(self._part_name(len(self.parts)), self.once))
+        self.once = self.lines = []
+        self.words_of = {"%block": 1}
+        self.known = {}
+
+    def _part_name(self, number: int) -> str:
+        return f"{function_name('disc_run', self.segment)}_part_{number}"
 
     def commands(self) -> dict[str, Callable[[ir.Operation], None]]:
         """How the target writes ops that do something."""
@@ -204,7 +227,7 @@ class RunWriter:
         """Call a function of the runtime."""
         types = abi.RUNTIME_FUNCTIONS[function].llvm_parameters
         self.lines.append(
-            f"  llvm.call {self.function[function]}(%rt, {operands}, {self.constant(self.command)}) "
+            f"  llvm.call {self.runtime_function(function)}(%rt, {operands}, {self.constant(self.command)}) "
             f": !llvm.ptr, ({types}) -> ()"
         )
 
@@ -300,14 +323,28 @@ class RunWriter:
             for words, name in self.images.items()
         ]
 
-    def text(self) -> str:
-        """The function."""
-        body = "\n".join(self.once)
-        arguments = "%rt: !llvm.ptr, %buffers: !llvm.ptr, %words: !llvm.ptr, %arena: !llvm.ptr"
-        blocks = "\n".join(
-            f"  {name}_words = llvm.mlir.constant({words} : i64) : i64\n"
-            f"  {name} = llvm.alloca {name}_words x i64 : (i64) -> !llvm.ptr"
-            for name, words in self.words_of.items()
-        )
+    def texts(self) -> list[str]:
+        """The functions that were written, the last of which calls the others where there are any."""
         name = function_name("disc_run", self.segment)
-        return f"llvm.func @{name}({arguments}) {{\n{blocks}\n{body}\n  llvm.return\n}}"
+        if not self.parts:
+            return [self._function(name, self.once)]
+        self._end_part()
+        arguments = ", ".join(_ARGUMENTS)
+        names = map(self._part_name, range(len(self.parts)))
+        calls = [f"  llvm.call @{part}({arguments}) : ({_POINTERS}) -> ()" for part in names]
+        return [*self.parts, self._function(name, calls)]
+
+    def _function(self, name: str, lines: Sequence[str]) -> str:
+        """A function of lines. A part is not inlined and, without branches, not optimised, as `disc_run` is not."""
+        blocks = (
+            f"  {block}_words = llvm.mlir.constant({words} : i64) : i64\n"
+            f"  {block} = llvm.alloca {block}_words x i64 : (i64) -> !llvm.ptr"
+            for block, words in self.words_of.items()
+        )
+        arguments = ", ".join(f"{argument}: !llvm.ptr" for argument in _ARGUMENTS)
+        attributes = ""
+        if name != function_name("disc_run", self.segment):
+            has_branches = any(line.startswith("^") for line in lines)
+            attributes = 'attributes {passthrough = ["noinline"' + ("" if has_branches else ', "optnone"') + "]} "
+        body = "\n".join((*blocks, *lines))
+        return f"llvm.func @{name}({arguments}) {attributes}{{\n{body}\n  llvm.return\n}}"

@@ -17,10 +17,11 @@ from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.kernel_module import KernelModule
 from shlo_disc.lowering.kernels import OutputBuffers, delinearize
 from shlo_disc.lowering.positions import index_constant
+from shlo_disc.lowering_cpu.emitters.interruption import RUNTIME
 from shlo_disc.lowering_cpu.emitters.loops import either, for_range, vectors
 from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.mlir import arith, func, ir, memref, vector
-from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS
+from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS, RUNTIME_SIZE
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
@@ -70,6 +71,9 @@ class CpuFrame(Frame):
         self.end_function()
         dynamic = [self.sizes.index(dim) for dim in self.dynamic_dims()]
         self.function.attributes[DYNAMIC_DIMS] = ir.DenseI64ArrayAttr.get(dynamic)
+        if RUNTIME in self.sizes:
+            place = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.sizes.index(RUNTIME))
+            self.function.attributes[RUNTIME_SIZE] = place
 
     def is_whole(self, width: int, size: Expr) -> bool:
         """Whether a size is known to be a multiple of the vectors' width; where it is not, a masked one comes last."""

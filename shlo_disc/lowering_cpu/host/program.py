@@ -24,6 +24,7 @@ from shlo_disc.mlir import func, ir
 from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import (
     DYNAMIC_DIMS,
+    RUNTIME_SIZE,
     AttentionCall,
     ConvolutionCall,
     Gemm,
@@ -88,6 +89,8 @@ class _CpuProgram(HostProgram):
             append_text(self.target, write_entry(kernel), [_declaration(kernel)])
             names.append(kernel.name.value)
             del kernel.attributes[DYNAMIC_DIMS]
+            if RUNTIME_SIZE in kernel.attributes:
+                del kernel.attributes[RUNTIME_SIZE]
         used = {op.name for op in self.ops}
         for op, name, text in (("disc_host.copy", COPY, copy_text), ("disc_host.clear", CLEAR, clear_text)):
             if op in used:

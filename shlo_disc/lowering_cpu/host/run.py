@@ -24,8 +24,6 @@ TRIPS_UNSEEN = 63
 class CpuRunWriter(RunWriter):
     """Writes `disc_run` of a segment. `library_index`: the number of a library call among the program's."""
 
-    runtime_functions = ("launch", "dot", "call", "convolution", "attention", "trip")
-
     def __init__(
         self, scope: Scope, words: Words, segment: int, command: int, library_index: Callable[[LibraryCall], int]
     ):
@@ -91,7 +89,7 @@ class CpuRunWriter(RunWriter):
 
     def begin_trip(self, number: int) -> None:
         """Tell the runtime of one trip in so many, if it wants to know."""
-        function, types = self.function["trip"], abi.RUNTIME_FUNCTIONS["trip"].llvm_parameters
+        function, types = self.runtime_function("trip"), abi.RUNTIME_FUNCTIONS["trip"].llvm_parameters
         if "%trips" not in self.words_of:
             self.words_of["%trips"] = 1
             self.once.append(f"  llvm.store {self.constant(0)}, %trips : i64, !llvm.ptr")

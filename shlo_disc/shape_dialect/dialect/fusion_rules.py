@@ -103,9 +103,9 @@ def _check_dot(v: Scope, function: func.FuncOp, what: kinds.Dot) -> None:
     if what.product is not None:
         _check_gemm(v, function, what.product)
         (result,) = _results(function)
-        _check_covered(what.product, "rhs", _arguments(function)[what.product.rhs])
-        _check_covered(what.product, "lhs", _arguments(function)[what.product.lhs])
-        _check_covered(what.product, "result", result)
+        _check_covered(v, what.product, "rhs", _arguments(function)[what.product.rhs])
+        _check_covered(v, what.product, "lhs", _arguments(function)[what.product.lhs])
+        _check_covered(v, what.product, "result", result)
 
 
 def _check_gemm(v: Scope, function: func.FuncOp, gemm: MatrixProduct) -> None:
@@ -123,10 +123,11 @@ def _axes(gemm: MatrixProduct) -> Iterator[Axis]:
     yield from (*gemm.batch, gemm.m, gemm.n, gemm.k)
 
 
-def _check_covered(gemm: MatrixProduct, side: str, value: ir.Value) -> None:
+def _check_covered(v: Scope, gemm: MatrixProduct, side: str, value: ir.Value) -> None:
     """The loops that go along an operand, or the result, go through all of its elements."""
     covered = product(axis.size for axis in _axes(gemm) if getattr(axis, side) != Expr.const(0))
-    if covered != product(dims_of(value)) and product(dims_of(value)).constant != 0:
+    elements = product(dims_of(value))
+    if not v.are_equal([covered], [elements]) and elements.constant != 0:
         raise Malformed(f"{kinds.FUSION}: a GEMM goes through {covered} elements of its {side}, a {value.type}")
 
 
@@ -137,7 +138,7 @@ def _check_convolution(v: Scope, function: func.FuncOp, what: kinds.Convolution)
     _check_gemm(v, function, what.product.product)
     dims = (("input", dims_of(_arguments(function)[0])), ("result", dims_of(_results(function)[0])))
     for name, stated in dims:
-        if getattr(what.product, name) != stated:
+        if not v.are_equal(getattr(what.product, name), stated):
             raise Malformed(f"{kinds.FUSION}: {name} has other sizes than the function's")
 
 

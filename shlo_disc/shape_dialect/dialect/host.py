@@ -24,6 +24,9 @@ KERNEL = "disc.kernel"
 DYNAMIC_DIMS = "disc.dynamic_dims"
 """On a kernel of a CPU: for each `?` of its buffers' types, in order, the number of the size that it is."""
 
+RUNTIME_SIZE = "disc.runtime_size"
+"""On a kernel of a CPU that asks whether the run has ended: the number of the size that is the runtime's address."""
+
 KERNELS = "kernels"
 """The name of the module, within a program's, in which its kernels are."""
 
@@ -377,8 +380,9 @@ def write_op(
 
 
 __all__ = [
-    "CALL", "DYNAMIC_DIMS", "FUSION", "GUARDS", "KERNEL", "KERNELS", "PRECISIONS", "RECORDS", "AttentionCall", "Bind",
-    "Bytes", "Check", "ChosenKernel", "Constant", "ConvolutionCall", "DeviceEpilogue", "DeviceProduct", "Gemm",
-    "GemmEpilogue", "GemmProduct", "GemmTile", "Guard", "KernelUse", "LibraryCall", "LibraryEpilogue", "Packed",
-    "PackedFormat", "Plan", "Size", "buffer_type", "call_of", "kernel_attribute", "kernel_of", "write_op",
+    "CALL", "DYNAMIC_DIMS", "FUSION", "GUARDS", "KERNEL", "KERNELS", "PRECISIONS", "RECORDS", "RUNTIME_SIZE",
+    "AttentionCall", "Bind", "Bytes", "Check", "ChosenKernel", "Constant", "ConvolutionCall", "DeviceEpilogue",
+    "DeviceProduct", "Gemm", "GemmEpilogue", "GemmProduct", "GemmTile", "Guard", "KernelUse", "LibraryCall",
+    "LibraryEpilogue", "Packed", "PackedFormat", "Plan", "Size", "buffer_type", "call_of", "kernel_attribute",
+    "kernel_of", "write_op",
 ]  # fmt: skip

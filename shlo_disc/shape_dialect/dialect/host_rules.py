@@ -13,6 +13,7 @@ from shlo_disc.shape_dialect.dialect.host import (
     KERNEL,
     PRECISIONS,
     RECORDS,
+    RUNTIME_SIZE,
     AttentionCall,
     Bind,
     Bytes,
@@ -64,6 +65,14 @@ def check_kernel_function(function: ir.Operation) -> None:
     sizes = len(types) - len(memrefs) - 2
     if len(numbers) != dynamic or any(not 0 <= number < sizes for number in numbers):
         raise Malformed(f"{DYNAMIC_DIMS} = {numbers} are not {dynamic} of {sizes} sizes")
+
+
+def runtime_size_of(function: ir.Operation, sizes: int) -> int:
+    """Which of a kernel's sizes is the runtime's address. Raises Malformed."""
+    number: int = as_kind(ir.IntegerAttr, function.attributes[RUNTIME_SIZE], f"i64 as {RUNTIME_SIZE}").value
+    if not 0 <= number < sizes:
+        raise Malformed(f"{RUNTIME_SIZE} = {number} is none of {sizes} sizes")
+    return number
 
 
 def check_use(v: Scope, use: KernelUse, buffers: int) -> None:
@@ -123,8 +132,9 @@ def _plan(v: Scope, op: ir.Operation) -> None:
 def _launch(v: Scope, op: ir.Operation) -> None:
     """It is a kernel of `@kernels`, with as many buffers and sizes, and its symbols are declared."""
     call: KernelUse = call_of(op)
-    if len(call.given) > 1:
-        raise Malformed("a kernel that is launched by itself is told the runtime at most")
+    told = [v.runtime_sizes[call.kernel]] if call.kernel in v.runtime_sizes else []
+    if list(call.given) != told:
+        raise Malformed(f"given = {list(call.given)} of a kernel that is launched by itself, which takes {told}")
     check_use(v, call, len(op.operands))
 
 

@@ -127,18 +127,19 @@ def _signature_fits(v: Scope, op: ir.Operation) -> None:
         if len(specs) != len(values):
             raise Malformed(f"it has {len(specs)} {what}s, and the function {len(values)}")
         for spec, value in zip(specs, values, strict=True):
-            if not _is_of(spec, value, has_sizes=v.has_run("annotate")):
+            if not _is_of(v, spec, value):
                 raise Malformed(f"its {what} {spec} is a {value.type} in the function")
 
 
-def _is_of(spec: TensorSpec, value: ir.Value, has_sizes: bool) -> bool:
+def _is_of(v: Scope, spec: TensorSpec, value: ir.Value) -> bool:
     """Whether a value is such a tensor; one of complex numbers may be one of reals, with an axis of 2 more."""
     element = BY_MLIR[str(storage_type(element_type_of(value)))].name
+    has_sizes = v.has_run("annotate")
     dims = dims_of(value) if has_sizes else spec.dims
     if spec.dtype == element:
-        return spec.dims == dims
+        return v.are_equal(spec.dims, dims)
     is_pair = (spec.dtype, element) in (("c64", "f32"), ("c128", "f64"))
-    return is_pair and (not has_sizes or (*spec.dims, Expr.const(2)) == dims)
+    return is_pair and (not has_sizes or v.are_equal((*spec.dims, Expr.const(2)), dims))
 
 
 RULES: dict[str, Callable[[Scope, ir.Operation], None]] = {

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from shlo_disc.mlir import func, ir, memref
+from shlo_disc.shape_dialect.dialect.declarations import facts_of
 from shlo_disc.shape_dialect.dialect.names import STAGE
 from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind, read_size
 from shlo_disc.shape_dialect.dialect.signature import Declared, declared_signature
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Facts
 
 ORDER = ("import", "annotate", "simplify", "fuse", "plan", "kernels", "host")
 """The stages after which a module has the dialect."""
@@ -20,7 +22,8 @@ ORDER = ("import", "annotate", "simplify", "fuse", "plan", "kernels", "host")
 class Scope:
     """A module under verification. `symbols` are those that it declares, `arenas` the sizes of its arenas.
 
-    kernels: how many buffers and sizes each has, None for one of a GPU. constants: the names of the `memref.global`s.
+    kernels: how many buffers and sizes each has, None for one of a GPU. runtime_sizes: of those that are told the
+    runtime, which size that is. constants: the names of the `memref.global`s.
     """
 
     def __init__(self, module: ir.Module):
@@ -31,6 +34,7 @@ class Scope:
         self.symbols: set[str] = set()
         self.arenas: Dims = ()
         self.kernels: dict[str, tuple[int, int] | None] = {}
+        self.runtime_sizes: dict[str, int] = {}
         self.constants = {op.sym_name.value for op in module.body.operations if isinstance(op, memref.GlobalOp)}
         self._types: set[ir.Type] = set()
 
@@ -38,6 +42,16 @@ class Scope:
     def declared(self) -> Declared:
         """What the module's `disc.signature` says. Raises Malformed."""
         return declared_signature(self.module)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What the module declares of its sizes. Raises Malformed, or ProgramError where it contradicts itself."""
+        return facts_of(self.module)
+
+    def are_equal(self, some: Sequence[Expr], others: Sequence[Expr]) -> bool:
+        """Whether sizes are proved to be equal one by one, however they are written."""
+        alike = tuple(some) == tuple(others)
+        return alike or (len(some) == len(others) and all(map(self.facts.equal, some, others)))
 
     def has_run(self, stage: str, is_between: bool = False) -> bool:
         """Whether a stage has run, or in part where `is_between`."""

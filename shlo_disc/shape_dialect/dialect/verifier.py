@@ -12,8 +12,8 @@ from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import fusion as kinds
 from shlo_disc.shape_dialect.dialect.attribute_rules import ATTRIBUTES
 from shlo_disc.shape_dialect.dialect.declarations import symbols_in
-from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS
-from shlo_disc.shape_dialect.dialect.host_rules import check_kernel_function, check_program
+from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS, RUNTIME_SIZE
+from shlo_disc.shape_dialect.dialect.host_rules import check_kernel_function, check_program, runtime_size_of
 from shlo_disc.shape_dialect.dialect.legality import LEGAL
 from shlo_disc.shape_dialect.dialect.names import STAGE
 from shlo_disc.shape_dialect.dialect.op_rules import RULES
@@ -81,7 +81,7 @@ class Verifier:
                 _check_function(function)
 
     def _kernels(self, kernels: ir.Operation) -> None:
-        """Take up the names of the kernels, which have no attributes of ours but one."""
+        """Take up the names of the kernels, which have no attributes of ours but two."""
         for op in kernels.regions[0].blocks[0].operations:
             name = ir.StringAttr(op.attributes["sym_name"]).value
             if DYNAMIC_DIMS in op.attributes:
@@ -90,6 +90,8 @@ class Verifier:
                 types = list(ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value).inputs)
                 buffers = sum(isinstance(type_, ir.MemRefType) for type_ in types)
                 self.scope.kernels[name] = (buffers, len(types) - buffers - 2)
+                if RUNTIME_SIZE in op.attributes:
+                    self.scope.runtime_sizes[name] = runtime_size_of(self.at, len(types) - buffers - 2)
             elif op.operation.name == "gpu.func":
                 self.scope.kernels[name] = None
 

@@ -9,32 +9,23 @@ equal sizes share one symbol.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from shlo_disc.errors import OptionError, ProgramError, Unsupported, UnsupportedError
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.declarations import Constraint, facts_of, write_declarations
 from shlo_disc.shape_dialect.dialect.signature import argument_shapes
-from shlo_disc.shape_dialect.dialect.types import (
-    Dims,
-    dims_attr,
-    dims_of,
-    dims_of_attr,
-    element_type_of,
-    has_encoding,
-    tensor_type,
-)
-from shlo_disc.shape_dialect.dialect.window import WINDOW, Window, read_window, window_attribute
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.inference.propagation import DataDependentSize, Propagation
 from shlo_disc.shape_dialect.inference.rules import rule_of
 from shlo_disc.shape_dialect.inference.skipped import skipped_where
+from shlo_disc.shape_dialect.inference.unify_sizes import unify_sizes
 from shlo_disc.shape_dialect.inference.values import SymbolicValues
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.locations import source_line
 from shlo_disc.shape_dialect.utils.regions import (
-    all_blocks,
     all_values,
     entry_block,
     main_function,
@@ -61,7 +52,7 @@ def infer_sizes(module: ir.Module, hints: Mapping[str, int] = MappingProxyType({
     propagation = Propagation(facts, SymbolicValues(facts))
     constraints = _propagate(block, propagation)
     constraints += [Constraint(r, "", (), origin) for r, origin in propagation.implied]
-    _make_canonical(block, facts)
+    unify_sizes(block, facts)
     _write_function_type(module)
     _declare(module, facts, constraints, hints)
 
@@ -213,29 +204,6 @@ def _assertion(op: ir.OpView, p: Propagation) -> list[Constraint]:
         raise ProgramError(f"{source_line(op.location)}: no call can satisfy {relation}, which the program asserts")
     p.facts.add(relation)
     return [Constraint(relation, message, tuple(o[0] for o in operands if o), source_line(op.location))]
-
-
-def _make_canonical(block: ir.Block, facts: Facts) -> None:
-    """Sizes that were found equal get one expression: in types, and where programs came with sizes in attributes."""
-
-    def canonical(dims: Dims) -> Dims:
-        return tuple(facts.simplify(facts.canonical(d)) for d in dims)
-
-    types: dict[ir.Type, ir.Type] = {}
-    for value in all_values(block):
-        type_ = value.type
-        if type_ not in types:
-            has_sizes = has_encoding(type_)
-            types[type_] = tensor_type(canonical(dims_of(type_)), element_type_of(type_)) if has_sizes else type_
-        if types[type_] != type_:
-            value.set_type(types[type_])
-    for op in (op for inner in all_blocks(block) for op in inner.operations):
-        if op.operation.name == "disc.shape":
-            op.attributes["dims"] = dims_attr(canonical(dims_of_attr(op.attributes["dims"])))
-        elif WINDOW in op.attributes:
-            window = read_window(op.attributes[WINDOW])
-            known = {f.name: canonical(getattr(window, f.name)) for f in fields(window)}
-            op.attributes[WINDOW] = window_attribute(Window(**known))
 
 
 def _write_function_type(module: ir.Module) -> None:

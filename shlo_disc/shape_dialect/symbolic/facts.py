@@ -27,6 +27,7 @@ from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 from shlo_disc.shape_dialect.symbolic.facts_residue import residue_of
 from shlo_disc.shape_dialect.symbolic.facts_simplify import divide, simplify
 from shlo_disc.shape_dialect.symbolic.facts_store import Contradiction, Store
+from shlo_disc.shape_dialect.symbolic.facts_witness import value_at
 
 __all__ = ["Declaration", "Facts", "Relation", "listening"]
 
@@ -169,6 +170,32 @@ class Facts:
             return part.are_seen_to_differ(a, b)
         e = self.canonical(a - b)
         return any(least is not None and least < 0 for least in map(self._search.least_sample, (e, -e)))
+
+    def equal(self, a: ExprLike, b: ExprLike) -> bool:
+        """Whether two sizes are proved to be equal, however they are written."""
+        return a == b or self.prove(Relation.eq(a, b)) is True
+
+    def samples(self, names: Iterable[str], count: int) -> Iterator[dict[str, int]]:
+        """Admissible values of symbols, up to `count`, the same ones in every process; none where none are found.
+
+        Divisors may still be zero there: `value_at` leaves out where an expression is not defined.
+        """
+        wanted = sorted(names)
+        part = self._about(wanted)
+        values = {name: part._store.canonical(Expr.symbol(name)) for name in wanted}
+        free = frozenset().union(*(value.symbols() for value in values.values()))
+        for point in part._search.samples(free, count):
+            sizes = {name: value_at(value, point) for name, value in values.items()}
+            if None not in sizes.values():
+                yield {name: size for name, size in sizes.items() if size is not None}
+
+    def sampled_values(self, expr: ExprLike, count: int) -> Iterator[int]:
+        """The values of an expression at up to `count` admissible values of its symbols at which it is defined."""
+        e = as_expr(expr)
+        for sizes in self.samples(e.symbols(), count):
+            value = value_at(e, sizes)
+            if value is not None:
+                yield value
 
     def canonical(self, expr: ExprLike) -> Expr:
         """The normal form modulo the known equalities; equal results prove equal values."""

@@ -103,6 +103,10 @@ class BoundSearch:
             self._samples[e] = self._witnesses.least(e)
         return self._samples[e]
 
+    def samples(self, symbols: frozenset[str], count: int) -> list[dict[str, int]]:
+        """Up to `count` admissible values of these symbols, none of which is solved, and perhaps of others."""
+        return self._witnesses.samples(symbols, count)
+
     def _lower_bound(self, e: Expr, assumed: list[Expr], splits: int) -> Bound:
         if e.constant is not None and not assumed:
             return e.constant

@@ -18,6 +18,7 @@ _RESTARTS = 14
 _MAX_NODES = 250
 _STEPS = (0, 1, 2, 3, 4, 6, 9)
 _SIZES = (1, 2, 4, 8, 16, 60, 1024, 1 << 20)
+_MORE_SIZES = (0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 1000, 4099)
 
 
 class Witnesses:
@@ -26,15 +27,25 @@ class Witnesses:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._points: dict[frozenset[str], list[dict[str, int]]] = {}
+        self._samples: dict[tuple[frozenset[str], int], list[dict[str, int]]] = {}
 
     def forget(self) -> None:
         """Drops the points, after the facts changed."""
         self._points.clear()
+        self._samples.clear()
 
     def least(self, e: Expr) -> int | None:
         """The least value of the canonical `e` at the sample points where it is defined, or None without any."""
         values = [value for point in self._around(e) if (value := value_at(e, point)) is not None]
         return min(values, default=None)
+
+    def samples(self, symbols: frozenset[str], count: int) -> list[dict[str, int]]:
+        """Up to `count` points for these symbols, and those that facts connect them to, of sizes of all kinds."""
+        key = (symbols, count)
+        if key not in self._samples:
+            search = _Search(self._store, *self._component(symbols), _MORE_SIZES)
+            self._samples[key] = search.points(count)
+        return self._samples[key]
 
     def _around(self, e: Expr) -> list[dict[str, int]]:
         symbols = e.symbols()
@@ -66,7 +77,7 @@ class Witnesses:
 class _Search:
     """Depth-first search over candidate values, restarted with other orders of the candidates."""
 
-    def __init__(self, store: Store, names: list[str], rows: list[Expr]) -> None:
+    def __init__(self, store: Store, names: list[str], rows: list[Expr], sizes: tuple[int, ...] = _SIZES) -> None:
         self._store = store
         inside = set(names)
         # A conjunct is checked as soon as its last symbol has a value.
@@ -74,14 +85,15 @@ class _Search:
         self._rows = self._by_last_symbol(rows)
         self._multiples = [(e, k) for e, k in store.congruences if e.symbols() <= inside]
         self._nonzero = [e for e in store.nonzero if e.symbols() <= inside]
+        self._sizes = sizes
         self._candidates = {name: self._candidates_of(name) for name in names}
         self._nodes = 0
 
-    def points(self) -> list[dict[str, int]]:
-        """Up to `_RESTARTS` points, the same ones in every process."""
+    def points(self, restarts: int = _RESTARTS) -> list[dict[str, int]]:
+        """Up to `restarts` points, the same ones in every process."""
         found: dict[tuple[int, ...], dict[str, int]] = {}
         random = Random(0)  # noqa: S311
-        for restart in range(_RESTARTS):
+        for restart in range(restarts):
             if restart:
                 for candidates in self._candidates.values():
                     random.shuffle(candidates)
@@ -103,13 +115,13 @@ class _Search:
     def _candidates_of(self, name: str) -> list[int]:
         (low, high), (modulus, residue) = self._store.domain(name)
         stride = max(1, modulus)
-        values = [size + (residue - size) % stride for size in _SIZES]
+        values = [size + (residue - size) % stride for size in self._sizes]
         if low is not None:
             values = [low + stride * step for step in _STEPS] + values
         if high is not None:
             values += [high - stride * step for step in _STEPS]
         if low is None:
-            values += [-value + (residue + value) % stride for value in (0, *_SIZES)]
+            values += [-value + (residue + value) % stride for value in (0, *self._sizes)]
         inside = (v for v in values if (low is None or v >= low) and (high is None or v <= high))
         return list(dict.fromkeys(inside))
 

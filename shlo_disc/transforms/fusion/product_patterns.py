@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -180,10 +181,46 @@ class ExecutionOrder:
                 user = user.parent.operation
             yield self.position(user)
 
-    def is_known_before(self, position: int, value: ir.Value) -> bool:
-        """Whether a value is there before `position`."""
+    def known_at(self, value: ir.Value) -> int:
+        """When a value is made; -1 for one that the block begins with."""
         op = defining_op(root(value))
-        return op is None or op.block != self.block or self.position(op) < position
+        return -1 if op is None or op.block != self.block else self.position(op)
+
+
+class OpenGroups:
+    """Groups of products that one more may join, by the buffer that they read on the left and by when they run.
+
+    A product is compared with those groups alone that read its left-hand side and run when all its operands are there.
+    """
+
+    def __init__(self, schedule: ExecutionOrder, most: int):
+        """`most`: how many products a group has at the most."""
+        self.all: list[list[Member]] = []
+        self._schedule = schedule
+        self._most = most
+        self._open: dict[ir.Value, list[tuple[int, int]]] = {}
+
+    def candidates(self, member: Member) -> Iterator[list[Member]]:
+        """The groups that a product may join if the pattern's conditions hold, the first that was begun first."""
+        open_groups = self._open.get(root(member.left), [])
+        known = max((self._schedule.known_at(v) for v in member.outer_operands()), default=-1)
+        later = open_groups[bisect_left(open_groups, (known + 1, 0)) :]
+        return (self.all[number] for _, number in sorted(later, key=lambda entry: entry[1]))
+
+    def begin(self, member: Member) -> list[Member]:
+        """Begin a group, which runs when its first member ends."""
+        place = self._schedule.position(member.last.operation)
+        self.all.append([member])
+        if self._most > 1:
+            insort(self._open.setdefault(root(member.left), []), (place, len(self.all) - 1))
+        return self.all[-1]
+
+    def add(self, member: Member, group: list[Member]) -> None:
+        """Have a product join a group."""
+        group.append(member)
+        if len(group) == self._most:
+            open_groups = self._open[root(group[0].left)]
+            open_groups[:] = [(place, number) for place, number in open_groups if self.all[number] is not group]
 
 
 HORIZONTAL = Pattern["Joining"]("horizontal-gemm", "products of one left-hand side are computed together")
@@ -191,7 +228,7 @@ HORIZONTAL = Pattern["Joining"]("horizontal-gemm", "products of one left-hand si
 
 @dataclass(frozen=True)
 class Joining:
-    """A product that would be computed together with a group of others, when the first of them ends."""
+    """A product that would be computed together with a group of `OpenGroups.candidates`, when its first member ends."""
 
     member: Member
     group: tuple[Member, ...]
@@ -218,19 +255,9 @@ def _writes_rows(found: Joining) -> bool:
     return not found.member.product.writes_columns and not found.first.product.writes_columns
 
 
-@HORIZONTAL.requires("both read one buffer on the left")
-def _same_left(found: Joining) -> bool:
-    return root(found.member.left) == root(found.first.left)
-
-
 @HORIZONTAL.requires("both read the same rows of it, in the same way")
 def _same_rows(found: Joining) -> bool:
     return _rows_of(found.member.product) == _rows_of(found.first.product)
-
-
-@HORIZONTAL.requires("all that the product and its epilogue read is there before the group runs")
-def _operands_are_known(found: Joining) -> bool:
-    return all(found.schedule.is_known_before(found.place, v) for v in found.member.outer_operands())
 
 
 @HORIZONTAL.requires("all that reads its results runs after the group")

@@ -46,6 +46,7 @@ from shlo_disc.transforms.fusion.product_patterns import (
     Following,
     Joining,
     Member,
+    OpenGroups,
     writes_rows,
 )
 from shlo_disc.transforms.policy import policy
@@ -149,16 +150,15 @@ class _Block:
 
     def _groups(self, members: Sequence[Member]) -> list[list[Member]]:
         """Members that can be one call, each list in program order."""
-        groups: list[list[Member]] = []
+        groups = OpenGroups(self.schedule, policy().horizontal_gemms)
         for member in members:
-            fitting = (g for g in groups if len(g) < policy().horizontal_gemms and self._fits(member, g))
-            group = next(fitting, None)
+            group = next((g for g in groups.candidates(member) if self._fits(member, g)), None)
             if group is None or not self.decisions.take("horizontal-gemm", member.call):
-                group = []
-                groups.append(group)
-            group.append(member)
+                group = groups.begin(member)
+            else:
+                groups.add(member, group)
             self.schedule.move(member.operations(), self.schedule.position(group[0].last.operation))
-        return groups
+        return groups.all
 
     def _fits(self, member: Member, group: Sequence[Member]) -> bool:
         return HORIZONTAL.match(lambda m: Joining(m, tuple(group), self.schedule), member) is not None

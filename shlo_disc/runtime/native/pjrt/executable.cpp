@@ -30,11 +30,28 @@ std::string fingerprint_of(std::string_view program, std::string_view options, s
   return {reinterpret_cast<const char *>(lanes), sizeof lanes};
 }
 
+/// Hidden arguments are the last ones, and have the sizes of the plan. Throws Error(artifact) where what was read from
+/// outside is another program's.
+void check_hidden(const Compiled &compiled, const Plan *plan) {
+  const std::vector<ArraySpec> &arguments = compiled.executable->program().arguments;
+  size_t count = compiled.hidden.size();
+  bool fits = count <= arguments.size() && (plan || (count == 0 && compiled.symbols.empty()));
+  const int64_t *dim = plan ? plan->words.data() + 1 : nullptr;
+  for (size_t i = 0; i < arguments.size() && fits && count > 0; ++i) {
+    size_t rank = arguments[i].shape.size(), first = arguments.size() - count;
+    fits = i < first || compiled.hidden[i - first]->bytes() == byte_count(dim, rank, info(arguments[i].dtype).size);
+    dim += rank;
+  }
+  if (!fits)
+    bad_artifact("the artifact's 'pjrt' is not that of its program");
+}
+
 /// Sizes are known unless they come with the arguments, or out of data.
 Placed placed(Compiled compiled) {
   const Executable &executable = *compiled.executable;
   bool is_known = compiled.symbols.size() == executable.program().symbols.size();
   auto plan = is_known ? executable.first_plan(compiled.symbols) : nullptr;
+  check_hidden(compiled, plan.get());
   return {std::move(compiled), std::move(plan)};
 }
 

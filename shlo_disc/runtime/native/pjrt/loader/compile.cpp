@@ -74,13 +74,6 @@ Extra extra_of(const Json &header) {
   return extra;
 }
 
-/// Whether the sizes are known is told by how many there are, and hidden arguments are the last ones.
-void check_counts(const Program &program, const Extra &extra) {
-  bool has_sizes = extra.symbols.empty() || extra.symbols.size() == program.symbols.size();
-  if (!has_sizes || extra.hidden.size() > program.arguments.size())
-    bad_artifact("the artifact's 'pjrt' is not that of its program");
-}
-
 /// How many devices run a program together is in its header or, of the plugin's, in its options alone.
 void check_devices(int64_t replicas, const std::string &options) {
   CompileOptions parsed(options);
@@ -142,7 +135,6 @@ Deserialized deserialize(std::string_view given, std::string options,
   std::vector<Json> headers = level_headers(sections);
   Extra extra = extra_of(headers.front());
   Level level = read_level(sections, headers, "");
-  check_counts(level.header.program, extra);
   auto read = std::make_shared<Read>(Read{held, bytes, extra.options});
   if (options.empty())
     options = extra.options;

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random functions that return views: chains of view ops whose sizes, offsets and strides hold sizes of the call.
+
+`python -m tests.pytorch --views` compares them with eager PyTorch at several sizes: numbers, strides, offsets, what a
+write through a returned view changes, and gradients.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from shlo_disc.torch import backend
+
+SIZES = ((4, 6), (5, 8), (9, 4), (3, 12))
+"""Values of n and m at which a function is compared: its arguments are [n, m], [2 * n, m] with gaps, and [m]."""
+
+View = Callable[[Any], Any]
+
+_VIEWS: tuple[View, ...] = (
+    lambda x: x[x.shape[0] // 2 :], lambda x: x[: (x.shape[0] + 1) // 2], lambda x: x[..., x.shape[-1] // 2 :],
+    lambda x: x[..., : x.shape[-1] // 2 + 1], lambda x: x[::2], lambda x: x[..., ::2], lambda x: x[x.shape[0] - 1],
+    lambda x: x.select(-1, x.shape[-1] // 2), lambda x: x[-1], lambda x: x[1:], lambda x: x[..., -2:],
+    lambda x: x.mT if x.dim() > 1 else x, lambda x: x.movedim(0, -1), lambda x: x.unsqueeze(0),
+    lambda x: x[None, :, None],
+    lambda x: x.chunk(2, 0)[-1], lambda x: x.chunk(2, -1)[0], lambda x: x.split(max(1, x.shape[0] // 2), 0)[0],
+    lambda x: x.narrow(0, x.shape[0] // 2, 1), lambda x: x.narrow(-1, x.shape[-1] - 1, 1),
+    lambda x: x[:1].expand(x.shape[0], *x.shape[1:]), lambda x: x.expand(x.shape[0], *x.shape),
+    lambda x: x[..., :1].expand(*x.shape[:-1], x.shape[0] + 1), lambda x: x.unbind(-1)[0] if x.dim() > 2 else x,
+    lambda x: x.diagonal() if x.dim() > 1 else x, lambda x: x.diagonal(1, 0, -1) if x.dim() > 1 else x[1:],
+    lambda x: x.unfold(-1, 1, 2), lambda x: x.unflatten(0, (1, -1)), lambda x: x.detach(),
+    lambda x: x.view(x.shape) if x.dim() else x, lambda x: torch.broadcast_tensors(x, x[..., :1])[1],
+    lambda x: x.as_strided((x.shape[0],), (x.stride(0),), x.storage_offset()), lambda x: x.squeeze(),
+)  # fmt: skip
+"""Of one tensor of at least one axis."""
+
+_COMPUTED: tuple[View, ...] = (
+    lambda x: x * 2, lambda x: x.sin(), lambda x: (x + 1).t() if x.dim() == 2 else x + 1, lambda x: x.cumsum(0),
+)  # fmt: skip
+"""Of one tensor, values that are views of no argument."""
+
+
+class RandomViews:
+    """The function of a seed. Its arguments are x [n, m], y [n, m] with gaps, z [m], and k, an index below n.
+
+    changes: it changes x in place before it takes the views.
+    """
+
+    def __init__(self, seed: int):
+        self.random = random.Random(seed)
+        self.changes = self.random.random() < 0.25
+        self.breaks = self.random.random() < 0.15
+        self.results = [self._result() for _ in range(self.random.randint(1, 3))]
+        self.weight = torch.arange(40 * 16, dtype=torch.float32).reshape(40, 16) / 7
+
+    def _result(self) -> tuple[str, bool, int, list[int]]:
+        source = self.random.choice(("x", "x", "y", "z", "weight", "x[k]"))
+        computed = self.random.randrange(len(_COMPUTED)) if self.random.random() < 0.3 else -1
+        return source, self.random.random() < 0.2, computed, [
+            self.random.randrange(len(_VIEWS)) for _ in range(self.random.randint(1, 4))
+        ]  # fmt: skip
+
+    def __call__(self, x: Any, y: Any, z: Any, k: int) -> list[Any]:
+        if self.changes:
+            x.mul_(0.5)
+        found = []
+        for source, both, computed, views in self.results:
+            value = {"x": x, "y": y, "z": z, "weight": self.weight[: x.shape[0]], "x[k]": x[k]}[source]
+            if computed >= 0:
+                value = _COMPUTED[computed](value)
+            if both:
+                found.append(value)
+            for number, view in enumerate(views):
+                if value.dim() == 0 or 0 in value.shape:
+                    break
+                if self.breaks and number == 1:
+                    torch._dynamo.graph_break()
+                value = _VIEWS[view](value)
+            found.append(value)
+        return found
+
+
+def arguments(n: int, m: int) -> tuple[Any, ...]:
+    """Arguments at a size, the same each time."""
+    x, gaps = torch.arange(n * m * 1.0).reshape(n, m) / 3, torch.arange(4 * n * m * 1.0).reshape(2 * n, 2 * m) / 5
+    return x, gaps[::2, ::2], torch.arange(m * 1.0), n // 2
+
+
+def _layout(values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """What is asked of results beside their numbers; strides of axes of size 1 tell nothing."""
+    strides = [[s for size, s in zip(v.shape, v.stride(), strict=True) if size > 1] for v in values]
+    return [(v.shape, s, v.storage_offset()) for v, s in zip(values, strides, strict=True) if v.numel()]
+
+
+def _write(values: Sequence[Any]) -> None:
+    """Write through each view, as far as PyTorch lets one."""
+    for number, value in enumerate(values):
+        try:
+            value.add_(number + 1)
+        except RuntimeError:  # elements that share memory
+            continue
+
+
+def difference(function: RandomViews, run: Any, n: int, m: int) -> str:
+    """What is wrong at a size, "" where nothing is."""
+    ours, theirs = arguments(n, m), arguments(n, m)
+    wanted, found = function(*theirs), run(*ours)
+    if _layout(found) != _layout(wanted):
+        return f"laid out as {_layout(found)}, not {_layout(wanted)}"
+    for when in ("", " after a write through the results"):
+        pairs = list(zip([*found, *ours[:3]], [*wanted, *theirs[:3]], strict=True))
+        wrong = [i for i, (mine, other) in enumerate(pairs) if not torch.allclose(mine, other, rtol=1e-5, atol=1e-4)]
+        if wrong:
+            return f"the values {wrong}{when}"
+        _write(found)
+        _write(wanted)
+    return ""
+
+
+def _gradients(function: Any, n: int, m: int) -> list[Any]:
+    given = [v.clone().requires_grad_() if isinstance(v, torch.Tensor) else v for v in arguments(n, m)]
+    results = [v for v in function(*given) if v.requires_grad]
+    if not results:
+        return []
+    tensors = [v for v in given if isinstance(v, torch.Tensor)]
+    total = sum((v.sin().sum() for v in results), torch.zeros(()))
+    return list(torch.autograd.grad(total, tensors, allow_unused=True))
+
+
+def gradients_differ(function: RandomViews, run: Any, n: int, m: int) -> str:
+    """What is wrong with gradients at a size, "" where nothing is."""
+    for number, (mine, other) in enumerate(zip(*(_gradients(f, n, m) for f in (run, function)), strict=True)):
+        if (mine is None) != (other is None) or (other is not None and not torch.allclose(mine, other, atol=1e-5)):
+            return f"the gradient {number}"
+    return ""
+
+
+def judge(seed: int, by: Any = backend) -> tuple[str, str]:
+    """The outcome of a seed's function, and what there is to say. An odd seed's calls begin with fixed sizes."""
+    function = RandomViews(seed)
+    checks = [difference] if function.changes else [difference, gradients_differ]
+    for check in checks:
+        torch._dynamo.reset()
+        run = torch.compile(function, backend=by, dynamic=None if seed % 2 else True)
+        for n, m in SIZES:
+            text = _outcome(check, function, run, n, m)
+            if text:
+                return "WRONG", f"{check.__name__} at {n}, {m}: {text}; {function.results}, changes: {function.changes}"
+    return "agrees", ""
+
+
+def _outcome(check: Any, function: RandomViews, run: Any, n: int, m: int) -> str:
+    """What is wrong at a size; nothing where eager PyTorch itself refuses it."""
+    try:
+        function(*arguments(n, m))
+    except (RuntimeError, IndexError):
+        return ""
+    return str(check(function, run, n, m))
