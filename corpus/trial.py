@@ -12,6 +12,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ _TOLERANCES = {
 }
 _KERNELS = re.compile(r'backend_config="([^"]*)"')
 _COMPILED = re.compile(r"^compiled .* ops, (\d+) kernels")
+_LEAST = 1e-3  # of the largest element of all results: smaller ones are compared with that
 _MOST_NOTE = 160
 
 
@@ -45,25 +47,33 @@ def run_entry(client: str, name: str, sizes: Sequence[int]) -> dict[str, Any]:
 def _run_jax(entry: Entry, sizes: Sequence[int]) -> dict[str, Any]:
     import jax
 
-    from shlo_disc.runtime.native_module import plugin_programs
-
     cpu, ours = jax.devices("cpu")[0], jax.devices(PLATFORM)[0]
-    wanted, reference_seconds, _, error = _called(_built(entry, sizes), cpu)
-    if error:
-        return _refusal("reference fails", error)
-    built, before = _built(entry, sizes), _compiled(plugin_programs().counts)
-    found, seconds, text, error = _called(built, ours)
-    programs = _compiled(plugin_programs().counts) - before
-    if error:
-        return _refusal("refused" if "UNIMPLEMENTED" in error else "error", error)
-    kernels = _KERNELS.search(text)
+    theirs = _called(_built(entry, sizes), cpu)
+    if theirs.error:
+        return _refusal("reference fails", theirs.error)
+    calls = _called(_built(entry, sizes), ours)
+    if calls.error:
+        return _refusal("refused" if "UNIMPLEMENTED" in calls.error else "error", calls.error)
+    kernels = _KERNELS.search(calls.text)
     return {
-        **_compared(found, wanted, entry.tolerance),
-        "programs": programs,
+        **_compared(calls.results, theirs.results, entry.tolerance),
+        "programs": calls.programs,
         "kernels": len(kernels[1].split(",")) if kernels else 0,
-        "seconds": seconds,
-        "reference_seconds": reference_seconds,
+        "seconds": calls.seconds,
+        "reference_seconds": theirs.seconds,
     }
+
+
+@dataclass
+class _Calls:
+    """Calls at each size: their results, the seconds of the processor, the programs that were compiled for them, the
+    text of the last one, and an error."""
+
+    results: list[Any] = field(default_factory=list)
+    seconds: float = 0.0
+    programs: int = 0
+    text: str = ""
+    error: str = ""
 
 
 def _built(entry: Entry, sizes: Sequence[int]) -> list[tuple[Any, Any]]:
@@ -78,26 +88,33 @@ def _plain(leaf: Any) -> Any:
     return leaf if hasattr(leaf, "dtype") and is_key(leaf) else np.asarray(leaf)
 
 
-def _called(built: Sequence[tuple[Any, Any]], device: Any) -> tuple[list[Any], float, str, str]:
-    """The results at each size, the seconds of the processor, the last program's text, and an error."""
+def _called(built: Sequence[tuple[Any, Any]], device: Any) -> _Calls:
+    """Compile and call on a device. What a function computes while it is traced is none of its programs."""
     import jax
 
-    results, seconds, text = [], 0.0, ""
+    calls = _Calls()
     for function, arguments in built:
         start = time.process_time()
         try:
             with jax.default_device(device):
-                compiled = jax.jit(function).lower(*arguments).compile()
+                lowered = jax.jit(function).lower(*arguments)
+                before = _program_count()
+                compiled = lowered.compile()
+                calls.programs += _program_count() - before
                 result = jax.block_until_ready(compiled(*arguments))
         except Exception as error:  # whatever it is, it is the outcome
-            return results, seconds, text, f"{type(error).__name__}: {error}"
-        seconds += time.process_time() - start
-        results.append([np.asarray(leaf) for leaf in jax.tree.leaves(result)])
-        text = compiled.as_text() if device.platform == PLATFORM else ""
-    return results, seconds, text, ""
+            calls.error = f"{type(error).__name__}: {error}"
+            return calls
+        calls.seconds += time.process_time() - start
+        calls.results.append([np.asarray(leaf) for leaf in jax.tree.leaves(result)])
+        calls.text = compiled.as_text() if device.platform == PLATFORM else ""
+    return calls
 
 
-def _compiled(counts: dict[str, int]) -> int:
+def _program_count() -> int:
+    from shlo_disc.runtime.native_module import plugin_programs
+
+    counts = plugin_programs().counts
     return counts["compiled"] + counts["compiled_symbolic"]
 
 
@@ -174,14 +191,25 @@ def _compared(found: Sequence[Any], wanted: Sequence[Any], tolerance: float | No
     for at, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
         if len(ours) != len(theirs):
             return {"outcome": "wrong", "note": f"call {at}: {len(ours)} results, not {len(theirs)}"}
+        least = _LEAST * max((_size(np.asarray(b)) for b in theirs), default=0.0)
         for leaf, (a, b) in enumerate(zip(ours, theirs, strict=True)):
-            if wrong := _difference(np.asarray(a), np.asarray(b), tolerance):
+            if wrong := _difference(np.asarray(a), np.asarray(b), tolerance, least):
                 return {"outcome": "wrong", "note": f"call {at}, result {leaf}: {wrong}"}
     return {"outcome": "right", "note": ""}
 
 
-def _difference(ours: Any, theirs: Any, tolerance: float | None) -> str:
-    """How an array differs from another one; "" where it does not, within the tolerance of its dtype."""
+def _size(array: Any) -> float:
+    """The largest finite element of floats."""
+    if array.dtype.kind not in "fc":
+        return 0.0
+    return float(np.max(np.abs(array[np.isfinite(array)]), initial=0.0))
+
+
+def _difference(ours: Any, theirs: Any, tolerance: float | None, least: float = 0.0) -> str:
+    """How an array differs from another one; "" where it does not, within the tolerance of its dtype.
+
+    least: what the elements are compared with where they are smaller, such as gradients that are 0 but for rounding.
+    """
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return f"{ours.dtype}{list(ours.shape)}, not {theirs.dtype}{list(theirs.shape)}"
     allowed = _TOLERANCES.get(str(theirs.dtype))
@@ -196,8 +224,8 @@ def _difference(ours: Any, theirs: Any, tolerance: float | None) -> str:
         a[~is_finite], b[~is_finite], equal_nan=True
     ):
         return "other elements are finite"
-    scale = np.max(np.abs(b[is_finite]), initial=1e-6)
-    worst = np.max(np.abs(a - b)[is_finite], initial=0.0) / scale
+    scale = np.max(np.abs(b[is_finite]), initial=max(least, 1e-6))
+    worst = np.max(np.abs(a[is_finite] - b[is_finite]), initial=0.0) / scale
     return "" if worst <= allowed else f"differs by {worst:.1e} of its size"
 
 

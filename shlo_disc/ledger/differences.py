@@ -57,8 +57,13 @@ def _described(program: bytes, position: int) -> str:
         module = parse_trusted(program, context)
         ops: list[Any] = [module.operation, *_operations(module.operation)]
         op = ops[min(position, len(ops) - 1)]
-        types = ", ".join(str(result.type) for result in op.results) or "without results"
-        return f"{op.operation.name} ({types}) at {source_line(op.location)}"
+        return f"{op.operation.name} ({_types(op)}) at {source_line(op.location)}"
+
+
+def _types(op: Any) -> str:
+    if op.operation.name == "func.func":
+        return str(op.attributes["function_type"])
+    return ", ".join(str(result.type) for result in op.results) or "without results"
 
 
 def _operations(op: Any) -> Iterator[ir.OpView]:
