@@ -56,7 +56,9 @@ def _i1() -> ir.Type:
 
 
 def _operation(name: str, result: ir.Type, *operands: ir.Value, predicate: int | None = None) -> ir.Value:
-    attributes = {} if predicate is None else {"predicate": ir.IntegerAttr.get(_i64(), predicate)}
+    attributes: dict[str, ir.Attribute] = {}
+    if predicate is not None:
+        attributes["predicate"] = ir.IntegerAttr.get(_i64(), predicate)
     return ir.Operation.create(name, results=[result], operands=operands, attributes=attributes).results[0]
 
 
