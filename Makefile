@@ -5,10 +5,10 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 RUN := JAX_PLATFORMS=cpu $(VENV)/bin/python
 
-.PHONY: demo test test-v3 test-slow lint docs format bench wheels gpu-test gpu-bench gpu-bundle clean help
+.PHONY: demo test test-v3 test-slow lint docs format bench corpus wheels gpu-test gpu-bench gpu-bundle clean help
 
 help:
-	@echo "make demo | test | test-v3 | test-slow | lint | docs | format | bench | wheels | clean"
+	@echo "make demo | test | test-v3 | test-slow | lint | docs | format | bench | corpus | wheels | clean"
 	@echo "make gpu-test | gpu-bench, where there is an NVIDIA GPU; gpu-bundle, for a machine that has one (docs/gpu.md)"
 
 $(STAMP): pyproject.toml CMakeLists.txt $(wildcard $(addprefix shlo_disc/runtime/native/,* */*))
@@ -55,6 +55,19 @@ bench: $(STAMP)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[bench]'
 	$(RUN) -m benchmarks
 
+# Programs of other people's libraries, pinned, in an environment of its own that also sees that of this Makefile. For a part,
+# or to go on: make corpus CORPUS='--resume --only diffrax'.
+CORPUS_VENV := .venv-corpus
+CORPUS ?=
+$(CORPUS_VENV)/.installed: corpus/requirements.txt $(STAMP)
+	test -x $(CORPUS_VENV)/bin/python || $(VENV)/bin/python -m venv $(CORPUS_VENV)
+	$(VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])' > "$$($(CORPUS_VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])')/shlo_disc.pth"
+	$(CORPUS_VENV)/bin/python -m pip install --disable-pip-version-check --quiet -r corpus/requirements.txt
+	touch $@
+
+corpus: $(CORPUS_VENV)/.installed
+	$(CORPUS_VENV)/bin/python -m corpus $(CORPUS)
+
 # The reference is JAX on the processor; its programs for GPUs, where it has any, are timed in a process of their own.
 gpu-test: $(STAMP)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[cuda]'
@@ -75,5 +88,5 @@ wheels:
 	$(PYTHON) scripts/make_wheels.py
 
 clean:
-	rm -rf $(VENV) build dist stubs demo_out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CORPUS_VENV) build dist stubs demo_out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,6 +16,7 @@ from shlo_disc.jitted import Arguments, Jitted
 from shlo_disc.options import Options
 from shlo_disc.programs import TextProgram
 from shlo_disc.reader import Limits
+from shlo_disc.recording import record_read
 
 
 def compile(
@@ -55,6 +56,7 @@ def compile(
         return compile_exported(program, options, target)
     start = time.perf_counter()
     read = importing.read(program, args, kwargs, constraints, Limits.of(options))
+    record_read(read, "compile")
     if options.replicas > 1:
         if not isinstance(read, TextProgram):
             raise OptionError(

@@ -12,9 +12,11 @@
     bench FILE... --dims b=2,s=16       how long calls take, of one or of several by turns
     explain FILE --dims b=2,s=16        what a call consists of: each kernel's time beside what the machine allows
     report FILE [--dims b=2,s=16] -o P  one HTML page of all that a compile did; see docs/report.md
+    watch [--page P] SCRIPT ...         run a script, and tell how many programs each function has become
     tune FILE --dims b=2,s=16 -o OUT    choose how kernels are written by measuring, for `--schedule OUT`
     bisect FILE [--dims b=2,s=16]       find the decision with which the results become wrong
     reduce FILE [--dims b=2,s=16]       shrink a program that fails to a small one that fails alike
+    replay FOLDER                       compile, run and compare what SHLO_DISC_RECORD has written
     check FILE...                       run self-checking modules; see `shlo_disc.check`
     doctor                              what works on this machine, and what to do about the rest
     why [CODE]                          explain the code of an error, such as DISC-S101
@@ -46,9 +48,11 @@ from shlo_disc.commands.inspect import add_inspect
 from shlo_disc.commands.opt import add_opt
 from shlo_disc.commands.pages import add_dialect, add_ops
 from shlo_disc.commands.reduce import add_reduce
+from shlo_disc.commands.replay import add_replay
 from shlo_disc.commands.report import add_report
 from shlo_disc.commands.run import add_run
 from shlo_disc.commands.tune import add_tune
+from shlo_disc.commands.watch import add_watch
 from shlo_disc.commands.why import add_why
 from shlo_disc.errors import DiscError
 
@@ -109,10 +113,12 @@ def parser() -> argparse.ArgumentParser:
     add_bench(commands)
     add_explain(commands)
     add_report(commands)
+    add_watch(commands)
     add_tune(commands)
     add_check(commands)
     add_bisect(commands)
     add_reduce(commands)
+    add_replay(commands)
     add_doctor(commands)
     add_why(commands)
     add_ops(commands)

@@ -55,6 +55,7 @@ CODES = (
     Code("DISC-T102", "ArgumentTypeError", r"same pytree structure", "the arguments have another structure"),
     Code("DISC-T103", "ArgumentTypeError", r"^the static argument", "a static argument has no hash"),
     Code("DISC-T100", "ArgumentTypeError", "", "an argument is no array that the program takes"),
+    Code("DISC-R102", "RecompileError", r"would have more than \d+ programs", "a function has too many programs"),
     Code("DISC-R101", "RecompileError", "", "a call does not fit the one compiled program"),
     Code("DISC-M101", "AllocationError", "", "there is no memory for a call"),
     Code("DISC-X101", "CustomCallError", "", "a registered function reports an error"),

@@ -42,7 +42,8 @@ class ArtifactError(DiscError, ValueError):
 
 
 class RecompileError(DiscError, RuntimeError):
-    """`shlo_disc.jit(..., compile_once=True)` would have had to compile a second time."""
+    """`shlo_disc.jit(..., compile_once=True)` would have had to compile a second time, or the plugin a function more
+    often than SHLO_DISC_MAX_PROGRAMS allows."""
 
 
 class CustomCallError(DiscError, RuntimeError):

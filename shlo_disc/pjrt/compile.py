@@ -12,27 +12,36 @@ from typing import Any
 
 from shlo_disc.clients import client, gpu_client
 from shlo_disc.compiling import compile_read
-from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, ProgramError, ShapeError, UnsupportedError
+from shlo_disc.errors import (
+    ArgumentTypeError,
+    ArtifactError,
+    OptionError,
+    ProgramError,
+    RecompileError,
+    ShapeError,
+    UnsupportedError,
+)
 from shlo_disc.executable import Executable
 from shlo_disc.importing import entry_function, parse_trusted
 from shlo_disc.options import Options
 from shlo_disc.programs import TextProgram
 from shlo_disc.reader import BYTECODE_MAGIC, portable_version, read_any
 from shlo_disc.reader.artifacts import rewritten
+from shlo_disc.reader.shardy import remove_shardy
+from shlo_disc.recording import record_read
 from shlo_disc.registry.custom_calls import register_custom_call
 from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
 from shlo_disc.runtime.cuda_libraries import nccl_names
-from shlo_disc.runtime.native_module import open_nccl, plugin_programs
+from shlo_disc.runtime.native_module import CallCount, open_nccl, plugin_programs
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.target import CPU, CUDA, architecture_for
 
-from . import layouts
+from . import layouts, observation
 from .contexts import Contexts
 from .partition import partition
 from .partition.meshes import unsupported
-from .shardy import remove_shardy
 
-_INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNIMPLEMENTED, _INTERNAL = 3, 8, 12, 13
+_INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _FAILED_PRECONDITION, _UNIMPLEMENTED, _INTERNAL = 3, 8, 9, 12, 13
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (UnsupportedError, _UNIMPLEMENTED),
     (ProgramError, _INVALID_ARGUMENT),
@@ -40,6 +49,7 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (ArgumentTypeError, _INVALID_ARGUMENT),
     (OptionError, _INVALID_ARGUMENT),
     (ArtifactError, _INVALID_ARGUMENT),
+    (RecompileError, _FAILED_PRECONDITION),
     (AllocationError, _RESOURCE_EXHAUSTED),
     (MemoryError, _RESOURCE_EXHAUSTED),
 )
@@ -93,11 +103,14 @@ def load_on(artifact: Artifact, gpu: int) -> LoadedExecutable:
     return gpu_client(gpu).load(artifact)
 
 
-def compile_program(program: bytes, gpu: int = -1) -> LoadedExecutable:
-    """Compile bytecode or a portable artifact that is known to be whole. Raises ProgramError and UnsupportedError.
+def compile_program(program: bytes, gpu: int = -1, max_programs: int = 0) -> LoadedExecutable:
+    """Compile bytecode or a portable artifact that is known to be whole.
 
-    gpu: the number of the GPU that it is for; negative: it is for processors.
+    gpu: the number of the GPU that it is for; negative: it is for processors. max_programs: the programs that a
+    function may have, 0 for any number. Raises ProgramError, UnsupportedError, and RecompileError for one too many.
     """
+    with _COMPILING:
+        observation.before_compile(program, max_programs)
     read = TextProgram(program, trusted=True, has_tokens=True)
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
         options = Options(opt_level=0) if _is_tiny(program, context) else Options()
@@ -132,12 +145,14 @@ def for_each_device(program: bytes, partitions: int) -> bytes:
 
 
 def compile_for_devices(
-    program: bytes, replicas: int, partitions: int, gpu: int = -1
+    program: bytes, replicas: int, partitions: int, gpu: int = -1, max_programs: int = 0
 ) -> tuple[LoadedExecutable, bytes]:
     """Compile a program that several devices run together; returns what each runs, also as a portable artifact.
 
-    gpu: the number of the first of them, as `compile_program` has it. Raises ProgramError and UnsupportedError.
+    gpu: the number of the first of them. That and max_programs are as `compile_program` has them, as are the errors.
     """
+    with _COMPILING:
+        observation.before_compile(program, max_programs, "a program over several devices is compiled for each shape")
     if partitions > 1:
         if replicas > 1:
             raise unsupported("module", "a program of replicas and partitions at once")
@@ -175,19 +190,35 @@ def _is_tiny(program: bytes, context: Any) -> bool:
     return elements <= _TINY_ARRAYS
 
 
-def generalize_programs(programs: list[bytes], gpu: int = -1) -> tuple[Any, ...] | None:
+def generalize_programs(programs: list[bytes], gpu: int = -1, max_programs: int = 0) -> tuple[Any, ...] | None:
     """One executable for programs that differ in sizes only, with what the table of programs needs to know of it.
 
-    None when there is none; the programs are compiled as they are then. gpu: as `compile_program` has it.
+    None when there is none; the programs are compiled as they are then. gpu, max_programs: as `compile_program` has
+    them. Raises RecompileError for one program too many.
     """
     from shlo_disc.pjrt.generalize import generalize_or_explain
 
     with _COMPILING:
-        found = generalize_or_explain(programs, target=_target(gpu))
-    if found is None:
-        return None
+        observation.before_generalizing(programs[-1], max_programs)
+        describe = observation.refusal_of(programs[-1], max_programs)
+        found = generalize_or_explain(programs, target=_target(gpu), describe=describe)
+        if found is None:
+            return None
+        observation.note_symbolic(programs[-1], found, max_programs)
     executable, *parts = found.for_table()
     return (_loaded(executable, gpu), *parts)
+
+
+def record_program(program: bytes) -> None:
+    """Write down a program as it was given; see `shlo_disc.recording`."""
+    with _COMPILING:
+        record_read(TextProgram(program, trusted=True), "plugin")
+
+
+def note_program(program: bytes, how: str, seconds: float) -> CallCount:
+    """Note how a program was served, for whoever observes programs; returns what counts its calls."""
+    with _COMPILING:
+        return observation.after_compile(program, how, seconds)
 
 
 def serialize(artifact: Artifact, program: bytes, options: bytes, symbols: list[int], hidden: list[bytes]) -> bytes:
@@ -226,5 +257,6 @@ def describe_error(error: BaseException) -> tuple[int, str]:
 
 __all__ = [
     "Serialized", "compile_for_devices", "compile_program", "count_flops", "describe_error", "deserialize",
-    "for_one_device", "generalize_programs", "load_on", "read_untrusted", "register_function", "serialize",
+    "for_one_device", "generalize_programs", "load_on", "note_program", "read_untrusted", "record_program",
+    "register_function",    "serialize",
 ]  # fmt: skip

@@ -361,6 +361,14 @@ def leave_job() -> None:
 def plugin_programs() -> ProgramTable:
     """The programs that the plugin has compiled."""
 
+def observe_programs(wanted: bool) -> None:
+    """Tell shlo_disc.pjrt.compile.note_program of each program that the plugin is given from now on."""
+
+class CallCount:
+    def __init__(self) -> None: ...
+    @property
+    def value(self) -> int: ...
+
 class ProgramTable:
     def __init__(self, limit: int) -> None: ...
     def compile(

@@ -20,12 +20,14 @@ from .adapt import adapt_argument
 from .jax_arrays import jax_elements
 
 Buffer = _native.Buffer
+CallCount = _native.CallCount
 Gpu = _native.Gpu
 GpuModule = _native.GpuModule
 available_memory = _native.available_memory
 ProgramTable = _native.ProgramTable
 evaluate_steps = _native.evaluate_steps
 leave_job = _native.leave_job
+observe_programs = _native.observe_programs
 open_nccl = _native.open_nccl
 plugin_programs = _native.plugin_programs
 read_program = _native.read_program

@@ -19,6 +19,7 @@ from shlo_disc.compiling import compile_read
 from shlo_disc.errors import OptionError, UnsupportedError
 from shlo_disc.options import Options
 from shlo_disc.programs import TextProgram
+from shlo_disc.recording import record_read
 from shlo_disc.torch.floats import without_fixed_floats
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
 from shlo_disc.torch.views import Split, split_views
@@ -119,7 +120,9 @@ class CompiledGraph:
         names = [node.name for node in split.program.graph.nodes if node.op == "placeholder"]
         first = [name for place, name in enumerate(names) if place in weights]
         translated = importing.translate_graph(split.program, "graph", first=first, bound=len(first), has_strides=True)
-        self.executable: Executable = compile_read(TextProgram(translated.text, is_own=True), options)
+        read = TextProgram(translated.text, is_own=True)
+        record_read(read, "torch.compile")
+        self.executable: Executable = compile_read(read, options)
         self._fixed = [place for place in range(len(names)) if place in weights]
         self._captured = translated.captured
         count = len(self._captured) + len(self._fixed)

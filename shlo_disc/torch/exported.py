@@ -16,6 +16,7 @@ from shlo_disc import importing
 from shlo_disc.compiling import compile_read
 from shlo_disc.errors import ArgumentTypeError, ProgramError
 from shlo_disc.programs import TextProgram
+from shlo_disc.recording import record_read
 from shlo_disc.torch.arguments import Structure
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
 from shlo_disc.torch.weights import Weights
@@ -43,7 +44,9 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     translated = importing.translate_graph(
         plain.graph_module, _name_of(program), ranges=ranges, first=state, bound=len(fixed), relations=relations
     )
-    executable = compile_read(TextProgram(translated.text, is_own=True), options, target, start=start)
+    read = TextProgram(translated.text, is_own=True)
+    record_read(read, "torch.export")
+    executable = compile_read(read, options, target, start=start)
     return ExportedExecutable(plain, executable, translated)
 
 

@@ -24,11 +24,11 @@ ORDER = (
     "transforms", "codegen", "lowering", "lowering_cpu", "lowering_gpu", "verify", "reader", "child", "programs",
     "import", "importing",
     # The pipeline.
-    "compilation", "call_checks", "artifact_header", "passes", "compiler",
+    "ledger", "compilation", "call_checks", "artifact_header", "passes", "compiler",
     # What users see.
     "clients", "loading", "export_library", "stage_text", "report", "listing", "executable", "cache", "reproducer",
-    "recovery", "isolated", "call_types", "compiling", "lowered", "torch", "jitted", "filtered", "api", "numpy",
-    "check", "bisect", "reduce", "tune", "doctor", "commands", "cli", "pjrt", "__init__", "__main__",
+    "recovery", "isolated", "call_types", "recording", "compiling", "lowered", "torch", "jitted", "filtered", "api",
+    "numpy", "check", "bisect", "reduce", "tune", "doctor", "pjrt", "commands", "cli", "__init__", "__main__",
 )  # fmt: skip
 """The rooms: files and folders of the package, and those of `shape_dialect`."""
 

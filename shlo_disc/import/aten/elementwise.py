@@ -240,12 +240,6 @@ def divided(t: Graph, x: Any, y: Any) -> ir.Value:
     return t.convert(t.pointwise("divide", *_operands(t, kind, x, y)), t.dtype)
 
 
-@translates("square")
-def squared(t: Graph, x: Any) -> ir.Value:
-    """x * x."""
-    return times(t, x, x)
-
-
 @translates("div.Tensor_mode", "div.Scalar_mode")
 def divided_in_mode(t: Graph, x: Any, y: Any, rounding_mode: str | None = None) -> ir.Value:
     """x / y, rounded towards zero ("trunc") or down ("floor")."""

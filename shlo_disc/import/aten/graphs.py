@@ -32,7 +32,8 @@ from .data_sizes import bind
 from .graph import Graph, Spec
 from .random_numbers import DRAWING
 from .relations import assert_holds
-from .sizes import NoSize, size_of, sizes_of
+from .rounded import bind_rounded
+from .sizes import NoSize, named, size_of, sizes_of
 from .stored import stored_order
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
@@ -213,19 +214,34 @@ class _Walk:
             arguments = list(block.arguments)
             self.graph.key = arguments.pop() if draws else None
             self._take_arguments(placeholders, arguments)
-            for symbol, limits in ranges:
-                if isinstance(symbol, sympy.Symbol) and symbol.name in self.stated:  # else it is read from data
-                    self._check_range(symbol, limits)
-            for relation in relations:
-                assert_holds(self.graph, relation, f"the program was exported for sizes with {relation}")
-            self._walk(self.module)
-            results, outputs = self._outputs(next(n for n in nodes if n.op == "output"))
+            relations = list(relations)
+            with named(bind_rounded(self.graph, self._expressions(parts, relations), self.stated)):
+                self._state(ranges, relations)
+                self._walk(self.module)
+                results, outputs = self._outputs(next(n for n in nodes if n.op == "output"))
             func.ReturnOp(results)
         type_ = ir.FunctionType.get(types, [v.type for v in results])
         function.attributes["function_type"] = ir.TypeAttr.get(type_)
         module.operation.attributes["sym_name"] = ir.StringAttr.get(self.name)
         text = module.operation.get_asm(enable_debug_info=True)
         return Translated(text, list(self.captured.values()), outputs, draws, list(self.orders.values()))
+
+    @staticmethod
+    def _expressions(parts: Iterable[Iterable[Node]], relations: Sequence[Any]) -> Iterator[Any]:
+        """All expressions of SymPy that the graph and what is stated of it hold."""
+        yield from relations
+        values = _pytree.tree_leaves([node.meta.get("val") for part in parts for node in part])
+        for value in values:
+            numbers = value.shape if isinstance(value, torch.Tensor) else [value]
+            yield from (n.node.expr for n in numbers if isinstance(n, torch.SymInt | torch.SymFloat | torch.SymBool))
+
+    def _state(self, ranges: Iterable[Any], relations: Iterable[Any]) -> None:
+        """What each call checks of its sizes."""
+        for symbol, limits in ranges:
+            if isinstance(symbol, sympy.Symbol) and symbol.name in self.stated:  # else it is read from data
+                self._check_range(symbol, limits)
+        for relation in relations:
+            assert_holds(self.graph, relation, f"the program was exported for sizes with {relation}")
 
     # ---- arguments --------------------------------------------------------------------------------------------------
 

@@ -95,8 +95,13 @@ translates("cumsum")(_running("add", 0))
 translates("cumprod")(_running("multiply", 1))
 
 
-def running(t: Graph, x: ir.Value, axis: int, name: str, start: float | int) -> ir.Value:
-    """Each element reduced with all before it along an axis, as windows of all sizes up to that of the axis."""
+def running(
+    t: Graph, x: ir.Value, axis: int, name: str | Callable[[ir.Value, ir.Value], ir.Value], start: float | int
+) -> ir.Value:
+    """Each element reduced with all before it along an axis, as windows of all sizes up to that of the axis.
+
+    name: of an op on elements, or what builds more than one.
+    """
     dims = dims_of(x)
     ones, zeros = [_ONE] * len(dims), [_ZERO] * len(dims)
     size, low = list(ones), list(zeros)
@@ -114,5 +119,5 @@ def running(t: Graph, x: ir.Value, axis: int, name: str, start: float | int) -> 
         attributes[WINDOW] = window_attribute(window)
     scalar = t.constant(start, t.dtype_of(x))
     op = ir.Operation.create("stablehlo.reduce_window", [x.type], [x, scalar], attributes, regions=1)
-    t.body(op, [scalar.type] * 2, lambda a, b: [t.pointwise(name, a, b)])
+    t.body(op, [scalar.type] * 2, lambda a, b: [t.pointwise(name, a, b) if isinstance(name, str) else name(a, b)])
     return op.results[0]

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 
 from shlo_disc.mlir import ir
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.dialect.window import WINDOW, Window, window_attribute
 from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr
 
 from .graph import Graph, for_each, pairs, working
-from .indexing import written
-from .reductions import summed
+from .indexing import gather, written
+from .reductions import largest, lowest, smallest, summed
 from .shapes import corner, pad, piece
 from .table import translates
 
@@ -248,14 +248,59 @@ def _places_in_plane(
     return t.pointwise("add", row, found[1])
 
 
-@translates("max_pool2d_with_indices_backward")
-def max_pool_backward(t: Graph, gradient: ir.Value, x: ir.Value, *arguments: Any) -> ir.Value:
+@translates("adaptive_max_pool2d", "adaptive_max_pool3d")
+def adaptive_max_pool(t: Graph, x: ir.Value, size: Sequence[Any]) -> tuple[ir.Value, ir.Value]:
+    """The largest element of each of as many windows as there shall be, and where it is among all of its channel.
+
+    Of equal elements it is the first. One axis after the other is done, the last one first.
+    """
+    dims, value = dims_of(x), x
+    place: ir.Value | None = None
+    step = Expr.const(1)
+    for axis in range(len(dims) - 1, len(dims) - 1 - len(size), -1):
+        value, at = _largest_of_windows(t, value, axis, t.dims[axis])
+        own = t.pointwise("multiply", at, t.operand(step, torch.int64, dims_of(at)))
+        place = own if place is None else t.pointwise("add", own, gather(t, place, axis, at))
+        step = step * dims[axis]
+    assert place is not None  # noqa: S101  # there are two axes or three
+    return value, place
+
+
+def _largest_of_windows(t: Graph, x: ir.Value, axis: int, count: Expr) -> tuple[ir.Value, ir.Value]:
+    """The largest element of each of `count` windows along an axis, and its index there."""
+    dims, kind = dims_of(x), t.dtype_of(x)
+    wide = (*dims[:axis], count, *dims[axis:])
+    inside = t.broadcast(_adaptive_windows(t, dims[axis], count, torch.int64)[0], wide, [axis, axis + 1])
+    own = t.broadcast(x, wide, [a for a in range(len(wide)) if a != axis])
+    least = t.constant(lowest(kind), kind, wide)
+    found = largest(t, t.select(inside, own, least), [axis + 1])
+    hits = t.compare("EQ", own, t.broadcast(found, wide, [a for a in range(len(wide)) if a != axis + 1]))
+    if kind.is_floating_point:
+        hits = t.pointwise("or", hits, t.compare("NE", own, own))
+    beyond = t.constant(int(torch.iinfo(torch.int64).max), torch.int64, wide)
+    places = t.select(t.pointwise("and", hits, inside), t.iota(wide, axis + 1, torch.int64), beyond)
+    return found, smallest(t, places, [axis + 1])
+
+
+@translates("adaptive_max_pool2d_backward", "adaptive_max_pool3d_backward")
+def adaptive_max_pool_backward(t: Graph, gradient: ir.Value, x: ir.Value, index: ir.Value) -> ir.Value:
     """The gradient of each window added where its largest element is."""
-    index, dims = arguments[-1], dims_of(x)
-    flat, source = ((*d[:-2], d[-2] * d[-1]) for d in (dims, dims_of(gradient)))
+    rank = 2 if "2d" in str(t.node.target) else 3
+    return _scattered(t, gradient, dims_of(x), index, rank)
+
+
+def _scattered(t: Graph, gradient: ir.Value, dims: Dims, index: ir.Value, rank: int) -> ir.Value:
+    """Gradients added at places among the elements of the last `rank` axes."""
+    flat, source = ((*d[:-rank], product(d[-rank:])) for d in (dims, dims_of(gradient)))
     zeros = t.constant(0, t.dtype, flat)
     found = written(t, zeros, len(flat) - 1, t.reshape(index, source), t.reshape(gradient, source), "add")
     return t.reshape(found, dims)
+
+
+@translates("max_pool2d_with_indices_backward")
+def max_pool_backward(t: Graph, gradient: ir.Value, x: ir.Value, *arguments: Any) -> ir.Value:
+    """The gradient of each window added where its largest element is."""
+    return _scattered(t, gradient, dims_of(x), arguments[-1], 2)
 
 
 @translates("avg_pool2d_backward")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Real numbers that PyTorch computes from sizes and from floats that are arguments, such as 1 / (b * s), in double precision as Python has them."""
+"""Real numbers that PyTorch computes from sizes and from floats that are arguments, such as 1 / (b * s), in double
+precision as Python has them."""
 
 from __future__ import annotations
 

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import reduce
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import sympy
 import torch
@@ -44,27 +48,132 @@ def _read(e: Any) -> Expr:
         return Expr.symbol(e.name)
     if isinstance(e, sympy.Pow) and isinstance(e.args[1], sympy.Integer) and int(e.args[1]) >= 0:
         return _read(e.args[0]) ** int(e.args[1]) if int(e.args[1]) else Expr.const(1)
-    if isinstance(e, functions.TruncToInt | functions.FloorToInt) and (found := _scaled(e.args[0])) is not None:
-        return found
+    if isinstance(e, ROUNDED):
+        return _rounded(e)
     for kind, build in _KINDS:
         if isinstance(e, kind):
             return build(*map(_read, e.args))
     raise NoSize(f"{e} is no expression over sizes")
 
 
-def _scaled(e: Any) -> Expr | None:
-    """floor(factor * size) of a positive factor that is a fraction of a small power of two, such as 1.5, else None.
+ROUNDED = (functions.TruncToInt, functions.FloorToInt, functions.CeilToInt)
+"""What makes integers of floats."""
 
-    The product is exact in double precision then, as PyTorch computes it.
+_named: contextvars.ContextVar[Mapping[Any, Expr]] = contextvars.ContextVar("named", default=MappingProxyType({}))
+
+
+@contextlib.contextmanager
+def named(symbols: Mapping[Any, Expr]) -> Iterator[None]:
+    """Read some expressions of SymPy as symbols, whose values the program computes."""
+    token = _named.set(symbols)
+    try:
+        yield
+    finally:
+        _named.reset(token)
+
+
+def _rounded(e: Any) -> Expr:
+    """A float that becomes an integer, as an expression where that is what the float's rounding gives at all sizes."""
+    if e in _named.get():
+        return _named.get()[e]
+    up = isinstance(e, functions.CeilToInt)
+    found = _fraction(e.args[0])
+    if found is None or found.error not in (0, -1 if up else 1):
+        raise NoSize(f"{e} is no expression over sizes")
+    above, below = found.above, found.below
+    if up:
+        return ceildiv(above, Expr.const(below)) if below > 1 else above
+    if isinstance(e, functions.TruncToInt) and not _is_natural(e.args[0]):
+        negative = Expr.maximum(-above, 0)
+        return Expr.maximum(above, 0) // below - negative // below
+    return above // below
+
+
+class _Fraction(NamedTuple):
+    """above / below, of which a float is the nearest, or with error 1 or -1 one that may lie above or below that.
+
+    While above * below stays under 2^52, rounding never takes the float past an integer that the fraction is not at.
     """
+
+    above: Expr
+    below: int
+    error: int = 0
+
+
+def _fraction(e: Any) -> _Fraction | None:
+    """A float over sizes as a fraction; None for one that is none, or of too large numbers."""
+    if isinstance(e, sympy.Float | sympy.Rational):
+        found = _constant(e)
+        return None if found is None else _Fraction(Expr.const(found[0].numerator), found[0].denominator, found[1])
+    if isinstance(e, functions.ToFloat):
+        return _Fraction(_read(e.args[0]), 1)
+    if isinstance(e, functions.FloatTrueDiv | functions.IntTrueDiv):
+        return _quotient(*e.args)
+    if isinstance(e, sympy.Add):
+        return _sum([_fraction(part) for part in e.args])
     factor, rest = e.as_coeff_Mul()
-    if not isinstance(rest, functions.ToFloat) or not isinstance(factor, sympy.Float) or not factor > 0:
-        return None
-    above, below = float(factor).as_integer_ratio()
-    return _read(rest.args[0]) * above // below if max(above, below) <= _SMALL else None
+    return _scaled(factor, rest) if factor != 1 else None
 
 
 _SMALL = 1 << 12
+"""Numerators and denominators of constants are below it."""
+
+
+def _constant(e: Any) -> tuple[Fraction, int] | None:
+    """The fraction of small numbers that a constant is the nearest float to, and on which side of it that lies."""
+    exact = Fraction(float(e))
+    near = exact.limit_denominator(_SMALL)
+    if float(near) != float(e) or max(abs(near.numerator), near.denominator) > _SMALL:
+        return None
+    return near, (exact > near) - (exact < near)
+
+
+def _scaled(factor: Any, rest: Any) -> _Fraction | None:
+    """A constant times an expression. Of a factor that is rounded the other one has to be a natural number."""
+    own, other = _constant(factor), _fraction(rest)
+    if own is None or other is None:
+        return None
+    if own[1] and not (isinstance(rest, functions.ToFloat) and _is_natural(rest)):
+        return None
+    is_shift = _is_power(abs(own[0].numerator)) and _is_power(own[0].denominator)
+    if not is_shift and (other.error or not _is_power(other.below)):
+        return None
+    sign = 1 if own[0] >= 0 else -1
+    return _Fraction(other.above * own[0].numerator, other.below * own[0].denominator, own[1] or other.error * sign)
+
+
+def _quotient(over: Any, under: Any) -> _Fraction | None:
+    """An expression over a constant. Over one that is rounded it has to be a natural number."""
+    own, other = (_constant(under) if under.is_number else None), _fraction(_as_float(over))
+    if own is None or other is None or own[0] == 0 or other.error or not _is_power(other.below):
+        return None
+    if own[1] and (own[0] < 0 or not _is_natural(over)):
+        return None
+    sign = 1 if own[0] > 0 else -1
+    return _Fraction(other.above * own[0].denominator * sign, other.below * abs(own[0].numerator), -own[1])
+
+
+def _as_float(e: Any) -> Any:
+    return functions.ToFloat(e) if e.is_integer and not e.is_number else e
+
+
+def _sum(parts: Sequence[_Fraction | None]) -> _Fraction | None:
+    """A sum of exact floats."""
+    found = [p for p in parts if p is not None and p.error == 0 and _is_power(p.below)]
+    if len(found) < len(parts):
+        return None
+    below = max(p.below for p in found)
+    return _Fraction(reduce(lambda a, b: a + b, (p.above * (below // p.below) for p in found)), below)
+
+
+def _is_power(n: int) -> bool:
+    """Whether a positive number is a power of two: floats over it are exact."""
+    return n & (n - 1) == 0
+
+
+def _is_natural(e: Any) -> bool:
+    """Whether an expression is not negative, as no number in it is and nothing is subtracted."""
+    return not any(part.is_number and part.is_negative for part in sympy.preorder_traversal(e))
 
 
 def _modular_indexing(base: Expr, divisor: Expr, modulus: Expr) -> Expr:

@@ -12,8 +12,9 @@ Translate = Callable[..., Any]
 or a tuple of them for an op with several results."""
 
 FAMILIES = (
-    "attention", "bags", "complex_numbers", "convolutions", "creation", "data_sizes", "distances", "elementwise",
-    "fourier", "indexing", "neural", "ordering", "pooling", "products", "random_numbers", "reductions", "shapes",
+    "attention", "bags", "bits", "complex_numbers", "convolutions", "creation", "data_sizes", "distances",
+    "elementwise", "fourier", "groups", "indexing", "neural", "ordering", "pooling", "products", "random_numbers",
+    "reductions", "resampling", "searching", "selection", "shapes",
 )  # fmt: skip
 """The files that the functions stand in."""
 
@@ -96,6 +97,9 @@ def translation(name: str, is_complex: bool) -> Translate | None:
 
 
 def name_of(target: Any) -> str:
-    """The name that an op has in the table; "" for one that is neither of ATen nor of PyTorch's primitives."""
+    """The name that an op has in the table; "" for one of a library that the table has no ops of."""
     name = str(target)
-    return name.removeprefix("aten.") if name.startswith(("aten.", "prims.")) else ""
+    return name.removeprefix("aten.") if name.startswith(_LIBRARIES) else ""
+
+
+_LIBRARIES = ("aten.", "prims.", "transformers.")

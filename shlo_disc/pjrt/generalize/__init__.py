@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shlo_disc.artifact_header import artifact_of
@@ -51,6 +51,7 @@ from shlo_disc.target import CPU
 
 from .emit import Emission, finish
 from .expressions import Expressions
+from .misses import Miss, first_miss
 from .relations import Relations
 from .samples import NotGeneralError, Samples
 from .steps import Step, Steps
@@ -75,6 +76,10 @@ class SymbolicProgram:
     steps: tuple[Step, ...]
     expected: tuple[int, ...]
     hidden: tuple[int, ...]
+
+    def explain_miss(self, program: bytes) -> Miss | None:
+        """Which number of a program of this skeleton is not what is expected; None where it is an instance."""
+        return first_miss(self.symbols, self.steps, self.expected, program)
 
     def for_table(self) -> tuple[Executable, list[int], list[Step], list[int], list[int]]:
         """What the native table takes."""
@@ -123,18 +128,23 @@ def _executable(c: Compilation, programs: Sequence[bytes]) -> Executable:
 
 
 def generalize_or_explain(
-    programs: Sequence[bytes], options: Options | None = None, target: str = CPU
+    programs: Sequence[bytes],
+    options: Options | None = None,
+    target: str = CPU,
+    describe: Callable[[str], str] = str,
 ) -> SymbolicProgram | None:
     """As `generalize`; None when it does not succeed, for whatever reason: each program can be compiled as it is.
 
-    The reason is logged, as a warning if JAX_SHLO_DISC_EXPLAIN is set or it is a fault of ours.
+    The reason is logged, in the words of `describe`, as a warning if JAX_SHLO_DISC_EXPLAIN is set or it is a fault of
+    ours.
     """
     try:
         return generalize(programs, options, target)
     except (NotGeneralError, DiscError) as error:
         level = logging.WARNING if os.environ.get(EXPLAIN_VARIABLE) else logging.DEBUG
-        _log.log(level, "compiled for one shape only: %s", error)
-    except Exception:  # a program that compiles as it is must not fail because of its other shapes
+        _log.log(level, "compiled for one shape only: %s", describe(str(error)))
+    except Exception as error:  # a program that compiles as it is must not fail because of its other shapes
+        describe(f"an unexpected error: {error!r}")
         _log.warning("compiled for one shape only, after an unexpected error", exc_info=True)
     return None
 

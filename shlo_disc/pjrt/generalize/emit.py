@@ -17,6 +17,7 @@ from shlo_disc.shape_dialect.dialect.ops import ShapeOp, integer_attr
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_attr, dims_of_attr
 from shlo_disc.shape_dialect.inference.size_relations import rank, splat_text
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.locations import source_line
 from shlo_disc.shape_dialect.utils.regions import all_blocks
 from shlo_disc.transforms.expand.random import DYNAMIC as DYNAMIC_RNG_BIT_GENERATOR
 from shlo_disc.transforms.expand.windows import copy_body
@@ -68,7 +69,7 @@ class Emission:
         if not self._states_sizes(position, op):
             return False
         if name not in _TWINS:
-            raise NotGeneralError(f"{name} states sizes that change")
+            raise NotGeneralError(f"{name} states sizes that change", source_line(op.location))
         with ir.InsertionPoint(op), op.location:
             twin = _TWINS[name](self, op, position)
         self._replace(op, twin if isinstance(twin, list) else [twin])
@@ -179,7 +180,7 @@ def _constant(e: Emission, op: ir.OpView, position: int) -> ir.Value:
     tensor = ir.RankedTensorType(op.results[0].type)
     kind = ir.RankedTensorType.get([], tensor.element_type)
     if position not in e.samples.splats:
-        raise NotGeneralError("the shape of a constant changes, and its elements do not")
+        raise NotGeneralError("the shape of a constant changes, and its elements do not", source_line(op.location))
     value = e.expressions.of(e.samples.elements[position][0])
     if value.constant is None:
         return e.spread(e.sizes([value], kind), op)
@@ -244,7 +245,7 @@ def _gather(e: Emission, op: ir.OpView, position: int) -> ir.Value:
 def _reduce_window(e: Emission, op: ir.OpView, position: int) -> ir.Value:
     """A custom call, whose computation is a function: StableHLO has no op with windows that are operands."""
     if len(op.results) != 1:
-        raise NotGeneralError("windows of several operands change")
+        raise NotGeneralError("windows of several operands change", source_line(op.location))
     names = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
     parameters = [e.sizes(e.attribute(position, name)) for name in names]
     padding = e.sizes(e.attribute(position, "padding"))

@@ -66,7 +66,8 @@ class Expressions:
             return True
         if any(a < b for a, b in pairs):
             raise NotGeneralError(
-                f"{self.samples.describe(used)} is a broadcast's in one program, a slice's in another"
+                f"{self.samples.describe(used)} is a broadcast's in one program, a slice's in another",
+                self.samples.place(used),
             )
         return False
 
@@ -180,7 +181,10 @@ class Expressions:
             found = self._find(values, [*near, *self._bases])
         if found is None:
             text = ", ".join(map(str, values))
-            raise NotGeneralError(f"{self.samples.describe(number)} is {text}, which no expression of sizes gives")
+            raise NotGeneralError(
+                f"{self.samples.describe(number)} is {text}, which no expression of sizes gives",
+                self.samples.place(number),
+            )
         self._known[root] = found
         if found.constant is None and found not in self._bases and len(self._bases) < _MOST_BASES:
             self._bases.append(found)
@@ -236,7 +240,7 @@ class Expressions:
                 self._known[self.relations.root(numbers[0])] = found
                 return
         if isinstance(element, ir.IntegerType) and element.width in (2, 4):
-            raise NotGeneralError("a constant of 2 or 4 bits changes")
+            raise NotGeneralError("a constant of 2 or 4 bits changes", self.samples.place(numbers[0]))
         self.hidden.append(position)
 
     def _integer(self, values: Sequence[int]) -> Expr | None:

@@ -10,12 +10,20 @@ from shlo_disc.errors import DiscError
 from shlo_disc.importing import parse_trusted
 from shlo_disc.mlir import ir
 from shlo_disc.runtime.native_module import read_program
+from shlo_disc.shape_dialect.utils.locations import source_line
 
 _PERHAPS_PLAIN = ("stablehlo.broadcast_in_dim", "stablehlo.slice")
 
 
 class NotGeneralError(DiscError):
-    """Why there is no symbolic program for some programs; it is compiled for each of their sizes then."""
+    """Why there is no symbolic program for some programs; it is compiled for each of their sizes then.
+
+    location: the source line of the op at fault, "" where it is not known; it ends the message.
+    """
+
+    def __init__(self, message: str, location: str = ""):
+        self.location = location
+        super().__init__(f"{message} ({location})" if location else message)
 
 
 class Samples:
@@ -80,6 +88,17 @@ class Samples:
         if kind == "attribute":
             return f"number {axis} of {index} of {name}"
         return f"element {axis} of {name}" if kind == "element" else f"axis {axis} of {kind} {index} of {name}"
+
+    def is_argument(self, number: int) -> bool:
+        """Whether a number is a size of an argument of the program."""
+        kind, position, *_ = self._places[number]
+        op = self.operations[position]
+        return kind == "argument" and "sym_name" in op.attributes and str(op.attributes["sym_name"]) == '"main"'
+
+    def place(self, number: int) -> str:
+        """The source line of the operation that has a number; "" where it is not known."""
+        line = source_line(self.operations[self._places[number][1]].location)
+        return "" if line == "unknown" else line
 
     def _place(self) -> None:
         for number, (kind, position, index, _, region) in enumerate(self._places):

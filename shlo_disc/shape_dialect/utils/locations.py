@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from shlo_disc.mlir import ir
 
@@ -32,6 +32,30 @@ def _names(location: Any) -> Iterator[str]:
     elif isinstance(location, ir.FusedLoc):
         for part in location.locations:
             yield from _names(part)
+
+
+class Frame(NamedTuple):
+    """A line of a program in Python, and the qualified name of the function that it is in."""
+
+    function: str
+    file: str
+    line: int
+
+
+def frames(location: Any) -> Iterator[Frame]:
+    """The calls that an operation came from, the innermost first, as JAX writes them."""
+    if isinstance(location, ir.NameLoc):
+        child: Any = location.child_loc
+        if isinstance(child, ir.FileLineColLoc):
+            yield Frame(location.name_str, child.filename, child.start_line)
+        else:
+            yield from frames(child)
+    elif isinstance(location, ir.CallSiteLoc):
+        yield from frames(location.callee)
+        yield from frames(location.caller)
+    elif isinstance(location, ir.FusedLoc):
+        for part in location.locations:
+            yield from frames(part)
 
 
 def source_line(location: ir.Location) -> str:

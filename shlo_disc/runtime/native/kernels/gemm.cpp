@@ -20,6 +20,11 @@ constexpr int64_t kRepackedDepth = 3 * kChunk;  // the same where B is packed ag
 constexpr int64_t kDeepPanels = 8;              // panels whose sums are kept while A is packed piece by piece
 constexpr int64_t kWorkToShare = 1 << 17;       // multiply-adds that pay for handing a range to another thread
 constexpr int64_t kTilesInPlace = 4;            // below as many, B is read where it lies
+constexpr int64_t kFewRows = 3;                 // of A, for which reading B takes longer than computing
+constexpr int64_t kRowsTogether = 16;           // of B, read side by side then: a page of memory each
+constexpr int64_t kMoreRowsTogether = 32;       // the same where computing takes longer
+constexpr int64_t kBytesAhead = 256;            // of a row of B, fetched before they are used
+constexpr int64_t kRowBytes = 2048;             // of a row of B, at least, for one item
 constexpr int64_t kItemsPerThread = 4;          // enough to even out a thread that loses its processor
 static_assert(kStagedRows >= kMostRows);
 static_assert(sizeof(DiscDot) == 41 * sizeof(int64_t)); // as lowering_cpu/host.py fills them
@@ -28,6 +33,12 @@ static_assert(sizeof(DiscDot) == 41 * sizeof(int64_t)); // as lowering_cpu/host.
 const char *right_matrix(const DiscDot &dot, int64_t entry) {
   int64_t bytes = format_of(dot.format).element_bytes;
   return static_cast<const char *>(dot.b) + batch_offset(dot, entry, dot.b_batch) * bytes;
+}
+
+/// What the next panels read: there are more rows than processors fetch ahead by themselves.
+void fetch_rows(const char *rows, int64_t step, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    __builtin_prefetch(rows + i * step + kBytesAhead);
 }
 
 /// Products of one A, cut into items: a batch entry, a block of rows and a group of panels each. The panels of all
@@ -46,11 +57,20 @@ private:
   struct Block {
     int64_t entry = -1, first_tile = 0, end_tile = 0, first_row = 0, rows = 0;
   };
-  /// A piece of k of some neighbouring panels of one product, and where the sums of the first of them are.
+  /// A piece of k of some neighbouring panels of one product, where the sums of the first of them are, and where the
+  /// matrices B and C of the batch are, the latter from the block's first row on.
   struct Piece {
     const Part *part;
     int64_t first, end, k0, depth, step;
     T *sums;
+    const char *b;
+    T *c;
+    bool fetches; // rows of B
+  };
+
+  /// Rows [k, k + count) of the piece's, of the panels [first, end).
+  struct Rows {
+    int64_t first, end, k, count;
   };
 
   void choose_blocks();
@@ -59,15 +79,26 @@ private:
   void run_item(const Block &block, int64_t group, bool is_packed, const Scratch &scratch) const;
   void pack_block(const Block &block, int64_t k0, int64_t depth, T *target) const;
   void run_piece(const Block &block, const Piece &piece, const Scratch &scratch) const;
-  void run_panel(const Block &block, const Piece &piece, int64_t panel, const Scratch &scratch) const;
-  void write_sums(const Block &block, const Piece &piece, int64_t panel, const T *sums) const;
+  void run_panels(const Block &block, const Piece &piece, const Rows &rows, const Scratch &scratch) const;
+  const T *right_panel(const Block &block, const Piece &piece, const Rows &rows, int64_t panel, const Scratch &scratch,
+                       int64_t &step) const;
+  bool fetches_rows(const DiscDot &dot, int64_t panels) const;
+  void write_sums(const Block &block, const Piece &piece) const;
   const void *left(const Block &block, int64_t row, int64_t k) const {
     int64_t place = batch_offset(a_, block.entry, a_.a_batch) + row * a_.a_m + k * a_.a_k;
     return static_cast<const char *>(a_.a) + place * format_.element_bytes;
   }
-  int64_t row_of(int64_t tile) const { return share(a_.m, tiles_, tile); }
+  bool writes_result(const Piece &piece, int64_t width) const {
+    return piece.part->adds_to_result && width == columns_;
+  }
+  int64_t row_of(int64_t tile) const { return tile == tiles_ ? a_.m : share(a_.m, tiles_, tile); }
   bool keeps_sums() const { return depth_ < k_ && stages_; }
   bool reads_rows() const { return format_.is_plain && a_.m == 1 && a_.a_k == 1; }
+  /// B is read for one group of tiles, so that packing all of a panel first would not pay.
+  bool reads_once(const DiscDot &dot) const { return dot.packed == nullptr && tiles_ < kTilesInPlace; }
+
+  /// B is read row by row rather than panel by panel: a panel's rows each lie on a page of memory of their own.
+  bool walks_rows(const DiscDot &dot) const { return reads_once(dot) && dot.b_n < dot.b_k; }
 
   const DiscDot &a_;
   const Format &format_;
@@ -75,7 +106,8 @@ private:
   int64_t k_, columns_, entries_, tiles_;
   int64_t parts_ = 0, panels_ = 0, depth_ = 0, blocks_ = 1, groups_ = 1;
   uint64_t call_ = next_call();
-  bool stages_ = false; // whole groups of panels of sums may have to be kept
+  bool stages_ = false;     // whole groups of panels of sums may have to be kept
+  bool walks_rows_ = false; // of some B
   Part part_[kMostProducts];
 };
 
@@ -92,6 +124,7 @@ Gemm<T>::Gemm(const DiscDot &first, const RowSource *source, int threads)
     stages_ |= !adds;
     is_ragged |= dot->n % columns_ != 0;
     repacks |= dot->packed == nullptr && adds && tiles_ >= kTilesInPlace;
+    walks_rows_ |= walks_rows(*dot);
   }
   stages_ |= is_ragged && parts_ > 1; // each has a last panel of its own to keep
   depth_ = std::min(k_, repacks ? kRepackedDepth : kDeepest);
@@ -113,6 +146,8 @@ template <typename T> void Gemm<T>::choose_groups(int threads) {
   int64_t wanted = divide_up(divide_up(kItemsPerThread * threads, blocks), even) * even;
   double work = static_cast<double>(a_.m) * static_cast<double>(panels_ * columns_) * static_cast<double>(k_);
   wanted = std::min(wanted, static_cast<int64_t>(std::min(work / kWorkToShare, 1e6)) + 1);
+  if (walks_rows_)
+    wanted = std::min(wanted, divide_up(divide_up(panels_ * columns_ * format_.element_bytes, kRowBytes), even) * even);
   int64_t fewest = keeps_sums() ? divide_up(panels_, kDeepPanels) : 1;
   groups_ = std::max(fewest, threads == 1 ? 1 : std::min(wanted, panels_));
 }
@@ -159,10 +194,16 @@ void Gemm<T>::run_item(const Block &block, int64_t group, bool is_packed, const 
       pack_block(block, k0, depth, scratch.block<T>());
     for (int64_t i = 0; i < parts_; ++i) {
       int64_t past = std::min(end, part_[i].end_panel);
+      const DiscDot &dot = *part_[i].dot;
+      const char *b = right_matrix(dot, block.entry);
+      T *c = static_cast<T *>(dot.c);
+      if (c != nullptr)
+        c += batch_offset(dot, block.entry, dot.c_batch) + block.first_row * dot.c_m;
+      bool fetches = fetches_rows(dot, end - first);
       for (int64_t panel = std::max(first, part_[i].first_panel); panel < past; panel += most) {
         int64_t count = std::min(most, past - panel);
         T *sums = scratch.sums<T>() + (keeps_sums() ? (panel - first) * block.rows * columns_ : 0);
-        run_piece(block, {&part_[i], panel, panel + count, k0, depth, count * columns_, sums}, scratch);
+        run_piece(block, {&part_[i], panel, panel + count, k0, depth, count * columns_, sums, b, c, fetches}, scratch);
       }
     }
   }
@@ -182,67 +223,89 @@ template <typename T> void Gemm<T>::pack_block(const Block &block, int64_t k0, i
   }
 }
 
+/// All panels' sums of some rows of B, then of the next, or all of one panel's.
 template <typename T>
 void Gemm<T>::run_piece(const Block &block, const Piece &piece, const Scratch &scratch) const {
   const DiscDot &dot = *piece.part->dot;
-  for (int64_t panel = piece.first; panel < piece.end; ++panel)
-    run_panel(block, piece, panel, scratch);
-  if (!has_tile_epilogue(dot) || piece.k0 + piece.depth != k_)
+  int64_t depth = std::max<int64_t>(piece.depth, 1), together = 1;
+  int64_t chunk = reads_once(dot) ? kDepth : kChunk; // a short one stays in the first cache
+  if (walks_rows(dot)) {
+    together = piece.end - piece.first;
+    chunk = block.rows > kFewRows ? kMoreRowsTogether : kRowsTogether;
+  }
+  for (int64_t first = piece.first; first < piece.end; first += together)
+    for (int64_t k = 0; k < depth; k += chunk)
+      run_panels(block, piece, {first, first + together, k, std::min(chunk, piece.depth - k)}, scratch);
+  if (piece.k0 + piece.depth != k_)
     return;
+  if (!has_tile_epilogue(dot))
+    return write_sums(block, piece);
   int64_t row = block.entry * dot.m + block.first_row, column = (piece.first - piece.part->first_panel) * columns_;
   int64_t past = std::min(dot.n, (piece.end - piece.part->first_panel) * columns_);
   run_tile_epilogue(dot, row, block.rows, piece.sums, piece.step, column, past);
 }
 
 template <typename T>
-void Gemm<T>::run_panel(const Block &block, const Piece &piece, int64_t panel, const Scratch &scratch) const {
+void Gemm<T>::run_panels(const Block &block, const Piece &piece, const Rows &rows, const Scratch &scratch) const {
   const DiscDot &dot = *piece.part->dot;
-  int64_t number = panel - piece.part->first_panel;
-  int64_t n0 = number * columns_, width = std::min(columns_, dot.n - n0);
-  int64_t padded = divide_up(piece.depth, kDepth) * kDepth;
-  const T *a = scratch.block<T>();
-  if (reads_rows())
-    a = static_cast<const T *>(left(block, 0, piece.k0));
-  const char *b = right_matrix(dot, block.entry) + n0 * dot.b_n * format_.element_bytes;
-  bool direct = piece.part->adds_to_result && width == columns_;
-  bool in_place = format_.is_plain && dot.packed == nullptr && dot.b_n == 1 && width == columns_ && tiles_ < kTilesInPlace;
-  T *c = piece.sums + (panel - piece.first) * columns_;
-  int64_t c_step = piece.step;
-  if (direct) {
-    c = static_cast<T *>(dot.c) + batch_offset(dot, block.entry, dot.c_batch) + block.first_row * dot.c_m + n0;
-    c_step = dot.c_m;
-  }
-  for (int64_t k = 0; k < std::max<int64_t>(piece.depth, 1); k += kChunk) {
-    int64_t count = std::min(kChunk, piece.depth - k), b_step = columns_, first = (piece.k0 + k) * format_.elements;
-    const char *rows_of_b = b + first * dot.b_k * format_.element_bytes;
-    const T *right = scratch.panel<T>();
-    if (dot.packed != nullptr) {
-      int64_t panels = piece.part->end_panel - piece.part->first_panel;
-      right = static_cast<const T *>(dot.packed) + ((block.entry * panels + number) * k_ + piece.k0 + k) * columns_;
-    } else if (in_place) {
-      right = reinterpret_cast<const T *>(rows_of_b);
-      b_step = dot.b_k;
-    } else {
-      format_.pack_panel(rows_of_b, dot.b_k, dot.b_n, std::min(count * format_.elements, dot.k - first), width, columns_,
-                         scratch.panel<T>());
-    }
-    for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
-      int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
-      a_.tile(rows, a + row * padded + k * rows, right, b_step, c + row * c_step, c_step, count, piece.k0 + k != 0);
+  int64_t padded = divide_up(piece.depth, kDepth) * kDepth, behind = rows.k % kDepth;
+  const T *a = reads_rows() ? static_cast<const T *>(left(block, 0, piece.k0)) : scratch.block<T>();
+  for (int64_t panel = rows.first; panel < rows.end; ++panel) {
+    int64_t n0 = (panel - piece.part->first_panel) * columns_, width = std::min(columns_, dot.n - n0), b_step = columns_;
+    const T *right = right_panel(block, piece, rows, panel, scratch, b_step);
+    bool direct = writes_result(piece, width);
+    T *c = direct ? piece.c + n0 : piece.sums + (panel - piece.first) * columns_;
+    int64_t c_step = direct ? dot.c_m : piece.step;
+    for (int64_t tile = block.first_tile, row = 0, next; tile < block.end_tile; ++tile, row = next) {
+      next = row_of(tile + 1) - block.first_row;
+      const T *rows_of_a = a + row * padded + (rows.k - behind) * (next - row) + behind;
+      a_.tile(next - row, rows_of_a, right, b_step, c + row * c_step, c_step, rows.count, piece.k0 + rows.k != 0);
     }
   }
-  if (!direct && !has_tile_epilogue(dot) && piece.k0 + piece.depth == k_)
-    write_sums(block, piece, panel, c);
 }
 
+/// Rows of a panel of B, `step` words apart: packed before, where they lie, or in the scratch.
 template <typename T>
-void Gemm<T>::write_sums(const Block &block, const Piece &piece, int64_t panel, const T *sums) const {
+const T *Gemm<T>::right_panel(const Block &block, const Piece &piece, const Rows &rows, int64_t panel,
+                              const Scratch &scratch, int64_t &step) const {
   const DiscDot &dot = *piece.part->dot;
-  int64_t n0 = (panel - piece.part->first_panel) * columns_, width = std::min(columns_, dot.n - n0);
-  T *c = static_cast<T *>(dot.c) + batch_offset(dot, block.entry, dot.c_batch) + block.first_row * dot.c_m + n0 * dot.c_n;
-  for (int64_t row = 0; row < block.rows; ++row)
-    for (int64_t column = 0; column < width; ++column)
-      c[row * dot.c_m + column * dot.c_n] = sums[row * piece.step + column];
+  int64_t number = panel - piece.part->first_panel, n0 = number * columns_, width = std::min(columns_, dot.n - n0);
+  if (dot.packed != nullptr) {
+    int64_t panels = piece.part->end_panel - piece.part->first_panel;
+    return static_cast<const T *>(dot.packed) + ((block.entry * panels + number) * k_ + piece.k0 + rows.k) * columns_;
+  }
+  int64_t first = (piece.k0 + rows.k) * format_.elements;
+  int64_t elements = std::min(rows.count * format_.elements, dot.k - first);
+  const char *b = piece.b + (n0 * dot.b_n + first * dot.b_k) * format_.element_bytes;
+  if (piece.fetches)
+    fetch_rows(b, dot.b_k * format_.element_bytes, elements);
+  if (format_.is_plain && dot.b_n == 1 && width == columns_ && reads_once(dot)) {
+    step = dot.b_k;
+    return reinterpret_cast<const T *>(b);
+  }
+  format_.pack_panel(b, dot.b_k, dot.b_n, elements, width, columns_, scratch.panel<T>());
+  return scratch.panel<T>();
+}
+
+/// Whether rows of B are fetched before they are used, which costs time where they are in the cache or computing takes
+/// longer.
+template <typename T> bool Gemm<T>::fetches_rows(const DiscDot &dot, int64_t panels) const {
+  return walks_rows(dot) && a_.m <= kFewRows && dot.k * panels * columns_ * format_.element_bytes > kBlockBytes;
+}
+
+/// The sums that are not in C yet.
+template <typename T> void Gemm<T>::write_sums(const Block &block, const Piece &piece) const {
+  const DiscDot &dot = *piece.part->dot;
+  for (int64_t panel = piece.first; panel < piece.end; ++panel) {
+    int64_t n0 = (panel - piece.part->first_panel) * columns_, width = std::min(columns_, dot.n - n0);
+    if (writes_result(piece, width))
+      continue;
+    const T *sums = piece.sums + (panel - piece.first) * columns_;
+    T *c = piece.c + n0 * dot.c_n;
+    for (int64_t row = 0; row < block.rows; ++row)
+      for (int64_t column = 0; column < width; ++column)
+        c[row * dot.c_m + column * dot.c_n] = sums[row * piece.step + column];
+  }
 }
 
 } // namespace

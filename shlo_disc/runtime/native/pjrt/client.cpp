@@ -25,7 +25,8 @@ std::shared_ptr<disc::Device> described_gpu(int ordinal, PJRT_DeviceDescription 
 
 PJRT_Client::PJRT_Client(disc::pjrt::Processes given, const disc::pjrt::ClientOptions &options)
     : processes(std::move(given)), trusts_programs(options.trusts_programs),
-      trusts_executables(options.trust.value_or(disc::pjrt::trusts_executables())), gpus(options.gpus),
+      trusts_executables(options.trust.value_or(disc::pjrt::trusts_executables())), max_programs(options.max_programs),
+      gpus(options.gpus),
       topology(processes.device_counts, true) {
   if (has_gpus())
     topology.platform = disc::pjrt::kGpuPlatformName;

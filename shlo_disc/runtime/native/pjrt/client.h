@@ -34,6 +34,7 @@ struct PJRT_Client {
   const disc::pjrt::Processes processes;
   const bool trusts_programs; // as the framework says, which makes their bytes itself
   const bool trusts_executables; // which are native code
+  const int max_programs;        // of one function; 0: any number
   const std::vector<int> gpus;   // the devices; none for processors
   PJRT_TopologyDescription topology;
   std::vector<std::unique_ptr<PJRT_Device>> devices; // of all processes

@@ -5,6 +5,7 @@
 
 #include "program/executable.h"
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,12 +16,24 @@
 
 namespace disc::pjrt {
 
+/// How often a program was called, for whoever observes programs.
+struct CallCount {
+  std::atomic<uint64_t> value = 0;
+};
+
+/// What a program is compiled for.
+struct Purpose {
+  int gpu = -1;         // the number of the GPU, the first one of several; -1: processors
+  int max_programs = 0; // that a function may have at all its sizes; 0: any number
+};
+
 /// What a program became. Programs that differ in their sizes only may share an executable.
 struct Compiled {
   std::shared_ptr<const Executable> executable;
   std::vector<int64_t> symbols;               // the sizes of this program, in the order of the executable's symbols
   std::vector<std::shared_ptr<Block>> hidden; // arguments that follow the caller's, the same in every call
   std::shared_ptr<void> artifact;             // the implementation's; any thread may release it
+  std::shared_ptr<CallCount> calls;           // null where nobody counts them
   std::string identity;                       // of code whose program is not at hand: tells it from other code
 };
 
@@ -30,18 +43,16 @@ std::string read_untrusted(std::string_view program, std::string_view format);
 
 /// Compiles a program of format "mlir", bytecode or a portable artifact that is known to be whole. One that was compiled
 /// before at other sizes is found again (program_table.h). Code does not depend on the compile options. Throws Failure with what the
-/// compiler says.
-/// `gpu`: the number of the GPU that it is for, or -1.
-Compiled compile(std::string_view program, std::string_view format, int gpu);
+/// compiler says, and when the program is one more of its function than there may be.
+Compiled compile(std::string_view program, std::string_view format, const Purpose &purpose);
 
 /// The GPU with a number, as the process has it.
 std::shared_ptr<Device> gpu_device(int ordinal);
 
 /// Compiles a program that several devices run together: what each of them runs, and that program with the shardings of
 /// its arguments and results. Each program is compiled for its own sizes.
-/// `gpu`: the number of the first of them, or -1.
 std::pair<Compiled, std::string> compile_for_devices(std::string_view program, std::string_view format,
-                                                     int64_t replicas, int64_t partitions, int gpu);
+                                                     int64_t replicas, int64_t partitions, const Purpose &purpose);
 
 /// The same on another GPU.
 Compiled loaded_on(const Compiled &compiled, int gpu);

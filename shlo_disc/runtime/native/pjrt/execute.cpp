@@ -245,6 +245,8 @@ void execute(PJRT_LoadedExecutable_Execute_Args &args) {
         donated_arguments(*code, args.options, given_buffers.data(), given_buffers.size());
     donated.insert(donated.end(), more.begin(), more.end());
   }
+  if (const std::shared_ptr<CallCount> &calls = code->first.compiled.calls)
+    ++calls->value;
   std::vector<Outputs> outputs = run_on(loaded, *code, args.execute_device, buffers);
   for (size_t i = 0; i < args.num_devices; ++i) {
     for (size_t k = 0; k < outputs[i].buffers.size(); ++k)

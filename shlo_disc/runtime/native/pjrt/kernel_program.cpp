@@ -71,13 +71,20 @@ std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
+constexpr std::string_view entry = "_entry";
+
 std::string kernels_text(const Executable &executable) {
   std::vector<std::string> names;
   for (const KernelSpec &kernel : executable.program().kernels)
     names.push_back(kernel.name);
-  for (const std::string &name : executable.function_names())
-    if (!name.starts_with("disc_") && !name.ends_with("_entry"))
-      names.push_back(name);
+  for (std::string name : executable.function_names()) {
+    if (name.starts_with("disc_"))
+      continue;
+    if (name.ends_with(entry)) // of a kernel that may be inlined into it
+      name.resize(name.size() - entry.size());
+    if (std::ranges::find(names, name) == names.end())
+      names.push_back(std::move(name));
+  }
   std::string text;
   for (const std::string &name : names)
     text += (text.empty() ? "" : ", ") + name;

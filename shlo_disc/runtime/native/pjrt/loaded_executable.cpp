@@ -82,14 +82,14 @@ std::shared_ptr<const Code> compiled_code(const PJRT_Program &program, std::stri
   std::string source = given_text(program.code, program.code_size, "program.code");
   CompileOptions parsed(options);
   check_overrides(parsed);
-  int gpu = client ? gpu_for(*client, parsed) : -1;
+  Purpose purpose = client ? Purpose{gpu_for(*client, parsed), client->max_programs} : Purpose{};
   std::string format = given_text(program.format, program.format_size, "program.format");
   std::string checked = is_trusted ? source : read_untrusted(source, format);
   Compiled compiled;
   if (parsed.replicas * parsed.partitions == 1)
-    compiled = compile(checked, format, gpu);
+    compiled = compile(checked, format, purpose);
   else
-    std::tie(compiled, source) = compile_for_devices(checked, format, parsed.replicas, parsed.partitions, gpu);
+    std::tie(compiled, source) = compile_for_devices(checked, format, parsed.replicas, parsed.partitions, purpose);
   return std::make_shared<const Code>(std::move(compiled), std::move(source), std::move(options));
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -18,6 +19,21 @@ namespace {
 
 constexpr std::chrono::minutes kOthersCome(5); // as for XLA's own clients
 constexpr int kMostNodes = 1 << 20;
+constexpr int kMostPrograms = std::numeric_limits<int>::max();
+constexpr const char *kMaxPrograms = "SHLO_DISC_MAX_PROGRAMS";
+
+/// What clients have that are created without the option.
+int max_programs_of_environment() {
+  const char *said = std::getenv(kMaxPrograms);
+  std::string_view text = said ? said : "";
+  if (text.empty())
+    return 0;
+  int number = -1;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code != std::errc() || end != text.data() + text.size() || number < 0)
+    fail_argument(std::string(kMaxPrograms) + " is a number, 0 or more, not '" + std::string(text) + "'");
+  return number;
+}
 
 int checked_number(const PJRT_NamedValue &value, int64_t least, int64_t most) {
   std::string_view name(value.name, value.name_size);
@@ -138,7 +154,7 @@ int checked_device_count(int64_t count) {
   return static_cast<int>(count);
 }
 
-ClientOptions::ClientOptions(const PJRT_NamedValue *first, size_t count) {
+ClientOptions::ClientOptions(const PJRT_NamedValue *first, size_t count) : max_programs(max_programs_of_environment()) {
   std::span<const PJRT_NamedValue> values = given(first, count, "create_options");
   for (size_t i = 0; i < count; ++i) {
     std::string name = given_text(values[i].name, values[i].name_size, "create_options.name");
@@ -156,14 +172,16 @@ ClientOptions::ClientOptions(const PJRT_NamedValue *first, size_t count) {
       mpi_failure = text_of(values[i]);
     else if (name == "trusts_programs")
       trusts_programs = checked_number(values[i], 0, 1) == 1;
+    else if (name == "max_programs")
+      max_programs = checked_number(values[i], 0, kMostPrograms);
     else if (name == "blas" && values[i].type == PJRT_NamedValue_kString)
       blas = text_of(values[i]);
     else if (name == "trust")
       trust = values[i].type == PJRT_NamedValue_kBool ? values[i].bool_value : checked_number(values[i], 0, 1) == 1;
     else if (name != "partition_index") // of machines that share a fast network, which makes no difference here
       fail_argument("'" + name + "' is no option of a client, or its value has another type; the options "
-                    "are device_count, gpus, node_id, num_nodes, collective_timeout_seconds, mpi_failure, trusts_programs, trust "
-                    "and blas");
+                    "are device_count, gpus, node_id, num_nodes, collective_timeout_seconds, mpi_failure, trusts_programs, trust, "
+                    "max_programs and blas");
   }
   if (!gpus.empty())
     device_count = checked_device_count(static_cast<int64_t>(gpus.size()));

@@ -202,8 +202,10 @@ OpHeader Reader::header(Cursor &cursor) {
   list(has_operands, op.operands);
   if (op.parts & has_use_orders)
     skip_use_orders(cursor, op.results.size());
-  if (with_places_)
+  if (with_places_) {
     program_.ops.emplace_back(name.name);
+    program_.starts.push_back(tokens_.size());
+  }
   return op;
 }
 

@@ -38,6 +38,7 @@ struct StaticProgram {
   size_t first_size = 0, last_size = 0; // the numbers between are the sizes of the arguments of the first function
   std::vector<NumberPlace> places; // filled on request
   std::vector<std::string> ops;    // likewise
+  std::vector<size_t> starts;      // likewise: where each op begins in `skeleton`
 };
 
 /// Reads a portable artifact; the result refers to its bytes. Throws Unreadable for what it does not know, which is no

@@ -13,13 +13,10 @@ int64_t bytes_of(const PackSpec &spec) {
   return ((spec.k - 1) * spec.k_stride + (spec.n - 1) * spec.n_stride + 1) * info(spec.dtype).size;
 }
 
-constexpr int64_t kTilesInPlace = 3; // whose product reads the rows of B where they lie, as in gemm.cpp
+constexpr int64_t kTilesInPlace = 3; // whose product reads the right-hand side once, as in gemm.cpp
 
 /// A check reads all of the right-hand side once, which is what products of few rows take.
-bool gains_by_check(const DiscDot &dot) {
-  bool is_in_rows = dot.format <= 1 && dot.b_n == 1;
-  return is_in_rows ? dot.m > kTilesInPlace * dot.tile_rows : dot.m > 1 || dot.format > 1;
-}
+bool gains_by_check(const DiscDot &dot) { return dot.format > 1 || dot.m > kTilesInPlace * dot.tile_rows; }
 
 } // namespace
 

@@ -93,9 +93,10 @@ bool trusts_executables() {
 
 std::string read_untrusted(std::string_view, std::string_view) { fail_without_compiler(); }
 
-Compiled compile(std::string_view, std::string_view, int) { fail_without_compiler(); }
+Compiled compile(std::string_view, std::string_view, const Purpose &) { fail_without_compiler(); }
 
-std::pair<Compiled, std::string> compile_for_devices(std::string_view, std::string_view, int64_t, int64_t, int) {
+std::pair<Compiled, std::string> compile_for_devices(std::string_view, std::string_view, int64_t, int64_t,
+                                                     const Purpose &) {
   fail_without_compiler();
 }
 

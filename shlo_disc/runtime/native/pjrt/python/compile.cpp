@@ -85,17 +85,38 @@ std::string for_one_device(std::string_view program) {
   });
 }
 
-ProgramCompiler python_compiler(int gpu) {
+ProgramCompiler python_compiler(const Purpose &purpose) {
+  auto [gpu, max_programs] = purpose;
   ProgramCompiler out;
-  out.compile = [gpu](std::string_view program, std::string_view) {
-    return with_python("compiling", [&] { return adopt(compiler().attr("compile_program")(bytes_of(program), gpu)); });
-  };
-  out.generalize = [gpu](const std::vector<std::string_view> &programs, std::string_view) {
+  out.compile = [gpu, max_programs](std::string_view program, std::string_view) {
     return with_python("compiling", [&] {
-      return symbolic_program(compiler().attr("generalize_programs")(list_of(programs), gpu), adopt);
+      return adopt(compiler().attr("compile_program")(bytes_of(program), gpu, max_programs));
+    });
+  };
+  out.generalize = [gpu, max_programs](const std::vector<std::string_view> &programs, std::string_view) {
+    return with_python("compiling", [&] {
+      return symbolic_program(compiler().attr("generalize_programs")(list_of(programs), gpu, max_programs), adopt);
     });
   };
   return out;
+}
+
+/// Writes down a program before it is compiled, where the user has asked for that.
+void record(std::string_view program) {
+  if (const char *folder = std::getenv("SHLO_DISC_RECORD"); folder && *folder)
+    with_python("recording", [&] { return compiler().attr("record_program")(bytes_of(program)).is_none(); });
+}
+
+/// Tells whoever observes programs how one was served. Null where nobody does.
+std::shared_ptr<CallCount> observe(std::string_view program, const char *how, const Purpose &purpose,
+                                   std::chrono::steady_clock::time_point start) {
+  if (!observes_programs() && purpose.max_programs == 0)
+    return nullptr;
+  std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  return with_python("observing", [&] {
+    nb::object count = compiler().attr("note_program")(bytes_of(program), how, seconds.count());
+    return nb::cast<std::shared_ptr<CallCount>>(count);
+  });
 }
 
 void check_format(std::string_view format) {
@@ -142,16 +163,20 @@ std::shared_ptr<Device> gpu_device(int ordinal) {
   });
 }
 
-Compiled compile(std::string_view program, std::string_view format, int gpu) {
+Compiled compile(std::string_view program, std::string_view format, const Purpose &purpose) {
   check_format(format);
+  record(program);
+  auto start = std::chrono::steady_clock::now();
   std::string rewritten;
   bool is_sharded = program.starts_with("ML\xef" "R") && contains(program, "sdy");
   if (is_sharded || contains(program, "mhlo.layout_mode"))
     program = rewritten = for_one_device(program);
-  Served served = program_table().compile(program, gpu < 0 ? std::string() : std::to_string(gpu), python_compiler(gpu));
+  std::string options = purpose.gpu < 0 ? std::string() : std::to_string(purpose.gpu);
+  Served served = program_table().compile(program, options, python_compiler(purpose));
   if (!served.unreadable.empty() && std::getenv("JAX_SHLO_DISC_EXPLAIN"))
     std::fprintf(stderr, "shlo_disc: compiled for one shape only: %s\n", served.unreadable.c_str());
   Compiled compiled = *static_cast<Compiled *>(served.executable.get());
+  compiled.calls = observe(program, name_of(served.how), purpose, start);
   served.symbols.resize(compiled.executable->program().symbols.size());
   compiled.symbols = std::move(served.symbols);
   for (const HiddenArgument &argument : served.hidden)
@@ -160,14 +185,19 @@ Compiled compile(std::string_view program, std::string_view format, int gpu) {
 }
 
 std::pair<Compiled, std::string> compile_for_devices(std::string_view program, std::string_view format,
-                                                     int64_t replicas, int64_t partitions, int gpu) {
+                                                     int64_t replicas, int64_t partitions, const Purpose &purpose) {
   check_format(format);
+  record(program);
+  auto start = std::chrono::steady_clock::now();
   program_table().note_compiled();
-  return with_python("compiling", [&] {
-    nb::object made = compiler().attr("compile_for_devices")(bytes_of(program), replicas, partitions, gpu);
+  std::pair<Compiled, std::string> out = with_python("compiling", [&] {
+    nb::object made = compiler().attr("compile_for_devices")(bytes_of(program), replicas, partitions, purpose.gpu,
+                                                             purpose.max_programs);
     auto [loaded, described] = nb::cast<std::pair<nb::object, nb::bytes>>(made);
     return std::pair(compiled_of(loaded), text_of(described));
   });
+  out.first.calls = observe(program, name_of(Served::compiled), purpose, start);
+  return out;
 }
 
 Compiled loaded_on(const Compiled &compiled, int gpu) {

@@ -2,9 +2,11 @@
 #include "python_compiler.h"
 
 #include "collectives/mpi_transport.h"
+#include "pjrt/compile.h"
 #include "python/python_reference.h"
 
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -52,12 +54,12 @@ nb::dict describe(const nb::bytes &bytes, bool with_places) {
   out["places"] = places;
   out["constants"] = constants;
   out["ops"] = nb::cast(program.ops);
+  out["starts"] = nb::cast(program.starts);
   return out;
 }
 
 nb::tuple compile_in_table(ProgramTable &table, const nb::bytes &program, const nb::bytes &options,
                            const nb::object &compile, const nb::object &generalize) {
-  static constexpr const char *hows[] = {"compiled", "compiled_symbolic", "known", "instance"};
   auto adopt = [](nb::object executable) { return TableExecutable{shared_reference(std::move(executable)), 1}; };
   ProgramCompiler compiler;
   compiler.compile = [&](std::string_view one, std::string_view with) {
@@ -76,10 +78,19 @@ nb::tuple compile_in_table(ProgramTable &table, const nb::bytes &program, const 
   nb::list hidden;
   for (const HiddenArgument &argument : served.hidden)
     hidden.append(nb::make_tuple(bytes_of(argument.bytes), nb::cast(argument.sizes)));
-  return nb::make_tuple(nb::handle(static_cast<PyObject *>(served.executable.get())), hidden, hows[served.how]);
+  return nb::make_tuple(nb::handle(static_cast<PyObject *>(served.executable.get())), hidden, name_of(served.how));
 }
 
+std::atomic<bool> observing = false;
+
 } // namespace
+
+bool observes_programs() { return observing; }
+
+const char *name_of(Served::How how) {
+  static constexpr const char *names[] = {"compiled", "compiled_symbolic", "known", "instance"};
+  return names[how];
+}
 
 std::optional<SymbolicProgram> symbolic_program(const nb::object &found, const AdoptExecutable &adopt) {
   if (found.is_none())
@@ -119,6 +130,11 @@ void bind_programs(nb::module_ &module) {
   module.def("leave_job", &MpiTransport::close_all, "Tells the other processes of the job that this one ends.");
   module.def("plugin_programs", &program_table, nb::rv_policy::reference, "The programs that the plugin has compiled.");
   module.def("evaluate_steps", &evaluate_steps, nb::arg("steps"), nb::arg("symbols"));
+  module.def("observe_programs", [](bool wanted) { observing = wanted; }, nb::arg("wanted"),
+             "Tell shlo_disc.pjrt.compile.note_program of each program that the plugin is given from now on.");
+  nb::class_<CallCount>(module, "CallCount").def(nb::init<>()).def_prop_ro("value", [](const CallCount &count) {
+    return count.value.load();
+  });
   nb::class_<ProgramTable>(module, "ProgramTable")
       .def(nb::init<size_t>(), nb::arg("limit"))
       .def("compile", &compile_in_table, nb::arg("program"), nb::arg("options"), nb::arg("compile"),

@@ -22,6 +22,12 @@ nanobind::dict counts_of(const pjrt::ProgramTable &table);
 
 void bind_programs(nanobind::module_ &module);
 
+/// Whether somebody wants to know of each program that the plugin is given.
+bool observes_programs();
+
+/// In what way a program was served, as Python has it.
+const char *name_of(pjrt::Served::How how);
+
 namespace pjrt {
 
 /// The programs that were compiled. Lives as long as the process.

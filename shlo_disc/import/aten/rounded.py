@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sizes that are floats rounded to integers, such as int(0.7 * n), which no expression over sizes is at all sizes.
+
+The program computes them in double precision, as Python does, and reads them as it reads sizes from data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from typing import Any
+
+import sympy
+import torch
+from torch.utils._sympy import functions
+
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+from .data_sizes import bind
+from .graph import Graph
+from .reals import real
+from .sizes import ROUNDED, NoSize, size_of
+
+
+def bind_rounded(t: Graph, expressions: Iterable[Any], stated: Set[str]) -> dict[Any, Expr]:
+    """Symbols for the rounded floats in expressions of SymPy over the symbols `stated`, at the start of the program."""
+    atoms: dict[Any, None] = {}
+    for e in expressions:
+        if isinstance(e, sympy.Basic) and e.has(*ROUNDED):
+            atoms.update(dict.fromkeys(sorted(e.atoms(*ROUNDED), key=sympy.default_sort_key)))
+    found: dict[Any, Expr] = {}
+    for atom in atoms:
+        if _is_expression(atom) or any(s.name not in stated for s in atom.free_symbols):
+            continue
+        symbol = Expr.symbol(f"rounded{len(found)}")
+        found[atom] = symbol
+        _bind(t, atom, symbol)
+    return found
+
+
+def _is_expression(e: Any) -> bool:
+    try:
+        size_of(e)
+    except NoSize:
+        return False
+    return True
+
+
+def _bind(t: Graph, e: Any, symbol: Expr) -> None:
+    """Compute a rounded float. Raises UnsupportedError for a function of sizes that has no lowering."""
+    try:
+        value = real(t, e.args[0])
+    except NoSize as error:
+        raise t.refuse(str(error)) from None
+    if isinstance(e, functions.CeilToInt):
+        value = t.pointwise("ceil", value)
+    elif isinstance(e, functions.FloorToInt):
+        value = t.pointwise("floor", value)
+    bind(t, t.convert(value, torch.int64), symbol)

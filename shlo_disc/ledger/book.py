@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The functions of a process whose programs the plugin was given, and how many programs each has come to."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from shlo_disc.errors import ProgramError, RecompileError
+
+from .differences import first_difference
+from .document import FunctionRow, ProgramRow
+from .identity import Argument, Identity, Reading, read_identity
+
+MAX_PROGRAMS_VARIABLE = "SHLO_DISC_MAX_PROGRAMS"
+
+_MOST_KEPT = 4  # programs of a form that others are compared with
+_KEPT_BYTES = 16 << 20  # of a program that is kept
+_MOST_READINGS = 64
+_MOST_SHAPES = 4  # that a message lists
+
+TRACED = (
+    "where Python decides by sizes, use jax.lax.cond, jax.lax.fori_loop or jax.lax.scan, or give static arguments few "
+    "values"
+)
+VALUE = "compute the value from sizes inside of the function, or pass it as an array; else pad the sizes to a few"
+FIXED = "one more compile makes a symbol of it; where both sizes are one size by chance, call once with others first"
+
+
+Miss = tuple[str, bool]
+"""Why a program is no instance of a symbolic one, and whether that is a size of an argument."""
+
+
+class Count(Protocol):
+    """How often a program was called."""
+
+    @property
+    def value(self) -> int:
+        """The number of calls so far."""
+
+
+@dataclass
+class _Form:
+    """The programs of a function for arguments of the same element types and ranks."""
+
+    shapes: dict[tuple[Argument, ...], None] = field(default_factory=dict)
+    programs: list[ProgramRow] = field(default_factory=list)
+    kept: list[bytes] = field(default_factory=list)
+    misses: list[Callable[[bytes], Miss | None]] = field(default_factory=list)
+    reason: str = ""
+    remedy: str = ""
+    told: bytes = b""  # the program that the reason is of
+
+    def tell(self, program: bytes, reason: str, remedy: str) -> None:
+        self.reason, self.remedy, self.told = reason, remedy, _digest(program)
+
+
+@dataclass
+class _Function:
+    identity: Identity
+    forms: dict[frozenset[tuple[str, int]], _Form] = field(default_factory=dict)
+    counts: list[Count] = field(default_factory=list)
+
+
+class Ledger:
+    """What is known of each function. Any number of threads may use it; MLIR is used by one of them at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._functions: dict[tuple[str, str, int], _Function] = {}
+        self._readings: OrderedDict[bytes, Reading] = OrderedDict()
+
+    def admit(self, program: bytes, most: int) -> None:
+        """Let a program be compiled. most: the programs that a function may have, 0 for any number.
+
+        Raises RecompileError where its function has as many already, and is none of JAX's own.
+        """
+        with self._lock:
+            reading, form = self._form(program)
+            if most < 1 or not reading.identity.is_users or len(form.programs) < most:
+                return
+            self._explain(form, program)
+            raise RecompileError(_refusal(reading, form, most))
+
+    def refuse(self, program: bytes, reason: str) -> str:
+        """Note why a program has no symbolic program together with the earlier ones; returns all that is to be told."""
+        with self._lock:
+            reading, form = self._form(program)
+            form.tell(program, reason, VALUE)
+            return _told(reading, form)
+
+    def note_symbolic(self, program: bytes, miss: Callable[[bytes], Miss | None]) -> None:
+        """Note a symbolic program. miss: says why another program is no instance of it, None where it is one."""
+        with self._lock:
+            self._form(program)[1].misses.append(miss)
+
+    def explain(self, program: bytes) -> str:
+        """Why a program that is to be compiled is none that its function has.
+
+        "" for the first one of a form, and where it was told before.
+        """
+        with self._lock:
+            reading, form = self._form(program)
+            if not form.programs or form.told == _digest(program):
+                return ""
+            self._explain(form, program)
+            return _told(reading, form)
+
+    def note(self, program: bytes, how: str, seconds: float, count: Count) -> None:
+        """Note that a program was served. how: "compiled", "compiled_symbolic", "known" or "instance"."""
+        with self._lock:
+            reading, form = self._form(program)
+            function = self._functions[reading.identity.key]
+            function.counts.append(count)
+            form.shapes[reading.arguments] = None
+            if how not in ("compiled", "compiled_symbolic"):
+                return
+            why = form.reason if form.programs and how == "compiled" else ""
+            shapes = _shapes([reading.arguments], _changing([*form.shapes]))
+            form.programs.append(ProgramRow(how == "compiled_symbolic", seconds, shapes, why))
+            if len(program) <= _KEPT_BYTES:
+                form.kept = [*form.kept[1 - _MOST_KEPT :], program]
+
+    def rows(self) -> list[FunctionRow]:
+        """The functions, those with most seconds in compiles first."""
+        with self._lock:
+            rows = [_row(function) for function in self._functions.values()]
+        return sorted(rows, key=lambda row: (-row.seconds, row.name, row.place))
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._functions.clear()
+            self._readings.clear()
+
+    def _form(self, program: bytes) -> tuple[Reading, _Form]:
+        reading = self._read(program)
+        function = self._functions.setdefault(reading.identity.key, _Function(reading.identity))
+        return reading, function.forms.setdefault(reading.form, _Form())
+
+    def _read(self, program: bytes) -> Reading:
+        digest = _digest(program)
+        if digest not in self._readings:
+            try:
+                self._readings[digest] = read_identity(program)
+            except ProgramError:  # the compiler tells what is wrong with it
+                self._readings[digest] = Reading(Identity("", "", 0, ""), ())
+            while len(self._readings) > _MOST_READINGS:
+                self._readings.popitem(last=False)
+        return self._readings[digest]
+
+    def _explain(self, form: _Form, program: bytes) -> None:
+        """Find the reason why a program is none of its form's, where the generaliser has not given it."""
+        if form.told == _digest(program):
+            return
+        parted = first_difference(form.kept, program) if form.kept else ""
+        if parted:
+            form.tell(program, parted, TRACED)
+            return
+        missed = [found for found in (miss(program) for miss in form.misses) if found]
+        if missed:
+            reason, is_argument = missed[-1]
+            form.tell(program, reason, FIXED if is_argument else VALUE)
+        elif not form.reason:
+            form.tell(program, "no symbolic program serves it", VALUE)
+
+
+def _digest(program: bytes) -> bytes:
+    return hashlib.blake2b(program, digest_size=16).digest()
+
+
+def _changing(shapes: Sequence[tuple[Argument, ...]]) -> list[int]:
+    """The arguments that are not the same in all; the first ones where there is nothing to compare."""
+    first = shapes[0]
+    if any(len(one) != len(first) for one in shapes):
+        return [*range(max(map(len, shapes)))]
+    found = [i for i in range(len(first)) if any(one[i] != first[i] for one in shapes)]
+    return found or [*range(min(len(first), _MOST_SHAPES))]
+
+
+def _shapes(shapes: Sequence[tuple[Argument, ...]], shown: Sequence[int]) -> str:
+    texts = []
+    for arguments in shapes[:_MOST_SHAPES]:
+        few = [arguments[i] for i in shown if i < len(arguments)][:_MOST_SHAPES]
+        texts.append(", ".join(f"{a.name}: {a}" if a.name else str(a) for a in few))
+    if len(shapes) > _MOST_SHAPES:
+        texts.append(f"and {len(shapes) - _MOST_SHAPES} more")
+    return "; ".join(texts)
+
+
+def _named(identity: Identity) -> str:
+    where = f" ({identity.place})" if identity.place else ""
+    return f"the function {identity.name!r}{where}"
+
+
+def _told(reading: Reading, form: _Form) -> str:
+    shapes = [*form.shapes, reading.arguments]
+    shown = _changing(shapes)
+    called = f", called at {reading.identity.caller}" if reading.identity.caller and reading.identity.file else ""
+    seen = f" after {_shapes([*form.shapes], shown)}" if form.shapes else ""
+    return (
+        f"{_named(reading.identity)}{called}, with {_shapes([reading.arguments], shown)}{seen}: {form.reason}. "
+        f"Remedy: {form.remedy}"
+    )
+
+
+def _refusal(reading: Reading, form: _Form, most: int) -> str:
+    limit = f"{MAX_PROGRAMS_VARIABLE} or the client's option max_programs"
+    return f"a function would have more than {most} programs, the most by {limit}: {_told(reading, form)}"
+
+
+def _row(function: _Function) -> FunctionRow:
+    identity, forms = function.identity, [*function.forms.values()]
+    programs = tuple(program for form in forms for program in form.programs)
+    shapes = tuple(_shapes([*form.shapes], _changing([*form.shapes])) for form in forms if form.shapes)
+    return FunctionRow(
+        name=identity.name,
+        place=identity.place,
+        is_users=identity.is_users,
+        calls=sum(count.value for count in function.counts),
+        forms=len(forms),
+        shape_count=sum(len(form.shapes) for form in forms),
+        shapes=shapes,
+        programs=programs,
+        why=_why(forms),
+    )
+
+
+def _why(forms: Sequence[_Form]) -> str:
+    """Why a function has more than one program, in the words of what was found last."""
+    reasons = [p.why for form in forms for p in form.programs if p.why]
+    if reasons:
+        return reasons[-1]
+    kinds = f"{len(forms)} kinds of arguments" if len(forms) > 1 else ""
+    symbolic = any(p.is_symbolic for form in forms for p in form.programs)
+    return "; ".join(text for text in (kinds, "one program serves all sizes" if symbolic else "") if text)
+
+
+LEDGER = Ledger()
+"""That of this process."""
+
+__all__ = ["LEDGER", "MAX_PROGRAMS_VARIABLE", "Count", "Ledger"]
