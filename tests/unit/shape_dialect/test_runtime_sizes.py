@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Kernels that ask whether the run has ended are told the address of the runtime, by a size that they name; no others."""
+"""Kernels that ask whether the run has ended are told the address of the runtime, by a size that they name."""
 
 from __future__ import annotations
 
