@@ -57,6 +57,8 @@ def specifications(
 
     Raises ArgumentTypeError on what is no array, and OptionError on shapes or constraints that do not fit.
     """
+    for leaf in jax.tree.leaves((args, kwargs)):
+        _check_elements(leaf)
     try:
         specs = export.symbolic_args_specs(canonical((args, kwargs)), shapes, constraints)
     except TypeError as error:
@@ -68,6 +70,12 @@ def specifications(
         return jax.ShapeDtypeStruct(spec.shape, spec.dtype, weak_type=_weak_type(leaf) != "")
 
     return jax.tree.map(with_type, specs, (args, kwargs))
+
+
+def _check_elements(leaf: Any) -> None:
+    """Raise ArgumentTypeError for NumPy's arrays of objects, texts, times and records, which not every JAX refuses."""
+    if isinstance(leaf, np.ndarray | np.generic) and (leaf.dtype.kind in "OSUTMm" or leaf.dtype.names is not None):
+        raise ArgumentTypeError(f"an array of {leaf.dtype} is no array of numbers")
 
 
 def canonical(call: Any) -> Any:
