@@ -141,7 +141,7 @@ def tree_of_conds(depth: int) -> Function:
     def nest(level: int, x: jax.Array, scale: float) -> jax.Array:
         if level == 0:
             return jnp.sin(x) * scale
-        branches = [lambda y, s=s: nest(level - 1, y + s, s) for s in (scale + 1, scale * 0.5)]  # type: ignore[misc]
+        branches = [lambda y, s=s: nest(level - 1, y + s, s) for s in (scale + 1, scale * 0.5)]
         return lax.cond(jnp.sum(x) > scale, *branches, x)
 
     return lambda x: nest(depth, x, 1.0)
@@ -153,7 +153,7 @@ def scans(count: int) -> Function:
     def function(x: jax.Array) -> jax.Array:
         for i in range(count):
             w = _weights(64, 64, seed=i)
-            step = lambda h, row, w=w: ((new := jnp.tanh(h @ w + row)), new)  # type: ignore[misc]  # noqa: E731
+            step = lambda h, row, w=w: ((new := jnp.tanh(h @ w + row)), new)  # noqa: E731
             x = lax.scan(step, jnp.zeros((64,)), x)[1]
         return x
 
@@ -272,7 +272,7 @@ def convolutions(count: int) -> Function:
     def function(x: jax.Array) -> jax.Array:
         for i in range(count):
             y = lax.conv_general_dilated(
-                x, _weights(8, 8, 3, 3, seed=i), (1, 1), "SAME", dimension_numbers=("NCHW", "OIHW", "NCHW")
+                x, jnp.asarray(_weights(8, 8, 3, 3, seed=i)), (1, 1), "SAME", dimension_numbers=("NCHW", "OIHW", "NCHW")
             )
             x = x + jax.nn.relu(y)
         return x
@@ -282,7 +282,7 @@ def convolutions(count: int) -> Function:
 
 def norms(*arguments: jax.Array) -> jax.Array:
     """The norms of matrices, each with rows of its own size."""
-    return sum(jnp.sqrt(jnp.sum(jnp.tanh(x) ** 2, axis=0)) for x in arguments)
+    return sum((jnp.sqrt(jnp.sum(jnp.tanh(x) ** 2, axis=0)) for x in arguments), start=jnp.float32(0))
 
 
 def symbols(count: int) -> Program:

@@ -10,6 +10,10 @@ from shlo_disc.lowering_cpu.micro_kernels.llvm_writer import LlvmWriter
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS
 
+INLINED_OPS = 150
+"""A kernel of one work item becomes a part of a host program with branches up to so many ops. In a function that has
+all kernels of a program in it, LLVM takes longer for each of them, and a call costs them nothing."""
+
 
 def write_entry(kernel: func.FuncOp) -> str:
     """The text of `@<kernel>_entry(%args, %begin, %end)`: `void (const int64_t*, int64_t, int64_t)`."""
@@ -25,7 +29,22 @@ def write_entry(kernel: func.FuncOp) -> str:
     operands = ", ".join([*buffers, *indices])
     writer.lines.append(f"  func.call @{name}({operands}) : ({', '.join(map(str, types))}) -> ()")
     body = "\n".join(writer.lines)
-    return f"llvm.func @{entry_name(name)}(%args: !llvm.ptr, %begin: i64, %end: i64) {{\n{body}\n  llvm.return\n}}"
+    attributes = "" if _is_short(kernel) else 'attributes {passthrough = ["noinline"]} '
+    arguments = "%args: !llvm.ptr, %begin: i64, %end: i64"
+    return f"llvm.func @{entry_name(name)}({arguments}) {attributes}{{\n{body}\n  llvm.return\n}}"
+
+
+def _is_short(kernel: func.FuncOp) -> bool:
+    """Whether a kernel has at most `INLINED_OPS` ops."""
+    count = 0
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal count
+        count += 1
+        return ir.WalkResult.ADVANCE if count <= INLINED_OPS else ir.WalkResult.INTERRUPT
+
+    kernel.operation.walk(visit)
+    return count <= INLINED_OPS
 
 
 class _EntryWriter(LlvmWriter):

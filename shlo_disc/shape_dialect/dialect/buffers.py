@@ -15,6 +15,7 @@ from typing import ClassVar
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import BufferAttr
 from shlo_disc.shape_dialect.dialect.records import as_kind, read_size, read_variant, to_attribute
+from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_attr
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
@@ -47,16 +48,22 @@ SPACES: dict[str, type[ResultBuffer] | type[ArenaBuffer]] = {cls.space: cls for 
 def buffers_of(op: ir.OpView | ir.Operation) -> list[Buffer]:
     """Where the results of an op of a planned module lie. Raises Malformed."""
     entries = as_kind(ir.ArrayAttr, op.attributes[BUFFERS], f"an array as {BUFFERS}")
-    return [
-        read_variant(SPACES, entry, BufferAttr, ("space", "place"), f"{BUFFERS}[{position}]")
-        for position, entry in enumerate(entries)
-    ]
+    return [_read_buffer(entry) for entry in entries]
+
+
+@remembered
+def _read_buffer(entry: ir.Attribute) -> Buffer:
+    return read_variant(SPACES, entry, BufferAttr, ("space", "place"), BUFFERS)
 
 
 def set_buffers(op: ir.OpView | ir.Operation, buffers: Sequence[Buffer]) -> None:
     """Write on an op where its results lie."""
-    entries = [BufferAttr.get(ir.StringAttr.get(b.space), to_attribute(b)) for b in buffers]
-    op.attributes[BUFFERS] = ir.ArrayAttr.get(entries)
+    op.attributes[BUFFERS] = ir.ArrayAttr.get([_write_buffer(buffer) for buffer in buffers])
+
+
+@remembered
+def _write_buffer(buffer: Buffer) -> ir.Attribute:
+    return BufferAttr.get(ir.StringAttr.get(buffer.space), to_attribute(buffer))
 
 
 def arenas_of(module: ir.Operation) -> Dims:

@@ -249,7 +249,12 @@ def kind_of(function: ir.OpView) -> str:
 
 def set_fusion(function: ir.OpView, fusion: Fusion) -> None:
     """Write on a function what it is."""
-    function.attributes[FUSION] = FusionAttr.get(ir.StringAttr.get(fusion.kind), to_attribute(fusion))
+    function.attributes[FUSION] = _write_fusion(fusion)
+
+
+@remembered
+def _write_fusion(fusion: Fusion) -> ir.Attribute:
+    return FusionAttr.get(ir.StringAttr.get(fusion.kind), to_attribute(fusion))
 
 
 def columns_of(function: ir.OpView) -> int:

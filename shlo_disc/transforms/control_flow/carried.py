@@ -52,52 +52,54 @@ def _remove_from(loop: ir.OpView) -> None:
 def _needed(loop: ir.OpView) -> set[int]:
     """The carried values that a result in use, the condition, or a call with side effects depends on."""
     condition, body = nested_blocks(loop)
-    returned = terminator_of(body).operands
-    needed: set[int] = set()
-    pending = [i for i, r in enumerate(loop.results) if list(r.uses)] + _arguments_read(condition)
+    returned = list(terminator_of(body).operands)
+    pending = [returned[i] for i, result in enumerate(loop.results) if is_used(result)]
+    needed = {i for i, result in enumerate(loop.results) if is_used(result)}
+    for i, argument in enumerate(condition.arguments):
+        if is_used(argument):
+            needed.add(i)
+            pending.append(returned[i])
     for op in body.operations:
         if has_side_effects(op.operation):
-            pending += _arguments_read(body, values_read(op.operation))
+            pending += values_read(op.operation)
+    positions = {argument: i for i, argument in enumerate(body.arguments)}
+    seen: set[ir.Value] = set()
     while pending:
-        position = pending.pop()
-        if position not in needed:
-            needed.add(position)
-            pending += _arguments_read(body, [returned[position]])
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if value in positions:
+            needed.add(positions[value])
+            pending.append(returned[positions[value]])
+        elif not isinstance(value.owner, ir.Block) and value.owner.operation.block == body:
+            pending += values_read(value.owner.operation)
     return needed
+
+
+def is_used(value: ir.Value) -> bool:
+    """Whether anything reads a value."""
+    return next(iter(value.uses), None) is not None
 
 
 def has_side_effects(op: ir.Operation) -> bool:
     """Whether an op, or one in its regions, is a call that counts for more than its results."""
     if "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value:
         return True
-    inner = [i.operation for region in op.regions for block in region.blocks for i in block.operations]
-    return any(has_side_effects(i) for i in inner)
-
-
-def _arguments_read(block: ir.Block, values: Sequence[ir.Value] | None = None) -> list[int]:
-    """The arguments of a block that `values` depend on; by default, those that are used at all."""
-    arguments: dict[ir.Value, int] = {argument: i for i, argument in enumerate(block.arguments)}
-    if values is None:
-        return [i for argument, i in arguments.items() if list(argument.uses)]
-    found: set[int] = set()
-    seen: set[ir.Value] = set()
-    pending = list(values)
-    while pending:
-        value = pending.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        if value in arguments:
-            found.add(arguments[value])
-        elif not isinstance(value.owner, ir.Block):
-            pending += values_read(value.owner.operation)
-    return sorted(found)
+    return any(
+        has_side_effects(i.operation) for region in op.regions for block in region.blocks for i in block.operations
+    )
 
 
 def values_read(op: ir.Operation) -> list[ir.Value]:
     """The operands of an op and of all ops in its regions."""
-    inner = [i.operation for region in op.regions for block in region.blocks for i in block.operations]
-    return [*op.operands, *(v for i in inner for v in values_read(i))]
+    found: list[ir.Value] = []
+    pending = [op]
+    while pending:
+        current = pending.pop()
+        found += current.operands
+        pending += (i.operation for region in current.regions for block in region.blocks for i in block.operations)
+    return found
 
 
 def replace_loop(loop: ir.OpView, kept: Sequence[int]) -> None:

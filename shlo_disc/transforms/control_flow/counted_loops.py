@@ -93,6 +93,18 @@ def count_of(loop: ir.OpView) -> Count | None:
 
 def affine(value: ir.Value, counter: ir.Value | None) -> Affine | None:
     """An integer scalar in terms of a counter; None when it is anything else. Sizes and places fit 31 bits."""
+    return _affine(value, counter, {})
+
+
+def _affine(value: ir.Value, counter: ir.Value | None, known: dict[ir.Value, Affine | None]) -> Affine | None:
+    """`affine` of a value, or what is `known` of it: a value may be read along as many ways as there are subsets."""
+    if value not in known:
+        known[value] = _computed(value, counter, known)
+    return known[value]
+
+
+def _computed(value: ir.Value, counter: ir.Value | None, known: dict[ir.Value, Affine | None]) -> Affine | None:
+    """`affine` of a value by that of its operands."""
     if dims_of(value) or str(element_type_of(value)) not in WIDE:
         return None
     if counter is not None and value == counter:
@@ -106,20 +118,20 @@ def affine(value: ir.Value, counter: ir.Value | None) -> Affine | None:
     if op.name == "disc.shape":
         return 0, dims_of_attr(op.attributes["dims"])[0]
     if op.name == "stablehlo.convert":
-        return _converted(op, counter)
+        return _converted(op, counter, known)
     if op.name not in ("stablehlo.add", "stablehlo.subtract"):
         return None
-    left, right = (affine(v, counter) for v in op.operands)
+    left, right = (_affine(v, counter, known) for v in op.operands)
     if left is None or right is None:
         return None
     sign = 1 if op.name == "stablehlo.add" else -1
     return left[0] + sign * right[0], left[1] + sign * right[1]
 
 
-def _converted(op: ir.Operation, counter: ir.Value | None) -> Affine | None:
+def _converted(op: ir.Operation, counter: ir.Value | None, known: dict[ir.Value, Affine | None]) -> Affine | None:
     """A convert between integers that both hold the number, as it has no large factors."""
     types = {str(element_type_of(v)) for v in (op.operands[0], op.results[0])}
-    source = affine(op.operands[0], counter) if types <= _CONVERTIBLE else None
+    source = _affine(op.operands[0], counter, known) if types <= _CONVERTIBLE else None
     if source is None:
         return None
     factors = [source[0], *(factor for factor, _ in source[1].terms)]

@@ -78,6 +78,7 @@ class Cluster:
 class Graph:
     """Which cluster depends on which, transitively, as bit sets (after the DAG merging of XLA and BladeDISC).
 
+    `_needed` has the clusters that any other has needed at some time: changes of the others concern none but them.
     `binds` names, for each symbol that is read from data, the cluster that reads it.
     """
 
@@ -85,6 +86,7 @@ class Graph:
         self.clusters: dict[int, Cluster] = {}
         self.of_op: dict[ir.Operation, Cluster] = {}
         self._needs: dict[int, int] = {}
+        self._needed = 0
         self.binds: dict[str, Cluster] = {}
 
     def readers_of_sizes(self, op: ir.Operation) -> list[Cluster]:
@@ -149,9 +151,17 @@ class Graph:
             return
         needs |= known
         self._needs[cluster.number] = needs
-        for number, other in self._needs.items():
-            if other >> cluster.number & 1:
-                self._needs[number] = other | needs
+        self._needed |= needs
+        self._spread(1 << cluster.number, needs)
+
+    def _spread(self, of: int, needs: int) -> None:
+        """Have all clusters that need one of `of` need `needs` as well."""
+        if not self._needed & of:
+            return
+        self._needed |= needs
+        for number in self.clusters:
+            if self._needs[number] & of:
+                self._needs[number] |= needs
 
     def can_merge(self, a: Cluster, b: Cluster) -> bool:
         """Whether two clusters may become one: no third cluster lies between them."""
@@ -186,6 +196,12 @@ class Graph:
         needs = (self._needs[into.number] | self._needs[other.number]) & ~kept & ~gone
         self._needs[other.number] = 0
         self._needs[into.number] = needs
-        for number, bits in self._needs.items():
-            if bits & (gone | kept):
-                self._needs[number] = bits & ~gone | kept | needs
+        self._spread(gone | kept, kept | needs)
+        self._forget(gone)
+
+    def _forget(self, gone: int) -> None:
+        """Have no cluster need one that has become a part of another."""
+        if self._needed & gone:
+            for number in self.clusters:
+                self._needs[number] &= ~gone
+            self._needed &= ~gone

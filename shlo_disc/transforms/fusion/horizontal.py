@@ -7,6 +7,7 @@ among the threads by rows, each reading the weights of both; in one kernel, each
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from shlo_disc.mlir import func, ir
@@ -19,12 +20,12 @@ Functions = dict[str, func.FuncOp]
 
 @dataclass
 class _Pair:
-    """Calls of two recurrences in `block`, in their order."""
+    """Calls of two recurrences in `block`, in their order. `calls`: how many each function has."""
 
     first: ir.OpView
     second: ir.OpView
     block: ir.Block
-    functions: Functions
+    calls: Counter[str]
 
 
 HORIZONTAL: Pattern[_Pair] = Pattern("horizontal-recurrence", "two recurrences run in one kernel (horizontal fusion)")
@@ -32,36 +33,28 @@ HORIZONTAL: Pattern[_Pair] = Pattern("horizontal-recurrence", "two recurrences r
 
 @HORIZONTAL.requires("no op up to the second call, itself included, reads a result of the first")
 def _nothing_waits_for_the_first(pair: _Pair) -> bool:
-    ops = [op.operation for op in pair.block.operations]
-    start, end = ops.index(pair.first.operation), ops.index(pair.second.operation)
-    return start < end and _readers(pair.first, pair.block).isdisjoint(ops[start : end + 1])
+    second = pair.second.operation
+    readers = _readers(pair.first, pair.block)
+    return all(reader != second and second.is_before_in_block(reader) for reader in readers)
 
 
 @HORIZONTAL.requires("each of the two functions is called once")
 def _functions_are_called_once(pair: _Pair) -> bool:
-    calls = [op for block in all_blocks(pair.block) for op in block.operations if isinstance(op, func.CallOp)]
-    names = [_callee_name(call) for call in calls]
-    return all(names.count(_callee_name(call)) == 1 for call in (pair.first, pair.second))
+    return all(pair.calls[_callee_name(call)] == 1 for call in (pair.first, pair.second))
 
 
 def merge_recurrences(module: ir.Module, decisions: Decisions) -> None:
     """Merge the calls of a fused module that may run at the same time."""
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
     block = entry_block(module)
+    calls = [op for inner in all_blocks(block) for op in inner.operations if isinstance(op, func.CallOp)]
+    counts = Counter(map(_callee_name, calls))
     waiting: ir.OpView | None = None
-    for op in list(block.operations):
-        if isinstance(op, func.CallOp) and isinstance(fusion_of(_callee(op, functions)), Recurrence):
-            waiting = _merged_or_next(waiting, op, block, functions, decisions)
-
-
-def _merged_or_next(
-    waiting: ir.OpView | None, call: ir.OpView, block: ir.Block, functions: Functions, decisions: Decisions
-) -> ir.OpView:
-    """The call that the next one may be merged with: of the two as one, or `call` where they are not merged."""
-    pair = HORIZONTAL.match(lambda call: waiting and _Pair(waiting, call, block, functions), call)
-    if pair is None or not decisions.take(HORIZONTAL.name, call):
-        return call
-    return _merged(pair.first, pair.second, functions)
+    for op in (call for call in calls if call.operation.block == block):
+        if isinstance(fusion_of(_callee(op, functions)), Recurrence):
+            pair = HORIZONTAL.match(lambda call: waiting and _Pair(waiting, call, block, counts), op)  # noqa: B023
+            is_taken = pair is not None and decisions.take(HORIZONTAL.name, op)
+            waiting = _merged(pair.first, pair.second, functions) if pair is not None and is_taken else op
 
 
 def _readers(call: ir.OpView, block: ir.Block) -> set[ir.Operation]:

@@ -220,7 +220,7 @@ class Planner:
         """
         if op.name == "stablehlo.while" or not nested_blocks(op):
             return False
-        after = any(self.live.end[op] < use <= self.live.end[last] for use in self.live.uses[present])
+        after = self.live.is_used_behind(present, op, last)
         moved = any(
             root(value) == present and position != index
             for branch in nested_blocks(op)

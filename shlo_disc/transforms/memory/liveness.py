@@ -7,6 +7,7 @@ iteration may use it again.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from shlo_disc.transforms.views import root
 
 @dataclass
 class Liveness:
-    """Positions: of ops (`begin` and `end` differ for loops and branches) and of the uses of each buffer's value.
+    """Positions: of ops (`begin` and `end` differ for loops and branches), and in order of each value's uses.
 
     `returned` says of values that leave the block they are made in, which they do once, as which result of what.
     `init_of` says the same of the values that a loop of the same block starts from, and that nothing needs afterwards.
@@ -88,7 +89,7 @@ class Liveness:
 
     def last_use(self, value: ir.Value) -> int:
         """The position where a value is last needed; 0 when it never is."""
-        return max(self.uses.get(value, [0]))
+        return self.uses[value][-1] if value in self.uses else 0
 
     def dies_at(self, value: ir.Value, op: ir.Operation) -> bool:
         """Whether a value is last needed where `op` begins."""
@@ -96,11 +97,20 @@ class Liveness:
 
     def is_used_at(self, value: ir.Value, op: ir.Operation) -> bool:
         """Whether `op` itself, not what is in it, reads a value."""
-        return self.begin[op] in self.uses.get(value, [])
+        return self._is_used_between(value, self.begin[op], self.begin[op])
 
     def is_used_after(self, value: ir.Value, op: ir.Operation, last: ir.Operation) -> bool:
         """Whether a value is needed after the beginning of `op`, up to `last`."""
-        return any(self.begin[op] < use <= self.end[last] for use in self.uses.get(value, []))
+        return self._is_used_between(value, self.begin[op] + 1, self.end[last])
+
+    def is_used_behind(self, value: ir.Value, op: ir.Operation, last: ir.Operation) -> bool:
+        """Whether a value is needed after the end of `op`, up to `last`."""
+        return self._is_used_between(value, self.end[op] + 1, self.end[last])
+
+    def _is_used_between(self, value: ir.Value, first: int, last: int) -> bool:
+        uses = self.uses.get(value, [])
+        following = bisect_left(uses, first)
+        return following < len(uses) and uses[following] <= last
 
 
 def block_of(value: ir.Value) -> ir.Block:
