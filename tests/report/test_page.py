@@ -51,7 +51,7 @@ PROGRAMS: dict[str, tuple[Any, dict[str, int]]] = {
 
 
 V3 = shlo_disc.Options(cpu="x86-64-v3")
-"""Which facts are missing depends on the width of vectors, here 256 bits: two vectors of a row of f32 are 16 elements."""
+"""The facts that are missing depend on the width of vectors, here 256 bits: two of them are 16 elements of f32."""
 
 
 @cache
