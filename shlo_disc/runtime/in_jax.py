@@ -114,7 +114,7 @@ class JaxFunction:
         for shape, row in zip(shapes, rows, strict=True):
             if len(shape) != len(row["shape"]):
                 raise ShapeError(f"Rank mismatch for {row['path']}: expected {row['shape']} and called with {shape}")
-        values = {}
+        values: dict[str, Any] = {}
         for symbol in self.header["symbols"]:
             solve = symbol["solve"]
             rest = solve["offset"] + evaluate(solve.get("less", ()), shapes, list(values.values()))

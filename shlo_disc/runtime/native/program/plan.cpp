@@ -56,8 +56,19 @@ void Planner::solve(Dims dims, std::span<int64_t> values) const {
     if (scale == 1 || scale == -1)
       continue;
     int64_t difference = difference_of(dims, values, i);
-    if (difference % scale != 0)
-      fail_division(program_, dims, values, i, difference);
+    if (difference % scale == 0)
+      continue;
+    check_least(values, i, dims);
+    fail_division(program_, dims, values, i, difference);
+  }
+}
+
+/// A symbol that is less than any may be is a better explanation than what fails because of it, as in jax.export.
+void Planner::check_least(std::span<const int64_t> values, size_t end, Dims dims) const {
+  for (size_t i = 0; i < end; ++i) {
+    int64_t least = std::min<int64_t>(program_.symbols[i].minimum, 1);
+    if (values[i] < least)
+      fail_range(program_, dims, values, i, ">= " + std::to_string(least));
   }
 }
 
