@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from shlo_disc.call_checks import data_message, size_message
@@ -14,6 +15,7 @@ from shlo_disc.runtime import Artifact
 from shlo_disc.shape_dialect.dialect.host import Check
 from shlo_disc.shape_dialect.dialect.names import FLOPS
 from shlo_disc.shape_dialect.dialect.signature import declared_signature
+from shlo_disc.shape_dialect.dialect.symbol_sources import SymbolSource, steps_of
 from shlo_disc.shape_dialect.dialect.types import dim_of_attr
 from shlo_disc.shape_dialect.symbolic.facts import Declaration, Relation
 from shlo_disc.target import CPU
@@ -35,11 +37,13 @@ def _program_header(c: Compilation) -> dict[str, Any]:
         constants.append({"offset": offset, "bytes": len(data)})
         offset += -(-len(data) // 64) * 64
     first, *later = (_segment_rows(c, number) for number in range(len(lowered.segments)))
+    names = [source.name for source in c.signature.symbols]
+    symbols = [_symbol_row(s, known[s.name], names) for s in c.signature.symbols]
     header = {
-        "format": 1,
+        "format": 1 if all("less" not in row["solve"] for row in symbols) else 2,
         "name": c.signature.name,
         "target": _target_row(c),
-        "symbols": [_symbol_row(s, known[s.name]) for s in c.signature.symbols],
+        "symbols": symbols,
         "arguments": [_tensor_row(a) for a in c.signature.arguments],
         "results": [_tensor_row(r) for r in c.signature.results],
         "constants": constants,
@@ -93,8 +97,16 @@ def _constants_block(lowered: LoweredProgram) -> bytes:
     return b"".join(data + bytes(-len(data) % 64) for data in lowered.constants)
 
 
-def _symbol_row(source: Any, declaration: Declaration) -> dict[str, Any]:
-    solve = {"argument": source.argument, "dim": source.dim, "scale": source.scale, "offset": source.offset}
+def _symbol_row(source: SymbolSource, declaration: Declaration, names: Sequence[str]) -> dict[str, Any]:
+    """How a symbol is solved. `less`, which releases before format 2 do not know, is there where it is not 0."""
+    solve: dict[str, Any] = {
+        "argument": source.argument,
+        "dim": source.dim,
+        "scale": source.scale,
+        "offset": source.offset,
+    }
+    if source.less.terms:
+        solve["less"] = [list(step) for step in steps_of(source.less, names)]
     return {"name": source.name, "min": declaration.min, "max": declaration.max, "solve": solve}
 
 

@@ -361,7 +361,15 @@ def _require_solved(c: Compilation) -> None:
     solved = {s.name for s in c.signature.symbols}
     unsolved = sorted({n for a in c.signature.arguments for d in a.dims for n in d.symbols()} - solved)
     if unsolved:
-        raise ProgramError(f"no argument size determines the symbols {unsolved}; pass one of size a*symbol + b")
+        arguments = c.signature.arguments
+        stated = [
+            (a.path, i, d) for a in arguments for i, d in enumerate(a.dims) if not d.symbols().isdisjoint(unsolved)
+        ]
+        sizes = ", ".join(f"{path}.shape[{axis}] = {size}" for path, axis, size in stated)
+        raise ProgramError(
+            f"the sizes of the arguments do not determine the symbols {unsolved}, which are in {sizes}; pass an "
+            "argument of size a*symbol + b, or several whose sizes are linear in them"
+        )
 
 
 # ---- pipelines ------------------------------------------------------------------------------------------------------

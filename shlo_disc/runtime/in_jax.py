@@ -23,6 +23,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from . import _native
 from .exporting import keep
 from .keys import key_array, key_data
+from .size_steps import evaluate
 from .tree import TreeSpec, explain_difference
 
 if TYPE_CHECKING:
@@ -113,10 +114,11 @@ class JaxFunction:
         for shape, row in zip(shapes, rows, strict=True):
             if len(shape) != len(row["shape"]):
                 raise ShapeError(f"Rank mismatch for {row['path']}: expected {row['shape']} and called with {shape}")
-        values = {}
+        values: dict[str, Any] = {}
         for symbol in self.header["symbols"]:
             solve = symbol["solve"]
-            values[symbol["name"]] = (shapes[solve["argument"]][solve["dim"]] - solve["offset"]) // solve["scale"]
+            rest = solve["offset"] + evaluate(solve.get("less", ()), shapes, list(values.values()))
+            values[symbol["name"]] = (shapes[solve["argument"]][solve["dim"]] - rest) // solve["scale"]
         return [tuple(_size(size, values) for size in row["shape"]) for row in self.header["results"]]
 
 

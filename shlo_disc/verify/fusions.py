@@ -153,8 +153,7 @@ def _verify_hand_over(
         _fail(function, f"@{epilogue.name.value} does not read its sums along all that it goes through")
     if _kind(epilogue) == "epilogue":
         what = fusion_of(epilogue)
-        is_row = isinstance(what, Epilogue) and any(facts.equal(what.row, length) for length, _ in rows)
-        if not is_row or what.sums != number:
+        if not (isinstance(what, Epilogue) and what.sums == number and _is_row(what.row, rows, facts)):
             _fail(function, f"@{epilogue.name.value} takes other sums, or other rows, than the product makes")
         if any(not walk.allows(read, sums) for read in reads_of(epilogue, sums)):
             _fail(function, f"@{epilogue.name.value} reads its sums elsewhere than where it writes")
@@ -165,6 +164,11 @@ def _verify_hand_over(
             _fail(function, f"@{epilogue.name.value} goes through other rows than the product makes")
     if not _has_tiles(epilogue):
         _verify_buffer(function, epilogue, sums, walk)
+
+
+def _is_row(size: Expr, rows: list[Rows], facts: Facts) -> bool:
+    """Whether a row may have this size."""
+    return any(facts.equal(size, length) for length, _ in rows)
 
 
 def _has_tiles(epilogue: func.FuncOp) -> bool:

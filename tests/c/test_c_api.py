@@ -114,7 +114,7 @@ def test_c_and_python_refuse_the_same_damage(artifact: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 2}, {"target": None}, {"target": {"triple": "riscv64-x"}},
+        {"format": 3}, {"target": None}, {"target": {"triple": "riscv64-x"}},
         {"target": {"triple": "x86_64-x", "features": ["+nothing", "-sse", "+abc"]}}, {"plan_words": 1},
         {"plan_words": "x"}, {"entry": {"plan": "disc_plan", "run": "absent"}},
         {"constants": [{"offset": 1, "bytes": 1}]},

@@ -165,7 +165,8 @@ TEXTS: dict[str, tuple[Any, type[DiscError], str]] = {
     "a size that no argument determines": (
         identity_of('tensor<?xf32, [@"a*b"]>'),
         ProgramError,
-        "no argument size determines the symbols ['a', 'b']; pass one of size a*symbol + b",
+        "the sizes of the arguments do not determine the symbols ['a', 'b'], which are in args[0].shape[0] = a*b; pass "
+        "an argument of size a*symbol + b, or several whose sizes are linear in them",
     ),
     "a size that is no expression": (
         identity_of('tensor<?xf32, [@"b +"]>'),

@@ -21,7 +21,7 @@ from torch.utils import _pytree
 from shlo_disc.errors import Unsupported, UnsupportedError
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.context import make_context
-from shlo_disc.shape_dialect.dialect.signature import linear_in_one_symbol
+from shlo_disc.shape_dialect.dialect.symbol_sources import symbol_sources
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.views import shape_tensor
@@ -259,13 +259,13 @@ class _Walk:
         return self.captured[node] if node in self.captured else node.meta.get("val")
 
     def _stated(self, nodes: Sequence[Node]) -> set[str]:
-        """The symbols that sizes of arguments say."""
-        dims: list[Expr] = []
+        """The symbols that the sizes of arguments determine."""
+        shapes: list[Dims] = []
         for node in nodes:
             self._enter(node)
             value = self._example(node)
-            dims += Spec(value).dims if isinstance(value, torch.Tensor) else ()
-        return {source[0] for source in map(linear_in_one_symbol, dims) if source is not None}
+            shapes += [Spec(value).dims] if isinstance(value, torch.Tensor) else []
+        return {source.name for source in symbol_sources(shapes)}
 
     def _order_of(self, node: Node, is_bound: bool) -> tuple[int, ...] | None:
         """The order of axes that an argument is taken in; None for its own."""

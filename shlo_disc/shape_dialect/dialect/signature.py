@@ -14,8 +14,8 @@ from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import SignatureOp
 from shlo_disc.shape_dialect.dialect.records import Malformed, entries_of, from_entries, to_entries
+from shlo_disc.shape_dialect.dialect.symbol_sources import SymbolSource, symbol_sources
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, storage_type
-from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 DTYPES = {dtype.mlir: dtype.name for dtype in BY_MLIR.values()}
 """The runtime's names of element types."""
@@ -42,17 +42,6 @@ class TensorSpec:
         if self.key:
             return f"{self.path}: key<{self.key}>[{', '.join(str(d) for d in self.dims[:-1])}]"
         return f"{self.path}: {self.dtype}[{', '.join(str(d) for d in self.dims)}]"
-
-
-@dataclass(frozen=True)
-class SymbolSource:
-    """How a symbol is solved from an argument's size: `size == scale * symbol + offset`."""
-
-    name: str
-    argument: int
-    dim: int
-    scale: int
-    offset: int
 
 
 @dataclass(frozen=True)
@@ -93,43 +82,13 @@ class Signature:
             replace(spec, dims=dims_of(value), dtype=dtype_of(value))
             for spec, value in zip(self.results, terminator.operands, strict=True)
         ]
-        return replace(
-            self, arguments=tuple(arguments), results=tuple(results), symbols=symbol_sources(tuple(arguments))
-        )
+        sources = symbol_sources([spec.dims for spec in arguments])
+        return replace(self, arguments=tuple(arguments), results=tuple(results), symbols=sources)
 
 
 def dtype_of(value: ir.Value) -> str:
     """The runtime's name of a value's dtype, e.g. "f32" or "u8"; that of the integers of a quantized type."""
     return DTYPES[str(storage_type(element_type_of(value)))]
-
-
-def linear_in_one_symbol(dim: Expr) -> tuple[str, int, int] | None:
-    """(symbol, scale, offset) when dim == scale * symbol + offset with scale >= 1, else None."""
-    names = dim.symbols()
-    if len(names) != 1:
-        return None
-    (name,) = names
-    offset = dim.substitute({name: 0}).constant
-    one = dim.substitute({name: 1}).constant
-    if offset is None or one is None or one - offset < 1:
-        return None
-    scale = one - offset
-    return (name, scale, offset) if dim == scale * Expr.symbol(name) + offset else None
-
-
-def symbol_sources(arguments: tuple[TensorSpec, ...]) -> tuple[SymbolSource, ...]:
-    """For each symbol the argument size it is solved from, plain sizes first (as jax.export does)."""
-    best: dict[str, SymbolSource] = {}
-    for position, spec in enumerate(arguments):
-        for axis, dim in enumerate(spec.dims):
-            linear = linear_in_one_symbol(dim)
-            if linear is None:
-                continue
-            source = SymbolSource(linear[0], position, axis, linear[1], linear[2])
-            known = best.get(source.name)
-            if known is None or (known.scale, known.offset) != (1, 0) == (source.scale, source.offset):
-                best[source.name] = source
-    return tuple(best.values())
 
 
 # ---- in the module --------------------------------------------------------------------------------------------------
@@ -177,7 +136,7 @@ def read_signature(module: ir.Module, read_tree: Callable[[str], Any]) -> Signat
     said = declaration_of(op)
     in_tree, out_tree = (read_tree(text) if text else None for text in (said.in_tree, said.out_tree))
     name = ir.StringAttr(op.attributes["name"]).value
-    symbols = symbol_sources(said.arguments)
+    symbols = symbol_sources([spec.dims for spec in said.arguments])
     return Signature(name, said.arguments, said.results, said.kept, said.least, in_tree, out_tree, symbols)
 
 

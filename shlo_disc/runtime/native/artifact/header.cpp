@@ -12,7 +12,7 @@ namespace disc {
 namespace {
 
 constexpr size_t kMostHeaderBytes = size_t{64} << 20;
-constexpr int64_t kHeaderFormat = 1;
+constexpr int64_t kHeaderFormat = 2; // the newest; 1 has no symbols that are solved from several sizes
 constexpr std::string_view kArchitecture = "x86_64";
 
 template <typename T> struct IsList : std::false_type {};
@@ -116,7 +116,34 @@ ArraySpec array_spec(const Json &row) {
   return spec;
 }
 
-SymbolSpec symbol_spec(const Json &row) {
+/// A step: the name of an operation, and a number, a symbol's number or an argument's number and dim behind it.
+SizeStep size_step(const Json &row, const std::vector<ArraySpec> &arguments) {
+  const auto *list = row.get<Json::List>();
+  std::string name;
+  if (list == nullptr || list->empty() || !convert(list->front(), name))
+    fail_type("less");
+  auto operation = size_operation(name);
+  size_t places = !operation                              ? 0
+                  : *operation == SizeOperation::size     ? 2
+                  : *operation <= SizeOperation::symbol   ? 1
+                                                          : 0;
+  std::vector<int64_t> numbers(list->size() - 1);
+  bool is_right = operation.has_value() && numbers.size() == places;
+  for (size_t i = 0; i < numbers.size(); ++i)
+    is_right = is_right && convert((*list)[i + 1], numbers[i]);
+  if (!is_right)
+    bad_artifact("header: there is no size '" + name + "'");
+  if (*operation != SizeOperation::size)
+    return {*operation, numbers.empty() ? 0 : numbers.front()};
+  auto argument = static_cast<size_t>(numbers[0]), dim = static_cast<size_t>(numbers[1]);
+  if (argument >= arguments.size() || dim >= arguments[argument].shape.size())
+    bad_artifact("header: a symbol is solved from a dimension that does not exist");
+  for (size_t i = 0; i < argument; ++i)
+    dim += arguments[i].shape.size();
+  return {*operation, static_cast<int64_t>(dim)};
+}
+
+SymbolSpec symbol_spec(const Json &row, const std::vector<ArraySpec> &arguments) {
   SymbolSpec spec;
   spec.name = field<std::string>(row, "name");
   spec.minimum = field<int64_t>(row, "min");
@@ -127,6 +154,9 @@ SymbolSpec symbol_spec(const Json &row) {
   spec.dim = field<size_t>(solve, "dim");
   spec.scale = field<int64_t>(solve, "scale");
   spec.offset = field<int64_t>(solve, "offset");
+  if (solve.member("less") != nullptr)
+    for (const Json &step : list_of(solve, "less"))
+      spec.less.push_back(size_step(step, arguments));
   return spec;
 }
 
@@ -244,9 +274,10 @@ std::string joined(const std::vector<std::string> &names) {
 
 /// The name of the device that the code is for; empty for processors.
 std::string check_target(const Json &header) {
-  if (field_or<int64_t>(header, "format", 0) != kHeaderFormat)
-    bad_artifact("header format " + std::to_string(field_or<int64_t>(header, "format", 0)) +
-                 "; this release reads format " + std::to_string(kHeaderFormat));
+  auto format = field_or<int64_t>(header, "format", 0);
+  if (format < 1 || format > kHeaderFormat)
+    bad_artifact("header format " + std::to_string(format) + "; this release reads formats 1 to " +
+                 std::to_string(kHeaderFormat));
   const Json *target = header.member("target");
   const Json *triple = target != nullptr ? target->member("triple") : nullptr;
   if (triple == nullptr || triple->get<std::string>() == nullptr)
@@ -276,10 +307,10 @@ int64_t replicas_of(const Json &header) {
 Program program_of(const Json &header) {
   Program program;
   program.name = field<std::string>(header, "name");
-  for (const Json &row : rows(header, "symbols"))
-    program.symbols.push_back(symbol_spec(row));
   for (const Json &row : rows(header, "arguments"))
     program.arguments.push_back(array_spec(row));
+  for (const Json &row : rows(header, "symbols"))
+    program.symbols.push_back(symbol_spec(row, program.arguments));
   for (const Json &row : rows(header, "results"))
     program.results.push_back(array_spec(row));
   for (const Json &row : rows(header, "constants"))

@@ -4,6 +4,7 @@
 #include "core/error.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace disc {
 
@@ -44,19 +45,45 @@ std::shared_ptr<const Plan> Planner::plan_for(std::span<const int64_t> symbols) 
 
 void Planner::solve(Dims dims, std::span<int64_t> values) const {
   for (size_t i = 0; i < values.size(); ++i) {
-    const SymbolSpec &symbol = program_.symbols[i];
-    int64_t difference = 0;
-    if (__builtin_sub_overflow(dims[symbol_dim_[i]], symbol.offset, &difference))
-      fail_overflow(program_, dims, symbol);
-    values[i] = symbol.scale == 1 ? difference : difference / symbol.scale;
+    int64_t difference = difference_of(dims, values, i), scale = program_.symbols[i].scale;
+    if (scale == -1 && difference == std::numeric_limits<int64_t>::min())
+      fail_overflow(program_, dims, program_.symbols[i]);
+    values[i] = scale == 1 ? difference : difference / scale;
   }
   // Only after all are solved: the message names the others.
   for (size_t i = 0; i < values.size(); ++i) {
-    const SymbolSpec &symbol = program_.symbols[i];
-    int64_t difference = dims[symbol_dim_[i]] - symbol.offset;
-    if (symbol.scale != 1 && difference % symbol.scale != 0)
-      fail_division(program_, dims, values, i, difference);
+    int64_t scale = program_.symbols[i].scale;
+    if (scale == 1 || scale == -1)
+      continue;
+    int64_t difference = difference_of(dims, values, i);
+    if (difference % scale == 0)
+      continue;
+    check_least(values, i, dims);
+    fail_division(program_, dims, values, i, difference);
   }
+}
+
+/// A symbol that is less than any may be is a better explanation than what fails because of it, as in jax.export.
+void Planner::check_least(std::span<const int64_t> values, size_t end, Dims dims) const {
+  for (size_t i = 0; i < end; ++i) {
+    int64_t least = std::min<int64_t>(program_.symbols[i].minimum, 1);
+    if (values[i] < least)
+      fail_range(program_, dims, values, i, ">= " + std::to_string(least));
+  }
+}
+
+/// What is `scale` times the value of a symbol; those before it have their values.
+int64_t Planner::difference_of(Dims dims, std::span<const int64_t> values, size_t index) const {
+  const SymbolSpec &symbol = program_.symbols[index];
+  int64_t difference = 0;
+  bool fits = !__builtin_sub_overflow(dims[symbol_dim_[index]], symbol.offset, &difference);
+  if (fits && !symbol.less.empty()) {
+    std::optional<int64_t> less = value_of(symbol.less, dims, values);
+    fits = less && !__builtin_sub_overflow(difference, *less, &difference);
+  }
+  if (!fits)
+    fail_overflow(program_, dims, symbol);
+  return difference;
 }
 
 std::shared_ptr<const Plan> Planner::evaluate(std::span<const int64_t> values, Dims dims) const {

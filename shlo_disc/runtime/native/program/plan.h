@@ -73,6 +73,8 @@ public:
 
 private:
   void solve(Dims dims, std::span<int64_t> values) const;
+  void check_least(std::span<const int64_t> values, size_t end, Dims dims) const;
+  int64_t difference_of(Dims dims, std::span<const int64_t> values, size_t index) const;
   std::shared_ptr<const Plan> evaluate(std::span<const int64_t> values, Dims dims) const;
   [[noreturn]] void explain_refusal(std::span<const int64_t> values, Dims dims, std::span<const int64_t> words,
                                     int64_t code) const;

@@ -42,24 +42,31 @@ Position position_of(const Program &program, size_t flat) {
   return {argument, flat};
 }
 
+size_t flat_of(const Program &program, Position position) {
+  size_t flat = position.dim;
+  for (size_t i = 0; i < position.argument; ++i)
+    flat += program.arguments[i].shape.size();
+  return flat;
+}
+
 bool solved_before(const SymbolSpec &symbol, Position position) {
   return symbol.argument < position.argument || (symbol.argument == position.argument && symbol.dim < position.dim);
 }
 
-std::string solution(const SymbolSpec &symbol, const Program &program, int64_t value) {
+std::string solution(const SymbolSpec &symbol, const Program &program, Dims dims, int64_t value) {
   const ArraySpec &argument = program.arguments[symbol.argument];
-  int64_t size = symbol.scale * value + symbol.offset;
+  int64_t size = dims[flat_of(program, {symbol.argument, symbol.dim})];
   return "'" + symbol.name + "' = " + std::to_string(value) + " from specification '" +
          argument.shape[symbol.dim].text + "' for dimension " + dim_name(argument, symbol.dim) +
          " (= " + std::to_string(size) + "), ";
 }
 
 /// The symbols solved from dimensions before `end`.
-std::string obtained(const Program &program, Values values, Position end) {
+std::string obtained(const Program &program, Dims dims, Values values, Position end) {
   std::string text = " Obtained dimension variables: ";
   for (size_t i = 0; i < program.symbols.size(); ++i)
     if (solved_before(program.symbols[i], end))
-      text += solution(program.symbols[i], program, values[i]);
+      text += solution(program.symbols[i], program, dims, values[i]);
   return text;
 }
 
@@ -67,7 +74,7 @@ std::string obtained(const Program &program, Values values, Position end) {
   // Symbols given directly, without arguments, have no specification to quote.
   if (dims.empty())
     throw Error(ErrorKind::shape, what);
-  throw Error(ErrorKind::shape, what + specifications(program) + obtained(program, values, end) + kTrailer);
+  throw Error(ErrorKind::shape, what + specifications(program) + obtained(program, dims, values, end) + kTrailer);
 }
 
 std::string replacement(const Program &program, Values values, const CheckSpec &check, std::span<const int64_t> words,

@@ -64,6 +64,16 @@ void validate_dims(const ArraySpec &array, const std::set<std::string_view> &sym
 
 int64_t aligned(int64_t bytes) { return (bytes + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment; }
 
+/// A symbol may be solved by means of those before it.
+void validate_steps(const SymbolSpec &symbol, size_t number) {
+  bool is_right = symbol.less.empty() || is_well_formed(symbol.less);
+  for (const SizeStep &step : symbol.less)
+    is_right = is_right && (step.operation != SizeOperation::symbol ||
+                            (step.value >= 0 && static_cast<size_t>(step.value) < number));
+  if (!is_right)
+    bad_artifact("header: symbol '" + symbol.name + "' is solved from what is no size");
+}
+
 constexpr int64_t kMostPacked = int64_t{1} << 40; // elements along k or n, and the strides
 constexpr __int128 kMostMade = __int128{1} << 44; // elements of a form that an artifact has
 
@@ -107,8 +117,10 @@ std::string ArraySpec::shape_text() const {
 
 void Program::validate(int64_t constant_bytes) {
   argument_dims = count_dims(arguments);
-  for (const SymbolSpec &symbol : symbols)
-    validate_symbol(symbol, arguments);
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    validate_symbol(symbols[i], arguments);
+    validate_steps(symbols[i], i);
+  }
   validate_segments();
   validate_sizes();
   for (const ConstantSpec &constant : constants) {

@@ -5,6 +5,7 @@
 #include "core/device.h"
 #include "core/dtype.h"
 #include "kernels/library_call.h"
+#include "size_steps.h"
 
 #include <array>
 #include <cstdint>
@@ -35,7 +36,8 @@ struct ArraySpec {
   std::string shape_text() const; // "(b, 768)"
 };
 
-/// size == scale * value + offset, read from dimension `dim` of argument `argument`.
+/// size == scale * value + offset + less, read from dimension `dim` of argument `argument`. `less`, 0 where it has no
+/// steps, is made of symbols before this one and of sizes of arguments.
 struct SymbolSpec {
   std::string name;
   int64_t minimum = 0;
@@ -44,6 +46,7 @@ struct SymbolSpec {
   size_t dim = 0;
   int64_t scale = 1;
   int64_t offset = 0;
+  std::vector<SizeStep> less;
 };
 
 struct CheckSpec {

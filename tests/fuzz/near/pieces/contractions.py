@@ -106,6 +106,13 @@ def _conv(arrays: list[Any], params: Params) -> Any:
     )  # fmt: skip
 
 
+@piece("conv_gradient", _other_conv)
+def _conv_gradient(arrays: list[Any], params: Params) -> Any:
+    """The gradient of half the sum of a convolution's squares: of its input, or of its windows."""
+    result, backwards = jax.vjp(lambda x, w: _conv([x, w], params), *arrays)
+    return backwards(result)[params["of"]]
+
+
 def _along(two: Sequence[Any], rank: int) -> list[Any]:
     """What is given for two directions, for some."""
     return [*two, *two][:rank]
