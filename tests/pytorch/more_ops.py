@@ -44,7 +44,7 @@ def _shifted(x: Any, y: Any) -> Any:
 
 def _rounded(x: Any) -> Any:
     n = x.shape[0]
-    sizes = (int(1.3 * n), int(0.29 * n), int(n / 3), int(n * 0.7 + 0.5))
+    sizes = map(torch.sym_int, (1.3 * n, 0.29 * n, n / 3, n * 0.7 + 0.5))
     ranges = (
         torch.arange(0, n, 0.5),
         torch.arange(n, -1, -1.0),
@@ -91,5 +91,5 @@ MORE: dict[str, Case] = {
         lambda x: (F.interpolate(x, scale_factor=1.3), F.interpolate(x, scale_factor=0.7, mode="bilinear")),
         "b, 2, t, u", least=4,
     ),
-    "rounded sizes": _of(_rounded, "b", least=5),
+    "rounded sizes": _of(_rounded, "b", least=9),
 }  # fmt: skip
