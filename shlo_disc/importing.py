@@ -104,6 +104,11 @@ def translate_graph(module: Any, name: str, **options: Any) -> Any:
     return _module("aten.graphs").translate(module, name, **options)
 
 
+def is_constant_of_torch(node: Any) -> bool:
+    """`import/aten/graphs.py`: whether a placeholder of a graph of PyTorch's stands for one value in all calls."""
+    return bool(_module("aten.graphs").is_constant(node))
+
+
 def torch_decompositions() -> dict[Any, Any]:
     """`import/aten/decompositions.py`: what PyTorch takes apart, by op."""
     return cast("dict[Any, Any]", _module("aten.decompositions").for_exporting())

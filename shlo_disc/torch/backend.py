@@ -117,16 +117,17 @@ class CompiledGraph:
     def __init__(self, split: Split, options: Options, weights: frozenset[int], kind: type[Weights]):
         assert split.program is not None  # noqa: S101  # by compile_graph
         self._views = split.views
-        names = [node.name for node in split.program.graph.nodes if node.op == "placeholder"]
-        first = [name for place, name in enumerate(names) if place in weights]
+        given = enumerate(node for node in split.program.graph.nodes if node.op == "placeholder")
+        names = {place: node.name for place, node in given if not importing.is_constant_of_torch(node)}
+        first = [name for place, name in names.items() if place in weights]
         translated = importing.translate_graph(split.program, "graph", first=first, bound=len(first), has_strides=True)
         read = TextProgram(translated.text, is_own=True)
         record_read(read, "torch.compile")
         self.executable: Executable = compile_read(read, options)
-        self._fixed = [place for place in range(len(names)) if place in weights]
+        self._fixed = [place for place in names if place in weights]
         self._captured = translated.captured
         count = len(self._captured) + len(self._fixed)
-        others = [place for place in range(len(names)) if place not in weights]
+        others = [place for place in names if place not in weights]
         self._others = list(zip(others, translated.orders[count:], strict=True))
         self._weights = (kind if weights else Weights)(self.executable, translated.orders[:count])
         self._outputs = translated.outputs

@@ -42,8 +42,9 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     state = [spec.arg.name for spec in (*fixed, *changed)]
     relations = _relations_of(program)
     translated = importing.translate_graph(
-        plain.graph_module, _name_of(program), ranges=ranges, first=state, bound=len(fixed), relations=relations
-    )
+        plain.graph_module, _name_of(program), ranges=ranges, first=state, bound=len(fixed), relations=relations,
+        names=_names_of(program),
+    )  # fmt: skip
     read = TextProgram(translated.text, is_own=True)
     record_read(read, "torch.export")
     executable = compile_read(read, options, target, start=start)
@@ -63,13 +64,39 @@ def _relations_of(program: ExportedProgram) -> list[Any]:
 
     Raises ProgramError where it holds only what PyTorch has written of it, as in a program that was read from a file.
     """
-    values = (node.meta.get("val") for node in program.graph.nodes)
-    modes = (value.fake_mode for value in values if isinstance(value, FakeTensor))
-    environments = [mode.shape_env for mode in modes if mode.shape_env is not None]
-    found = [environments[0].replace(guard.expr) for guard in environments[0].guards] if environments else []
+    environment = _environment_of(program)
+    found = [] if environment is None else [environment.replace(guard.expr) for guard in environment.guards]
     if len(found) < len(program._guards_code):
         raise ProgramError(f"the exported program is right where {program._guards_code}, which cannot be read here")
     return found
+
+
+def _environment_of(program: ExportedProgram) -> Any:
+    """What PyTorch knows of the sizes of a program; None where all are numbers."""
+    values = (node.meta.get("val") for node in program.graph.nodes)
+    modes = (value.fake_mode for value in values if isinstance(value, FakeTensor))
+    return next((mode.shape_env for mode in modes if mode.shape_env is not None), None)
+
+
+def _names_of(program: ExportedProgram) -> dict[Any, str]:
+    """The user's names of sizes, those of `Dim("batch")`, by PyTorch's symbols; a name that is taken is left out."""
+    environment, found = _environment_of(program), dict[Any, str]()
+    given = {} if environment is None else environment.source_name_to_debug_name
+    for symbol, sources in environment.var_to_sources.items() if given else ():
+        own = environment.replace(symbol)
+        names = [given[name] for name in map(_source_name, sources) if given.get(name, "").isidentifier()]
+        if own.is_Symbol and names and names[0] not in _RESERVED:
+            found[own] = names[0]
+    taken = [*found.values(), *(symbol.name for symbol in environment.var_to_sources)] if found else []
+    return {symbol: name for symbol, name in found.items() if taken.count(name) == 1}
+
+
+_RESERVED = ("floordiv", "mod", "max", "min")
+"""Names of functions in expressions over sizes."""
+
+
+def _source_name(source: Any) -> str:
+    return source.name() if callable(source.name) else source.name
 
 
 def _name_of(program: ExportedProgram) -> str:
@@ -168,7 +195,10 @@ class ExportedExecutable:
 
 
 def _without_gradient(value: Any, what: str) -> Any:
-    """An argument. Raises ArgumentTypeError for a tensor that a gradient is wanted of, which would be lost."""
+    """An argument. Raises ArgumentTypeError for a tensor that a gradient is wanted of, which would be lost, and for a
+    float, which PyTorch has fixed."""
+    if isinstance(value, float):
+        raise ArgumentTypeError(f"{what} is float, not a tensor")
     if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
         raise ArgumentTypeError(
             f"{what} requires a gradient, and none flows through an exported program: call it under torch.no_grad(), "

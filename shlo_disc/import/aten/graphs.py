@@ -8,8 +8,9 @@ types are exact from the start and nothing is inferred here. A size is an expres
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import sympy
@@ -33,7 +34,7 @@ from .graph import Graph, Spec
 from .random_numbers import DRAWING
 from .relations import assert_holds
 from .rounded import bind_rounded
-from .sizes import NoSize, named, size_of, sizes_of
+from .sizes import NoSize, named, shown, size_of, sizes_of
 from .stored import stored_order
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
@@ -77,17 +78,20 @@ def translate(
     bound: int = 0,
     has_strides: bool = False,
     relations: Iterable[Any] = (),
+    names: Mapping[Any, str] = MappingProxyType({}),
 ) -> Translated:
     """The graph of a module whose nodes have been traced with symbolic sizes.
 
     ranges: pairs of a SymPy symbol and PyTorch's range of it, which each call checks. first: names of placeholders that
     come before the others, in this order. bound: how many of these are the same in many calls, as the captured tensors
     are. has_strides: arguments and results lie in memory in the order of axes that PyTorch says. relations: of sizes,
-    in SymPy's terms, that the graph is right for; each call checks them.
+    in SymPy's terms, that the graph is right for; each call checks them. names: the user's, of SymPy's symbols.
+    Placeholders that stand for None, a bool, a str or another constant are no arguments of the function.
     Raises UnsupportedError listing every op that has no translation, with the user's lines.
     """
     _check_supported(module)
-    with make_context() as context, ir.Location.unknown():
+    symbols = {symbol: Expr.symbol(own) for symbol, own in names.items()}
+    with make_context() as context, ir.Location.unknown(), named(symbols):
         return _Walk(module, context, name, first, has_strides).run(ranges, relations, bound)
 
 
@@ -131,6 +135,12 @@ def is_complex(node: Node) -> bool:
     return any(isinstance(v, torch.Tensor) and v.is_complex() for v in values) or any(
         isinstance(n, complex) for n in numbers
     )
+
+
+def is_constant(node: Node) -> bool:
+    """Whether a placeholder stands for one value in all calls, which PyTorch has written into the graph."""
+    value = node.meta.get("val")
+    return node.op == "placeholder" and (value is None or isinstance(value, bool | int | float | str))
 
 
 def _shown(node: Node) -> str:
@@ -196,7 +206,9 @@ class _Walk:
         """The whole."""
         nodes = list(self.module.graph.nodes)
         self.captured = dict(self._tensors_of(self.module))
-        given = sorted((n for n in nodes if n.op == "placeholder"), key=lambda n: self.first.get(n.name, len(nodes)))
+        self.values |= {n: n.meta.get("val") for n in nodes if is_constant(n)}
+        taken = [n for n in nodes if n.op == "placeholder" and n not in self.values]
+        given = sorted(taken, key=lambda n: self.first.get(n.name, len(nodes)))
         placeholders = [*self.captured, *given]
         for place, node in enumerate(placeholders):
             self.orders[node] = self._order_of(node, is_bound=place < len(self.captured) + bound)
@@ -238,10 +250,10 @@ class _Walk:
     def _state(self, ranges: Iterable[Any], relations: Iterable[Any]) -> None:
         """What each call checks of its sizes."""
         for symbol, limits in ranges:
-            if isinstance(symbol, sympy.Symbol) and symbol.name in self.stated:  # else it is read from data
+            if isinstance(symbol, sympy.Symbol) and str(size_of(symbol)) in self.stated:  # else it is read from data
                 self._check_range(symbol, limits)
         for relation in relations:
-            assert_holds(self.graph, relation, f"the program was exported for sizes with {relation}")
+            assert_holds(self.graph, relation, f"the program was exported for sizes with {shown(relation)}")
 
     # ---- arguments --------------------------------------------------------------------------------------------------
 
@@ -282,9 +294,9 @@ class _Walk:
             dims = [d if d.symbols() <= self.stated else _unsolved(node, axis) for axis, d in enumerate(spec.dims)]
             dims = [dims[axis] for axis in self.orders.get(node) or range(len(dims))]
             return tensor_type(dims, self.graph.element(spec.dtype))
-        if isinstance(value, int | torch.SymInt) and not isinstance(value, bool):
+        if isinstance(value, torch.SymInt):
             return tensor_type((), ir.IntegerType.get_signless(64))
-        if isinstance(value, float | torch.SymFloat):
+        if isinstance(value, torch.SymFloat):
             return tensor_type((), ir.F64Type.get())
         raise self.graph.refuse(f"an argument of type {type(value).__name__} has no lowering", "pass a tensor")
 
@@ -295,7 +307,7 @@ class _Walk:
             value: Any = node.meta.get("val")
             if isinstance(value, torch.SymFloat):
                 self.graph.reals[value.node.expr] = argument
-            if not isinstance(value, int | torch.SymInt):
+            if not isinstance(value, torch.SymInt):
                 self.values[node] = argument
                 continue
             size = self._size(value)
@@ -315,11 +327,11 @@ class _Walk:
 
     def _check_range(self, symbol: Any, limits: Any) -> None:
         """Each call checks a range that the user gave. PyTorch's own smallest size of 2 is no such range."""
-        low, high = limits.lower, limits.upper
+        low, high, name = limits.lower, limits.upper, shown(symbol)
         if isinstance(low, sympy.Integer) and int(low) > 2:
-            assert_holds(self.graph, sympy.Ge(symbol, low), f"{symbol} is below its range, which starts at {low}")
+            assert_holds(self.graph, sympy.Ge(symbol, low), f"{name} is below its range, which starts at {low}")
         if isinstance(high, sympy.Integer) and int(high) < _LARGEST:
-            assert_holds(self.graph, sympy.Le(symbol, high), f"{symbol} is above its range, which ends at {high}")
+            assert_holds(self.graph, sympy.Le(symbol, high), f"{name} is above its range, which ends at {high}")
 
     # ---- nodes ------------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ def bind_rounded(t: Graph, expressions: Iterable[Any], stated: Set[str]) -> dict
             atoms.update(dict.fromkeys(sorted(e.atoms(*ROUNDED), key=sympy.default_sort_key)))
     found: dict[Any, Expr] = {}
     for atom in atoms:
-        if _is_expression(atom) or any(s.name not in stated for s in atom.free_symbols):
+        if _is_expression(atom) or any(str(size_of(s)) not in stated for s in atom.free_symbols):
             continue
         symbol = Expr.symbol(f"rounded{len(found)}")
         found[atom] = symbol

@@ -45,7 +45,8 @@ def _read(e: Any) -> Expr:
     if isinstance(e, sympy.Integer):
         return Expr.const(int(e))
     if isinstance(e, sympy.Symbol):
-        return Expr.symbol(e.name)
+        found = _named.get().get(e)
+        return Expr.symbol(e.name) if found is None else found
     if isinstance(e, sympy.Pow) and isinstance(e.args[1], sympy.Integer) and int(e.args[1]) >= 0:
         return _read(e.args[0]) ** int(e.args[1]) if int(e.args[1]) else Expr.const(1)
     if isinstance(e, ROUNDED):
@@ -64,12 +65,18 @@ _named: contextvars.ContextVar[Mapping[Any, Expr]] = contextvars.ContextVar("nam
 
 @contextlib.contextmanager
 def named(symbols: Mapping[Any, Expr]) -> Iterator[None]:
-    """Read some expressions of SymPy as symbols, whose values the program computes."""
-    token = _named.set(symbols)
+    """Read some expressions of SymPy as symbols: PyTorch's as the user's, or what the program computes."""
+    token = _named.set({**_named.get(), **symbols})
     try:
         yield
     finally:
         _named.reset(token)
+
+
+def shown(e: Any) -> str:
+    """An expression or relation of SymPy in the user's symbols."""
+    names = {symbol: sympy.Symbol(str(name)) for symbol, name in _named.get().items() if symbol.is_Symbol}
+    return str(e.xreplace(names) if isinstance(e, sympy.Basic) else e)
 
 
 def _rounded(e: Any) -> Expr:
