@@ -75,7 +75,10 @@ def test_each_width(device: _native.Processors, dtype: type, vector_bits: int) -
 def test_batches(device: _native.Processors, batch: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1)
     for rows, order in itertools.product((1, 3, 5), ("rows", "columns")):
-        a, b = laid_out((*batch, rows, 140), "rows", np.float32, rng), laid_out((*batch, 140, 70), order, np.float32, rng)
+        a, b = (
+            laid_out((*batch, rows, 140), "rows", np.float32, rng),
+            laid_out((*batch, 140, 70), order, np.float32, rng),
+        )
         for right in (b, np.broadcast_to(b[(0,) * len(batch)], b.shape)):
             check(device, a, right, np.empty((*batch, rows, 70), np.float32), reference(a, right))
 
