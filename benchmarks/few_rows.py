@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Products of few rows with a square matrix of weights, against jax.jit: decoding with small batches.
 
-`python -m benchmarks.few_rows` prints, for each layout and origin of the weights, milliseconds of ours and the ratios to
-jax.jit's, and writes JSON. Weights are arguments, computed by the program, or bound. Both sides get jax.Arrays, take
+`python -m benchmarks.few_rows` prints, for each layout and origin of the weights, milliseconds of ours and the ratios
+to jax.jit's, and writes JSON. Weights are arguments, computed by the program, or bound. Both sides get jax.Arrays, take
 turns in one process, with a pause for the other's threads to stop spinning, and the least time of each counts.
 """
 
@@ -120,8 +120,9 @@ def report(name: str, found: list[dict[str, Any]]) -> str:
     ]
     lines = [f"{name}:", table(["rows", *(f"{n} ms" for n in sizes), *(f"{n} ratio" for n in sizes)], cells)]
     slow = [(f["rows"], f["size"]) for f in found if f["ratio"] > LIMIT]
+    mean, greatest = geometric_mean(f["ratio"] for f in found), max(f["ratio"] for f in found)
     lines.append(
-        f"geometric mean {geometric_mean(f['ratio'] for f in found):.2f}, greatest {max(f['ratio'] for f in found):.2f}, "
+        f"geometric mean {mean:.2f}, greatest {greatest:.2f}, "
         f"above {LIMIT} at {slow or 'none'}, error at most {max(f['error'] for f in found):.1e}"
     )
     if {1, 3} <= set(rows):

@@ -2,11 +2,11 @@
 #include "dot.h"
 
 #include "blas.h"
+#include "few_rows.h"
 #include "gemm.h"
 #include "gemm_blocks.h"
 #include "gemm_formats.h"
 #include "outer_product.h"
-#include "row_dots.h"
 #include "vector_product.h"
 #include "core/command_clock.h"
 
@@ -114,19 +114,25 @@ bool are_all(const DiscDot &first, bool (*is)(const DiscDot &)) {
   return result;
 }
 
-bool is_row_dots_transposed(const DiscDot &dot) { return is_row_dots(transposed(dot)); }
+bool is_vector_product_by_blas(const DiscDot &dot) {
+  const Blas &blas = Blas::instance();
+  return is_vector_product(dot) && (dot.format == 0 ? blas.gemv<float>() != nullptr : blas.gemv<double>() != nullptr);
+}
 
-/// A way to compute products of few rows or columns without packing the other operand.
+bool has_few_columns(const DiscDot &dot) { return has_few_rows(transposed(dot)); }
+
+/// A way to compute products of few rows or columns.
 struct Way {
   const char *name;
   bool (*fits)(const DiscDot &dot);
   Multiply multiply;
 };
 
+/// The first one that fits is taken.
 constexpr Way kWays[] = {
-    {"row dots", is_row_dots, run_row_dots},
-    {"row dots, transposed", is_row_dots_transposed,
-     [](ThreadPool &pool, const DiscDot &dot) { run_row_dots(pool, transposed(dot)); }},
+    {"matrix-vector", is_vector_product_by_blas, run_vector_product},
+    {"few rows", has_few_rows, run_few_rows},
+    {"few columns", has_few_columns, [](ThreadPool &pool, const DiscDot &dot) { run_few_rows(pool, transposed(dot)); }},
     {"matrix-vector", is_vector_product, run_vector_product},
     {"tiles, transposed", is_narrow, [](ThreadPool &pool, const DiscDot &dot) { run_gemm(pool, transposed(dot)); }},
 };

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Products of few rows, such as those of decoding: the other operand is read once, in order, and nothing is packed.
+#pragma once
+
+#include "core/abi.h"
+#include "core/thread_pool.h"
+
+namespace disc {
+
+/// Whether C = A B is such a product, of floats, for a program whose vectors have 256 bits or more. Up to 18 rows where
+/// B's columns are dense, as of transposed weights, up to 4 where its rows are.
+bool has_few_rows(const DiscDot &dot);
+
+/// C = A B, without what becomes of C.
+void run_few_rows(ThreadPool &pool, const DiscDot &dot);
+
+} // namespace disc

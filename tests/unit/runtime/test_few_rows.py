@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Products of few rows or columns against float64 NumPy: each layout, with gaps, in batches, without a byte too far.
+
+Sizes lie on both sides of what the runtime decides at: 4 and 18 rows, 64 columns, 128 terms, a vector, 12 columns and
+4 or 8 rows of the other operand together, chunks of 4,096 terms (2,048 of f64) and of as many columns.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import mmap
+
+import numpy as np
+import pytest
+
+from shlo_disc.lowering_cpu.options import CpuOptions
+from shlo_disc.runtime import Client, _native
+from tests.unit.runtime.test_dot import WIDTHS, laid_out, run
+
+ROWS = (1, 2, 3, 4, 5, 8, 18, 19)
+SIZES = [(1, 1), (7, 5), (8, 127), (9, 128), (16, 129), (63, 64), (64, 131), (65, 33), (97, 257), (2053, 9), (20, 4099)]
+"""(n, k)."""
+ORDERS = ("rows", "columns", "gaps")
+
+
+@pytest.fixture(scope="module", params=(1, 2))
+def device(request: pytest.FixtureRequest) -> _native.Processors:
+    return Client(threads=request.param).native_device
+
+
+Reference = tuple[np.ndarray, np.ndarray]
+"""The exact product, and how far a result may be from it."""
+
+
+def reference(a: np.ndarray, b: np.ndarray) -> Reference:
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+    scale = np.matmul(np.abs(wide_a), np.abs(wide_b))
+    return np.matmul(wide_a, wide_b), 4 * np.sqrt(a.shape[-1]) * np.finfo(a.dtype).eps * scale
+
+
+def check(device: _native.Processors, a: np.ndarray, b: np.ndarray, c: np.ndarray, want: Reference) -> None:
+    """c = a @ b, which is compared."""
+    c[...] = np.nan
+    run(device, a, b, c)
+    assert (np.abs(c - want[0]) <= want[1]).all(), np.abs(c - want[0]).max()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", SIZES)
+def test_few_rows_or_columns(device: _native.Processors, dtype: type, size: tuple[int, int]) -> None:
+    n, k = size
+    rng = np.random.default_rng(n)
+    for rows in ROWS if k < 4096 else (3, 8):
+        for order_a, order_b in itertools.product(("rows", "columns"), ORDERS):
+            a, b = laid_out((rows, k), order_a, dtype, rng), laid_out((k, n), order_b, dtype, rng)
+            exact, bound = reference(a, b)
+            for order_c in ("rows", "columns"):
+                check(device, a, b, laid_out((rows, n), order_c, dtype, rng), (exact, bound))
+                check(device, b.T, a.T, laid_out((n, rows), order_c, dtype, rng), (exact.T, bound.T))
+
+
+@pytest.mark.parametrize("vector_bits", WIDTHS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_each_width(device: _native.Processors, dtype: type, vector_bits: int) -> None:
+    rng = np.random.default_rng(0)
+    for rows, order in itertools.product((1, 3, 6, 8, 13, 18), ("rows", "columns")):
+        a, b = laid_out((rows, 300), "rows", dtype, rng), laid_out((300, 101), order, dtype, rng)
+        c, (exact, bound) = np.full((rows, 101), np.nan, dtype), reference(a, b)
+        run(device, a, b, c, CpuOptions(vector_bits))
+        assert (np.abs(c - exact) <= bound).all()
+
+
+@pytest.mark.parametrize("batch", [(3,), (2, 5), (2, 1, 3)])
+def test_batches(device: _native.Processors, batch: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(1)
+    for rows, order in itertools.product((1, 3, 5), ("rows", "columns")):
+        a, b = (
+            laid_out((*batch, rows, 140), "rows", np.float32, rng),
+            laid_out((*batch, 140, 70), order, np.float32, rng),
+        )
+        for right in (b, np.broadcast_to(b[(0,) * len(batch)], b.shape)):
+            check(device, a, right, np.empty((*batch, rows, 70), np.float32), reference(a, right))
+
+
+def test_a_left_hand_side_that_is_broadcast(device: _native.Processors) -> None:
+    rng = np.random.default_rng(2)
+    for shape, order in itertools.product(((1, 200), (3, 1), (1, 1)), ("rows", "columns")):
+        a = np.broadcast_to(rng.standard_normal(shape).astype(np.float32), (3, 200))
+        b = laid_out((200, 90), order, np.float32, rng)
+        check(device, a, b, np.empty((3, 90), np.float32), reference(a, b))
+
+
+def guarded(array: np.ndarray, at_end: bool) -> np.ndarray:
+    """A copy that begins or ends at a page that no one may touch. The pages are never given back."""
+    page = mmap.PAGESIZE
+    inner = -(-array.nbytes // page) * page
+    memory = mmap.mmap(-1, inner + 2 * page)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    for side in (address, address + page + inner):
+        assert protect(side, page, 0) == 0
+    first = page + (inner - array.nbytes if at_end else 0)
+    copy = np.frombuffer(memory, array.dtype, array.size, first).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+@pytest.mark.parametrize("at_end", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nothing_outside_is_touched(device: _native.Processors, dtype: type, at_end: bool) -> None:
+    rng = np.random.default_rng(3)
+    for rows, (n, k) in itertools.product((1, 3, 4, 8, 18), ((65, 7), (67, 131), (9, 129), (13, 300))):
+        a, b = (guarded(rng.standard_normal(s).astype(dtype), at_end) for s in ((rows, k), (k, n)))
+        weights = guarded(np.ascontiguousarray(b.T), at_end)
+        columns = guarded(np.ascontiguousarray(a.T), at_end)
+        c, c_columns = guarded(np.zeros((rows, n), dtype), at_end), guarded(np.zeros((n, rows), dtype), at_end)
+        exact, bound = reference(a, b)
+        check(device, a, b, c, (exact, bound))
+        check(device, a, weights.T, c, (exact, bound))
+        check(device, weights, columns, c_columns, (exact.T, bound.T))
+        check(device, b.T, columns, c_columns, (exact.T, bound.T))
