@@ -28,6 +28,8 @@ TRACED = (
     "values"
 )
 VALUE = "compute the value from sizes inside of the function, or pass it as an array; else pad the sizes to a few"
+DEFECT = "this is a defect of shlo_disc: SHLO_DISC_RECORD=folder writes the programs down for a report"
+DEVICES = "pad the sizes to a few"
 FIXED = "one more compile makes a symbol of it; where both sizes are one size by chance, call once with others first"
 
 
@@ -86,11 +88,11 @@ class Ledger:
             self._explain(form, program)
             raise RecompileError(_refusal(reading, form, most))
 
-    def refuse(self, program: bytes, reason: str) -> str:
+    def refuse(self, program: bytes, reason: str, remedy: str) -> str:
         """Note why a program has no symbolic program together with the earlier ones; returns all that is to be told."""
         with self._lock:
             reading, form = self._form(program)
-            form.tell(program, reason, VALUE)
+            form.tell(program, reason, remedy)
             return _told(reading, form)
 
     def note_symbolic(self, program: bytes, miss: Callable[[bytes], Miss | None]) -> None:
@@ -243,4 +245,4 @@ def _why(forms: Sequence[_Form]) -> str:
 LEDGER = Ledger()
 """That of this process."""
 
-__all__ = ["LEDGER", "MAX_PROGRAMS_VARIABLE", "Count", "Ledger"]
+__all__ = ["DEFECT", "DEVICES", "LEDGER", "VALUE", "MAX_PROGRAMS_VARIABLE", "Count", "Ledger"]

@@ -9,7 +9,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from shlo_disc.ledger.book import LEDGER
+from shlo_disc.errors import CompilerError, DiscError
+from shlo_disc.ledger.book import DEFECT, DEVICES, LEDGER, VALUE
 from shlo_disc.ledger.watching import WATCH_VARIABLE, Writer
 from shlo_disc.runtime.native_module import CallCount, observe_programs
 
@@ -35,7 +36,7 @@ def before_compile(program: bytes, max_programs: int, reason: str = "") -> None:
     if not _is_observed(max_programs):
         return
     if reason:
-        LEDGER.refuse(program, reason)
+        LEDGER.refuse(program, reason, DEVICES)
     LEDGER.admit(program, max_programs)
     text = LEDGER.explain(program)
     if text:
@@ -48,11 +49,17 @@ def before_generalizing(program: bytes, max_programs: int) -> None:
         LEDGER.admit(program, max_programs)
 
 
-def refusal_of(program: bytes, max_programs: int) -> Callable[[str], str]:
+def refusal_of(program: bytes, max_programs: int) -> Callable[[Exception], str]:
     """What notes why a program is no instance of a symbolic one, and tells all that is known of it."""
     if not _is_observed(max_programs):
         return str
-    return lambda reason: LEDGER.refuse(program, reason)
+
+    def refuse(error: Exception) -> str:
+        is_known = isinstance(error, DiscError) and not isinstance(error, CompilerError)
+        reason = str(error) if isinstance(error, DiscError) else f"an unexpected error: {error!r}"
+        return LEDGER.refuse(program, reason, VALUE if is_known else DEFECT)
+
+    return refuse
 
 
 def note_symbolic(program: bytes, symbolic: SymbolicProgram, max_programs: int) -> None:

@@ -131,7 +131,7 @@ def generalize_or_explain(
     programs: Sequence[bytes],
     options: Options | None = None,
     target: str = CPU,
-    describe: Callable[[str], str] = str,
+    describe: Callable[[Exception], str] = str,
 ) -> SymbolicProgram | None:
     """As `generalize`; None when it does not succeed, for whatever reason: each program can be compiled as it is.
 
@@ -142,9 +142,9 @@ def generalize_or_explain(
         return generalize(programs, options, target)
     except (NotGeneralError, DiscError) as error:
         level = logging.WARNING if os.environ.get(EXPLAIN_VARIABLE) else logging.DEBUG
-        _log.log(level, "compiled for one shape only: %s", describe(str(error)))
+        _log.log(level, "compiled for one shape only: %s", describe(error))
     except Exception as error:  # a program that compiles as it is must not fail because of its other shapes
-        describe(f"an unexpected error: {error!r}")
+        describe(error)
         _log.warning("compiled for one shape only, after an unexpected error", exc_info=True)
     return None
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from shlo_disc.errors import RecompileError
-from shlo_disc.ledger.book import Ledger
+from shlo_disc.ledger.book import VALUE, Ledger
 from shlo_disc.ledger.differences import first_difference
 from shlo_disc.ledger.identity import read_identity
 from shlo_disc.runtime.native_module import CallCount
@@ -171,5 +171,5 @@ def test_a_refusal_of_the_generaliser_is_told_once() -> None:
     ledger = Ledger()
     note(ledger, plain, ones(3))
     program = artifact(plain, (ones(4),))
-    assert "no expression. Remedy: compute the value" in ledger.refuse(program, "no expression")
+    assert "no expression. Remedy: compute the value" in ledger.refuse(program, "no expression", VALUE)
     assert ledger.explain(program) == ""
