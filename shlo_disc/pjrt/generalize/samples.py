@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from shlo_disc.errors import DiscError
@@ -11,6 +11,10 @@ from shlo_disc.importing import parse_trusted
 from shlo_disc.mlir import ir
 from shlo_disc.runtime.native_module import read_program
 
+CALLS = ("callee", "decomposition")
+"""The attributes that are functions which an operation calls."""
+
+_FUNCTION = "func.func"
 _PERHAPS_PLAIN = ("stablehlo.broadcast_in_dim", "stablehlo.slice")
 
 
@@ -22,7 +26,9 @@ class Samples:
     """Programs that differ in numbers only, and one of them as a module.
 
     values: for each number what it is in each program.
-    operations: those of the module, in pre-order; `position` is the inverse.
+    operations: those of the module, in pre-order; `position` is the inverse. The function that an operation calls comes
+        next, as an operation in it: each call has a function of its own.
+    extents: how many operations an operation is, with those in it.
     dims: the numbers of a value's sizes.
     attributes, attribute_names: the numbers of an attribute of the operation at a position, and which there are.
     plain: broadcasts that keep the rank and slices from the start, which are left out where they do nothing.
@@ -39,7 +45,11 @@ class Samples:
         self.values: list[tuple[int, ...]] = list(zip(*(sample["numbers"] for sample in found), strict=True))
         self.lead = max(range(len(found)), key=lambda i: _typical_size(found[i]))
         self.module = parse_trusted(programs[self.lead], context)
-        self.operations = [self.module.operation, *nested_operations(self.module.operation)]
+        self.operations: list[Any] = []
+        self.extents: list[int] = []
+        self._functions = {name_of(op): op for op in self.module.body.operations if op.operation.name == _FUNCTION}
+        self._called: set[str] = set()
+        self._list_operations()
         self.position = {op.operation: i for i, op in enumerate(self.operations)}
         self.dims: dict[ir.Value, list[int]] = {}
         self.attributes: dict[tuple[int, str], list[int]] = {}
@@ -57,9 +67,53 @@ class Samples:
         self.constants = {position: i for i, position in enumerate(positions)}
         self.splats = {position for position, row in zip(positions, lead["constants"], strict=True) if row[2]}
 
+    def _list_operations(self) -> None:
+        """As the reader lists them: public functions with what they call, then what nothing has called."""
+        self._add(self.module.operation, [])
+        functions = list(self._functions.values())
+        for is_private in (False, True):
+            for function in functions:
+                if _is_private(function) == is_private and name_of(function) not in self._called:
+                    self._visit(function)
+        self.extents[0] = len(self.operations)
+
+    def _visit(self, op: ir.OpView) -> None:
+        position = len(self.operations)
+        callee = [self._own_function(op, name) for name in CALLS if name in op.attributes]
+        inner = [op for region in op.regions for block in region.blocks for op in block.operations]
+        self._add(op, [*callee, *inner])
+        self.extents[position] = len(self.operations) - position
+
+    def _add(self, op: Any, inner: Sequence[ir.OpView]) -> None:
+        self.operations.append(op)
+        self.extents.append(1)
+        for operation in inner:
+            self._visit(operation)
+
+    def _own_function(self, op: ir.OpView, attribute: str) -> ir.OpView:
+        """The function that an operation calls; a copy of it if another operation calls it, too."""
+        name = ir.FlatSymbolRefAttr(op.attributes[attribute]).value
+        if name not in self._called:
+            self._called.add(name)
+            return self._functions[name]
+        count = len(self._called)
+        while (own := f"{name}.{count}") in self._functions:
+            count += 1
+        with ir.InsertionPoint(self.module.body):
+            copy = self._functions[name].operation.clone().opview
+        copy.attributes["sym_name"] = ir.StringAttr.get(own)
+        op.attributes[attribute] = ir.FlatSymbolRefAttr.get(own)
+        self._functions[own] = copy
+        self._called.add(own)
+        return copy
+
     def is_fixed(self, number: int) -> bool:
         """Whether the number is the same in all programs."""
         return len(set(self.values[number])) == 1
+
+    def is_attribute(self, number: int) -> bool:
+        """Whether an attribute has the number, and no type."""
+        return self._places[number][0] in ("attribute", "element")
 
     def origin(self, value: ir.Value) -> ir.Value:
         """The value that another one is a prefix or a broadcast of."""
@@ -113,13 +167,14 @@ def _typical_size(sample: dict[str, Any]) -> int:
     return sum(number for number, place in places if place[0] in ("result", "argument"))
 
 
-def nested_operations(op: Any) -> Iterator[Any]:
-    """The operations in the regions of one, in pre-order."""
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner
-                yield from nested_operations(inner)
+def name_of(function: ir.OpView) -> str:
+    """The name of a function."""
+    return str(ir.StringAttr(function.attributes["sym_name"]).value)
 
 
-__all__ = ["NotGeneralError", "Samples", "nested_operations"]
+def _is_private(function: ir.OpView) -> bool:
+    visibility = "sym_visibility"
+    return visibility in function.attributes and ir.StringAttr(function.attributes[visibility]).value == "private"
+
+
+__all__ = ["CALLS", "NotGeneralError", "Samples", "name_of"]
