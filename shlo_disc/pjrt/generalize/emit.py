@@ -15,7 +15,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_attr, dims_of_attr
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import all_blocks
 
-from .dynamic_forms import STATED_BY_TYPE, DYNAMIC_FORMS, create, is_call_without_sizes, target_of, tensor
+from .dynamic_forms import DYNAMIC_FORMS, STATED_BY_TYPE, create, is_call_without_sizes, target_of, tensor
 from .expressions import Expressions
 from .relations import terminator
 from .samples import NotGeneralError

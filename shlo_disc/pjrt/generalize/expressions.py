@@ -129,7 +129,9 @@ class Expressions:
     def _constants(self) -> set[int]:
         """The numbers that are the same in all samples, such as strides; as one more, too, where they are holes."""
         fixed = {values[0] for values in self.samples.values if len(set(values)) == 1}
-        holes = [n for (_, name), numbers in self.samples.attributes.items() if name == "interior_padding" for n in numbers]
+        holes = [
+            n for (_, name), numbers in self.samples.attributes.items() if name == "interior_padding" for n in numbers
+        ]
         fixed |= {self.samples.values[n][0] + 1 for n in holes if self.samples.is_fixed(n)}
         return {n for n in fixed if 1 < n <= _LARGEST_CONSTANT}
 

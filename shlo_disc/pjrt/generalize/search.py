@@ -35,7 +35,7 @@ _FAR = 0.4  # what it costs more if it is none of the op at hand
 
 
 class Term(NamedTuple):
-    """Something that varies over the samples. cost: without that of the divisor, where it is a quotient or remainder."""
+    """Something that varies over the samples. cost: without that of the divisor of a quotient or remainder."""
 
     values: Values
     cost: float
@@ -110,7 +110,9 @@ class Search:
                     handicaps.setdefault(base, first + 0.01 * rank)
         return self._remembered(values, tuple(handicaps.items()), divisors)
 
-    def _remembered(self, values: Values, bases: tuple[tuple[Expr, float], ...], divisors: Iterable[int]) -> Found | None:
+    def _remembered(
+        self, values: Values, bases: tuple[tuple[Expr, float], ...], divisors: Iterable[int]
+    ) -> Found | None:
         near = tuple(sorted({abs(k) for k in divisors if 1 < abs(k) <= _LARGEST_DIVISOR}))
         key = values, bases, near
         if key not in self._known:
