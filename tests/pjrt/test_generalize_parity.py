@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Functions whose paddings, slices and lengths depend on remainders of sizes: at most three programs for eight sizes."""
+"""Functions whose paddings, slices and lengths depend on remainders of sizes: few programs for eight sizes."""
 
 from __future__ import annotations
 
