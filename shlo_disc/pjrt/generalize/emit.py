@@ -18,7 +18,7 @@ from shlo_disc.shape_dialect.utils.regions import all_blocks
 from .dynamic_forms import DYNAMIC_FORMS, STATED_BY_TYPE, create, is_call_without_sizes, target_of, tensor
 from .expressions import Expressions
 from .relations import terminator
-from .samples import NotGeneralError
+from .samples import CALLS, NotGeneralError
 
 _SIZES, _HIDDEN = "shlo_disc.sizes", "shlo_disc.hidden"
 
@@ -45,7 +45,8 @@ class Emission:
                 self._origins[op.results[0]] = self._origins.get(op.operands[0], op.operands[0])
                 continue
             self._use_operands(op, position)
-            if self._rewrite(op, position):
+            calls = any(name in op.attributes for name in CALLS)  # what replaces it calls the function, too
+            if self._rewrite(op, position) and not calls:
                 inside = position + self.samples.extents[position]
         for position in sorted(self.samples.plain, reverse=True):
             self.samples.operations[position].operation.erase()
