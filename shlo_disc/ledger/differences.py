@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from shlo_disc.importing import parse_trusted
-from shlo_disc.mlir import ir
 from shlo_disc.runtime.native_module import read_program
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.utils.called_operations import CalledOperations
 from shlo_disc.shape_dialect.utils.locations import source_line
 
 
@@ -55,7 +55,7 @@ def _described(program: bytes, position: int) -> str:
     context = make_context()
     with context:
         module = parse_trusted(program, context)
-        ops: list[Any] = [module.operation, *_operations(module.operation)]
+        ops = CalledOperations(module).operations
         op = ops[min(position, len(ops) - 1)]
         return f"{op.operation.name} ({_types(op)}) at {source_line(op.location)}"
 
@@ -64,14 +64,6 @@ def _types(op: Any) -> str:
     if op.operation.name == "func.func":
         return str(op.attributes["function_type"])
     return ", ".join(str(result.type) for result in op.results) or "without results"
-
-
-def _operations(op: Any) -> Iterator[ir.OpView]:
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner
-                yield from _operations(inner)
 
 
 __all__ = ["first_difference"]

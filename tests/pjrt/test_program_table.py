@@ -73,11 +73,16 @@ def test_options_and_skeletons_are_apart() -> None:
 
 
 def test_without_symbolic_programs() -> None:
-    """The compiler is asked a few times; then programs are compiled as they are without a question."""
+    """The compiler is asked a few times, then after twice as many programs each time, with the last eight of them."""
     table, compiler = ProgramTable(1 << 20), Compiler(none=True)
-    assert [ask(table, compiler, size)[1] for size in range(2, 12)] == ["compiled"] * 10
-    assert compiler.generalized == [2, 3, 4]
-    assert table.counts["not_general"] == 3
+    attempts = []
+    for size in range(2, 40):
+        before = len(compiler.generalized)
+        assert ask(table, compiler, size)[1] == "compiled"
+        attempts += [size] if len(compiler.generalized) > before else []
+    assert attempts == [3, 4, 5, 7, 11, 19, 35]
+    assert compiler.generalized == [2, 3, 4, 6, 9, 9, 9]
+    assert table.counts["not_general"] == 7
 
 
 WRONG: dict[str, dict[str, Any]] = {

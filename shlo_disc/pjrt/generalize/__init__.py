@@ -8,10 +8,13 @@ symbols, and an expression of the symbols for every number:
 
 | module | what it does |
 |--|--|
+| `classes` | which of the programs: all, else those whose sizes leave the same remainders |
 | `samples` | reads the programs and finds the place of each number in the module of one of them |
 | `relations` | which numbers are the same at all sizes, as far as the ops tell |
-| `formulas`, `expressions` | an expression for each number: the op's formula, else the simplest that fits |
-| `emit` | rewrites the module: `?` for sizes, dynamic twins of ops that state them, hidden arguments |
+| `expressions` | an expression for each number: the op's formula, else the simplest that fits |
+| `formulas`, `paddings` | sizes that ops imply, and paddings that sizes imply |
+| `search` | the simplest expression of some values |
+| `emit`, `dynamic_forms` | rewrites the module: `?` for sizes, dynamic forms of ops that state them, hidden arguments |
 | `steps` | the expressions as the table computes them |
 
 The expressions may be guesses. The table serves another program by the symbolic one only if each of its numbers is what
@@ -49,6 +52,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.target import CPU
 
+from .classes import choices
 from .emit import Emission, finish
 from .expressions import Expressions
 from .misses import Miss, first_miss
@@ -87,11 +91,20 @@ class SymbolicProgram:
 
 
 def generalize(programs: Sequence[bytes], options: Options | None = None, target: str = CPU) -> SymbolicProgram:
-    """Compile a program that has all these portable artifacts as instances.
+    """Compile a program that has portable artifacts as instances: all of them, else the last and others like it.
 
     Raises NotGeneralError when there is none to be found, and what the compiler raises.
     """
-    options = options or Options()
+    reason: NotGeneralError | None = None
+    for chosen in choices(programs):
+        try:
+            return _generalize(chosen, options or Options(), target)
+        except NotGeneralError as error:
+            reason = reason or error
+    raise reason or NotGeneralError("there are no programs")
+
+
+def _generalize(programs: Sequence[bytes], options: Options, target: str) -> SymbolicProgram:
     compilation = Compilation(options, target, make_context(), cpu=cpu_named(options.cpu))
     found: list[Expressions] = []
 

@@ -9,13 +9,27 @@ from itertools import combinations_with_replacement
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.utils.called_operations import CALLS
 
-from .formulas import FORMULAS
+from .formulas import FORMULAS, Sizes
+from .paddings import PADDED, choose_padding
 from .relations import Relations
 from .samples import NotGeneralError, Samples
+from .search import Found, Search, Values
 
-_MOST_BASES = 24  # expressions that a number is compared with
+_MOST_BASES = 24  # expressions that a number may be made of
 _LARGEST_OFFSET = 8  # of an integer constant from a size
+_STEPS = {
+    "base_dilations", "interior_padding", "lhs_dilation", "rhs_dilation", "strides", "window_dilations",
+    "window_dimensions", "window_strides",
+}  # fmt: skip
+"""Attributes by which sizes are divided."""
+
+_STATED = 1.8
+"""What an expression costs that another attribute has, or its difference from a constant: the padding of a gradient."""
+
+_LARGEST_CONSTANT = 1 << 12  # of those that count as strides, windows, or sizes that others are rounded to
 
 
 class Expressions:
@@ -32,18 +46,26 @@ class Expressions:
         """The number that each symbol is."""
         self.hidden: list[int] = []
         """The positions of the constants that are arguments."""
+        self.facts = Facts()
+        """Symbols are at least 1."""
         self._known: dict[int, Expr] = {}
         self._bases: list[Expr] = []
-        self._environments: list[dict[str, int]] = []
+        self._stated: list[Expr] = []  # by attributes
         self._visited: set[str] = set()
         self.main = relations.callee("main")
         self._declare()
+        self._search = Search(self._environments(), self._constants())
+        elements = {number for numbers in samples.elements.values() for number in numbers}
+        sizes = {values for number, values in enumerate(samples.values) if number not in elements}
+        self._search.learn_divisors(sizes, self._bases)
         self._function("main")
         for position in samples.elements:
             self._constant(position)
 
     def of(self, number: int) -> Expr:
-        """The expression of a number."""
+        """The expression of a number, the simplest that fits if none was chosen. Raises NotGeneralError."""
+        if not self.is_known(number):
+            self.choose(number, self.find(self.samples.values[number]))
         return self._known[self.relations.root(number)]
 
     def dims(self, value: ir.Value) -> Dims:
@@ -97,9 +119,23 @@ class Expressions:
                 name = f"s{len(self.symbols)}"
                 self.symbols[name] = number
                 self._known[root(number)] = Expr.symbol(name)
-        count = len(self.samples.values[0]) if self.samples.values else 0
-        self._environments = [{s: self.samples.values[n][i] for s, n in self.symbols.items()} for i in range(count)]
         self._bases = [Expr.symbol(name) for name in self.symbols]
+        for name in self.symbols:
+            self.facts.declare(name, min=1)
+
+    def _environments(self) -> list[dict[str, int]]:
+        """The symbols' values in each sample."""
+        count = len(self.samples.values[0]) if self.samples.values else 0
+        return [{s: self.samples.values[n][i] for s, n in self.symbols.items()} for i in range(count)]
+
+    def _constants(self) -> set[int]:
+        """The numbers that are the same in all samples, such as strides; as one more, too, where they are holes."""
+        fixed = {values[0] for values in self.samples.values if len(set(values)) == 1}
+        holes = [
+            n for (_, name), numbers in self.samples.attributes.items() if name == "interior_padding" for n in numbers
+        ]
+        fixed |= {self.samples.values[n][0] + 1 for n in holes if self.samples.is_fixed(n)}
+        return {n for n in fixed if 1 < n <= _LARGEST_CONSTANT}
 
     def _stretch(self, free: Sequence[int]) -> None:
         """Decide which sizes of 1 are broadcast: not those that may be symbols, and not those that nobody wrote."""
@@ -131,17 +167,14 @@ class Expressions:
         if name in self._visited:
             return
         self._visited.add(name)
-        function = self.relations.callee(name)
-        self._block(function.regions[0].blocks[0])
-        for number in self.samples.attributes.get((self.samples.position[function.operation], "function_type"), []):
-            self._choose(number)
+        self._block(self.relations.callee(name).regions[0].blocks[0])
 
     def _block(self, block: ir.Block) -> None:
         for argument in block.arguments:
             for number in self.samples.dims.get(argument, []):
-                self._choose(number)
+                self.choose(number, self.find(self.samples.values[number]))
         for op in block.operations:
-            for name in ("callee", "decomposition"):
+            for name in CALLS:
                 if name in op.attributes:
                     self._function(ir.FlatSymbolRefAttr(op.attributes[name]).value)
             for region in op.regions:
@@ -151,80 +184,65 @@ class Expressions:
 
     def _operation(self, op: ir.OpView) -> None:
         position = self.samples.position[op.operation]
-        near = [d for v in op.operands for d in self.dims(v) if d.constant is None]
-        for name in self.samples.attribute_names.get(position, []):
-            for number in self.samples.attributes[position, name]:
-                self._choose(number, near)
-        operands = []
-        for index, value in enumerate(op.operands):
-            numbers = self.samples.operands.get((position, index), self.samples.dims.get(value, []))
-            for number in numbers:
-                self._choose(number, near)
-            operands.append(tuple(self.of(number) for number in numbers))
-        formula = None if position in self.samples.plain else FORMULAS.get(op.operation.name)
-        sizes = formula(op, operands, lambda name: self.attribute(position, name)) if formula else {}
-        for result in op.results:
-            for axis, number in enumerate(self.samples.dims.get(result, [])):
-                self._choose(number, [sizes[axis], *near] if axis in sizes else near, first=axis in sizes)
-
-    def _choose(self, number: int, near: Sequence[Expr] = (), first: bool = False) -> None:
-        """Find an expression for a number's class. `first`: the first that is near is right if it fits."""
-        root = self.relations.root(number)
-        if root in self._known:
+        if position in self.samples.plain:  # what uses it may have a formula for its sizes
             return
-        values = self.samples.values[number]
-        if first and self._fits(near[0], values):
-            found: Expr | None = near[0]
-        elif self.samples.is_fixed(number):
-            found = Expr.const(values[0])
-        else:
-            found = self._find(values, [*near, *self._bases])
+        at = OpNumbers(self, op, position)
+        operands = [at.choose_all(at.operand_numbers(index)) for index in range(len(op.operands))]
+        sizes = Sizes(operands, at.attribute, at.result, self.facts)
+        for axis in PADDED[op.operation.name](op, sizes, at) if op.operation.name in PADDED else ():
+            choose_padding(at, axis)
+        for name in self.samples.attribute_names.get(position, []):
+            at.choose_all(self.samples.attributes[position, name])
+        formula = FORMULAS.get(op.operation.name)
+        at.choose_results(formula(op, sizes) if formula else {})
+
+    def is_known(self, number: int) -> bool:
+        """Whether a number has its expression."""
+        return self.relations.root(number) in self._known
+
+    def fits(self, expression: Expr, number: int) -> bool:
+        """Whether an expression is the number in all samples."""
+        return self._search.fits(expression, self.samples.values[number])
+
+    def evaluate(self, expression: Expr) -> Values | None:
+        """What an expression is in each sample; None where that divides by zero."""
+        return self._search.values(expression)
+
+    def find(
+        self, values: Values, near: Sequence[Expr] = (), divisors: Iterable[int] = (), is_stated: bool = False
+    ) -> Found | None:
+        """The simplest expression of values, of sizes that are near and of those that were found before.
+
+        is_stated: by an attribute, so that it may be what another attribute states.
+        """
+        found = self._search.find(values, near, self._bases, divisors)
+        if not is_stated or (found and found.cost < _STATED):
+            return found
+        lines = (line for e in self._stated for line in self._search.mirrored(values, e))
+        same = next(lines, None)
+        return found if same is None else Found(_STATED, same)
+
+    def choose(self, number: int, found: Found | None) -> None:
+        """Decide on what was found for a number, unless it has an expression. Raises NotGeneralError."""
+        if self.is_known(number):
+            return
         if found is None:
-            text = ", ".join(map(str, values))
+            text = ", ".join(map(str, self.samples.values[number]))
             raise NotGeneralError(
                 f"{self.samples.describe(number)} is {text}, which no expression of sizes gives",
                 self.samples.place(number),
             )
-        self._known[root] = found
-        if found.constant is None and found not in self._bases and len(self._bases) < _MOST_BASES:
-            self._bases.append(found)
+        self.set(number, found.expression)
 
-    def _fits(self, expression: Expr, values: Sequence[int]) -> bool:
-        try:
-            return all(expression.evaluate(e) == v for e, v in zip(self._environments, values, strict=True))
-        except ZeroDivisionError:
-            return False
+    def set(self, number: int, expression: Expr) -> None:
+        """Decide on the expression of a number's class.
 
-    def _find(self, values: Sequence[int], bases: Sequence[Expr]) -> Expr | None:
-        for candidate in bases:
-            if self._fits(candidate, values):
-                return candidate
-        return next((e for e in self._candidates(values, bases) if self._fits(e, values)), None)
-
-    def _candidates(self, values: Sequence[int], bases: Sequence[Expr]) -> Iterable[Expr]:
-        """Simple ones first: a*e + c, e*f, a*e*f, (e + c) // k."""
-        for e in bases:
-            if (line := self._line(e, values)) is not None:
-                yield line
-        for e, f in combinations_with_replacement(bases, 2):
-            yield e * f
-        for e, f in combinations_with_replacement(bases, 2):
-            if (line := self._line(e * f, values)) is not None:
-                yield line
-        for e in bases:
-            for divisor in (2, 3, 4, 5, 6, 7, 8, 16, 32, 64):
-                for offset in (0, divisor - 1, -1, -2, 1):
-                    yield (e + offset) // divisor
-                    yield (e + offset) // divisor + 1
-
-    def _line(self, e: Expr, values: Sequence[int]) -> Expr | None:
-        """a*e + c through the first two samples in which e differs."""
-        known = [e.evaluate(environment) for environment in self._environments]
-        other = next((i for i in range(1, len(known)) if known[i] != known[0]), None)
-        if other is None or (values[other] - values[0]) % (known[other] - known[0]):
-            return None
-        slope = (values[other] - values[0]) // (known[other] - known[0])
-        return slope * e + (values[0] - slope * known[0])
+        Sizes may be made of it if it is one: what an attribute has, such as a remainder, is equal by chance too often.
+        """
+        self._known[self.relations.root(number)] = expression
+        bases = self._stated if self.samples.is_attribute(number) else self._bases
+        if expression.constant is None and expression not in bases and len(bases) < _MOST_BASES:
+            bases.append(expression)
 
     def _constant(self, position: int) -> None:
         """A constant's elements: the same in all programs, a size, or else an argument."""
@@ -248,7 +266,96 @@ class Expressions:
         nearby = (e + c for e in self._bases for c in range(-_LARGEST_OFFSET, _LARGEST_OFFSET + 1))
         products = (e * f for e, f in combinations_with_replacement(self._bases, 2))
         candidates = [*self._bases, *nearby, *products]
-        return next((e for e in candidates if self._fits(e, values)), None)
+        return next((e for e in candidates if self._search.fits(e, tuple(values))), None)
+
+
+class OpNumbers:
+    """The numbers of an op at a position, and what they may be made of."""
+
+    def __init__(self, expressions: Expressions, op: ir.OpView, position: int):
+        self._expressions = expressions
+        self._samples = expressions.samples
+        self._op = op
+        self._position = position
+        sources = dict.fromkeys(source for v in op.operands for source in (v, self._samples.origin(v)))
+        known = (d for v in sources for n in self._samples.dims.get(v, []) for d in self._known(n))
+        self._near = tuple(dict.fromkeys(d for d in known if d.constant is None))
+        self._divisors = tuple(self._fixed_numbers())
+
+    def _known(self, number: int) -> list[Expr]:
+        return [self._expressions.of(number)] if self._expressions.is_known(number) else []
+
+    def _fixed_numbers(self) -> Iterable[int]:
+        """Strides, dilations, windows; of a reshape also the sizes."""
+        for name in _STEPS & set(self._samples.attribute_names.get(self._position, [])):
+            for number in self._samples.attributes[self._position, name]:
+                if self._samples.is_fixed(number):
+                    yield self._samples.values[number][0] + (name == "interior_padding")
+        if self._op.operation.name == "stablehlo.reshape":
+            numbers = [n for v in self._op.results for n in self._samples.dims.get(v, [])]
+            yield from (self._samples.values[n][0] for n in numbers if self._samples.is_fixed(n))
+
+    def operand_numbers(self, index: int) -> list[int]:
+        """The sizes with which the op uses an operand."""
+        value = self._op.operands[index]
+        return self._samples.operands.get((self._position, index), self._samples.dims.get(value, []))
+
+    def attribute_numbers(self, name: str) -> list[int]:
+        """The numbers of an attribute; none if the op has no such attribute."""
+        return self._samples.attributes.get((self._position, name), [])
+
+    def result_numbers(self) -> list[int]:
+        """The sizes of the first result."""
+        return self._samples.dims.get(self._op.results[0], [])
+
+    def attribute(self, name: str) -> Dims:
+        """The expressions of an attribute's numbers, chosen if they were not."""
+        return self.choose_all(self.attribute_numbers(name))
+
+    def result(self, axis: int) -> Expr | None:
+        """The size of the first result that is known, or is the same in all samples."""
+        number = self.result_numbers()[axis]
+        if self._expressions.is_known(number):
+            return self._expressions.of(number)
+        return Expr.const(self._samples.values[number][0]) if self._samples.is_fixed(number) else None
+
+    def choose_all(self, numbers: Sequence[int]) -> Dims:
+        """The expressions of numbers, the simplest of those that have none."""
+        for number in numbers:
+            self._choose(number)
+        return tuple(self._expressions.of(number) for number in numbers)
+
+    def choose_results(self, sizes: dict[int, Expr]) -> None:
+        """The expressions of the results' sizes: those that are given, by axis, if they fit; else the simplest."""
+        for result in self._op.results:
+            for axis, number in enumerate(self._samples.dims.get(result, [])):
+                self._choose(number, sizes.get(axis))
+
+    def _choose(self, number: int, first: Expr | None = None) -> None:
+        if self._expressions.is_known(number):
+            return
+        if first is not None and self._expressions.fits(first, number):
+            self._expressions.set(number, first)
+            return
+        self._expressions.choose(number, self.find(self.values(number), self._samples.is_attribute(number)))
+
+    # What the choice of paddings asks (paddings.Chooser).
+
+    def values(self, number: int) -> Values:
+        return self._samples.values[number]
+
+    def known(self, number: int) -> Expr | None:
+        return self._expressions.of(number) if self._expressions.is_known(number) else None
+
+    def evaluate(self, expression: Expr) -> Values | None:
+        return self._expressions.evaluate(expression)
+
+    def find(self, values: Values, is_stated: bool = False) -> Found | None:
+        return self._expressions.find(values, self._near, self._divisors, is_stated)
+
+    def set(self, number: int, expression: Expr) -> None:
+        if not self._expressions.is_known(number) and self._expressions.fits(expression, number):
+            self._expressions.set(number, expression)
 
 
 __all__ = ["Expressions"]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.inference.size_relations import RULES, Size, SizeRelations, rank, window_axes
+from shlo_disc.shape_dialect.utils.called_operations import name_of
 
 from .samples import Samples
 
@@ -21,11 +22,7 @@ class Relations(SizeRelations):
     def __init__(self, samples: Samples):
         self.samples = samples
         self._parents = list(range(len(samples.values)))
-        self._functions = {
-            ir.StringAttr(op.attributes["sym_name"]).value: op
-            for op in samples.operations
-            if op.operation.name == "func.func"
-        }
+        self._functions = {name_of(op): op for op in samples.operations if op.operation.name == "func.func"}
         self.stretches: list[tuple[int, int]] = []
         """Sizes of 1, of a value and of what it is used as: by a broadcast to anything else at other sizes, perhaps."""
         self.ones: list[int] = []
@@ -98,15 +95,6 @@ def terminator(block: ir.Block) -> ir.OpView:
     return block.operations[len(block.operations) - 1]
 
 
-def _function(r: Relations, op: ir.OpView, position: int) -> None:
-    block = op.regions[0].blocks[0]
-    values = [*block.arguments, *terminator(block).operands]
-    stated = r.samples.attributes.get((position, "function_type"), [])
-    written = [number for value in values for number in r.samples.dims.get(value, [])]
-    if len(stated) == len(written):
-        r.join_all(stated, written)
-
-
 def _call(attribute: str) -> Callable[[Relations, ir.OpView, int], None]:
     def rule(r: Relations, op: ir.OpView, position: int) -> None:
         block = r.callee(ir.FlatSymbolRefAttr(op.attributes[attribute]).value).regions[0].blocks[0]
@@ -160,7 +148,6 @@ def _reshape(r: Relations, op: ir.OpView, position: int) -> None:
 
 _MORE: dict[str, Callable[[Relations, ir.OpView, int], None]] = {
     "func.call": _call("callee"),
-    "func.func": _function,
     "stablehlo.composite": _call("decomposition"),
     "stablehlo.constant": _constant,
     "stablehlo.dynamic_slice": _dynamic_slice,

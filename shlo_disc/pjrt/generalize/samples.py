@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from shlo_disc.errors import DiscError
 from shlo_disc.importing import parse_trusted
 from shlo_disc.mlir import ir
 from shlo_disc.runtime.native_module import read_program
+from shlo_disc.shape_dialect.utils.called_operations import CalledOperations
 from shlo_disc.shape_dialect.utils.locations import source_line
 
 _PERHAPS_PLAIN = ("stablehlo.broadcast_in_dim", "stablehlo.slice")
@@ -30,7 +31,8 @@ class Samples:
     """Programs that differ in numbers only, and one of them as a module.
 
     values: for each number what it is in each program.
-    operations: those of the module, in pre-order; `position` is the inverse.
+    operations: those of the module, as `CalledOperations` lists them; `position` is the inverse.
+    extents: how many operations an operation is, with those in it.
     dims: the numbers of a value's sizes.
     attributes, attribute_names: the numbers of an attribute of the operation at a position, and which there are.
     plain: broadcasts that keep the rank and slices from the start, which are left out where they do nothing.
@@ -47,7 +49,8 @@ class Samples:
         self.values: list[tuple[int, ...]] = list(zip(*(sample["numbers"] for sample in found), strict=True))
         self.lead = max(range(len(found)), key=lambda i: _typical_size(found[i]))
         self.module = parse_trusted(programs[self.lead], context)
-        self.operations = [self.module.operation, *nested_operations(self.module.operation)]
+        listed = CalledOperations(self.module)
+        self.operations, self.extents = listed.operations, listed.extents
         self.position = {op.operation: i for i, op in enumerate(self.operations)}
         self.dims: dict[ir.Value, list[int]] = {}
         self.attributes: dict[tuple[int, str], list[int]] = {}
@@ -68,6 +71,10 @@ class Samples:
     def is_fixed(self, number: int) -> bool:
         """Whether the number is the same in all programs."""
         return len(set(self.values[number])) == 1
+
+    def is_attribute(self, number: int) -> bool:
+        """Whether an attribute has the number, and no type."""
+        return self._places[number][0] in ("attribute", "element")
 
     def origin(self, value: ir.Value) -> ir.Value:
         """The value that another one is a prefix or a broadcast of."""
@@ -132,13 +139,4 @@ def _typical_size(sample: dict[str, Any]) -> int:
     return sum(number for number, place in places if place[0] in ("result", "argument"))
 
 
-def nested_operations(op: Any) -> Iterator[Any]:
-    """The operations in the regions of one, in pre-order."""
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner
-                yield from nested_operations(inner)
-
-
-__all__ = ["NotGeneralError", "Samples", "nested_operations"]
+__all__ = ["NotGeneralError", "Samples"]

@@ -393,9 +393,41 @@ std::optional<size_t> Elements::rank(uint64_t type) const {
   return cursor.varint() == ranked_tensor ? std::optional<size_t>(cursor.count()) : std::nullopt;
 }
 
-const Expansion *Elements::type_of(uint64_t attribute) {
-  Cursor cursor(vhlo_attribute(attribute).bytes);
-  return cursor.varint() == type_attribute ? &type(cursor.varint()) : nullptr;
+Expansion Elements::named_integers(uint64_t index) {
+  Cursor cursor(vhlo_attribute(index).bytes);
+  if (cursor.varint() != dictionary_attribute)
+    throw Unreadable("the attributes of a composite are not a dictionary");
+  Expansion out;
+  uint64_t count = cursor.count();
+  out.tokens.number(count);
+  for (; count > 0; --count) {
+    append(out, attribute(cursor.varint()));
+    uint64_t value = cursor.varint();
+    Cursor read(vhlo_attribute(value).bytes);
+    bool is_integer = read.varint() == integer_attribute;
+    uint64_t type_index = is_integer ? read.varint() : 0;
+    is_integer = is_integer && bits_of(type_index) > 8;
+    out.tokens.number(is_integer);
+    if (is_integer) {
+      append(out, type(type_index));
+      out.numbers.push_back(read.signed_varint());
+      continue;
+    }
+    const Expansion &fixed = attribute(value);
+    out.tokens.append(fixed.tokens);
+    for (int64_t size : fixed.numbers)
+      out.tokens.number(static_cast<uint64_t>(size));
+  }
+  if (!cursor.empty())
+    throw Unreadable("an attribute has more parts than are known");
+  return out;
+}
+
+std::string_view Elements::text_of(uint64_t index) const {
+  Cursor cursor(vhlo_attribute(index).bytes);
+  if (cursor.varint() != string)
+    throw Unreadable("a name is not a string");
+  return at(bytecode_.strings, cursor.varint());
 }
 
 } // namespace disc::pjrt

@@ -48,10 +48,12 @@ public:
   ConstantData constant(uint64_t attribute);
   /// The elements of a tensor of 64-bit integers; nothing for any other attribute.
   std::optional<std::vector<int64_t>> integers(uint64_t attribute) const;
+  /// The integers in a dictionary, in its order, and all else of it as tokens.
+  Expansion named_integers(uint64_t attribute);
+  /// The text of an attribute that is a string.
+  std::string_view text_of(uint64_t attribute) const;
   /// Nothing for what is no plain tensor.
   std::optional<size_t> rank(uint64_t type) const;
-  /// The sizes in an attribute that is a type; nothing for any other.
-  const Expansion *type_of(uint64_t attribute);
 
 private:
   const BytecodeEntry &vhlo_attribute(uint64_t index) const;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t most_tokens = 64 << 20;
 constexpr size_t most_numbers = 16 << 20;
-constexpr int most_regions = 64; // in each other
+constexpr int most_regions = 128; // in each other, with those of called functions
 
 enum OpPart : uint8_t {
   has_attributes = 1,
@@ -32,6 +32,9 @@ enum OpPart : uint8_t {
 /// written. All other ops have attributes that do not depend on sizes.
 const std::unordered_map<std::string_view, std::vector<std::string_view>> &sized_ops() {
   static const std::unordered_map<std::string_view, std::vector<std::string_view>> table = {
+      {"call_v1", {"callee"}},
+      {"composite_v1", {"composite_attributes", "decomposition", "name", "version"}},
+      {"composite_v2", {"composite_attributes", "decomposition", "name", "version"}},
       {"constant_v1", {"value"}},
       {"convolution_v1",
        {"batch_group_count", "feature_group_count", "input_batch_dimension", "input_feature_dimension",
@@ -67,21 +70,34 @@ bool is_sized(std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
+/// The names of functions, which are no part of the skeleton: a function is read where it is called.
+bool names_function(std::string_view name) { return name == "callee" || name == "decomposition" || name == "sym_name"; }
+
 /// The part of an op that its attributes give, which many ops share.
 struct OpAttributes {
   Tokens tokens;
+  std::string_view function; // that it calls or is
+  bool is_private = false;   // a function
   std::vector<int64_t> numbers;
   std::vector<std::pair<std::string_view, uint32_t>> places; // the attribute and the position in it of each number
 };
 
 /// What is written of an op before its regions.
 struct OpHeader {
-  uint32_t position; // in pre-order
+  uint32_t position; // in pre-order, the function that it calls as an op in it
   uint64_t name;
   uint8_t parts;
   std::optional<uint64_t> dictionary, properties;
   std::vector<uint64_t> results; // types
   std::vector<uint64_t> operands;
+};
+
+/// A function of the module, and where its op begins.
+struct Function {
+  std::string_view name;
+  Cursor op;
+  bool is_private;
+  bool is_called = false;
 };
 
 class Reader {
@@ -101,12 +117,16 @@ public:
 
 private:
   void block(Cursor &cursor, uint32_t owner, uint32_t region, int depth);
-  void op(Cursor &cursor, int depth);
-  OpHeader header(Cursor &cursor);
+  void functions(Cursor &cursor, int depth);
+  Function function(Cursor &cursor);
+  void called(std::string_view name, int depth);
+  void op(Cursor &cursor, int depth, bool is_called = false);
+  OpHeader header(Cursor &cursor) const;
   bool is_plain(const OpHeader &op);
   bool is_use(uint64_t origin, uint64_t operand, uint64_t result);
-  void properties(uint64_t name, uint64_t index, uint32_t op);
-  void properties(std::string_view op_name, std::string_view bytes, OpAttributes &out);
+  std::string_view properties(uint64_t name, uint64_t index, uint32_t op);
+  OpAttributes &op_attributes(uint64_t name, uint64_t index);
+  void read_attributes(std::string_view op_name, std::string_view bytes, OpAttributes &out);
   void dictionary(uint64_t index);
   void attribute(std::string_view name, uint64_t value, OpAttributes &out);
   void constant_value(uint64_t attribute, uint32_t op);
@@ -131,6 +151,8 @@ private:
   StaticProgram program_;
   Tokens tokens_;
   std::map<std::pair<uint64_t, uint64_t>, OpAttributes> properties_; // of an op's name and a place in the table
+  std::vector<Function> functions_;                                  // in the order of the module
+  std::unordered_map<std::string_view, size_t> places_of_functions_;
   uint32_t op_count_ = 0;
 };
 
@@ -181,8 +203,8 @@ void Reader::block_arguments(Cursor &cursor, uint32_t owner, uint32_t region) {
     skip_use_orders(cursor, count);
 }
 
-OpHeader Reader::header(Cursor &cursor) {
-  OpHeader op{op_count_++, cursor.varint(), cursor.byte(), {}, {}, {}, {}};
+OpHeader Reader::header(Cursor &cursor) const {
+  OpHeader op{0, cursor.varint(), cursor.byte(), {}, {}, {}, {}};
   const OpName &name = at(bytecode_.ops, op.name);
   std::string_view dialect = bytecode_.dialects[name.dialect];
   if (dialect != "vhlo" && (dialect != "builtin" || name.name != "module"))
@@ -202,10 +224,6 @@ OpHeader Reader::header(Cursor &cursor) {
   list(has_operands, op.operands);
   if (op.parts & has_use_orders)
     skip_use_orders(cursor, op.results.size());
-  if (with_places_) {
-    program_.ops.emplace_back(name.name);
-    program_.starts.push_back(tokens_.size());
-  }
   return op;
 }
 
@@ -254,26 +272,81 @@ bool Reader::is_use(uint64_t origin, uint64_t operand, uint64_t result) {
   return true;
 }
 
-void Reader::op(Cursor &cursor, int depth) {
+void Reader::op(Cursor &cursor, int depth, bool is_called) {
   OpHeader op = header(cursor);
+  op.position = op_count_++;
+  std::string_view name = bytecode_.ops[op.name].name;
+  if (with_places_) {
+    program_.ops.emplace_back(name);
+    program_.starts.push_back(tokens_.size());
+  }
   if (is_plain(op)) {
     ProgramValue operand = values_[op.operands[0]];
     values_.define({operand.id, op.results[0], operand.origin});
     return;
   }
-  std::string_view name = bytecode_.ops[op.name].name;
   tokens_.text(name);
   tokens_.number(op.parts & ~has_use_orders);
   if (tokens_.size() > most_tokens)
     throw Unreadable("the program is too large");
   if (op.dictionary)
     dictionary(*op.dictionary);
+  std::string_view named;
   if (op.properties && name != "module") // of a module they are its name and its visibility
-    properties(op.name, *op.properties, op.position);
+    named = properties(op.name, *op.properties, op.position);
   operands(op);
   results(op);
+  if (name == "func_v1") {
+    tokens_.text(is_called ? std::string_view() : named);
+    if (!(op.parts & has_regions))
+      throw Unreadable("a function has no body");
+  } else if (!named.empty()) {
+    called(named, depth + 1);
+  }
   if (op.parts & has_regions)
     regions(cursor, op.position, depth + 1);
+}
+
+/// The function that an op calls, as if it were a region of the op. JAX makes one function of two that are the same,
+/// which may depend on sizes.
+void Reader::called(std::string_view name, int depth) {
+  auto found = places_of_functions_.find(name);
+  if (found == places_of_functions_.end() || depth > most_regions)
+    throw Unreadable("a function is called that is not there, or too many in each other");
+  Function &function = functions_[found->second];
+  function.is_called = true;
+  Cursor cursor = function.op;
+  op(cursor, depth, true);
+}
+
+/// The module's body: the public functions with all that they call, then the private ones that nothing has called.
+void Reader::functions(Cursor &cursor, int depth) {
+  uint64_t header = cursor.varint();
+  if (header & 1)
+    throw Unreadable("a module has arguments");
+  for (uint64_t left = header >> 1; left > 0; --left) {
+    functions_.push_back(function(cursor));
+    if (!places_of_functions_.try_emplace(functions_.back().name, functions_.size() - 1).second)
+      throw Unreadable("two functions have one name");
+  }
+  for (bool is_private : {false, true})
+    for (const Function &function : functions_)
+      if (function.is_private == is_private && !function.is_called) {
+        Cursor start = function.op;
+        op(start, depth);
+      }
+  tokens_.text({}); // where the name of an op would be
+}
+
+/// Reads over a function of the module.
+Function Reader::function(Cursor &cursor) {
+  Cursor start = cursor;
+  OpHeader op = header(cursor);
+  if (bytecode_.ops[op.name].name != "func_v1" || !op.properties || !(op.parts & has_regions) || cursor.varint() != 3)
+    throw Unreadable("something in the module is no function");
+  cursor.section();
+  const OpAttributes &attributes = op_attributes(op.name, *op.properties);
+  return {attributes.function, start, attributes.is_private};
 }
 
 void Reader::operands(const OpHeader &op) {
@@ -311,7 +384,10 @@ void Reader::regions(Cursor &cursor, uint32_t op, int depth) {
     if (blocks == 0)
       continue;
     values_.enter_region(from.varint());
-    block(from, op, static_cast<uint32_t>(i), depth);
+    if (op == 0)
+      functions(from, depth);
+    else
+      block(from, op, static_cast<uint32_t>(i), depth);
     values_.leave_region();
   }
   if (is_isolated)
@@ -330,25 +406,30 @@ void Reader::dictionary(uint64_t index) {
   tokens_.append(fixed.tokens);
 }
 
-void Reader::properties(uint64_t name, uint64_t index, uint32_t op) {
-  std::string_view bytes = at(bytecode_.properties, index), op_name = bytecode_.ops[name].name;
-  if (op_name == "constant_v1") {
-    Cursor cursor(bytes);
+/// The function that the op calls or is, if any.
+std::string_view Reader::properties(uint64_t name, uint64_t index, uint32_t op) {
+  if (bytecode_.ops[name].name == "constant_v1") {
+    Cursor cursor(at(bytecode_.properties, index));
     constant_value(cursor.varint(), op);
     if (!cursor.empty())
       throw Unreadable("a constant has more than its value");
-    return;
+    return {};
   }
-  auto [known, is_new] = properties_.try_emplace({name, index});
-  OpAttributes &found = known->second;
-  if (is_new)
-    properties(op_name, bytes, found);
+  const OpAttributes &found = op_attributes(name, index);
   tokens_.append(found.tokens);
   for (size_t i = 0; i < found.numbers.size(); ++i)
     number(found.numbers[i], {NumberPlace::attribute, op, 0, found.places[i].second, 0, found.places[i].first});
+  return found.function;
 }
 
-void Reader::properties(std::string_view op_name, std::string_view bytes, OpAttributes &out) {
+OpAttributes &Reader::op_attributes(uint64_t name, uint64_t index) {
+  auto [known, is_new] = properties_.try_emplace({name, index});
+  if (is_new)
+    read_attributes(bytecode_.ops[name].name, at(bytecode_.properties, index), known->second);
+  return known->second;
+}
+
+void Reader::read_attributes(std::string_view op_name, std::string_view bytes, OpAttributes &out) {
   std::vector<uint64_t> values;
   for (Cursor cursor(bytes); !cursor.empty();)
     values.push_back(cursor.varint());
@@ -361,24 +442,34 @@ void Reader::properties(std::string_view op_name, std::string_view bytes, OpAttr
 }
 
 void Reader::attribute(std::string_view name, uint64_t value, OpAttributes &out) {
-  std::optional<std::vector<int64_t>> integers = is_sized(name) ? elements_.integers(value) : std::nullopt;
-  const Expansion *stated = name == "function_type" ? elements_.type_of(value) : nullptr;
-  out.tokens.number(integers ? 1 : stated ? 2 : 0);
-  if (integers || stated) {
-    if (stated)
-      out.tokens.append(stated->tokens);
-    const std::vector<int64_t> &numbers = integers ? *integers : stated->numbers;
-    out.tokens.number(numbers.size());
-    for (uint32_t i = 0; i < numbers.size(); ++i) {
-      out.numbers.push_back(numbers[i]);
-      out.places.emplace_back(name, i);
-    }
+  if (names_function(name)) {
+    out.function = elements_.text_of(value);
     return;
   }
-  const Expansion &whole = elements_.attribute(value);
-  out.tokens.append(whole.tokens);
-  for (int64_t size : whole.numbers)
-    out.tokens.number(static_cast<uint64_t>(size));
+  if (name == "function_type") // the types of its arguments and of what it returns
+    return;
+  if (name == "sym_visibility")
+    out.is_private = elements_.text_of(value) == "private";
+  std::optional<std::vector<int64_t>> integers = is_sized(name) ? elements_.integers(value) : std::nullopt;
+  std::optional<Expansion> named;
+  if (name == "composite_attributes")
+    named = elements_.named_integers(value);
+  out.tokens.number(integers ? 1 : named ? 2 : 0);
+  if (!integers && !named) {
+    const Expansion &whole = elements_.attribute(value);
+    out.tokens.append(whole.tokens);
+    for (int64_t size : whole.numbers)
+      out.tokens.number(static_cast<uint64_t>(size));
+    return;
+  }
+  if (named)
+    out.tokens.append(named->tokens);
+  const std::vector<int64_t> &numbers = named ? named->numbers : *integers;
+  out.tokens.number(numbers.size());
+  for (uint32_t i = 0; i < numbers.size(); ++i) {
+    out.numbers.push_back(numbers[i]);
+    out.places.emplace_back(name, i);
+  }
 }
 
 /// The bits of a splat in words, or the fingerprint of all elements.

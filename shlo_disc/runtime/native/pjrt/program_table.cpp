@@ -8,17 +8,22 @@ namespace disc::pjrt {
 namespace {
 
 constexpr size_t most_samples = 8;        // of one skeleton, to generalise from
-constexpr size_t most_symbolic = 4;       // programs of one skeleton
-constexpr size_t most_failures = 3;       // to generalise one skeleton
+constexpr size_t most_symbolic = 8;       // programs of one skeleton
+constexpr size_t eager_failures = 3;      // to generalise one skeleton, before programs are awaited that tell more
+constexpr size_t most_doublings = 6;      // of the number of those programs
 constexpr size_t sample_bytes = 64 << 20; // of a program that is kept to generalise from
 
 } // namespace
 
-/// A program that was compiled as it is.
+/// A program that was compiled as it is, or one that a symbolic program has served: then without an executable.
 struct ProgramTable::Sample {
   std::vector<int64_t> numbers;
   std::string program;
-  std::shared_ptr<void> executable;
+  TableExecutable compiled;
+
+  int64_t bytes() const {
+    return static_cast<int64_t>(program.size() + numbers.size() * sizeof(int64_t) + compiled.bytes);
+  }
 };
 
 /// All programs of one skeleton.
@@ -28,9 +33,15 @@ struct ProgramTable::Entry {
   std::mutex compiling; // held by the one who compiles
   std::mutex mutex;     // of what follows
   std::vector<Sample> samples;
-  std::vector<SymbolicProgram> symbolic;
-  size_t failures = 0;
-  size_t bytes = 0; // under the table's mutex
+  std::vector<SymbolicProgram> symbolic; // the one used last in front
+  size_t failures = 0;                   // to generalise
+  size_t since_failure = 0;              // programs that were compiled as they are
+  size_t bytes = 0;                      // under the table's mutex
+
+  /// The more often it has failed, the more programs are awaited; but some program may show what the others did not.
+  bool waits() const {
+    return failures >= eager_failures && since_failure >> std::min(failures - eager_failures + 1, most_doublings) == 0;
+  }
 };
 
 std::optional<std::vector<int64_t>> SymbolicProgram::sizes_of(const StaticProgram &program) const {
@@ -98,10 +109,10 @@ Served ProgramTable::compile(std::string_view bytes, std::string_view options, c
     return {compiler.compile(bytes, options).executable, Served::compiled, {}, {}, reason.what()};
   }
   std::shared_ptr<Entry> entry = entry_of(program, options);
-  if (std::optional<Served> served = serve(*entry, program))
+  if (std::optional<Served> served = serve(entry, program, bytes))
     return *served;
   std::lock_guard<std::mutex> compiling(entry->compiling);
-  if (std::optional<Served> served = serve(*entry, program)) // compiled while this thread waited
+  if (std::optional<Served> served = serve(entry, program, bytes)) // compiled while this thread waited
     return *served;
   if (std::optional<Served> served = generalize(entry, program, bytes, compiler))
     return *served;
@@ -131,14 +142,14 @@ std::shared_ptr<ProgramTable::Entry> ProgramTable::entry_of(const StaticProgram 
 }
 
 /// Accounts for what an entry has come to hold, and forgets others where that is too much.
-void ProgramTable::note_bytes(const std::shared_ptr<Entry> &entry, size_t more) {
+void ProgramTable::note_bytes(const std::shared_ptr<Entry> &entry, int64_t more) {
   std::list<std::shared_ptr<Entry>> forgotten; // destroyed without the lock
   std::lock_guard<std::mutex> lock(mutex_);
   bool is_kept = std::find(order_.begin(), order_.end(), entry) != order_.end();
   if (!is_kept)
     return;
-  entry->bytes += more;
-  bytes_ += more;
+  entry->bytes += static_cast<size_t>(more);
+  bytes_ += static_cast<size_t>(more);
   while (bytes_ > limit_ && !order_.empty()) {
     auto place = std::prev(order_.end());
     auto [first, last] = entries_.equal_range((*place)->key);
@@ -148,68 +159,97 @@ void ProgramTable::note_bytes(const std::shared_ptr<Entry> &entry, size_t more) 
   }
 }
 
-std::optional<Served> ProgramTable::serve(Entry &entry, const StaticProgram &program) {
-  std::lock_guard<std::mutex> lock(entry.mutex);
-  for (const Sample &sample : entry.samples)
-    if (sample.executable && sample.numbers == program.numbers) {
-      ++counts_.known;
-      return Served{sample.executable, Served::known, {}, {}, {}};
-    }
-  for (const SymbolicProgram &symbolic : entry.symbolic)
-    if (std::optional<Served> served = instance_of(symbolic, program, Served::instance)) {
-      ++counts_.instances;
-      return served;
-    }
-  return std::nullopt;
+std::optional<Served> ProgramTable::serve(const std::shared_ptr<Entry> &entry, const StaticProgram &program,
+                                          std::string_view bytes) {
+  std::optional<Served> served;
+  int64_t more = 0;
+  {
+    std::lock_guard<std::mutex> lock(entry->mutex);
+    for (const Sample &sample : entry->samples)
+      if (sample.compiled.executable && sample.numbers == program.numbers) {
+        ++counts_.known;
+        return Served{sample.compiled.executable, Served::known, {}, {}, {}};
+      }
+    std::vector<SymbolicProgram> &all = entry->symbolic;
+    for (auto symbolic = all.begin(); symbolic != all.end() && !served; ++symbolic)
+      if ((served = instance_of(*symbolic, program, Served::instance)))
+        std::rotate(all.begin(), symbolic, symbolic + 1);
+    if (!served)
+      return std::nullopt;
+    bool is_kept = std::any_of(entry->samples.begin(), entry->samples.end(),
+                               [&](const Sample &one) { return one.numbers == program.numbers; });
+    if (!is_kept && entry->samples.size() < most_samples && bytes.size() <= sample_bytes)
+      more = add_sample(entry->samples, {program.numbers, std::string(bytes), {}});
+  }
+  ++counts_.instances;
+  if (more != 0)
+    note_bytes(entry, more);
+  return served;
 }
 
-/// Keeps a program for later; the one kept longest goes where there are too many. The bytes that it takes.
-size_t ProgramTable::add_sample(std::vector<Sample> &samples, Sample sample) {
-  if (samples.size() == most_samples)
-    samples.erase(samples.begin());
+/// Keeps a program for later. Where there are too many the one kept longest goes, one without an executable first. The
+/// bytes that it takes more.
+int64_t ProgramTable::add_sample(std::vector<Sample> &samples, Sample sample) {
+  int64_t more = sample.bytes();
+  auto is_same = [&](const Sample &one) { return one.numbers == sample.numbers; };
+  auto is_only_served = [](const Sample &one) { return !one.compiled.executable; };
+  auto gone = std::find_if(samples.begin(), samples.end(), is_same);
+  if (gone == samples.end() && samples.size() == most_samples) {
+    gone = std::find_if(samples.begin(), samples.end(), is_only_served);
+    gone = gone == samples.end() ? samples.begin() : gone;
+  }
+  if (gone != samples.end()) {
+    more -= gone->bytes();
+    samples.erase(gone);
+  }
   samples.push_back(std::move(sample));
-  return samples.back().program.size() + samples.back().numbers.size() * sizeof(int64_t);
+  return more;
+}
+
+/// Puts a program in front; the one used longest ago goes where there are too many. The bytes that it takes more.
+int64_t ProgramTable::add_symbolic(std::vector<SymbolicProgram> &all, SymbolicProgram made) {
+  auto bytes_of = [](const SymbolicProgram &one) {
+    return static_cast<int64_t>(one.compiled.bytes + one.expected.size() * sizeof(uint32_t));
+  };
+  int64_t more = bytes_of(made);
+  if (all.size() == most_symbolic) {
+    more -= bytes_of(all.back());
+    all.pop_back();
+  }
+  all.insert(all.begin(), std::move(made));
+  return more;
 }
 
 std::optional<Served> ProgramTable::generalize(const std::shared_ptr<Entry> &entry, const StaticProgram &program,
                                                std::string_view bytes, const ProgramCompiler &compiler) {
-  std::vector<std::string_view> all, others;
+  std::vector<std::string> samples; // others may add some while the compiler works
   {
     std::lock_guard<std::mutex> lock(entry->mutex);
-    if (entry->symbolic.size() == most_symbolic || entry->failures == most_failures)
+    for (const Sample &sample : entry->samples)
+      if (are_alike(program, sample.numbers))
+        samples.push_back(sample.program);
+    if (samples.empty() || entry->waits() || bytes.size() > sample_bytes)
       return std::nullopt;
-    for (const Sample &sample : entry->samples) { // only the one who compiles changes them
-      if (!are_alike(program, sample.numbers))
-        continue;
-      all.push_back(sample.program);
-      StaticProgram known = read_program(sample.program);
-      auto serves = [&](const SymbolicProgram &symbolic) { return symbolic.sizes_of(known).has_value(); };
-      if (std::none_of(entry->symbolic.begin(), entry->symbolic.end(), serves))
-        others.push_back(sample.program);
-    }
   }
-  if (all.empty() || bytes.size() > sample_bytes)
-    return std::nullopt;
+  std::vector<std::string_view> all(samples.begin(), samples.end());
   all.push_back(bytes);
-  others.push_back(bytes);
   std::optional<SymbolicProgram> found = compiler.generalize(all, entry->options);
-  if (!found && others.size() > 1 && others.size() < all.size()) // those of an odd size, perhaps, or of a short one
-    found = compiler.generalize(others, entry->options);
   std::optional<Served> served;
   if (found)
     served = instance_of(*found, program, Served::compiled_symbolic);
   if (!served) {
     std::lock_guard<std::mutex> lock(entry->mutex);
     ++entry->failures;
+    entry->since_failure = 0;
     ++counts_.not_general;
     return std::nullopt;
   }
   ++counts_.compiled_symbolic;
-  size_t more = found->compiled.bytes + found->expected.size() * sizeof(uint32_t);
+  int64_t more = 0;
   {
     std::lock_guard<std::mutex> lock(entry->mutex);
-    entry->symbolic.push_back(std::move(*found));
-    more += add_sample(entry->samples, {program.numbers, std::string(bytes), nullptr});
+    more += add_symbolic(entry->symbolic, std::move(*found));
+    more += add_sample(entry->samples, {program.numbers, std::string(bytes), {}});
   }
   note_bytes(entry, more);
   return served;
@@ -219,10 +259,11 @@ Served ProgramTable::compile_static(const std::shared_ptr<Entry> &entry, const S
                                     std::string_view bytes, const ProgramCompiler &compiler) {
   TableExecutable made = compiler.compile(bytes, entry->options);
   ++counts_.compiled;
-  size_t more = made.bytes;
+  int64_t more = 0;
   if (bytes.size() <= sample_bytes) {
     std::lock_guard<std::mutex> lock(entry->mutex);
-    more += add_sample(entry->samples, {program.numbers, std::string(bytes), made.executable});
+    ++entry->since_failure;
+    more = add_sample(entry->samples, {program.numbers, std::string(bytes), made});
   }
   note_bytes(entry, more);
   return {made.executable, Served::compiled, {}, {}, {}};

@@ -3,7 +3,8 @@
 //
 // The first program of a skeleton is compiled as it is. When one with other sizes arrives, the compiler is asked for a
 // symbolic program that both are instances of. From then on a program is served by it if every one of its numbers is
-// what the symbolic program has there at these sizes: then the two are one program, and nothing was guessed.
+// what the symbolic program has there at these sizes: then the two are one program, and nothing was guessed. Where one
+// is not, the compiler is asked again, with the programs that were served until then: they refute what was guessed.
 #pragma once
 
 #include "fingerprint.h"
@@ -58,7 +59,7 @@ struct Served {
 /// What compiles. Both are called without locks of the table's users, for one program of a skeleton at a time.
 struct ProgramCompiler {
   std::function<TableExecutable(std::string_view program, std::string_view options)> compile;
-  /// A program that has all of these as instances; nothing when there is none to be had.
+  /// A program that has the last of these as an instance, and as many others as it can; nothing when there is none.
   std::function<std::optional<SymbolicProgram>(const std::vector<std::string_view> &programs, std::string_view options)>
       generalize;
 };
@@ -86,9 +87,10 @@ private:
   struct Entry;
 
   std::shared_ptr<Entry> entry_of(const StaticProgram &program, std::string_view options);
-  void note_bytes(const std::shared_ptr<Entry> &entry, size_t more);
-  static size_t add_sample(std::vector<Sample> &samples, Sample sample);
-  std::optional<Served> serve(Entry &entry, const StaticProgram &program);
+  void note_bytes(const std::shared_ptr<Entry> &entry, int64_t more);
+  static int64_t add_sample(std::vector<Sample> &samples, Sample sample);
+  static int64_t add_symbolic(std::vector<SymbolicProgram> &all, SymbolicProgram made);
+  std::optional<Served> serve(const std::shared_ptr<Entry> &entry, const StaticProgram &program, std::string_view bytes);
   std::optional<Served> generalize(const std::shared_ptr<Entry> &entry, const StaticProgram &program, std::string_view bytes,
                                    const ProgramCompiler &compiler);
   Served compile_static(const std::shared_ptr<Entry> &entry, const StaticProgram &program, std::string_view bytes,

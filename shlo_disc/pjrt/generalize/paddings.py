@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Padding that changes with the sizes, of `pad` and of windows.
+
+Front ends choose it such that the result has a size that they want: that of the operand rounded up to whole strides
+(SAME), that of what a gradient belongs to, a multiple of something, a fixed length. So where the result's size has a
+simpler expression than the padding, the padding is computed from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.window import dilated
+from shlo_disc.shape_dialect.inference.rules.data_movement import padded_size
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
+
+from .formulas import Sizes, window_axes, window_of
+from .search import Found, Values
+
+_FIXED_SIZE = 2.5
+"""What a result of a fixed size costs: less than a line through two samples, more than a remainder by the stride."""
+
+
+class Padded(NamedTuple):
+    """One axis: `low` and `high` are the numbers of the padding, `result` that of the size of the result.
+
+    extent: the operand with its holes. window, stride: of `pad` one element, and 1.
+    """
+
+    low: int
+    high: int
+    result: int
+    extent: Expr
+    window: Expr
+    stride: Expr
+
+
+class OpNumbers(Protocol):
+    """The numbers of an op, and what they may be made of."""
+
+    def operand_numbers(self, index: int) -> list[int]:
+        """The sizes with which the op uses an operand."""
+
+    def attribute_numbers(self, name: str) -> list[int]:
+        """The numbers of an attribute; none if the op has no such attribute."""
+
+    def result_numbers(self) -> list[int]:
+        """The sizes of the first result."""
+
+    def values(self, number: int) -> Values:
+        """What a number is in each sample."""
+
+    def known(self, number: int) -> Expr | None:
+        """The expression of a number that has one."""
+
+    def evaluate(self, expression: Expr) -> Values | None:
+        """What an expression is in each sample."""
+
+    def find(self, values: Values, is_stated: bool = False) -> Found | None:
+        """The simplest expression of these values, which an attribute states or not."""
+
+    def set(self, number: int, expression: Expr) -> None:
+        """Decide on an expression, which has the values of the number, unless there is one."""
+
+
+def choose_padding(numbers: OpNumbers, axis: Padded) -> None:
+    """Choose expressions of a padding that is not the same in all samples, and of the result's size with it."""
+    low, high = numbers.values(axis.low), numbers.values(axis.high)
+    varying = [values for values in (low, high) if len(set(values)) > 1]
+    result = _result(numbers, axis)
+    if not varying or result is None:
+        return
+    total = _total(numbers, axis, result.expression, tuple(map(sum, zip(low, high, strict=True))))
+    itself = [numbers.find(values, True) for values in varying]
+    if total is None or sum(found.cost if found else 100 for found in itself) < result.cost:
+        return
+    numbers.set(axis.result, result.expression)
+    first = _first(numbers, total, low, high, axis.stride.constant != 1)
+    if first is not None:
+        numbers.set(axis.low, first)
+        numbers.set(axis.high, total - first)
+
+
+def _first(numbers: OpNumbers, total: Expr, low: Values, high: Values, is_strided: bool) -> Expr | None:
+    """The part of the padding at the beginning: a half of that for strides, what is fixed, what the end leaves."""
+    halves = (total // 2, total - total // 2) if is_strided else ()
+    for half in halves:
+        if numbers.evaluate(half) == low:
+            return half
+    if len(set(low)) == 1:
+        return Expr.const(low[0])
+    if len(set(high)) == 1:
+        return total - high[0]
+    found = numbers.find(low, True)
+    return found.expression if found else None
+
+
+def _result(numbers: OpNumbers, axis: Padded) -> Found | None:
+    """The result's size: the one that is known, a whole number of strides, or the simplest that fits."""
+    known = numbers.known(axis.result)
+    if known is not None:
+        return Found(0, known)
+    values = numbers.values(axis.result)
+    whole = ceildiv(axis.extent, axis.stride)
+    if axis.stride.constant != 1 and numbers.evaluate(whole) == values:
+        return Found(0, whole)
+    if len(set(values)) == 1:
+        return Found(_FIXED_SIZE, Expr.const(values[0]))
+    return numbers.find(values)
+
+
+def _total(numbers: OpNumbers, axis: Padded, result: Expr, total: Values) -> Expr | None:
+    """The padding of both sides that just makes the result, and what the last stride leaves over if it is the same."""
+    least = (result - 1) * axis.stride + axis.window - axis.extent
+    known = numbers.evaluate(least)
+    if known is None:
+        return None
+    rest = {a - b for a, b in zip(total, known, strict=True)}
+    overlap = (axis.window - axis.stride).constant  # if there are gaps, `least` may be negative
+    if len(rest) == 1 and (rest != {0} or overlap is None or overlap >= 0):
+        return least + rest.pop()
+    clamped = Expr.maximum(least, 0)
+    return clamped if numbers.evaluate(clamped) == total else None
+
+
+def _pad(op: ir.OpView, sizes: Sizes, numbers: OpNumbers) -> Iterator[Padded]:
+    columns = (numbers.attribute_numbers(name) for name in ("edge_padding_low", "edge_padding_high"))
+    one, zero = Expr.const(1), Expr.const(0)
+    rows = zip(*columns, numbers.result_numbers(), sizes.operands[0], sizes.attribute("interior_padding"), strict=True)
+    for low, high, result, size, interior in rows:
+        yield Padded(low, high, result, padded_size(size, zero, zero, interior), one, one)
+
+
+def _windows(op: ir.OpView, sizes: Sizes, numbers: OpNumbers) -> Iterator[Padded]:
+    padding = numbers.attribute_numbers("padding")
+    if not padding:
+        return
+    space, window = window_of(op, sizes, has_padding=False)
+    is_scatter = op.operation.name == "stablehlo.select_and_scatter"  # from a result of a window's to its operand
+    counts = numbers.operand_numbers(1) if is_scatter else numbers.result_numbers()
+    result = [counts[axis] for axis in window_axes(op, len(space))]
+    extents = [dilated(d, k, sizes.facts) for d, k in zip(space, window.base_dilation, strict=True)]
+    windows = [dilated(d, k, sizes.facts) for d, k in zip(window.size, window.dilation, strict=True)]
+    yield from map(Padded, padding[::2], padding[1::2], result, extents, windows, window.stride)
+
+
+PADDED: dict[str, Callable[[ir.OpView, Sizes, OpNumbers], Iterable[Padded]]] = {
+    "stablehlo.convolution": _windows,
+    "stablehlo.pad": _pad,
+    "stablehlo.reduce_window": _windows,
+    "stablehlo.select_and_scatter": _windows,
+}
+"""The axes of ops that have padding."""
+
+__all__ = ["PADDED", "OpNumbers", "Padded", "choose_padding"]
