@@ -12,7 +12,7 @@ import argparse
 import functools
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,7 @@ def measure(
         yield {"rows": b, "size": size, **least, "ratio": least["ours"] / least["jit"], "error": float(error)}
 
 
-def _least(calls: dict[str, Call], turns: int, budget: float) -> dict[str, float]:
+def _least(calls: Mapping[str, Call], turns: int, budget: float) -> dict[str, float]:
     """The least seconds of each call, which take turns."""
     least = dict.fromkeys(calls, float("inf"))
     order = list(calls)

@@ -172,7 +172,7 @@ def _fft(e: Emission, op: ir.OpView, position: int) -> list[ir.Value]:
     kind = KINDS.index(str(stablehlo.FftTypeAttr(op.attributes["fft_type"]).value))
     lengths = e.attribute(position, "fft_length")
     given = e.dims(op.results[0]) if KINDS[kind] == "RFFT" else (*e.dims(op.results[0])[: -len(lengths)], *lengths)
-    config = {"kind": integer_attr(kind), "rank": integer_attr(len(lengths))}
+    config: dict[str, ir.Attribute] = {"kind": integer_attr(kind), "rank": integer_attr(len(lengths))}
     attributes = {
         "call_target_name": ir.StringAttr.get(FFT),
         "api_version": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4),

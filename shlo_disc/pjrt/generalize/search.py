@@ -10,8 +10,9 @@ taken. With two samples nearly everything fits something; a third one that does 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import combinations, product
 from math import gcd, log2
 from typing import Any, NamedTuple
@@ -258,7 +259,8 @@ class Search:
             return None
         terms = self._cheapest_terms(bases, near, _MOST_COMPARED)
         terms += [
-            Term(tuple(-v for v in t.values), t.cost + 1, lambda t=t: -t.expression(), t.divisor) for t in terms[:30]
+            Term(tuple(-v for v in t.values), t.cost + 1, partial(_negated, t.expression), t.divisor)
+            for t in terms[:30]
         ]
         zero = Term((0,) * len(values), 0, lambda: Expr.const(0))
         best: Found | None = None
@@ -270,6 +272,10 @@ class Search:
                 cost += sum(self._offset_cost(e.constant_term, near) for e in made.atoms()[0].operands)
                 best = _cheaper(best, Found(cost, made))
         return best
+
+
+def _negated(expression: Callable[[], Expr]) -> Expr:
+    return -expression()
 
 
 def _cheaper(a: Found | None, b: Found | None) -> Found | None:
@@ -285,10 +291,12 @@ def _divided(base: Expr, values: Values, k: int) -> Iterator[Term]:
         cost = _PLAIN + 0.5 * (a > 1)
         for o in range(k) if k <= _MOST_OFFSETS else (0, 1, k - 2, k - 1):
             more = 0 if o == 0 else 0.3 if o == k - 1 else 1
-            yield Term(tuple((a * v + o) // k for v in values), cost + more, lambda a=a, o=o: (a * base + o) // k, k)
+            quotient = partial(operator.floordiv, a * base + o, k)
+            yield Term(tuple((a * v + o) // k for v in values), cost + more, quotient, k)
             if a == 1:
                 more = 1 if o else 0
-                yield Term(tuple((v + o) % k for v in values), cost + more, lambda o=o: (base + o) % k, k, True)
+                remainder = partial(operator.mod, base + o, k)
+                yield Term(tuple((v + o) % k for v in values), cost + more, remainder, k, True)
 
 
 def _larger_or_smaller(values: Values, a: Term, b: Term) -> Expr | None:
