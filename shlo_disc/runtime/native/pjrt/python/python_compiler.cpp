@@ -24,8 +24,8 @@ std::string_view view_of(const nb::bytes &bytes) { return {bytes.c_str(), bytes.
 
 using StepRow = std::tuple<int64_t, int64_t, int64_t>;
 
-std::vector<SizeStep> steps_of(nb::handle rows) {
-  std::vector<SizeStep> steps;
+std::vector<pjrt::SizeStep> steps_of(nb::handle rows) {
+  std::vector<pjrt::SizeStep> steps;
   for (auto [kind, a, b] : nb::cast<std::vector<StepRow>>(rows))
     steps.push_back({kind, a, b});
   return steps;
