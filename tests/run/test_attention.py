@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from tests.run.op_check import Sizes, check
+from tests.run.op_check import Sizes, check, random_array
 
 LENGTHS = (1, 2, 13, 14, 15, 31, 32, 33, 64, 100, 257)
 """Both sides of tiles of 14 by 32, several of them, and a prime."""
@@ -204,7 +204,8 @@ def test_weights_are_left_to_products_that_find_them_packed() -> None:
         return jax.nn.softmax(x @ first, axis=-1) @ second
 
     specs = [("b, 40", "float32"), ("40, 50", "float32"), ("50, 40", "float32")]
-    executable = check(f, specs, [{"b": 3}], ulps=32, scaled=True)
+    # Small numbers: the exponential multiplies the rounding errors of large logits.
+    executable = check(f, specs, [{"b": 3}], inputs=lambda *a: random_array(*a) / 4, ulps=32, scaled=True)
     assert [k.kind for k in executable.kernels] == ["dot", "dot"]
 
 

@@ -19,15 +19,15 @@ func.func @main(%x: tensor<?x8xf32, [@s, 8]>, %w: tensor<8x16xf32>) -> tensor<?x
 // CHECK: llvm.func @disc_plan(%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr) -> i64 {
 // CHECK: "llvm.intr.smul.with.overflow"
 // CHECK: llvm.func @disc_run(%[[RT:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr) {
+// CHECK: %[[ENTRY:.*]] = llvm.mlir.addressof @loop_negate_entry
 // CHECK: %[[FIRST:.*]] = llvm.getelementptr %[[RT]][0]
 // CHECK-NEXT: %[[LAUNCH:.*]] = llvm.load %[[FIRST]]
-// CHECK-NEXT: %[[SECOND:.*]] = llvm.getelementptr %[[RT]][1]
-// CHECK-NEXT: %[[DOT:.*]] = llvm.load %[[SECOND]]
-// CHECK: %[[ENTRY:.*]] = llvm.mlir.addressof @loop_negate_entry
-// CHECK: llvm.call %[[LAUNCH]](%[[RT]], %[[ENTRY]],
+// CHECK-NEXT: llvm.call %[[LAUNCH]](%[[RT]], %[[ENTRY]],
 // CHECK: llvm.mlir.addressof @gemm_f32 :
 // CHECK: llvm.mlir.addressof @epilogue_abs_entry
-// CHECK: llvm.call %[[DOT]](%[[RT]],
+// CHECK: %[[SECOND:.*]] = llvm.getelementptr %[[RT]][1]
+// CHECK-NEXT: %[[DOT:.*]] = llvm.load %[[SECOND]]
+// CHECK-NEXT: llvm.call %[[DOT]](%[[RT]],
 // CHECK-NEXT: llvm.return
 // CHECK-NOT: disc_host
 
