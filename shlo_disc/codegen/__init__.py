@@ -8,8 +8,10 @@ from .narrow_floats import legalize_small_floats
 from .native import assembly, compile_to_object, optimized_llvm_ir
 from .pipelines import CPU_PIPELINE, lower_to_llvm
 from .ptx import assemble, compile_to_ptx, data_layout
+from .routines import Routines, compile_with_routines, names_of, view_routines
 
 __all__ = [
-    "CPU_PIPELINE", "CpuTarget", "assemble", "assembly", "compile_to_object", "compile_to_ptx",
-    "data_layout", "legalize_small_floats", "lower_to_llvm", "optimized_llvm_ir", "split_masked_loads", "to_llvm_ir",
+    "CPU_PIPELINE", "CpuTarget", "Routines", "assemble", "assembly", "compile_to_object", "compile_to_ptx",
+    "compile_with_routines", "data_layout", "legalize_small_floats", "lower_to_llvm", "names_of", "optimized_llvm_ir",
+    "split_masked_loads", "to_llvm_ir", "view_routines",
 ]  # fmt: skip

@@ -14,7 +14,6 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 from ..errors import CompilerError
 from ..runtime.elf_symbols import undefined_symbols
 from .cpu_target import CpuTarget
-from .finished import link_finished, names_of, split_finished
 from .power_scaling import with_inline_ldexp
 from .single_lane_stores import without_single_lane_stores
 
@@ -30,20 +29,23 @@ def compile_to_object(
     opt_level: int = 3,
     exported: Collection[str] | None = None,
     embedded: Mapping[str, bytes] | None = None,
+    external: Collection[str] = (),
+    is_finished: bool = False,
 ) -> bytes:
     """Compile LLVM IR text into an ELF relocatable object: position independent, small code model.
 
     With `exported`, every other definition becomes internal, so that it can be inlined or dropped. `embedded`:
-    constants to export besides, by name. Raises `CompilerError` when the IR does not parse or verify, lacks a name of
-    `exported`, or needs a symbol beyond memcpy, memmove, memset and memcmp.
+    constants to export besides, by name. `external`: functions that it calls and that it will be joined with
+    (`objects.py`). `is_finished`: only select instructions. Raises `CompilerError` when the IR does not parse or
+    verify, lacks a name of `exported`, or needs a symbol beyond `external`, memcpy, memmove, memset and memcmp.
     """
     constants = embedded or {}
     ir_text = "\n".join([ir_text, *map(_constant_text, constants, constants.values())])
     if exported is not None:
         exported = {*exported, *constants}
-    with _optimised(ir_text, target, opt_level, exported) as (module, machine):
+    with _optimised(ir_text, target, opt_level, exported, external, is_finished) as (module, machine):
         data: bytes = machine.emit_object(module)
-    missing = undefined_symbols(data) - ALLOWED_EXTERNALS
+    missing = undefined_symbols(data) - ALLOWED_EXTERNALS - frozenset(external)
     if missing:
         raise CompilerError(f"codegen: generated code would call {', '.join(sorted(missing))}")
     return data
@@ -54,17 +56,29 @@ def _constant_text(name: str, data: bytes) -> str:
     return f'@{name} = constant [{len(data)} x i8] c"{text}"\n'
 
 
-def assembly(ir_text: str, target: CpuTarget, opt_level: int = 3, exported: Collection[str] | None = None) -> str:
+def assembly(
+    ir_text: str,
+    target: CpuTarget,
+    opt_level: int = 3,
+    exported: Collection[str] | None = None,
+    external: Collection[str] = (),
+    is_finished: bool = False,
+) -> str:
     """The assembly text of what `compile_to_object` emits."""
-    with _optimised(ir_text, target, opt_level, exported) as (module, machine):
+    with _optimised(ir_text, target, opt_level, exported, external, is_finished) as (module, machine):
         return str(machine.emit_assembly(module))
 
 
 def optimized_llvm_ir(
-    ir_text: str, target: CpuTarget, opt_level: int = 3, exported: Collection[str] | None = None
+    ir_text: str,
+    target: CpuTarget,
+    opt_level: int = 3,
+    exported: Collection[str] | None = None,
+    external: Collection[str] = (),
+    is_finished: bool = False,
 ) -> str:
     """The LLVM IR from which `compile_to_object` selects instructions."""
-    with _optimised(ir_text, target, opt_level, exported) as (module, _):
+    with _optimised(ir_text, target, opt_level, exported, external, is_finished) as (module, _):
         return str(module)
 
 
@@ -117,27 +131,32 @@ def parsed_module(ir_text: str) -> Iterator[tuple[llvm.ModuleRef, llvm.ContextRe
 
 @contextmanager
 def _optimised(
-    ir_text: str, target: CpuTarget, opt_level: int, exported: Collection[str] | None
+    ir_text: str,
+    target: CpuTarget,
+    opt_level: int,
+    exported: Collection[str] | None,
+    external: Collection[str],
+    is_finished: bool,
 ) -> Iterator[tuple[llvm.ModuleRef, llvm.TargetMachine]]:
     """The optimised module with the target's attributes on every definition, and the machine to emit it for."""
     machine = _target_machine(target, opt_level)
-    text, finished = split_finished(with_inline_ldexp(ir_text, target))
-    finished = with_target_attributes(finished, target)
-    with parsed_module(with_target_attributes(text, target)) as (module, context):
+    text = with_target_attributes(with_inline_ldexp(ir_text, target), target)
+    with parsed_module(text) as (module, _):
         module.triple = target.triple
         module.data_layout = str(machine.target_data)
-        _check_declarations(module, names_of(finished))
+        _check_declarations(module, external)
         if exported is not None:
-            internalize(module, set(exported).difference(names_of(finished)))
+            internalize(module, exported)
             _leave_host_programs(module, exported)
+        if is_finished:
+            yield module, machine
+            return
         optimise(module, machine, opt_level)
         rewritten = without_single_lane_stores(module)
         if rewritten is None:
-            link_finished(module, finished, context, exported)
             yield module, machine
             return
-    with parsed_module(rewritten) as (module, context):
-        link_finished(module, finished, context, exported)
+    with parsed_module(rewritten) as (module, _):
         yield module, machine
 
 
@@ -155,12 +174,15 @@ def with_target_attributes(ir_text: str, target: CpuTarget) -> str:
     return _DEFINITION.sub(rf"\1 {attributes}\2", ir_text)
 
 
-def _check_declarations(module: llvm.ModuleRef, defined: Collection[str]) -> None:
+def _check_declarations(module: llvm.ModuleRef, external: Collection[str]) -> None:
+    """Declare what is `external` as near, so that calls need no table. Raises `CompilerError` for others."""
     for function in module.functions:
         name = function.name
-        if not function.is_declaration or name in ALLOWED_EXTERNALS or name in defined or name.startswith("llvm."):
+        if not function.is_declaration or name in ALLOWED_EXTERNALS or name.startswith("llvm."):
             continue
-        raise CompilerError(f"codegen: the module calls {function.name}, which it does not define")
+        if name not in external:
+            raise CompilerError(f"codegen: the module calls {name}, which it does not define")
+        function.visibility = "hidden"
 
 
 def internalize(module: llvm.ModuleRef, exported: Collection[str]) -> None:

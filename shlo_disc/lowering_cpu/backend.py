@@ -57,11 +57,17 @@ class CpuBackend:
 
     def emit(self, section: str, llvm_ir: str, program: LoweredProgram) -> bytes:
         """An ELF object."""
-        return codegen.compile_to_object(llvm_ir, self.cpu, self.opt_level, program.exported, program.embedded)
+        return codegen.compile_with_routines(
+            llvm_ir, self.cpu, self.opt_level, program.exported, program.embedded, program.routines
+        )
 
     def view(self, name: str, llvm_ir: Mapping[str, str], program: LoweredProgram) -> str:
-        """One of `views`."""
+        """One of `views`, that of the routines behind it."""
+        routines = [codegen.view_routines(name, each, self.cpu) for each in program.routines]
+        return "\n".join([self._view(name, llvm_ir["object"], program), *routines])
+
+    def _view(self, name: str, text: str, program: LoweredProgram) -> str:
         if name == "llvm":
-            return llvm_ir["object"]
+            return text
         view = codegen.optimized_llvm_ir if name == "optimized-llvm" else codegen.assembly
-        return view(llvm_ir["object"], self.cpu, self.opt_level, program.exported)
+        return view(text, self.cpu, self.opt_level, program.exported, codegen.names_of(program.routines))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from shlo_disc.codegen import Routines
 from shlo_disc.lowering.host.segments import function_name
 from shlo_disc.lowering.host_llvm.buffers import BufferTable
 from shlo_disc.lowering.host_llvm.constants import dense_bytes
@@ -36,6 +37,7 @@ class LoweredProgram:
 
     modules: by the sections of the artifact that they become; the first is the one that people look at. header: what
     the header says of this target's commands. embedded: constants that the object has for the loader, by name.
+    routines: what the object shares with those of other programs.
     """
 
     modules: Mapping[str, ir.Module]
@@ -43,6 +45,7 @@ class LoweredProgram:
     constants: list[bytes]
     header: dict[str, Any]
     embedded: Mapping[str, bytes] = field(default_factory=dict)
+    routines: Sequence[Routines] = ()
 
     @property
     def exported(self) -> set[str]:
@@ -79,6 +82,10 @@ class HostProgram:
         """The program's modules, by section."""
         raise NotImplementedError
 
+    def routines(self) -> Sequence[Routines]:
+        """What the commands call that other programs have, too."""
+        return ()
+
     def header(self) -> dict[str, Any]:
         """What the artifact's header says of the commands, once they are written."""
         raise NotImplementedError
@@ -92,7 +99,7 @@ class HostProgram:
         callees = self.append_callees()
         append_texts(self.target, functions, callees)
         constants = [dense_bytes(ir.DenseElementsAttr(op.attributes["initial_value"])) for op in self.constants]
-        return LoweredProgram(self.modules(), segments, constants, self.header())
+        return LoweredProgram(self.modules(), segments, constants, self.header(), routines=self.routines())
 
     def _segment(self, plan: Plan, number: int) -> LoweredSegment:
         arguments = [spec.dims for spec in self.signature.arguments] if number == 0 else []

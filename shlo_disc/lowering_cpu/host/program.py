@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""From a program of `disc_host` to one module of kernels, micro-kernels and host functions in the LLVM dialect."""
+"""From a program of `disc_host` to one module of kernels and host functions in the LLVM dialect."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from shlo_disc.codegen import Routines
 from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.lowering.host_llvm.library import LibraryTable
 from shlo_disc.lowering.host_llvm.plan import Words
-from shlo_disc.lowering.host_llvm.program import HostProgram, LoweredProgram, append_text
+from shlo_disc.lowering.host_llvm.program import HostProgram, LoweredProgram, append_text, append_texts
 from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.lowering.launches import CLEAR, COPY
@@ -18,8 +19,8 @@ from shlo_disc.lowering_cpu.host.blocks import entry_name
 from shlo_disc.lowering_cpu.host.entry import write_entry
 from shlo_disc.lowering_cpu.host.run import CpuRunWriter
 from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS
-from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import SIGNATURE, micro_kernels
-from shlo_disc.lowering_cpu.micro_kernels.winograd_kernel import DECLARATIONS, transforms
+from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import tile_routines
+from shlo_disc.lowering_cpu.micro_kernels.winograd_kernel import DECLARATIONS, transform_routines
 from shlo_disc.mlir import func, ir
 from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import (
@@ -55,12 +56,20 @@ class _CpuProgram(HostProgram):
         return CpuRunWriter(scope, words, segment, command, self.library.index)
 
     def append_callees(self) -> Sequence[str]:
-        """Kernels, micro-kernels and the functions of Winograd's algorithm."""
-        return [*self._append_kernels(), *self._append_tiles(), *self._append_transforms()]
+        """Kernels; micro-kernels and the functions of Winograd's algorithm are declared."""
+        tiles = [f"llvm.func @{name}({abi.TILE.llvm_parameters})" for name in self._tiles()]
+        declarations = [*tiles, *(DECLARATIONS if self._may_transform() else ())]
+        append_texts(self.target, declarations, [])
+        return [*self._append_kernels(), *declarations]
 
     def modules(self) -> Mapping[str, ir.Module]:
         """One object."""
         return {"object": self.target}
+
+    def routines(self) -> Sequence[Routines]:
+        """Micro-kernels of products, and the functions of Winograd's algorithm."""
+        transforms = [transform_routines(self.vector_bits // 32)] if self._may_transform() else []
+        return [*map(tile_routines, self._tiles().values()), *transforms]
 
     def header(self) -> dict[str, Any]:
         """Library calls, and packed forms of right-hand sides."""
@@ -102,23 +111,10 @@ class _CpuProgram(HostProgram):
         calls: list[Gemm | ConvolutionCall | AttentionCall] = [call_of(op) for op in self.ops if op.name in _TILED]
         return {call.tile.name: call.tile for call in calls}
 
-    def _append_tiles(self) -> Iterator[str]:
-        """The micro-kernels of products; returns the declarations of those that are called."""
-        for tile in self._tiles().values():
-            declarations: list[str] = []
-            for name, text in micro_kernels(tile):
-                append_text(self.target, text, declarations)
-                declarations.append(f"llvm.func @{name}({SIGNATURE})")
-            yield f"llvm.func @{tile.name}({abi.TILE.llvm_parameters})"
-
-    def _append_transforms(self) -> Sequence[str]:
-        """The functions of Winograd's algorithm, if a convolution may use it; returns their declarations."""
+    def _may_transform(self) -> bool:
+        """Whether a convolution may use Winograd's algorithm."""
         calls: list[ConvolutionCall] = [call_of(op) for op in self.ops if op.name == "disc_host.convolution"]
-        if not any(call.problem.may_transform for call in calls):
-            return []
-        for _, text in transforms(self.vector_bits // 32):
-            append_text(self.target, text, [])
-        return DECLARATIONS
+        return any(call.problem.may_transform for call in calls)
 
 
 _TILED = frozenset(("disc_host.gemm", "disc_host.convolution", "disc_host.attention"))

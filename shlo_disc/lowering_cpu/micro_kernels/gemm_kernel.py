@@ -18,8 +18,10 @@ of C are `b_step` and `c_step` elements apart.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import ClassVar
 
+from shlo_disc.codegen import Routines
 from shlo_disc.lowering_cpu.micro_kernels import amx_kernel
 from shlo_disc.lowering_cpu.micro_kernels.gemm_format import AMX, MULTIPLIERS, Multiplier, format_of
 from shlo_disc.lowering_cpu.micro_kernels.llvm_writer import LlvmWriter
@@ -73,8 +75,10 @@ SIGNATURE = TILE.llvm_parameters.removeprefix("i64, ")
 _ARGUMENTS = "%a: !llvm.ptr, %b: !llvm.ptr, %b_step: i64, %c: !llvm.ptr, %c_step: i64, %k: i64, %accumulate: i64"
 
 
-_FINISHED = 'attributes {passthrough = ["disc-finished"]}'
-"""LLVM need not optimise what is written instruction by instruction (`codegen/finished.py`)."""
+@cache
+def tile_routines(tile: GemmTile) -> Routines:
+    """The micro-kernels as code that programs share."""
+    return Routines((tile.name,), tuple(text for _, text in micro_kernels(tile)), is_finished=True)
 
 
 def _chooser(tile: GemmTile) -> str:
@@ -96,7 +100,7 @@ def _kernel(tile: GemmTile, rows: int) -> str:
     writer = _Kernel(tile, rows)
     writer.write()
     body = "\n".join(writer.lines)
-    head = f"llvm.func @{tile.name}_{rows}({_ARGUMENTS}) {_FINISHED}"
+    head = f"llvm.func @{tile.name}_{rows}({_ARGUMENTS})"
     return f"{head} {{\n{body}\n  llvm.return\n}}"
 
 

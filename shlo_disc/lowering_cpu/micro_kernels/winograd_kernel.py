@@ -16,6 +16,9 @@ The runtime (`winograd.cpp`) runs the products.
 
 from __future__ import annotations
 
+from functools import cache
+
+from shlo_disc.codegen import Routines
 from shlo_disc.lowering_cpu.micro_kernels.llvm_writer import LlvmWriter
 from shlo_disc.runtime import abi
 
@@ -45,6 +48,12 @@ LOW, HIGH = 0.5**0.5, 2.0**0.5
 def transforms(lanes: int) -> list[tuple[str, str]]:
     """The functions' names and their text in the LLVM dialect."""
     return [(PATCH, _patch(lanes)), (WEIGHTS, _weights(lanes)), (SUMS, _sums(lanes))]
+
+
+@cache
+def transform_routines(lanes: int) -> Routines:
+    """The functions as code that programs share."""
+    return Routines(FUNCTIONS, tuple(text for _, text in transforms(lanes)))
 
 
 class _Writer(LlvmWriter):
