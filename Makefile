@@ -3,7 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
-RUN := JAX_PLATFORMS=cpu $(VENV)/bin/python
+# What Python has compiled of the sources is kept, whatever the environment says: many tests start processes.
+RUN := PYTHONDONTWRITEBYTECODE= JAX_PLATFORMS=cpu $(VENV)/bin/python
 
 .PHONY: demo test test-v3 test-slow lint docs format bench corpus wheels gpu-test gpu-bench gpu-bundle clean help
 

@@ -147,7 +147,7 @@ def _optimised(
         _check_declarations(module, external)
         if exported is not None:
             internalize(module, exported)
-            _leave_host_programs(module, exported)
+            _leave_host_programs(module)
         if is_finished:
             yield module, machine
             return
@@ -196,22 +196,40 @@ def internalize(module: llvm.ModuleRef, exported: Collection[str]) -> None:
             definition.linkage = "internal"
 
 
-def _leave_host_programs(module: llvm.ModuleRef, exported: Collection[str]) -> None:
-    """Exempt exported functions without branches from optimisation.
+HOST_FUNCTIONS = ("disc_plan", "disc_run")
+"""What the names of host functions begin with (`lowering/host_llvm`)."""
 
-    They are the host program: long, and as fast as the loads and stores that they consist of. Optimising them takes
-    LLVM longer than all kernels of a deep model, and wins a nanosecond a launch.
+OPTIMISED_INSTRUCTIONS = 400
+"""Of a host function with branches: loops of a few commands gain by having their kernels inlined, long ones do not."""
+
+
+def _leave_host_programs(module: llvm.ModuleRef) -> None:
+    """Exempt host functions from optimisation that are without branches, or long.
+
+    They are as fast as the loads and stores that they consist of. Optimising them takes LLVM longer than all kernels of
+    a deep model, and wins a nanosecond a launch.
     """
     for function in module.functions:
-        if function.name in exported and not function.is_declaration and len(list(function.blocks)) == 1:
+        if function.is_declaration or not function.name.startswith(HOST_FUNCTIONS):
+            continue
+        if len(list(function.blocks)) == 1 or _is_long(function):
             function.add_function_attribute("noinline")
             function.add_function_attribute("optnone")
 
 
+def _is_long(function: llvm.ValueRef) -> bool:
+    """Whether a function has more than `OPTIMISED_INSTRUCTIONS`."""
+    return sum(1 for block in function.blocks for _ in block.instructions) > OPTIMISED_INSTRUCTIONS
+
+
 def optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: int) -> None:
-    """Run LLVM's default pipeline in place. Kernels come as explicit vector code, so LLVM's own vectorisers stay off:
-    they would only add run-time checks and copies of the masked tails."""
-    options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
+    """Run LLVM's default pipeline in place.
+
+    Kernels come as explicit vector code without common subexpressions. LLVM's vectorisers would only add run-time
+    checks and copies of the masked tails, so they stay off. What its levels above 1 add to that finds nothing to do: it
+    makes no kernel faster, and takes a third of the time (decision 0049). Instructions are selected at `opt_level`.
+    """
+    options = llvm.create_pipeline_tuning_options(speed_level=min(opt_level, 1))
     options.loop_vectorization = False
     options.slp_vectorization = False
     options.loop_interleaving = False
