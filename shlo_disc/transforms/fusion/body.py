@@ -8,7 +8,7 @@ ranks become the same kernel. `ClonedBody` keeps the ops as they are, for cluste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir
@@ -24,9 +24,8 @@ from shlo_disc.transforms.fusion.access import (
     is_free,
     is_scalar_constant,
     is_scalar_of_sizes,
-    resolve,
 )
-from shlo_disc.transforms.fusion.cluster import Cluster
+from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 from shlo_disc.transforms.views import broadcast, shape_tensor
 
 Groups = tuple[int, ...]
@@ -46,30 +45,25 @@ class DomainAccess:
         return frozenset(a for a in self.axes if a is not None)
 
 
-def member_accesses(op: ir.Operation, axes: tuple[int | None, ...], cluster: Cluster) -> list[DomainAccess] | None:
-    """The reads of a member, or None when one does not run along the iteration space."""
+def member_accesses(
+    op: ir.Operation, axes: tuple[int | None, ...], cluster: Cluster, reads: Iterable[Access]
+) -> list[DomainAccess] | None:
+    """The reads of a member in terms of the iteration space, or None when one does not run along it."""
     accesses = []
-    for read, reader_axes in member_reads(op, axes, cluster):
-        access = _in_domain(read, reader_axes)
+    own = reading_axes(op, axes, cluster)
+    for read in reads:
+        access = _in_domain(read, own)
         if access is None:
             return None
         accesses.append(access)
     return accesses
 
 
-def member_reads(
-    op: ir.Operation, axes: tuple[int | None, ...], cluster: Cluster
-) -> Iterator[tuple[Access, tuple[int | None, ...]]]:
-    """The reads of a member, each with the domain axes that the access's own axes stand for."""
-    if op.name == "stablehlo.reduce":
-        count = len(op.operands) // 2
-        rank = len(dims_of(op.operands[0]))
-        own = tuple(_reduce_input_axes(op, axes, cluster, rank))
-        reads = [(v, own) for v in list(op.operands)[:count]] + [(v, ()) for v in list(op.operands)[count:]]
-    else:
-        reads = [(v, axes if dims_of(v) else ()) for v in op.operands]
-    for value, reader_axes in reads:
-        yield resolve(value, tuple(range(len(reader_axes)))), reader_axes
+def reading_axes(op: ir.Operation, axes: tuple[int | None, ...], cluster: Cluster) -> tuple[int | None, ...]:
+    """The domain axes that the axes of a member's reads stand for."""
+    if op.name != "stablehlo.reduce":
+        return axes
+    return tuple(_reduce_input_axes(op, axes, cluster, len(dims_of(op.operands[0]))))
 
 
 def _reduce_input_axes(
@@ -84,7 +78,7 @@ def _reduce_input_axes(
 
 
 def _in_domain(access: Access, reader_axes: Sequence[int | None]) -> DomainAccess | None:
-    op = defining_op(access.value)
+    op = access.made_by
     if op is not None and is_scalar_constant(op):
         return DomainAccess(access.value, ())
     if access.axes is None:
@@ -115,7 +109,7 @@ class CollapsedBody:
         self._shapes: dict[Dims, ir.Value] = {}
 
     @staticmethod
-    def create(cluster: Cluster) -> CollapsedBody | None:
+    def create(cluster: Cluster, graph: Graph) -> CollapsedBody | None:
         """None when the cluster cannot be collapsed."""
         if not cluster.is_aligned or cluster.kind not in ("loop", "row_reduce"):
             return None
@@ -123,7 +117,7 @@ class CollapsedBody:
         for op in cluster.members:
             if op.name not in ELEMENTWISE and op.name != "stablehlo.reduce":
                 return None
-            found = member_accesses(op, cluster.axes[op], cluster)
+            found = member_accesses(op, cluster.axes[op], cluster, graph.reads_of(op))
             if found is None:
                 return None
             accesses[op] = found
