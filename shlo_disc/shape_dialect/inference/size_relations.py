@@ -89,11 +89,11 @@ def _bitcast(r: SizeRelations, op: ir.OpView) -> None:
 
 def splat_text(constant: ir.OpView) -> str:
     """The literal of a constant whose elements are all alike; "" of another. Complex elements are had as text only."""
-    if not isinstance(element_type_of(constant.results[0]), ir.ComplexType):
+    if isinstance(element_type_of(constant.results[0]), ir.ComplexType):
+        text = constant.operation.get_asm(use_local_scope=True)
+    else:
         value = constant.attributes["value"]
-        if isinstance(value, ir.DenseElementsAttr) and not value.is_splat:
-            return ""
-    text = constant.operation.get_asm(use_local_scope=True)
+        text = "" if isinstance(value, ir.DenseElementsAttr) and not value.is_splat else str(value)
     start = text.index("dense<") + len("dense<") if "dense<" in text else len(text)
     literal = text[start : text.find(">", start)]
     return "" if literal.startswith(("[", '"')) else literal

@@ -17,13 +17,13 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.utils.regions import all_blocks, nested_blocks
 from shlo_disc.transforms.fusion.access import (
+    BROADCASTS,
     IOTAS,
     RESHAPES,
     Access,
     defining_op,
     is_free,
     is_scalar_constant,
-    is_scalar_of_sizes,
 )
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 from shlo_disc.transforms.views import broadcast, shape_tensor
@@ -98,8 +98,9 @@ def _in_domain(access: Access, reader_axes: Sequence[int | None]) -> DomainAcces
 class CollapsedBody:
     """The region of an aligned cluster over its collapsed iteration space."""
 
-    def __init__(self, cluster: Cluster, accesses: dict[ir.Operation, list[DomainAccess]]):
+    def __init__(self, cluster: Cluster, graph: Graph, accesses: dict[ir.Operation, list[DomainAccess]]):
         self.cluster = cluster
+        self.graph = graph
         self.accesses = accesses
         self.groups = self._collapse()
         self._sizes = [product(cluster.domain[a] for a in group) for group in self.groups]
@@ -121,7 +122,7 @@ class CollapsedBody:
             if found is None:
                 return None
             accesses[op] = found
-        return CollapsedBody(cluster, accesses)
+        return CollapsedBody(cluster, graph, accesses)
 
     def _collapse(self) -> list[list[int]]:
         """Runs of neighbouring domain axes that every read uses together or not at all."""
@@ -160,7 +161,7 @@ class CollapsedBody:
         for accesses in self.accesses.values():
             for access in accesses:
                 op = defining_op(access.value)
-                if op is not None and (op in members or _is_generated(op)):
+                if op is not None and (op in members or self._is_generated(op)):
                     continue
                 found[access.value, self.dims(self.groups_of(access.axes))] = None
         return list(found)
@@ -204,12 +205,16 @@ class CollapsedBody:
             return known
         groups = self.groups_of(access.axes)
         op = defining_op(access.value)
-        if op is None or not _is_generated(op):
+        if op is None or not self._is_generated(op):
             return arguments[access.value, self.dims(groups)], groups
         key = (access.value, groups)
         if key not in self._generated:
             self._generated[key] = self._generate(op, groups)
         return self._generated[key]
+
+    def _is_generated(self, op: ir.Operation) -> bool:
+        """Computed inside the kernel from nothing."""
+        return self.graph.is_free(op) and op.name not in BROADCASTS and op.name not in RESHAPES
 
     def _generate(self, op: ir.Operation, groups: Groups) -> tuple[ir.Value, Groups]:
         if op.name == "stablehlo.constant":
@@ -250,11 +255,6 @@ class CollapsedBody:
         if key not in self._shapes:
             self._shapes[key] = shape_tensor(key)
         return self._shapes[key]
-
-
-def _is_generated(op: ir.Operation) -> bool:
-    """Computed inside the kernel from nothing."""
-    return is_scalar_constant(op) or op.name in IOTAS or op.name == "disc.shape" or is_scalar_of_sizes(op)
 
 
 def scalar_constant(op: ir.Operation) -> ir.Value:

@@ -64,14 +64,14 @@ class Graph:
         self.binds: dict[str, Cluster] = {}
 
     def is_free(self, op: ir.Operation) -> bool:
-        """`access.is_free`, found once: the block does not change while there is a graph of it."""
+        """`access.is_free`, found once. Only for ops that the graph was made of, which stay until all are outlined."""
         known = self._free.get(op)
         if known is None:
             known = self._free[op] = is_free(op)
         return known
 
     def reads_of(self, op: ir.Operation) -> list[Access]:
-        """What an elementwise op or a reduction reads, found once."""
+        """What an elementwise op or a reduction reads, found once, as `is_free` is."""
         known = self._reads.get(op)
         if known is None:
             known = self._reads[op] = operand_accesses(op)
