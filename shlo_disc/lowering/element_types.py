@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from shlo_disc.mlir import arith, ir
 from shlo_disc.shape_dialect.dialect.remembered import remembered
@@ -15,37 +16,37 @@ class Element:
 
     name: str
 
-    @property
+    @cached_property
     def is_float(self) -> bool:
         """Any float, those of a byte or less included."""
         return self.name[0] == "f" or self.name == "bf16"
 
-    @property
+    @cached_property
     def is_half(self) -> bool:
         """A float of 16 bits or fewer: held as f32 in registers."""
         return self.is_float and self.name not in ("f32", "f64")
 
-    @property
+    @cached_property
     def is_small_float(self) -> bool:
         """A float of a byte or less: a byte in memory."""
         return self.is_half and self.name not in ("f16", "bf16")
 
-    @property
+    @cached_property
     def is_bool(self) -> bool:
         """One byte in memory, i1 in registers."""
         return self.name == "i1"
 
-    @property
+    @cached_property
     def is_unsigned(self) -> bool:
         """ui2 to ui64, and booleans."""
         return self.name.startswith("ui") or self.is_bool
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Bits in a register."""
         return 32 if self.is_half else int(self.name.lstrip("bfui"))
 
-    @property
+    @cached_property
     def bits(self) -> int:
         """Bits of the value itself."""
         return int(self.name[1]) if self.is_small_float else int(self.name.lstrip("bfui"))

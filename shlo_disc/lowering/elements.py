@@ -73,6 +73,7 @@ class Elements:
         self.math = PositionMath(self.width)
         self.elementwise = Elementwise(self.library)
         self._known: list[dict[object, ir.Value]] = [{}]
+        self._places: dict[tuple[Positions, Validity], int] = {}
 
     # ---- scopes ---------------------------------------------------------------------------------------------------
 
@@ -101,8 +102,19 @@ class Elements:
 
     def emitted(self, value: ir.Value, positions: Positions) -> ir.Value | None:
         """What an earlier request of this value at these positions gave, if it is still in reach."""
-        key = (value, positions, self.validity)
-        return next((known[key] for known in reversed(self._known) if key in known), None)
+        return self._found(value, self._place(positions))
+
+    def _place(self, positions: Positions) -> int:
+        """A number for positions and what may be read there, which is quicker to look up."""
+        return self._places.setdefault((positions, self.validity), len(self._places))
+
+    def _found(self, value: ir.Value, place: int) -> ir.Value | None:
+        key = (value, place)
+        for known in reversed(self._known):
+            result = known.get(key)
+            if result is not None:
+                return result
+        return None
 
     # ---- requests -------------------------------------------------------------------------------------------------
 
@@ -110,13 +122,14 @@ class Elements:
         """The element(s) of `value` at `positions`: a scalar when all lanes agree, else a vector of `width` lanes."""
         if value in self.bound:
             return self.bound[value]
-        known = self.emitted(value, positions)
+        place = self._place(positions)
+        known = self._found(value, place)
         if known is not None:
             return known
         result = self.cached[value](positions) if value in self.cached else None
         if result is None:
             result = self._load_or_compute(value, positions)
-        self._known[-1][(value, positions, self.validity)] = result
+        self._known[-1][value, place] = result
         return result
 
     def _load_or_compute(self, value: ir.Value, positions: Positions) -> ir.Value:
@@ -131,15 +144,20 @@ class Elements:
         op = owner.operation.opview
         name = op.operation.name
         if name in ELEMENTWISE:
-            for inner in self._pending_chain(value, positions):
-                self.at(inner, positions)
-            return self.elementwise.emit(op, [self.at(v, positions if dims_of(v) else ()) for v in op.operands])
+            place = self._place(positions)
+            for inner in self._pending_chain(value, positions, place):
+                maker = inner.owner.operation.opview  # type: ignore[union-attr]
+                self._known[-1][inner, place] = self._elementwise(maker, positions)
+            return self._elementwise(op, positions)
         rule = self.rules.get(name)
         if rule is None:
             raise CompilerError(f"lower: {name} reached a kernel and has no rule")
         return rule(self, op, value, positions)
 
-    def _pending_chain(self, value: ir.Value, positions: Positions) -> list[ir.Value]:
+    def _elementwise(self, op: ir.OpView, positions: Positions) -> ir.Value:
+        return self.elementwise.emit(op, [self.at(v, positions if dims_of(v) else ()) for v in op.operands])
+
+    def _pending_chain(self, value: ir.Value, positions: Positions, place: int) -> list[ir.Value]:
         """The elementwise values that `value` needs at the same positions and that are not there yet, operands first.
 
         Found with a stack of our own, so that a chain of any length is emitted without deep recursion.
@@ -158,17 +176,17 @@ class Elements:
             stack.append((current, True))
             for operand in current.owner.operation.operands:  # type: ignore[union-attr]
                 is_same_place = bool(dims_of(operand)) or not positions
-                if is_same_place and self._is_pending(operand, positions):
+                if is_same_place and self._is_pending(operand, place):
                     stack.append((operand, False))
         return order[:-1]
 
-    def _is_pending(self, value: ir.Value, positions: Positions) -> bool:
+    def _is_pending(self, value: ir.Value, place: int) -> bool:
         owner = value.owner
         if isinstance(owner, ir.Block) or owner.operation.name not in ELEMENTWISE:
             return False
         if value in self.bound or value in self.cached or value in self.memory:
             return False
-        return self.emitted(value, positions) is None
+        return self._found(value, place) is None
 
     def splat(self, value: ir.Value) -> ir.Value:
         """A scalar in every lane; vectors and one-lane kernels are left alone."""

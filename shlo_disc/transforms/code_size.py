@@ -8,9 +8,11 @@ the kernel are worth it, for which a factor of two does not matter.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.types import element_type_of
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.utils.regions import nested_blocks
@@ -32,16 +34,29 @@ _ROUNDING = 6
 
 def code_size(op: ir.Operation | ir.OpView, outlined: bool = False) -> int:
     """Instructions for one vector of the op's result; `outlined`: with the functions of `vector_math` as calls."""
-    name = op.operation.name.removeprefix("stablehlo.")
-    if name in _NOTHING or not op.operation.name.startswith("stablehlo."):
-        return 0
+    op = op.operation
+    name = op.name
+    if name in ELEMENTWISE:
+        return _own_size(name, outlined) + (_ROUNDING if _is_rounded(element_type_of(op.results[0])) else 0)
+    if name.removeprefix("stablehlo.") in _READ:
+        return _own_size(name, outlined) * (len(op.operands) - 1 if name == "stablehlo.concatenate" else 1)
     inner = sum(total_code_size(block.operations, outlined) for block in nested_blocks(op))
-    size = CALL if outlined and name in _CALLED else _INLINE.get(name, 1)
-    if name in _READ:
-        size = _READ[name] * (len(op.operands) - 1 if name == "concatenate" else 1)
-    elif op.operation.name in ELEMENTWISE and str(element_type_of(op.operation.results[0])) in _ROUNDED:
-        size += _ROUNDING
-    return size + inner
+    return _own_size(name, outlined) + inner
+
+
+@functools.cache
+def _own_size(name: str, outlined: bool) -> int:
+    """What ops of a name become, whatever their types, operands and regions are."""
+    short = name.removeprefix("stablehlo.")
+    if short in _NOTHING or short == name:
+        return 0
+    return CALL if outlined and short in _CALLED else _READ.get(short) or _INLINE.get(short, 1)
+
+
+@remembered
+def _is_rounded(element_type: ir.Type) -> bool:
+    """Whether values of a type are computed as wider ones."""
+    return str(element_type) in _ROUNDED
 
 
 def total_code_size(ops: Iterable[ir.Operation | ir.OpView], outlined: bool = False) -> int:

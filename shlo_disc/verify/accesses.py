@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""At which indices a kernel reads an argument, followed backwards from each of its results.
+"""At which indices a kernel reads its arguments, followed backwards from its results.
 
 The index of an element of a result is a tuple of variables, one an axis. Going from a result to what it is computed
 from, each op turns the index into those of its operands; a reduction brings in variables of its own. What an op does
@@ -17,6 +17,7 @@ from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import columns_of, kind_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 Index = tuple[int | str | None, ...]
 """For each axis: an axis of the result, "reduced", "one" for an axis of size 1, or None: unknown.
@@ -28,9 +29,8 @@ _BROADCASTS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim
 
 
 class Read(NamedTuple):
-    """Result `result` reads the argument at the index `at`, inside of a reduction or not."""
+    """A result reads an argument at the index `at`, inside of a reduction or not."""
 
-    result: int
     at: Index
     reduced: bool
 
@@ -41,21 +41,26 @@ class _Place(NamedTuple):
     reduced: bool
 
 
-def reads_of(fusion: func.FuncOp, argument: ir.Value) -> Iterator[Read]:
-    """Every way in which the results of a fusion's one block read one of its arguments."""
-    *_, last = fusion.entry_block.operations
-    for number, output in enumerate(last.operands):
-        pending = [_Place(output, _own(output), False)]
-        seen: set[_Place] = set()
-        while pending:
-            place = pending.pop()
-            if place in seen:
-                continue
-            seen.add(place)
-            if place.value == argument:
-                yield Read(number, place.at, place.reduced)
-            elif not isinstance(place.value.owner, ir.Block):
-                pending += _operands(place, place.value.owner.operation)
+Reads = dict[ir.Value, list[Read]]
+
+
+def reads_of(fusion: func.FuncOp) -> Reads:
+    """Every way in which the results of a fusion's one block read its arguments, in one walk from all results."""
+    last = terminator_of(fusion.entry_block)
+    pending = [_Place(output, _own(output), False) for output in last.operands]
+    reads: Reads = {argument: [] for argument in fusion.entry_block.arguments}
+    seen: set[_Place] = set()
+    while pending:
+        place = pending.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        owner = place.value.owner
+        if isinstance(owner, ir.Block):
+            reads[place.value].append(Read(place.at, place.reduced))
+        else:
+            pending += _operands(place, owner.operation)
+    return reads
 
 
 def _own(value: ir.Value) -> Index:
@@ -76,22 +81,27 @@ def _with_ones(dims: Dims, index: Sequence[int | str | None] | None) -> Index:
 
 
 def _operands(place: _Place, op: ir.Operation) -> Iterator[_Place]:
-    indices = _operand_indices(place, op)
-    reduced = place.reduced or op.name == "stablehlo.reduce"
-    for number, operand in enumerate(op.operands):
-        type_ = operand.type
-        if isinstance(type_, ir.RankedTensorType):
-            index = indices[number] if number < len(indices) else None
-            yield _Place(operand, _with_ones(dims_of(type_), index), reduced)
-
-
-def _operand_indices(place: _Place, op: ir.Operation) -> list[Sequence[int | str | None] | None]:
-    """The index at which each operand is read; None where it is unknown."""
-    index = place.at
-    name = op.name
+    operands = [(value, dims_of(value)) for value in op.operands if isinstance(value.type, ir.RankedTensorType)]
+    name, index = op.name, place.at
     if name in ELEMENTWISE:
-        ranks = [len(dims_of(v)) for v in op.operands]
-        return [index if rank == len(index) else () if not rank else None for rank in ranks]
+        for value, dims in operands:
+            yield _Place(value, _elementwise(dims, index), place.reduced)
+        return
+    indices = _operand_indices(name, index, op)
+    reduced = place.reduced or name == "stablehlo.reduce"
+    for number, (value, dims) in enumerate(operands):
+        yield _Place(value, _with_ones(dims, indices[number] if number < len(indices) else None), reduced)
+
+
+def _elementwise(dims: Dims, index: Index) -> Index:
+    """The index at which an op reads an operand of these sizes whose result is read at `index`."""
+    if not dims:
+        return ()
+    return _with_ones(dims, index if len(dims) == len(index) else None)
+
+
+def _operand_indices(name: str, index: Index, op: ir.Operation) -> list[Sequence[int | str | None] | None]:
+    """The index at which each operand is read, of an op that is not elementwise; None where it is unknown."""
     if name in _BROADCASTS:
         return [_broadcast(op, index)]
     if name == "stablehlo.transpose":

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.mlir import func, ir
+from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.buffers import BUFFERS, ArenaBuffer, Buffer, ResultBuffer, arenas_of, buffers_of
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -49,7 +49,7 @@ class _Walk:
     def __init__(self, module: ir.Module, facts: Facts, entry: ir.Block):
         self.facts = facts
         self.entry = entry
-        self.kernels: Kernels = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
+        self.kernels = Kernels(module)
         self.arenas = arenas_of(module.operation)
         self.places: dict[ir.Value, BufferSlice] = {}
         self.state = State()

@@ -155,7 +155,7 @@ def _verify_hand_over(
         what = fusion_of(epilogue)
         if not (isinstance(what, Epilogue) and what.sums == number and _is_row(what.row, rows, facts)):
             _fail(function, f"@{epilogue.name.value} takes other sums, or other rows, than the product makes")
-        if any(not walk.allows(read, sums) for read in reads_of(epilogue, sums)):
+        if any(not walk.allows(read, sums) for read in reads_of(epilogue)[sums]):
             _fail(function, f"@{epilogue.name.value} reads its sums elsewhere than where it writes")
     else:
         columns = columns_of(epilogue)
@@ -179,7 +179,7 @@ def _has_tiles(epilogue: func.FuncOp) -> bool:
 def _verify_buffer(function: func.FuncOp, epilogue: func.FuncOp, sums: ir.Value, walk: Walk) -> None:
     *_, last = epilogue.entry_block.operations
     held = _sums(function, epilogue)
-    if held >= 0 and any(not walk.allows(read, last.operands[held]) for read in reads_of(epilogue, sums)):
+    if held >= 0 and any(not walk.allows(read, last.operands[held]) for read in reads_of(epilogue)[sums]):
         _fail(function, f"@{epilogue.name.value} writes over sums that it has yet to read")
     if held >= 0 and last.operands[held].type != sums.type:
         _fail(function, f"@{epilogue.name.value} has sums in the buffer of a result of another type")

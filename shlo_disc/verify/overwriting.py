@@ -3,23 +3,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import accumulators_of, kind_of
-from shlo_disc.verify.accesses import Walk, reads_of
-
-Kernels = Mapping[str, func.FuncOp]
+from shlo_disc.verify.accesses import Reads, Walk, reads_of
 
 _CHANGES = ("stablehlo.scatter", "stablehlo.dynamic_update_slice")
 _VIEWS = ("stablehlo.reshape", "stablehlo.dynamic_reshape", "disc.shape")
+
+
+class Kernels:
+    """The kernels of a module that does not change, and what each reads, which is found once."""
+
+    def __init__(self, module: ir.Module):
+        self._by_name = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
+        self._reads: dict[str, Reads] = {}
+
+    def called_by(self, call: ir.Operation) -> func.FuncOp:
+        """The kernel that a call names."""
+        return self._by_name[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+
+    def reads_of(self, kernel: func.FuncOp) -> Reads:
+        """At which indices a kernel reads its arguments."""
+        name = kernel.name.value
+        if name not in self._reads:
+            self._reads[name] = reads_of(kernel)
+        return self._reads[name]
 
 
 def may_write_over(call: ir.Operation, operand: int, result: int, kernels: Kernels) -> bool:
     """Whether a call may write a result over an operand, by what its kernel reads and when; False if unknown."""
     if call.name != "func.call":
         return False
-    return _kernel_may(kernels[ir.FlatSymbolRefAttr(call.attributes["callee"]).value], operand, result, kernels)
+    return _kernel_may(kernels.called_by(call), operand, result, kernels)
 
 
 def _kernel_may(kernel: func.FuncOp, operand: int, result: int, kernels: Kernels) -> bool:
@@ -34,7 +49,7 @@ def _kernel_may(kernel: func.FuncOp, operand: int, result: int, kernels: Kernels
     if kind in ("scatter", "update"):
         return _is_changed_in_place(argument, output)
     walk = Walk.of(kernel)
-    return walk is not None and all(walk.allows(read, output) for read in reads_of(kernel, argument))
+    return walk is not None and all(walk.allows(read, output) for read in kernels.reads_of(kernel)[argument])
 
 
 def _is_changed_in_place(argument: ir.Value, output: ir.Value) -> bool:
@@ -61,7 +76,7 @@ def _gemm_may(kernel: func.FuncOp, operand: int, result: int, kernels: Kernels) 
     if len(readers) != 1 or isinstance(output.owner, ir.Block) or readers[0][0] != output.owner.operation:
         return False
     call, position = readers[0]
-    epilogue = kernels[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+    epilogue = kernels.called_by(call)
     number = list(call.results).index(output)
     kind = kind_of(epilogue)
     if accumulators_of(epilogue) == number:

@@ -199,13 +199,18 @@ class CpuFrame(Frame):
 
     def width(self) -> int:
         """Lanes worked on together: `unroll` registers of the widest element type, a power of two."""
-        widest = 32
+        return max(1, self.options.unroll * self.options.vector_bits // self._widest)
+
+    @cached_property
+    def _widest(self) -> int:
+        """The bits of the widest element that the kernel computes with."""
+        types: set[ir.Type] = set()
         for op in self.fusion.entry_block.operations:
-            values = [] if op.operation.name == "disc.shape" else [*op.results]
-            for value in [*values, *(v for v in op.operands if not _is_shape(v))]:
-                if isinstance(value.type, ir.RankedTensorType) and dims_of(value):
-                    widest = max(widest, element_of(value.type).width)
-        return max(1, self.options.unroll * self.options.vector_bits // widest)
+            types.update(v.type for v in op.operands if not _is_shape(v))
+            if op.operation.name != "disc.shape":
+                types.update(v.type for v in op.results)
+        tensors = (type_ for type_ in types if isinstance(type_, ir.RankedTensorType) and dims_of(type_))
+        return max([32, *(element_of(type_).width for type_ in tensors)])
 
 
 def _is_shape(value: ir.Value) -> bool:

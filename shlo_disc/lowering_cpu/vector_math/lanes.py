@@ -5,14 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ...mlir import arith, ir, math, vector
+from ...shape_dialect.dialect.remembered import remembered
 
 Number = float | int
 LDEXP = "llvm.ldexp"
 """LLVM's scaling by a power of two, which AVX-512 has an instruction for."""
 
 _FLOAT_WIDTH = {"f32": 32, "f64": 64}
+
+
+@remembered
+def _element_name(type_: ir.Type) -> str:
+    return str(type_.element_type if isinstance(type_, ir.VectorType) else type_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,13 +32,13 @@ class Lanes:
 
     value: ir.Value
 
-    @property
+    @cached_property
     def type(self) -> ir.Type:
         return self.value.type
 
-    @property
+    @cached_property
     def element(self) -> str:
-        return str(self.type.element_type) if isinstance(self.type, ir.VectorType) else str(self.type)
+        return _element_name(self.type)
 
     @property
     def is_float(self) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 
 from shlo_disc.dtypes import BY_MLIR
@@ -92,6 +93,11 @@ def element_type_of(value: ir.Value | ir.Type) -> ir.Type:
 
 def product(dims: Iterable[Expr]) -> Expr:
     """The number of elements."""
+    return _product(tuple(dims))
+
+
+@functools.lru_cache(maxsize=4096)
+def _product(dims: Dims) -> Expr:
     total = Expr.const(1)
     for dim in dims:
         total = total * dim

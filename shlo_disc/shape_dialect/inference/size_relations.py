@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from shlo_disc.mlir import ir, stablehlo
+from shlo_disc.shape_dialect.dialect.types import element_type_of
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 
 
@@ -88,7 +89,11 @@ def _bitcast(r: SizeRelations, op: ir.OpView) -> None:
 
 def splat_text(constant: ir.OpView) -> str:
     """The literal of a constant whose elements are all alike; "" of another. Complex elements are had as text only."""
-    text = constant.operation.get_asm(use_local_scope=True)
+    if isinstance(element_type_of(constant.results[0]), ir.ComplexType):
+        text = constant.operation.get_asm(use_local_scope=True)
+    else:
+        value = constant.attributes["value"]
+        text = "" if isinstance(value, ir.DenseElementsAttr) and not value.is_splat else str(value)
     start = text.index("dense<") + len("dense<") if "dense<" in text else len(text)
     literal = text[start : text.find(">", start)]
     return "" if literal.startswith(("[", '"')) else literal

@@ -63,17 +63,18 @@ def _needed(loop: ir.OpView) -> set[int]:
         if has_side_effects(op.operation):
             pending += values_read(op.operation)
     positions = {argument: i for i, argument in enumerate(body.arguments)}
-    seen: set[ir.Value] = set()
+    unread = {result: op.operation for op in body.operations for result in op.results}
     while pending:
         value = pending.pop()
-        if value in seen:
-            continue
-        seen.add(value)
         if value in positions:
-            needed.add(positions[value])
-            pending.append(returned[positions[value]])
-        elif not isinstance(value.owner, ir.Block) and value.owner.operation.block == body:
-            pending += values_read(value.owner.operation)
+            position = positions.pop(value)
+            needed.add(position)
+            pending.append(returned[position])
+        elif value in unread:
+            op = unread[value]
+            for result in op.results:
+                del unread[result]
+            pending += values_read(op)
     return needed
 
 
@@ -93,6 +94,8 @@ def has_side_effects(op: ir.Operation) -> bool:
 
 def values_read(op: ir.Operation) -> list[ir.Value]:
     """The operands of an op and of all ops in its regions."""
+    if not len(op.regions):
+        return list(op.operands)
     found: list[ir.Value] = []
     pending = [op]
     while pending:

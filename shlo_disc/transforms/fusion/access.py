@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
@@ -19,14 +19,18 @@ BROADCASTS = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadca
 RESHAPES = frozenset({"stablehlo.reshape", "stablehlo.dynamic_reshape"})
 IOTAS = frozenset({"stablehlo.iota", "stablehlo.dynamic_iota"})
 GENERATORS = IOTAS | {"stablehlo.constant", "disc.shape"}
+_FREE = BROADCASTS | RESHAPES | IOTAS | {"disc.shape"}
 
 
-@dataclass(frozen=True)
-class Access:
-    """A value and, for each of its sizes, the reader's axis that indexes it; `axes` is None when no such map exists."""
+class Access(NamedTuple):
+    """A value and, for each of its sizes, the reader's axis that indexes it; `axes` is None when no such map exists.
+
+    made_by: the op that defines the value; None for a block argument.
+    """
 
     value: ir.Value
     axes: tuple[Axis, ...] | None
+    made_by: ir.Operation | None
 
 
 def defining_op(value: ir.Value) -> ir.Operation | None:
@@ -61,22 +65,23 @@ def is_direct_convolution(op: ir.Operation) -> bool:
 
 def is_free(op: ir.Operation) -> bool:
     """Ops that compute nothing: every reader has its own copy of them."""
-    if op.name == "stablehlo.constant":
-        return is_scalar_constant(op)
-    if op.name in BROADCASTS or op.name in RESHAPES or op.name in IOTAS or op.name == "disc.shape":
-        return True
-    return is_scalar_of_sizes(op)
+    name = op.name
+    return name in _FREE or (name in ELEMENTWISE and is_scalar_of_sizes(op)) or is_scalar_constant(op)
 
 
 def is_scalar_of_sizes(op: ir.Operation, depth: int = 3) -> bool:
     """A short computation from sizes and constants alone, such as the count that a mean divides by."""
     if op.name not in ELEMENTWISE or dims_of(op.results[0]):
         return False
-    for source in (defining_op(v) for v in op.operands):
-        if source is None or not (is_scalar_constant(source) or source.name == "disc.shape"):
-            if source is None or depth == 1 or not is_scalar_of_sizes(source, depth - 1):
-                return False
-    return True
+    return all(_is_of_sizes(defining_op(value), depth) for value in op.operands)
+
+
+def _is_of_sizes(source: ir.Operation | None, depth: int) -> bool:
+    if source is None:
+        return False
+    if source.name == "disc.shape" or is_scalar_constant(source):
+        return True
+    return depth > 1 and is_scalar_of_sizes(source, depth - 1)
 
 
 def unit_reshape_axes(source: Dims, result: Dims, axes: tuple[Axis, ...]) -> tuple[Axis, ...] | None:
@@ -110,16 +115,19 @@ def resolve(value: ir.Value, axes: tuple[Axis, ...] | None) -> Access:
 
     A reshape that regroups sizes ends the walk: it is a view of a buffer, and the reader loads from the view.
     """
-    op = defining_op(value)
-    if op is None:
-        return Access(value, axes)
-    if op.name in BROADCASTS:
-        return resolve(op.operands[0], None if axes is None else broadcast_axes(op, axes))
-    if op.name in RESHAPES and axes is not None:
-        mapped = unit_reshape_axes(dims_of(op.operands[0]), dims_of(op.results[0]), axes)
-        if mapped is not None:
-            return resolve(op.operands[0], mapped)
-    return Access(value, axes)
+    while (op := defining_op(value)) is not None:
+        name = op.name
+        if name in BROADCASTS:
+            axes = None if axes is None else broadcast_axes(op, axes)
+        elif name in RESHAPES and axes is not None:
+            mapped = unit_reshape_axes(dims_of(op.operands[0]), dims_of(op.results[0]), axes)
+            if mapped is None:
+                break
+            axes = mapped
+        else:
+            break
+        value = op.operands[0]
+    return Access(value, axes, op)
 
 
 def identity_axes(value: ir.Value) -> tuple[Axis, ...]:
@@ -128,6 +136,10 @@ def identity_axes(value: ir.Value) -> tuple[Axis, ...]:
 
 
 def operand_accesses(op: ir.Operation) -> list[Access]:
-    """The reads of an elementwise op; scalar operands of select and clamp are read at ()."""
-    axes = identity_axes(op.results[0])
-    return [resolve(v, axes if dims_of(v) else ()) for v in op.operands]
+    """The reads of an elementwise op or of a reduction, at the index of its result or of its input.
+
+    Scalar operands of select and clamp, and what a reduction begins with, are read at ().
+    """
+    operands = list(op.operands)
+    axes = identity_axes(operands[0] if op.name == "stablehlo.reduce" else op.results[0])
+    return [resolve(value, axes if axes and dims_of(value) else ()) for value in operands]

@@ -8,7 +8,7 @@ ranks become the same kernel. `ClonedBody` keeps the ops as they are, for cluste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir
@@ -17,16 +17,15 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.utils.regions import all_blocks, nested_blocks
 from shlo_disc.transforms.fusion.access import (
+    BROADCASTS,
     IOTAS,
     RESHAPES,
     Access,
     defining_op,
     is_free,
     is_scalar_constant,
-    is_scalar_of_sizes,
-    resolve,
 )
-from shlo_disc.transforms.fusion.cluster import Cluster
+from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 from shlo_disc.transforms.views import broadcast, shape_tensor
 
 Groups = tuple[int, ...]
@@ -46,30 +45,25 @@ class DomainAccess:
         return frozenset(a for a in self.axes if a is not None)
 
 
-def member_accesses(op: ir.Operation, axes: tuple[int | None, ...], cluster: Cluster) -> list[DomainAccess] | None:
-    """The reads of a member, or None when one does not run along the iteration space."""
+def member_accesses(
+    op: ir.Operation, axes: tuple[int | None, ...], cluster: Cluster, reads: Iterable[Access]
+) -> list[DomainAccess] | None:
+    """The reads of a member in terms of the iteration space, or None when one does not run along it."""
     accesses = []
-    for read, reader_axes in member_reads(op, axes, cluster):
-        access = _in_domain(read, reader_axes)
+    own = reading_axes(op, axes, cluster)
+    for read in reads:
+        access = _in_domain(read, own)
         if access is None:
             return None
         accesses.append(access)
     return accesses
 
 
-def member_reads(
-    op: ir.Operation, axes: tuple[int | None, ...], cluster: Cluster
-) -> Iterator[tuple[Access, tuple[int | None, ...]]]:
-    """The reads of a member, each with the domain axes that the access's own axes stand for."""
-    if op.name == "stablehlo.reduce":
-        count = len(op.operands) // 2
-        rank = len(dims_of(op.operands[0]))
-        own = tuple(_reduce_input_axes(op, axes, cluster, rank))
-        reads = [(v, own) for v in list(op.operands)[:count]] + [(v, ()) for v in list(op.operands)[count:]]
-    else:
-        reads = [(v, axes if dims_of(v) else ()) for v in op.operands]
-    for value, reader_axes in reads:
-        yield resolve(value, tuple(range(len(reader_axes)))), reader_axes
+def reading_axes(op: ir.Operation, axes: tuple[int | None, ...], cluster: Cluster) -> tuple[int | None, ...]:
+    """The domain axes that the axes of a member's reads stand for."""
+    if op.name != "stablehlo.reduce":
+        return axes
+    return tuple(_reduce_input_axes(op, axes, cluster, len(dims_of(op.operands[0]))))
 
 
 def _reduce_input_axes(
@@ -84,7 +78,7 @@ def _reduce_input_axes(
 
 
 def _in_domain(access: Access, reader_axes: Sequence[int | None]) -> DomainAccess | None:
-    op = defining_op(access.value)
+    op = access.made_by
     if op is not None and is_scalar_constant(op):
         return DomainAccess(access.value, ())
     if access.axes is None:
@@ -104,8 +98,9 @@ def _in_domain(access: Access, reader_axes: Sequence[int | None]) -> DomainAcces
 class CollapsedBody:
     """The region of an aligned cluster over its collapsed iteration space."""
 
-    def __init__(self, cluster: Cluster, accesses: dict[ir.Operation, list[DomainAccess]]):
+    def __init__(self, cluster: Cluster, graph: Graph, accesses: dict[ir.Operation, list[DomainAccess]]):
         self.cluster = cluster
+        self.graph = graph
         self.accesses = accesses
         self.groups = self._collapse()
         self._sizes = [product(cluster.domain[a] for a in group) for group in self.groups]
@@ -115,7 +110,7 @@ class CollapsedBody:
         self._shapes: dict[Dims, ir.Value] = {}
 
     @staticmethod
-    def create(cluster: Cluster) -> CollapsedBody | None:
+    def create(cluster: Cluster, graph: Graph) -> CollapsedBody | None:
         """None when the cluster cannot be collapsed."""
         if not cluster.is_aligned or cluster.kind not in ("loop", "row_reduce"):
             return None
@@ -123,11 +118,11 @@ class CollapsedBody:
         for op in cluster.members:
             if op.name not in ELEMENTWISE and op.name != "stablehlo.reduce":
                 return None
-            found = member_accesses(op, cluster.axes[op], cluster)
+            found = member_accesses(op, cluster.axes[op], cluster, graph.reads_of(op))
             if found is None:
                 return None
             accesses[op] = found
-        return CollapsedBody(cluster, accesses)
+        return CollapsedBody(cluster, graph, accesses)
 
     def _collapse(self) -> list[list[int]]:
         """Runs of neighbouring domain axes that every read uses together or not at all."""
@@ -166,7 +161,7 @@ class CollapsedBody:
         for accesses in self.accesses.values():
             for access in accesses:
                 op = defining_op(access.value)
-                if op is not None and (op in members or _is_generated(op)):
+                if op is not None and (op in members or self._is_generated(op)):
                     continue
                 found[access.value, self.dims(self.groups_of(access.axes))] = None
         return list(found)
@@ -210,12 +205,16 @@ class CollapsedBody:
             return known
         groups = self.groups_of(access.axes)
         op = defining_op(access.value)
-        if op is None or not _is_generated(op):
+        if op is None or not self._is_generated(op):
             return arguments[access.value, self.dims(groups)], groups
         key = (access.value, groups)
         if key not in self._generated:
             self._generated[key] = self._generate(op, groups)
         return self._generated[key]
+
+    def _is_generated(self, op: ir.Operation) -> bool:
+        """Computed inside the kernel from nothing."""
+        return self.graph.is_free(op) and op.name not in BROADCASTS and op.name not in RESHAPES
 
     def _generate(self, op: ir.Operation, groups: Groups) -> tuple[ir.Value, Groups]:
         if op.name == "stablehlo.constant":
@@ -256,11 +255,6 @@ class CollapsedBody:
         if key not in self._shapes:
             self._shapes[key] = shape_tensor(key)
         return self._shapes[key]
-
-
-def _is_generated(op: ir.Operation) -> bool:
-    """Computed inside the kernel from nothing."""
-    return is_scalar_constant(op) or op.name in IOTAS or op.name == "disc.shape" or is_scalar_of_sizes(op)
 
 
 def scalar_constant(op: ir.Operation) -> ir.Value:

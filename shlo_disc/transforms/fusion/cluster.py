@@ -11,35 +11,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr
 from shlo_disc.shape_dialect.utils.regions import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.utils.windows import window_sizes
 from shlo_disc.transforms.code_size import code_size
-from shlo_disc.transforms.fusion.access import defining_op, is_free
-
-
-def sizes_used(op: ir.Operation) -> set[str]:
-    """The symbols in the types and attributes of `op`, and in the shapes that it reads through free ops."""
-    pending = [op, *(i.operation for nested in nested_blocks(op) for b in all_blocks(nested) for i in b.operations)]
-    values = [v for part in pending for v in (*part.operands, *part.results)]
-    sizes = [*(d for v in values for d in dims_of(v)), *(d for part in pending for d in window_sizes(part))]
-    found = {name for d in sizes for name in d.symbols()}
-    while pending:
-        for value in pending.pop().operands:
-            producer = defining_op(value)
-            if producer is not None and is_free(producer):
-                pending.append(producer)
-                shape = dims_of_attr(producer.attributes["dims"]) if producer.name == "disc.shape" else dims_of(value)
-                found |= {name for d in shape for name in d.symbols()}
-    return found
-
-
-def _sources(op: ir.Operation) -> list[ir.Operation]:
-    """The ops that are no free ones whose results `op` reads."""
-    found: list[ir.Operation] = []
-    pending = [op]
-    while pending:
-        for value in pending.pop().operands:
-            producer = defining_op(value)
-            if producer is not None:
-                (pending if is_free(producer) else found).append(producer)
-    return found
+from shlo_disc.transforms.fusion.access import Access, defining_op, is_free, operand_accesses
 
 
 @dataclass
@@ -85,13 +57,52 @@ class Graph:
     def __init__(self) -> None:
         self.clusters: dict[int, Cluster] = {}
         self.of_op: dict[ir.Operation, Cluster] = {}
+        self._free: dict[ir.Operation, bool] = {}
+        self._reads: dict[ir.Operation, list[Access]] = {}
         self._needs: dict[int, int] = {}
         self._needed = 0
         self.binds: dict[str, Cluster] = {}
 
+    def is_free(self, op: ir.Operation) -> bool:
+        """`access.is_free`, found once. Only for ops that the graph was made of, which stay until all are outlined."""
+        known = self._free.get(op)
+        if known is None:
+            known = self._free[op] = is_free(op)
+        return known
+
+    def reads_of(self, op: ir.Operation) -> list[Access]:
+        """What an elementwise op or a reduction reads, found once, as `is_free` is."""
+        known = self._reads.get(op)
+        if known is None:
+            known = self._reads[op] = operand_accesses(op)
+        return known
+
+    def cluster_of(self, value: ir.Value) -> Cluster | None:
+        """The cluster that a value comes from, through free ops."""
+        op = defining_op(value)
+        while op is not None and op not in self.of_op and self.is_free(op) and op.operands:
+            op = defining_op(op.operands[0])
+        return None if op is None else self.of_op.get(op)
+
     def readers_of_sizes(self, op: ir.Operation) -> list[Cluster]:
         """The clusters that read the sizes of `op` from data."""
-        return [self.binds[name] for name in sorted(sizes_used(op) & self.binds.keys())] if self.binds else []
+        return [self.binds[name] for name in sorted(self._sizes_used(op) & self.binds.keys())] if self.binds else []
+
+    def _sizes_used(self, op: ir.Operation) -> set[str]:
+        """The symbols in the types and attributes of `op`, and in the shapes that it reads through free ops."""
+        pending = [op, *(i.operation for nested in nested_blocks(op) for b in all_blocks(nested) for i in b.operations)]
+        values = [v for part in pending for v in (*part.operands, *part.results)]
+        sizes = [*(d for v in values for d in dims_of(v)), *(d for part in pending for d in window_sizes(part))]
+        found = {name for d in sizes for name in d.symbols()}
+        while pending:
+            for value in pending.pop().operands:
+                producer = defining_op(value)
+                if producer is not None and self.is_free(producer):
+                    pending.append(producer)
+                    is_shape = producer.name == "disc.shape"
+                    shape = dims_of_attr(producer.attributes["dims"]) if is_shape else dims_of(value)
+                    found |= {name for d in shape for name in d.symbols()}
+        return found
 
     def create(self, kind: str, domain: Dims, columns: int = 0) -> Cluster:
         """A new, empty cluster."""
@@ -116,8 +127,21 @@ class Graph:
 
     def reductions_of(self, cluster: Cluster, op: ir.Operation) -> int:
         """How many reductions would be above the result of `op`, one after the other, as a member of `cluster`."""
-        above = (cluster.reductions.get(source, 0) for source in _sources(op))
-        return max(above, default=0) + (op.name == "stablehlo.reduce")
+        above = 0
+        if cluster.walks > 1:  # else none of its members has a reduction above it
+            above = max((cluster.reductions.get(source, 0) for source in self._sources(op)), default=0)
+        return above + (op.name == "stablehlo.reduce")
+
+    def _sources(self, op: ir.Operation) -> list[ir.Operation]:
+        """The ops that are no free ones whose results `op` reads."""
+        found: list[ir.Operation] = []
+        pending = [op]
+        while pending:
+            for value in pending.pop().operands:
+                producer = defining_op(value)
+                if producer is not None:
+                    (pending if self.is_free(producer) else found).append(producer)
+        return found
 
     def walks_of(self, a: Cluster, b: Cluster) -> int:
         """The most walks over a row that the two clusters take as one."""

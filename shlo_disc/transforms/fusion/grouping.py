@@ -26,8 +26,6 @@ from shlo_disc.transforms.fusion.access import (
     defining_op,
     identity_axes,
     is_direct_convolution,
-    is_free,
-    operand_accesses,
 )
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 from shlo_disc.transforms.fusion.cumulative import cumulative
@@ -65,31 +63,35 @@ class Grouping:
 
     def visit(self, op: ir.Operation) -> None:
         """Place one op of the block."""
-        if op.name in ("func.return", "stablehlo.return") or is_free(op) or op.name in GENERATORS:
+        name = op.name
+        if name in ("func.return", "stablehlo.return") or name in GENERATORS or self.graph.is_free(op):
             return
-        if op.name == "disc.bind":
+        if name in ELEMENTWISE:
+            self._elementwise(op)
+        elif name == "disc.bind":
             self.graph.bind(op, bound_symbols(op), self.producers(op))
-            return
-        if op.name in CONTROL or op.name in _APART:
-            kind = _APART.get(op.name, "control")
+        elif name in CONTROL or name in _APART:
+            kind = _APART.get(name, "control")
             kind = "recurrence" if find_recurrence(op) is not None and self.decisions.take("recurrence", op) else kind
             self.graph.add(self.graph.create(kind, ()), op, None, self.producers(op))
-            return
-        if op.name in ELEMENTWISE:
-            self._elementwise(op)
-        elif op.name == "stablehlo.reduce":
+        else:
+            self._kernel(op, name)
+
+    def _kernel(self, op: ir.Operation, name: str) -> None:
+        """Place an op that computes, of which there is more than elementwise."""
+        if name == "stablehlo.reduce":
             self._reduce(op)
-        elif op.name == "stablehlo.dot_general":
+        elif name == "stablehlo.dot_general":
             self._alone(op, "dot")
         elif self._transposes_a_dot(op) or selecting_sort(op) is not None:
             self._join_producer(op)
-        elif op.name in ("stablehlo.scatter", "stablehlo.sort"):
-            self._absorb_producers(op, self._alone(op, op.name.removeprefix("stablehlo.")))
-        elif op.name in _WINDOWED:
+        elif name in ("stablehlo.scatter", "stablehlo.sort"):
+            self._absorb_producers(op, self._alone(op, name.removeprefix("stablehlo.")))
+        elif name in _WINDOWED:
             self._windowed(op)
-        elif op.name == "disc.nonzero":
+        elif name == "disc.nonzero":
             self._alone(op, "nonzero")
-        elif op.name == "stablehlo.dynamic_update_slice" and _is_overwritable(op.operands[0]):
+        elif name == "stablehlo.dynamic_update_slice" and _is_overwritable(op.operands[0]):
             self._absorb_producers(op, self._alone(op, "update"))
         else:
             self._data_movement(op)
@@ -102,16 +104,10 @@ class Grouping:
         found = {c.number: c for c in self.graph.readers_of_sizes(op)}
         inner = (i for nested in nested_blocks(op) for b in all_blocks(nested) for i in b.operations)
         for value in [*op.operands, *(v for i in inner for v in i.operands)]:
-            cluster = self._cluster_of(value)
+            cluster = self.graph.cluster_of(value)
             if cluster is not None:
                 found[cluster.number] = cluster
         return list(found.values())
-
-    def _cluster_of(self, value: ir.Value) -> Cluster | None:
-        op = defining_op(value)
-        while op is not None and op not in self.graph.of_op and is_free(op) and op.operands:
-            op = defining_op(op.operands[0])
-        return None if op is None else self.graph.of_op.get(op)
 
     def _alone(self, op: ir.Operation, kind: str) -> Cluster:
         cluster = self.graph.create(kind, dims_of(op.results[0]))
@@ -122,8 +118,9 @@ class Grouping:
 
     def _elementwise(self, op: ir.Operation) -> None:
         producers = self.producers(op)
-        candidates = self._candidates(op, operand_accesses(op))
-        joins = [Join(op, cluster, read, producers, self.graph) for cluster, read in candidates]
+        candidates = self._candidates(self.graph.reads_of(op))
+        dims = dims_of(op.results[0])
+        joins = [Join(op, dims, cluster, read, producers, self.graph) for cluster, read in candidates]
         joins.sort(key=lambda j: (-len(j.cluster.domain), -j.cluster.columns, -j.cluster.number))
         fitting = [j for j in joins if JOIN.match(lambda j: j, j) is not None]
         for join in fitting:
@@ -134,17 +131,21 @@ class Grouping:
                 return
         self._alone(op, "loop")
 
-    def _candidates(self, op: ir.Operation, accesses: list[Access]) -> list[tuple[Cluster, DomainMap]]:
+    def _candidates(self, accesses: list[Access]) -> list[tuple[Cluster, DomainMap]]:
         """For each producing cluster, where the op's axes lie in its domain (partial: only the axes that are read).
 
         A cluster that is read in two ways, or through a view of its buffer, has to be finished before this op starts.
         """
         found: dict[int, tuple[Cluster, DomainMap]] = {}
-        finished = self._read_through_views(accesses)
+        finished: set[int] = set()
         for access in accesses:
-            producer = defining_op(access.value)
-            cluster = None if producer is None else self.graph.of_op.get(producer)
-            if cluster is None or producer is None:
+            producer = access.made_by
+            if producer is None:
+                continue
+            cluster = self.graph.of_op.get(producer)
+            if cluster is None:
+                viewed = self.graph.cluster_of(access.value)  # through a reshape that regroups sizes
+                finished |= set() if viewed is None else {viewed.number}
                 continue
             if access.axes is None or producer not in cluster.axes:
                 finished.add(cluster.number)
@@ -163,16 +164,6 @@ class Grouping:
                 known[1].update(mapping)
         return [pair for number, pair in found.items() if number not in finished]
 
-    def _read_through_views(self, accesses: list[Access]) -> set[int]:
-        """The clusters whose results are read through a reshape that regroups sizes."""
-        found = set()
-        for access in accesses:
-            op = defining_op(access.value)
-            cluster = self._cluster_of(access.value)
-            if cluster is not None and op is not None and op not in self.graph.of_op:
-                found.add(cluster.number)
-        return found
-
     def _merge_others(self, op: ir.Operation, join: Join, joins: Sequence[Join]) -> None:
         """Merge the other clusters that an op reads into the one that it has joined."""
         cluster = join.cluster
@@ -180,12 +171,14 @@ class Grouping:
             other = joined.cluster
             if other is cluster or other.number not in self.graph.clusters:
                 continue
-            candidate = Merge(cluster, join.mapping, other, joined.mapping, self.graph, self._cluster_of)
+            candidate = Merge(cluster, join.mapping, other, joined.mapping, self.graph)
             merge = MERGE.match(lambda m: m, candidate)
             if merge is None or merge.translation is None or not self.decisions.take(MERGE.name, op):
                 continue
             places = merge.translation
-            axes = {m: tuple(None if a is None else places[a] for a in t) for m, t in other.axes.items()}
+            axes = other.axes
+            if any(place != axis for axis, place in places.items()):
+                axes = {m: tuple(None if a is None else places[a] for a in t) for m, t in axes.items()}
             self._take_columns(cluster, other)
             self.graph.merge(cluster, other, axes)
 
@@ -244,13 +237,13 @@ class Grouping:
 
     def _absorb_producers(self, op: ir.Operation, cluster: Cluster) -> None:
         """Recompute single-use producers at this op's own index, so that they need no buffer."""
-        times = Counter(producer.number for v in op.operands if (producer := self._cluster_of(v)) is not None)
+        times = Counter(producer.number for v in op.operands if (producer := self.graph.cluster_of(v)) is not None)
         for position, value in enumerate(op.operands):
             if position == 0 and op.name in ("stablehlo.gather", "stablehlo.dynamic_gather"):
                 continue
             if position == 0 and cluster.kind == "update":
                 continue
-            producer = self._cluster_of(value)
+            producer = self.graph.cluster_of(value)
             if producer is None or producer is cluster:
                 continue
             candidate = Absorb(op, cluster, producer, times[producer.number])

@@ -7,7 +7,7 @@ it reads where it can stand in the same domain; two clusters that meet in an op 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from shlo_disc.mlir import ir
@@ -16,13 +16,16 @@ from shlo_disc.shape_dialect.symbolic.facts import Relation
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.transforms.code_size import code_size
 from shlo_disc.transforms.decisions import Pattern
-from shlo_disc.transforms.fusion.access import defining_op, is_free, resolve
-from shlo_disc.transforms.fusion.body import member_reads
+from shlo_disc.transforms.fusion.access import Access, defining_op, is_free, resolve
+from shlo_disc.transforms.fusion.body import reading_axes
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 from shlo_disc.transforms.policy import policy
 
 DomainMap = dict[int, int]
 """Axis of an op -> axis of a cluster's domain."""
+
+_Places = dict[int, int | None]
+"""Axis of a cluster's domain -> axis of the domain that two clusters have as one; None for a size of 1."""
 
 OWN_KINDS = frozenset(
     ("barrier", "bind", "concatenate", "control", "convolution", "dot", "library", "nonzero", "recurrence", "scan",
@@ -45,29 +48,23 @@ JOIN = Pattern["Join"]("elementwise-fusion", "an elementwise op is computed wher
 class Join:
     """An elementwise op, a cluster it reads, and which axis of the domain each of its own is read along.
 
-    opened: further axes of the op, along which it reads nothing of the cluster, as columns of the cluster; None where
-    there are not as many of the one as of the other.
+    dims: the sizes of the op's result. opened: further axes of the op, along which it reads nothing of the cluster, as
+    columns of the cluster; None where there are not as many of the one as of the other. mapping: which axis of the
+    domain each axis of the op stands at.
     """
 
     op: ir.Operation
+    dims: Dims
     cluster: Cluster
     read: DomainMap
     producers: Sequence[Cluster]
     graph: Graph
     opened: DomainMap | None = field(init=False)
+    mapping: DomainMap = field(init=False)
 
     def __post_init__(self) -> None:
         self.opened = self._open()
-
-    @property
-    def dims(self) -> Dims:
-        """The sizes of the op's result."""
-        return dims_of(self.op.results[0])
-
-    @property
-    def mapping(self) -> DomainMap:
-        """Which axis of the domain each axis of the op stands at."""
-        return {**self.read, **(self.opened or {})}
+        self.mapping = {**self.read, **(self.opened or {})}
 
     def _open(self) -> DomainMap | None:
         uncovered = [axis for axis in wide_axes(self.dims) if axis not in self.read]
@@ -141,7 +138,6 @@ class Merge:
     other: Cluster
     other_mapping: DomainMap
     graph: Graph
-    cluster_of: Callable[[ir.Value], Cluster | None]
     translation: dict[int, int | None] | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -198,7 +194,7 @@ def _moves_nothing_reduced(found: Merge) -> bool:
 
 @MERGE.requires("where one reads the other, it does so at the index where both then stand")
 def _reads_in_place(found: Merge) -> bool:
-    places: dict[int, dict[int, int | None]] = {
+    places: dict[int, _Places] = {
         found.cluster.number: {a: a for a in range(len(found.cluster.domain))},
         found.other.number: found.translation or {},
     }
@@ -217,26 +213,34 @@ def _no_third_between(found: Merge) -> bool:
     return found.graph.can_merge(found.cluster, found.other)
 
 
-def _reads_at_its_index(
-    found: Merge, reader: Cluster, source: Cluster, places: dict[int, dict[int, int | None]]
-) -> bool:
+def _reads_at_its_index(found: Merge, reader: Cluster, source: Cluster, places: dict[int, _Places]) -> bool:
     """Ops that move data compute what they read at the index where they read it; the others have it there already."""
     if not found.graph.depends(reader, source):
         return True
-    computing = (op for op in reader.axes if op.name in ELEMENTWISE or op.name == "stablehlo.reduce")
-    for op in computing:
-        for access, reader_axes in member_reads(op, reader.axes[op], reader):
-            producer = defining_op(access.value)
-            if found.cluster_of(access.value) is not source or producer is None:
-                continue
-            if access.axes is None or producer not in source.axes:
+    for op, axes in reader.axes.items():
+        name = op.name
+        if name in ELEMENTWISE or name == "stablehlo.reduce":
+            reads = [read for read in found.graph.reads_of(op) if found.graph.cluster_of(read.value) is source]
+            own = reading_axes(op, axes, reader) if reads else ()
+            if not all(
+                _stands_there(read, own, source, places[reader.number], places[source.number]) for read in reads
+            ):
                 return False
-            for axis, there in zip(access.axes, source.axes[producer], strict=True):
-                here = None if axis is None else reader_axes[axis]
-                if here is None or there is None or source.domain[there].constant == 1:
-                    continue
-                if places[reader.number].get(here) != places[source.number].get(there):
-                    return False
+    return True
+
+
+def _stands_there(
+    read: Access, own: Sequence[int | None], source: Cluster, of_reader: _Places, of_source: _Places
+) -> bool:
+    """Whether a read of a result of `source` is at the index where both stand; `own`: the reader's axes."""
+    if read.made_by is None or read.axes is None or read.made_by not in source.axes:
+        return read.made_by is None
+    for axis, there in zip(read.axes, source.axes[read.made_by], strict=True):
+        here = None if axis is None else own[axis]
+        if here is None or there is None or source.domain[there].constant == 1:
+            continue
+        if of_reader.get(here) != of_source.get(there):
+            return False
     return True
 
 
@@ -361,8 +365,8 @@ def _is_loop(found: Absorb) -> bool:
 
 @ABSORB.requires("nothing else reads it")
 def _only_feeds(found: Absorb) -> bool:
-    members = set(found.producer.members)
-    return all(_users_are_within(m, members | {found.op}) for m in found.producer.members)
+    readers = {*found.producer.members, found.op}
+    return all(_users_are_within(m, readers) for m in found.producer.members)
 
 
 @ABSORB.requires("the kernel does not become too long, with all that is computed at several indices")

@@ -180,7 +180,7 @@ class Outliner:
             self._emit_barrier(cluster.members[0])
             return
         cluster.members.sort(key=self.position.__getitem__)
-        body: Body = CollapsedBody.create(cluster) or ClonedBody(cluster.members, cluster.kind == "library")
+        body: Body = CollapsedBody.create(cluster, self.graph) or ClonedBody(cluster.members, cluster.kind == "library")
         outputs = self._outputs(cluster)
         self._emit_body(cluster.kind, body, outputs, cluster.members[-1].location, cluster.columns)
 

@@ -119,6 +119,8 @@ class Planner:
         self.live = Liveness.of(block)
         self.segment = 0
         self.kept: dict[ir.Value, ir.Value] = {}
+        self._roots_of: dict[ir.Operation, list[ir.Value]] = {}
+        self._estimates: dict[Expr, int] = {}
 
     def run(self) -> MemoryPlan:
         """Place every result."""
@@ -236,7 +238,7 @@ class Planner:
 
         Kernels say so themselves; a loop may that starts from it.
         """
-        operands = [root(v) for v in op.operands]
+        operands = self._roots(op)
         if operands.count(source) != 1:
             return False
         position = operands.index(source)
@@ -245,10 +247,22 @@ class Planner:
         function = self.functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
         return may_overwrite(function, position, index, self.functions)
 
+    def _roots(self, op: ir.Operation) -> list[ir.Value]:
+        """The values that the operands of an op are views of; nothing changes them while buffers are planned."""
+        if op not in self._roots_of:
+            self._roots_of[op] = [root(value) for value in op.operands]
+        return self._roots_of[op]
+
+    def _estimate(self, size: Expr) -> int:
+        """`Facts.estimate`, found once."""
+        if size not in self._estimates:
+            self._estimates[size] = self.facts.estimate(size)
+        return self._estimates[size]
+
     def _in_place(self, call: ir.Operation, index: int, result: ir.Value) -> Buffer | None:
         """The buffer of an input that this kernel may overwrite, and that no other of its results has taken."""
         taken = [self.plan.buffers[r].slot for r in list(call.results)[:index]]
-        for source in dict.fromkeys(root(v) for v in call.operands):
+        for source in dict.fromkeys(self._roots(call)):
             buffer = self.plan.buffers.get(source)
             if buffer is None or buffer.slot is None or buffer.slot in taken or isinstance(source.owner, ir.Block):
                 continue
@@ -261,8 +275,8 @@ class Planner:
         free = [s for s in self.plan.slots if REUSE.match(lambda u: u, SlotUse(s, position))]
         if not free or not self.decisions.take(REUSE.name, op):
             return None
-        wanted = self.facts.estimate(size)
-        estimates = [(self.facts.estimate(s.size), s) for s in free]
+        wanted = self._estimate(size)
+        estimates = [(self._estimate(s.size), s) for s in free]
         # Proofs are expensive: the smallest slot that may fit comes first, one that is smaller at a likely shape never.
         for estimate, slot in sorted(estimates, key=lambda pair: pair[0]):
             if estimate >= wanted and self.facts.prove(Relation.ge(slot.size, size)) is True:
@@ -270,7 +284,7 @@ class Planner:
         free = [s for s in free if s.segment == self.segment]
         if not free:
             return None
-        slot = max(free, key=lambda s: self.facts.estimate(s.size))
+        slot = max(free, key=lambda s: self._estimate(s.size))
         if self.facts.prove(Relation.ge(size, slot.size)) is True:
             slot.size = size
         else:

@@ -29,14 +29,21 @@ DOT = "stablehlo.dot_general"
 
 def hoist_accumulated_products(block: ir.Block, decisions: Decisions) -> None:
     """Move such sums out of the loops of a block, and of those in it, in place."""
+    carry_less(block)
+    _hoist(block, decisions)
+
+
+def _hoist(block: ir.Block, decisions: Decisions) -> None:
+    before = decisions.taken
     for op in list(block.operations):
         for nested in nested_blocks(op):
-            hoist_accumulated_products(nested, decisions)
+            _hoist(nested, decisions)
         if op.operation.name == "stablehlo.while":
             count = count_of(op)
             if count is not None and count.trip.constant not in (0, 1):
                 _Accumulation(op, count).run(decisions)
-    carry_less(block)
+    if decisions.taken > before:
+        carry_less(block)  # what has no sum to carry any more; a loop around it may have one more then
 
 
 # ---- what has to hold -----------------------------------------------------------------------------------------------
