@@ -62,7 +62,7 @@ CORPUS_VENV := .venv-corpus
 CORPUS ?=
 $(CORPUS_VENV)/.installed: corpus/requirements.txt $(STAMP)
 	test -x $(CORPUS_VENV)/bin/python || $(VENV)/bin/python -m venv $(CORPUS_VENV)
-	$(VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])' > "$$($(CORPUS_VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])')/shlo_disc.pth"
+	$(VENV)/bin/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' > "$$($(CORPUS_VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])')/shlo_disc.pth"
 	$(CORPUS_VENV)/bin/python -m pip install --disable-pip-version-check --quiet -r corpus/requirements.txt
 	touch $@
 

@@ -57,7 +57,7 @@ _HEADER_KEY = "pjrt"
 _CONTEXTS = Contexts()
 _COMPILING = threading.RLock()  # MLIR's bindings are not made for several threads at a time
 
-atexit.register(lambda: plugin_programs().clear())  # what it holds of Python's goes before Python does
+atexit.register(plugin_programs().table.clear)  # what it holds of Python's goes before Python does
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shlo_disc.errors import CompilerError, DiscError
 from shlo_disc.ledger.book import DEFECT, DEVICES, LEDGER, VALUE
 from shlo_disc.ledger.watching import WATCH_VARIABLE, Writer
-from shlo_disc.runtime.native_module import CallCount, observe_programs
+from shlo_disc.runtime.native_module import CallCount, observe_programs, plugin_programs
 
 if TYPE_CHECKING:
     from .generalize import SymbolicProgram
@@ -21,6 +21,8 @@ EXPLAIN_VARIABLE = "JAX_SHLO_DISC_EXPLAIN"
 
 _log = logging.getLogger("shlo_disc.pjrt.generalize")
 _writer: Writer | None = None
+
+plugin_programs().on_clear.append(LEDGER.clear)
 
 if os.environ.get(WATCH_VARIABLE):
     _writer = Writer(os.environ[WATCH_VARIABLE])

@@ -7,7 +7,7 @@ import ctypes
 import functools
 import importlib.util
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,42 @@ evaluate_steps = _native.evaluate_steps
 leave_job = _native.leave_job
 observe_programs = _native.observe_programs
 open_nccl = _native.open_nccl
-plugin_programs = _native.plugin_programs
 read_program = _native.read_program
+
+
+class PluginPrograms:
+    """The programs that the plugin has compiled.
+
+    table: the native one. on_clear: called by `clear`, for what others know of the programs.
+    """
+
+    def __init__(self) -> None:
+        self.table = _native.plugin_programs()
+        self.on_clear: list[Callable[[], None]] = []
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How programs were served: compiled as they were or with symbols, as instances, and so on."""
+        counts: dict[str, int] = self.table.counts
+        return counts
+
+    @property
+    def bytes(self) -> int:
+        """The memory that they take."""
+        return int(self.table.bytes)
+
+    def clear(self) -> None:
+        """Forget them, and the functions that they are of."""
+        self.table.clear()
+        for forget in self.on_clear:
+            forget()
+
+
+@functools.cache
+def plugin_programs() -> PluginPrograms:
+    """The programs that the plugin has compiled in this process."""
+    return PluginPrograms()
+
 
 _native.set_adapt(adapt_argument)
 _native.set_main_thread(threading.main_thread().ident)

@@ -128,4 +128,8 @@ if __name__ == "__main__":
         from tests.fuzz.near.run import run as run_near
 
         sys.exit(run_near(sys.argv[1:]))
+    if "--sizes" in sys.argv:
+        from tests.fuzz.sizes.run import run as run_sizes
+
+        sys.exit(run_sizes(sys.argv[1:]))
     sys.exit(main())

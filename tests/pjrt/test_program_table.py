@@ -42,7 +42,8 @@ class Compiler:
         if "none" in self.answer:
             return None
         count = len(read_program(programs[0])["numbers"])
-        parts = {"symbols": [0], "steps": [(1, 0, 0)], "expected": [0] * count, "hidden": [], **self.answer}
+        found = {"symbols": [0], "steps": [(1, 0, 0)], "expected": [0] * count, "hidden": [], **self.answer}
+        parts = {**found, "least": [1] * len(found["symbols"]), "given": []}
         return (f"symbolic {len(self.generalized)}", *parts.values())
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shlo_disc.artifact_header import artifact_of
@@ -54,13 +54,16 @@ from shlo_disc.target import CPU
 
 from .classes import choices
 from .emit import Emission, finish
-from .expressions import Expressions
+from .expressions import Expressions, Guessing
 from .misses import Miss, first_miss
 from .relations import Relations
 from .samples import NotGeneralError, Samples
 from .steps import Step, Steps
 
 EXPLAIN_VARIABLE = "JAX_SHLO_DISC_EXPLAIN"
+
+_MOST_COST = {3: 3.0, 4: 4.0, 5: 5.0, 6: 6.0}
+"""By the number of programs that an expression fits; the last one is for more."""
 
 _log = logging.getLogger(__name__)
 
@@ -73,6 +76,8 @@ class SymbolicProgram:
     steps: expressions of the symbols.
     expected: for each number the step that gives it, -1 where it may be anything.
     hidden: the constants, counted in the order of the program, that are the last arguments.
+    least: the smallest value of each symbol.
+    given: the symbols, by their positions, that are sizes of no argument. One more argument has them as sizes.
     """
 
     executable: Executable
@@ -80,14 +85,18 @@ class SymbolicProgram:
     steps: tuple[Step, ...]
     expected: tuple[int, ...]
     hidden: tuple[int, ...]
+    least: tuple[int, ...]
+    given: tuple[int, ...]
 
     def explain_miss(self, program: bytes) -> Miss | None:
         """Which number of a program of this skeleton is not what is expected; None where it is an instance."""
-        return first_miss(self.symbols, self.steps, self.expected, program)
+        return first_miss(self, program)
 
-    def for_table(self) -> tuple[Executable, list[int], list[Step], list[int], list[int]]:
+    def for_table(self) -> tuple[Executable, list[int], list[Step], list[int], list[int], list[int], list[int]]:
         """What the native table takes."""
-        return self.executable, list(self.symbols), list(self.steps), list(self.expected), list(self.hidden)
+        parts = (self.symbols, self.expected, self.hidden, self.least, self.given)
+        symbols, expected, hidden, least, given = map(list, parts)
+        return self.executable, symbols, list(self.steps), expected, hidden, least, given
 
 
 def generalize(programs: Sequence[bytes], options: Options | None = None, target: str = CPU) -> SymbolicProgram:
@@ -96,38 +105,54 @@ def generalize(programs: Sequence[bytes], options: Options | None = None, target
     Raises NotGeneralError when there is none to be found, and what the compiler raises.
     """
     reason: NotGeneralError | None = None
-    for chosen in choices(programs):
+    for chosen, guessing in _attempts(programs):
         try:
-            return _generalize(chosen, options or Options(), target)
+            return _generalize(chosen, options or Options(), target, guessing)
         except NotGeneralError as error:
             reason = reason or error
     raise reason or NotGeneralError("there are no programs")
 
 
-def _generalize(programs: Sequence[bytes], options: Options, target: str) -> SymbolicProgram:
+def _attempts(programs: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], Guessing]]:
+    """Which programs to generalise, and how much to guess.
+
+    Two programs are too few to tell: what they suggest is refuted by a third one, or is right. From then on little is
+    guessed, so that there is no fourth. Where the compiler refuses what was found, sizes may have to be equal for a
+    reason that no op states, as those of a matrix that a library factorises.
+    """
+    if len(programs) > 2:
+        yield programs, Guessing(_MOST_COST[min(len(programs), max(_MOST_COST))])
+    first, *others = choices(programs)
+    yield first, Guessing()
+    yield first, Guessing(joins_equal=True)
+    for chosen in others:
+        yield chosen, Guessing()
+
+
+def _generalize(programs: Sequence[bytes], options: Options, target: str, guessing: Guessing) -> SymbolicProgram:
     compilation = Compilation(options, target, make_context(), cpu=cpu_named(options.cpu))
     found: list[Expressions] = []
 
     def work() -> None:
         samples = Samples(programs, compilation.context)
-        found.append(Expressions(samples, Relations(samples)))
+        found.append(Expressions(samples, Relations(samples), guessing))
         _import(compilation, found[0])
 
     try:
         with compilation.context, ir.Location.unknown():
             run_stage(compilation, "import", work)
-        executable = _executable(compilation, programs)
+        executable = _executable(compilation, programs, guessing)
     except (ProgramError, UnsupportedError) as error:  # the programs are right, so what was guessed of them is not
         raise NotGeneralError(f"the symbolic program is none: {error}") from None
     return _program(executable, found[0])
 
 
-def _executable(c: Compilation, programs: Sequence[bytes]) -> Executable:
+def _executable(c: Compilation, programs: Sequence[bytes], guessing: Guessing) -> Executable:
     """What an imported program becomes: that of the compile cache, or compiled."""
     cache, key = open_cache(c.options) if c.target == CPU else None, ""
     if cache:
         parts = b"".join(len(program).to_bytes(8, "little") + program for program in programs)
-        key = cache_key(TextProgram(b"instances" + parts), c.options)
+        key = cache_key(TextProgram(f"instances {guessing}".encode() + parts), c.options)
         if artifact := cache.load(key):
             try:
                 return Executable(artifact, c.options, (None, None), lambda: c, c.timings, 0)
@@ -170,12 +195,12 @@ def _import(c: Compilation, expressions: Expressions) -> None:
     arguments = [_dims(expressions, a) for a in expressions.main.regions[0].blocks[0].arguments]
     normalise(module)
     entry = entry_function(module)
-    shapes = [*arguments, *finish(entry)]
+    shapes = [*arguments, *finish(entry, tuple(map(Expr.symbol, expressions.given)))]
     check_supported(module, entry)
     c.module, c.signature = module, plain_signature(module, shapes)
     facts = Facts()
     for name in expressions.symbols:
-        facts.declare(name, min=1)
+        facts.declare(name, min=expressions.least(name))
     declare(module, c.signature, facts)
 
 
@@ -202,7 +227,8 @@ def _program(executable: Executable, expressions: Expressions) -> SymbolicProgra
     expected = tuple(map(step, range(len(samples.values))))
     hidden = tuple(samples.constants[position] for position in expressions.hidden)
     symbols = tuple(expressions.symbols[name] for name in names)
-    return SymbolicProgram(executable, symbols, tuple(steps.rows), expected, hidden)
+    least, given = tuple(map(expressions.least, names)), tuple(map(names.index, expressions.given))
+    return SymbolicProgram(executable, symbols, tuple(steps.rows), expected, hidden, least, given)
 
 
 __all__ = [

@@ -165,10 +165,11 @@ def _shape(dims: ir.Attribute, type_: ir.Type) -> Any:
     return ir.Operation.create(ShapeOp.OPERATION_NAME, [type_], attributes={"dims": dims}).result
 
 
-def finish(function: ir.OpView) -> list[Dims]:
+def finish(function: ir.OpView, given: Dims) -> list[Dims]:
     """Replace what stands for sizes and for hidden arguments, once all is in one function.
 
-    The sizes of the hidden arguments, which are the last ones.
+    given: symbols that are sizes of no argument. The sizes of the arguments that were added, which are the last ones:
+    the hidden ones, and an array without elements that has the symbols as sizes.
     """
     block = function.regions[0].blocks[0]
     calls = [op for inner in list(all_blocks(block)) for op in inner.operations if target_of(op) in (_SIZES, _HIDDEN)]
@@ -176,11 +177,15 @@ def finish(function: ir.OpView) -> list[Dims]:
     for op in calls:
         if target_of(op) == _HIDDEN:
             hidden[op.attributes["number"].value] = op.results[0].type, dims_of_attr(op.attributes["sizes"])
+    sizes = [(*given, Expr.const(0))] if given else []
     if "arg_attrs" in function.attributes:
         known = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get([*known, *[ir.DictAttr.get({})] * len(hidden)])
+        more = [ir.DictAttr.get({})] * (len(hidden) + len(sizes))
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get([*known, *more])
     with function.location:
         arguments = {number: block.add_argument(hidden[number][0], function.location) for number in sorted(hidden)}
+        for dims in sizes:
+            block.add_argument(tensor(dims, ir.IntegerType.get_signless(8)), function.location)
     for op in calls:
         if target_of(op) == _HIDDEN:
             twin: ir.Value = arguments[op.attributes["number"].value]
@@ -190,7 +195,7 @@ def finish(function: ir.OpView) -> list[Dims]:
         op.results[0].replace_all_uses_with(twin)
         op.operation.erase()
     _set_function_type(function)
-    return [hidden[number][1] for number in sorted(hidden)]
+    return [*(hidden[number][1] for number in sorted(hidden)), *sizes]
 
 
 __all__ = ["Emission", "finish"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations_with_replacement
+from math import inf
+from typing import NamedTuple
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims
@@ -20,6 +22,7 @@ from .search import Found, Search, Values
 
 _MOST_BASES = 24  # expressions that a number may be made of
 _LARGEST_OFFSET = 8  # of an integer constant from a size
+_MOST_GIVEN = 16  # symbols that are sizes of no argument
 _STEPS = {
     "base_dilations", "interior_padding", "lhs_dilation", "rhs_dilation", "strides", "window_dilations",
     "window_dimensions", "window_strides",
@@ -32,18 +35,34 @@ _STATED = 1.8
 _LARGEST_CONSTANT = 1 << 12  # of those that count as strides, windows, or sizes that others are rounded to
 
 
+class Guessing(NamedTuple):
+    """How much to guess.
+
+    most_cost: what an expression may cost before a symbol of its own is the better guess. joins_equal: whether sizes of
+    arguments are one symbol where they are equal in all samples.
+    """
+
+    most_cost: float = inf
+    joins_equal: bool = False
+
+
 class Expressions:
     """The symbols are sizes of the arguments that change, and those before them in the same argument.
 
     A size before one that changes is no symbol if an argument that does not change has it, too: that may be a weight.
     The first size of both is none of a weight, but counts the elements of a batch.
+
+    A number that no expression gives, or only one that costs too much, is a symbol, too: a size that the program's
+    caller has chosen, as that of `jnp.zeros(n)`.
     """
 
-    def __init__(self, samples: Samples, relations: Relations):
+    def __init__(self, samples: Samples, relations: Relations, guessing: Guessing):
         self.samples = samples
         self.relations = relations
         self.symbols: dict[str, int] = {}
         """The number that each symbol is."""
+        self.given: list[str] = []
+        """The symbols that are sizes of no argument."""
         self.hidden: list[int] = []
         """The positions of the constants that are arguments."""
         self.facts = Facts()
@@ -52,6 +71,7 @@ class Expressions:
         self._bases: list[Expr] = []
         self._stated: list[Expr] = []  # by attributes
         self._visited: set[str] = set()
+        self._guessing = guessing
         self.main = relations.callee("main")
         self._declare()
         self._search = Search(self._environments(), self._constants())
@@ -113,12 +133,18 @@ class Expressions:
         root = self.relations.root
         first, others = {root(dims[0]) for dims in still if dims}, {root(n) for dims in still for n in dims[1:]}
         batch = {root(dims[0]) for dims, axes in zip(arguments, moving, strict=True) if axes}
+        equal: dict[Values, Expr] = {}
         for number, moves in free:
             is_weight = root(number) in others or (root(number) in first and root(number) not in batch)
-            if root(number) not in self._known and (moves or not is_weight):
+            values = self.samples.values[number]
+            if root(number) in self._known or (is_weight and not moves):
+                continue
+            if self._guessing.joins_equal and values in equal:
+                self._known[root(number)] = equal[values]
+            else:
                 name = f"s{len(self.symbols)}"
                 self.symbols[name] = number
-                self._known[root(number)] = Expr.symbol(name)
+                self._known[root(number)] = equal[values] = Expr.symbol(name)
         self._bases = [Expr.symbol(name) for name in self.symbols]
         for name in self.symbols:
             self.facts.declare(name, min=1)
@@ -216,6 +242,8 @@ class Expressions:
         is_stated: by an attribute, so that it may be what another attribute states.
         """
         found = self._search.find(values, near, self._bases, divisors)
+        if found and found.cost > self._guessing.most_cost:
+            found = None
         if not is_stated or (found and found.cost < _STATED):
             return found
         lines = (line for e in self._stated for line in self._search.mirrored(values, e))
@@ -226,13 +254,35 @@ class Expressions:
         """Decide on what was found for a number, unless it has an expression. Raises NotGeneralError."""
         if self.is_known(number):
             return
-        if found is None:
+        if found is None and self._may_be_given(number):
+            self._give(number)
+        elif found is None:
             text = ", ".join(map(str, self.samples.values[number]))
             raise NotGeneralError(
                 f"{self.samples.describe(number)} is {text}, which no expression of sizes gives",
                 self.samples.place(number),
             )
-        self.set(number, found.expression)
+        else:
+            self.set(number, found.expression)
+
+    def least(self, name: str) -> int:
+        """The smallest value of a symbol: 1 of a size, 0 of what only attributes state."""
+        if name not in self.given:
+            return 1
+        root = self.relations.root(self.symbols[name])
+        same = (n for n in range(len(self.samples.values)) if self.relations.root(n) == root)
+        return 0 if all(map(self.samples.is_attribute, same)) else 1
+
+    def _may_be_given(self, number: int) -> bool:
+        return len(self.given) < _MOST_GIVEN and min(self.samples.values[number]) >= 1
+
+    def _give(self, number: int) -> None:
+        name = f"s{len(self.symbols)}"
+        self.symbols[name] = number
+        self.given.append(name)
+        self.facts.declare(name, min=self.least(name))
+        self._search.add_symbol(name, self.samples.values[number])
+        self.set(number, Expr.symbol(name))
 
     def set(self, number: int, expression: Expr) -> None:
         """Decide on the expression of a number's class.
@@ -358,4 +408,4 @@ class OpNumbers:
             self._expressions.set(number, expression)
 
 
-__all__ = ["Expressions"]
+__all__ = ["Expressions", "Guessing"]

@@ -110,6 +110,16 @@ def _constant(r: Relations, op: ir.OpView, position: int) -> None:
     r.join_all(r.samples.attributes.get((position, "value"), []), r.samples.dims.get(op.results[0], []))
 
 
+def _custom_call(r: Relations, op: ir.OpView, position: int) -> None:
+    """A result that lies where an operand does has its shape."""
+    if "output_operand_aliases" not in op.attributes:
+        return
+    for attribute in ir.ArrayAttr(op.attributes["output_operand_aliases"]):
+        alias = stablehlo.OutputOperandAlias(attribute)
+        places = list(alias.output_tuple_indices)
+        r.same_shape([op.operands[int(alias.operand_index)], op.results[places[0] if places else 0]])
+
+
 def _whole(r: Relations, stated: Iterable[int], value: ir.Value) -> None:
     """The numbers that an attribute states for each axis are a value's sizes where they look so."""
     r.join_all(stated, r.samples.dims.get(value, []))
@@ -150,6 +160,7 @@ _MORE: dict[str, Callable[[Relations, ir.OpView, int], None]] = {
     "func.call": _call("callee"),
     "stablehlo.composite": _call("decomposition"),
     "stablehlo.constant": _constant,
+    "stablehlo.custom_call": _custom_call,
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.dynamic_update_slice": _dynamic_update_slice,
     "stablehlo.gather": _gather,

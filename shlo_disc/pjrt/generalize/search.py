@@ -66,6 +66,11 @@ class Search:
         self._known: dict[Any, Found | None] = {}
         self._divisors_found: set[int] = set()
 
+    def add_symbol(self, name: str, values: Values) -> None:
+        """Let expressions have one more symbol."""
+        for environment, value in zip(self._environments, values, strict=True):
+            environment[name] = value
+
     def learn_divisors(self, values: Iterable[Values], bases: Sequence[Expr]) -> None:
         """The divisors of what is no line of a size count as the program's own: other sizes will have them, too."""
         directions = {_direction(known)[0] for base in bases if (known := self.values(base))}

@@ -2,7 +2,8 @@
 """The operations of a module in the order in which the native reader of programs lists them.
 
 The function that an operation calls comes next, as an operation in it. Each call has a function of its own: JAX merges
-private functions that are the same, which may depend on sizes.
+private functions that are the same, which may depend on sizes. For the same reason each use has a splat constant of its
+own, which comes before the operation.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _FUNCTION = "func.func"
 
 
 class CalledOperations:
-    """The operations of a module, in which functions that several operations call are copied.
+    """The operations of a module, in which functions that several operations call are copied, and splat constants.
 
     operations: the module, the public functions with what they call, and the private ones that nothing calls.
     extents: for each operation the count of operations that it is, with those in it.
@@ -31,6 +32,7 @@ class CalledOperations:
         self._module = module
         self._functions = {name_of(op): op for op in module.body.operations if op.operation.name == _FUNCTION}
         self._called: set[str] = set()
+        self._constants: list[ir.OpView] = []
         self._add(module.operation, [])
         functions = list(self._functions.values())
         for is_private in (False, True):
@@ -38,8 +40,19 @@ class CalledOperations:
                 if _is_private(function) == is_private and name_of(function) not in self._called:
                     self._visit(function)
         self.extents[0] = len(self.operations)
+        for constant in self._constants:
+            constant.operation.erase()
 
     def _visit(self, op: ir.OpView) -> None:
+        if _is_splat(op):
+            self._constants.append(op)
+            return
+        for index, value in enumerate(op.operands):
+            if not isinstance(value.owner, ir.Block) and _is_splat(value.owner):
+                with ir.InsertionPoint(op):
+                    own = value.owner.clone()
+                op.operands[index] = own.results[0]
+                self._add(own.opview, [])
         position = len(self.operations)
         callee = [self._own_function(op, name) for name in CALLS if name in op.attributes]
         inner = [op for region in op.regions for block in region.blocks for op in block.operations]
@@ -68,6 +81,16 @@ class CalledOperations:
         self._functions[own] = copy
         self._called.add(own)
         return copy
+
+
+def _is_splat(op: Any) -> bool:
+    """Whether an operation is a constant of equal elements."""
+    if op.operation.name != "stablehlo.constant" or len(op.operation.attributes) != 1:
+        return False
+    if isinstance(ir.RankedTensorType(op.operation.results[0].type).element_type, ir.ComplexType):
+        return "dense<(" in op.operation.get_asm(use_local_scope=True)  # the bindings have no class for the attribute
+    value = op.operation.attributes["value"]
+    return isinstance(value, ir.DenseElementsAttr) and value.is_splat
 
 
 def name_of(function: ir.OpView) -> str:

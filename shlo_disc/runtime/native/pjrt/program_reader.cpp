@@ -122,6 +122,9 @@ private:
   void called(std::string_view name, int depth);
   void op(Cursor &cursor, int depth, bool is_called = false);
   OpHeader header(Cursor &cursor) const;
+  void begin(OpHeader &op);
+  bool is_splat(const OpHeader &op);
+  ProgramValue used(uint64_t operand);
   bool is_plain(const OpHeader &op);
   bool is_use(uint64_t origin, uint64_t operand, uint64_t result);
   std::string_view properties(uint64_t name, uint64_t index, uint32_t op);
@@ -130,7 +133,7 @@ private:
   void dictionary(uint64_t index);
   void attribute(std::string_view name, uint64_t value, OpAttributes &out);
   void constant_value(uint64_t attribute, uint32_t op);
-  void operands(const OpHeader &op);
+  void operands(const OpHeader &op, const std::vector<ProgramValue> &values);
   void results(const OpHeader &op);
   void block_arguments(Cursor &cursor, uint32_t owner, uint32_t region);
   void regions(Cursor &cursor, uint32_t op, int depth);
@@ -152,6 +155,7 @@ private:
   Tokens tokens_;
   std::map<std::pair<uint64_t, uint64_t>, OpAttributes> properties_; // of an op's name and a place in the table
   std::vector<Function> functions_;                                  // in the order of the module
+  std::vector<OpHeader> splats_;                                     // the constants that values are
   std::unordered_map<std::string_view, size_t> places_of_functions_;
   uint32_t op_count_ = 0;
 };
@@ -272,29 +276,63 @@ bool Reader::is_use(uint64_t origin, uint64_t operand, uint64_t result) {
   return true;
 }
 
-void Reader::op(Cursor &cursor, int depth, bool is_called) {
-  OpHeader op = header(cursor);
+/// Gives an op its position.
+void Reader::begin(OpHeader &op) {
   op.position = op_count_++;
-  std::string_view name = bytecode_.ops[op.name].name;
   if (with_places_) {
-    program_.ops.emplace_back(name);
+    program_.ops.emplace_back(bytecode_.ops[op.name].name);
     program_.starts.push_back(tokens_.size());
   }
+  if (tokens_.size() > most_tokens)
+    throw Unreadable("the program is too large");
+}
+
+/// Whether an op is a constant of equal elements.
+bool Reader::is_splat(const OpHeader &op) {
+  if (bytecode_.ops[op.name].name != "constant_v1" || op.dictionary || !op.properties || op.results.size() != 1 ||
+      !op.operands.empty() || (op.parts & has_regions))
+    return false;
+  return elements_.constant(Cursor(at(bytecode_.properties, *op.properties)).varint()).is_splat;
+}
+
+/// An operand. A splat is read where it is used, for each use by itself: JAX makes one constant of two that are equal,
+/// which may depend on sizes.
+ProgramValue Reader::used(uint64_t operand) {
+  ProgramValue value = values_[operand];
+  if (value.constant == 0)
+    return value;
+  OpHeader op = splats_[value.constant - 1];
+  begin(op);
+  tokens_.text(bytecode_.ops[op.name].name);
+  properties(op.name, *op.properties, op.position);
+  type(op.results[0], {NumberPlace::result, op.position, 0, 0, 0, {}});
+  return {values_.new_id(), value.type, value.origin};
+}
+
+void Reader::op(Cursor &cursor, int depth, bool is_called) {
+  OpHeader op = header(cursor);
+  std::string_view name = bytecode_.ops[op.name].name;
+  if (is_splat(op)) {
+    splats_.push_back(op);
+    values_.define({UINT32_MAX, op.results[0], op.results[0], splats_.size()});
+    return;
+  }
+  std::vector<ProgramValue> given;
+  for (uint64_t operand : op.operands)
+    given.push_back(used(operand));
+  begin(op);
   if (is_plain(op)) {
-    ProgramValue operand = values_[op.operands[0]];
-    values_.define({operand.id, op.results[0], operand.origin});
+    values_.define({given[0].id, op.results[0], given[0].origin});
     return;
   }
   tokens_.text(name);
   tokens_.number(op.parts & ~has_use_orders);
-  if (tokens_.size() > most_tokens)
-    throw Unreadable("the program is too large");
   if (op.dictionary)
     dictionary(*op.dictionary);
   std::string_view named;
   if (op.properties && name != "module") // of a module they are its name and its visibility
     named = properties(op.name, *op.properties, op.position);
-  operands(op);
+  operands(op, given);
   results(op);
   if (name == "func_v1") {
     tokens_.text(is_called ? std::string_view() : named);
@@ -349,12 +387,11 @@ Function Reader::function(Cursor &cursor) {
   return {attributes.function, start, attributes.is_private};
 }
 
-void Reader::operands(const OpHeader &op) {
-  tokens_.number(op.operands.size());
-  for (uint32_t i = 0; i < op.operands.size(); ++i) {
-    ProgramValue value = values_[op.operands[i]];
-    tokens_.number(value.id);
-    type(value.type, {NumberPlace::operand, op.position, i, 0, 0, {}});
+void Reader::operands(const OpHeader &op, const std::vector<ProgramValue> &values) {
+  tokens_.number(values.size());
+  for (uint32_t i = 0; i < values.size(); ++i) {
+    tokens_.number(values[i].id);
+    type(values[i].type, {NumberPlace::operand, op.position, i, 0, 0, {}});
   }
 }
 

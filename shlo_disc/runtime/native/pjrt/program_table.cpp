@@ -48,10 +48,10 @@ std::optional<std::vector<int64_t>> SymbolicProgram::sizes_of(const StaticProgra
   if (program.numbers.size() != expected.size())
     return std::nullopt;
   std::vector<int64_t> sizes, values;
-  for (uint32_t position : symbols) {
-    if (position >= program.numbers.size() || program.numbers[position] < 1)
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    if (symbols[i] >= program.numbers.size() || i >= least.size() || program.numbers[symbols[i]] < least[i])
       return std::nullopt;
-    sizes.push_back(program.numbers[position]);
+    sizes.push_back(program.numbers[symbols[i]]);
   }
   if (!evaluate(steps, sizes, values))
     return std::nullopt;
@@ -60,6 +60,9 @@ std::optional<std::vector<int64_t>> SymbolicProgram::sizes_of(const StaticProgra
       return std::nullopt;
   for (uint32_t constant : hidden)
     if (constant >= program.constants.size())
+      return std::nullopt;
+  for (uint32_t symbol : given)
+    if (symbol >= sizes.size())
       return std::nullopt;
   return sizes;
 }
@@ -79,6 +82,15 @@ HiddenArgument hidden_argument(const ProgramConstant &constant) {
   return out;
 }
 
+/// Without elements, and thus without bytes.
+HiddenArgument given_sizes(const std::vector<uint32_t> &given, const std::vector<int64_t> &symbols) {
+  HiddenArgument out;
+  for (uint32_t symbol : given)
+    out.sizes.push_back(symbols[symbol]);
+  out.sizes.push_back(0);
+  return out;
+}
+
 std::optional<Served> instance_of(const SymbolicProgram &symbolic, const StaticProgram &program, Served::How how) {
   std::optional<std::vector<int64_t>> sizes = symbolic.sizes_of(program);
   if (!sizes)
@@ -86,6 +98,8 @@ std::optional<Served> instance_of(const SymbolicProgram &symbolic, const StaticP
   Served out{symbolic.compiled.executable, how, std::move(*sizes), {}, {}};
   for (uint32_t i : symbolic.hidden)
     out.hidden.push_back(hidden_argument(program.constants[i]));
+  if (!symbolic.given.empty())
+    out.hidden.push_back(given_sizes(symbolic.given, out.symbols));
   return out;
 }
 

@@ -27,21 +27,25 @@ struct TableExecutable {
   size_t bytes = 0;
 };
 
-/// A program whose sizes are symbols. It takes the arguments of its instances, then the constants in `hidden`.
+/// A program whose sizes are symbols. It takes the arguments of its instances, then the constants in `hidden`, and where
+/// some symbols are sizes of no argument, an array without elements that has these as sizes, and 0 as the last one.
 struct SymbolicProgram {
   static constexpr uint32_t any = UINT32_MAX;
 
   TableExecutable compiled;
-  std::vector<uint32_t> symbols;  // the number that each symbol is, at least 1
+  std::vector<uint32_t> symbols;  // the number that each symbol is
+  std::vector<int64_t> least;     // the smallest value of each symbol
   std::vector<SizeStep> steps;
   std::vector<uint32_t> expected; // for each number the step that gives it; `any` in hidden constants
   std::vector<uint32_t> hidden;   // constants of the instance
+  std::vector<uint32_t> given;    // symbols that are sizes of no argument
 
   /// The symbols' values if the program is this one at some sizes.
   std::optional<std::vector<int64_t>> sizes_of(const StaticProgram &program) const;
 };
 
-/// A constant of an instance, for its symbolic program: one element of a splat, or all; a boolean is a byte.
+/// A constant of an instance, for its symbolic program: one element of a splat, or all; a boolean is a byte. Or the array
+/// of sizes that are none of an argument.
 struct HiddenArgument {
   std::string bytes;
   std::vector<int64_t> sizes;

@@ -13,6 +13,7 @@ struct ProgramValue {
   uint32_t id = 0;     // counted from 1; 0 before the value is defined
   uint64_t type = 0;
   uint64_t origin = 0; // the type of the value that it is a prefix or a broadcast of
+  size_t constant = 0; // of a splat, its number counted from 1
 };
 
 class ValueScopes {

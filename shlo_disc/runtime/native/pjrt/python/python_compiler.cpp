@@ -103,6 +103,8 @@ std::optional<SymbolicProgram> symbolic_program(const nb::object &found, const A
   for (int64_t step : nb::cast<std::vector<int64_t>>(parts[3]))
     out.expected.push_back(step < 0 ? SymbolicProgram::any : static_cast<uint32_t>(step));
   out.hidden = nb::cast<std::vector<uint32_t>>(parts[4]);
+  out.least = nb::cast<std::vector<int64_t>>(parts[5]);
+  out.given = nb::cast<std::vector<uint32_t>>(parts[6]);
   return out;
 }
 
