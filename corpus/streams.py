@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import time
 from collections.abc import Sequence
@@ -89,6 +90,13 @@ def _stream(client: str, names: Sequence[str], limit: float) -> Stream:
     return Stream(client, len(names), failed, most, worst, seconds, reference)
 
 
+def load_compiler() -> None:
+    """Import what compiles, before entries are forked: a process does so once, whatever it runs."""
+    for name in ("pjrt.compile", "pjrt.generalize", "compiler", "lowering_cpu"):
+        importlib.import_module(f"shlo_disc.{name}")
+
+
 if __name__ == "__main__":
+    load_compiler()
     use_real_weights()
     each_apart("corpus.streams", MARK, lambda client, name: run_stream(client, name, STREAM_SIZES))
