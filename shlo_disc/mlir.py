@@ -11,17 +11,23 @@ import ctypes
 import functools
 import importlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from torch_mlir import ir, passmanager, rewrite
 from torch_mlir._mlir_libs import _mlirDialectsLLVM as llvm
 from torch_mlir._mlir_libs import _stablehlo as stablehlo
 from torch_mlir._mlir_libs import _torchMlir as _passes_with_chlo  # noqa: F401 - importing it registers them
-from torch_mlir.dialects import arith, ext, func, math, memref, quant, scf, vector
+from torch_mlir.dialects import arith as _arith
+from torch_mlir.dialects import ext, func, math, memref, quant, scf, vector
 
 if TYPE_CHECKING:
-    from torch_mlir.dialects import gpu, nvvm
+    from torch_mlir.dialects import arith, gpu, nvvm
+else:
+    arith = ModuleType("arith", _arith.__doc__)
+    """The dialect, with quicker builders of the ops that most of a kernel consists of: nothing is to be inferred."""
 
 __all__ = [
     "BUILT", "arith", "ext", "func", "gpu", "has_chlo", "ir", "llvm", "load_chlo", "math", "memref", "nvvm",
@@ -40,6 +46,33 @@ sys.modules.setdefault("torch_mlir.dialects.stablehlo", stablehlo)
 sys.modules.setdefault("torch_mlir.dialects.llvm", llvm)
 for _dialect in ("disc", "disc_host"):
     sys.modules.setdefault(f"torch_mlir.dialects.{_dialect}", sys.modules[__name__])
+
+
+def _of_one_type(name: str) -> Callable[..., ir.Value]:
+    op, general = f"arith.{name}", getattr(_arith, name)
+
+    def build(left: ir.Value, right: ir.Value, **more: Any) -> ir.Value:
+        if more:
+            return general(left, right, **more)
+        return ir.Operation.create(op, [left.type], [left, right]).results[0]
+
+    return build
+
+
+def _select(condition: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:
+    return ir.Operation.create("arith.select", [yes.type], [condition, yes, no]).results[0]
+
+
+def _constant(type_: ir.Type, value: Any) -> ir.Value:
+    if not isinstance(value, ir.Attribute):
+        return _arith.constant(type_, value)
+    return ir.Operation.create("arith.constant", [type_], [], {"value": value}).results[0]
+
+
+arith.__dict__.update(_arith.__dict__)
+_BINARY = ("addf", "addi", "andi", "divf", "divui", "maximumf", "maxsi", "maxui", "minimumf", "minsi", "minui", "mulf",
+           "muli", "ori", "remui", "shli", "shrsi", "shrui", "subf", "subi", "xori")  # fmt: skip
+arith.__dict__.update({name: _of_one_type(name) for name in _BINARY}, select=_select, constant=_constant)
 
 
 def __getattr__(name: str) -> Any:

@@ -23,6 +23,7 @@ from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.artifact import HEADER_DIGEST
 from shlo_disc.shape_dialect.dialect.names import FLOPS
+from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.signature import write_signature
 from shlo_disc.shape_dialect.dialect.types import dim_attr, dims_of
 from shlo_disc.shape_dialect.inference.annotate import infer_sizes, set_argument_sizes
@@ -476,7 +477,9 @@ def run_element(c: Compilation, element: Element, stage: str, after: After | Non
         after(element.name, c)
 
 
+@remembered
 def _stock(text: str) -> passmanager.PassManager:
+    """Passes of MLIR's, which take their patterns from the context once."""
     try:
         return passmanager.PassManager.parse(f"builtin.module({text})")
     except ValueError as error:

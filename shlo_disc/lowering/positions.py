@@ -45,7 +45,8 @@ class Position:
 
 def index_constant(value: int) -> ir.Value:
     """An index constant at the insertion point."""
-    return arith.constant(ir.IndexType.get(), value)
+    index = ir.IndexType.get()
+    return arith.constant(index, ir.IntegerAttr.get(index, value))
 
 
 def _is_constant(value: ir.Value) -> bool:

@@ -35,6 +35,7 @@ from shlo_disc.compilation import Compilation, cpu_named
 from shlo_disc.compiler import run_pipeline, run_stage
 from shlo_disc.errors import ArtifactError, DiscError, ProgramError, UnsupportedError
 from shlo_disc.executable import Executable
+from shlo_disc.garbage import fewer_collections
 from shlo_disc.importing import (
     check_supported,
     declare,
@@ -47,6 +48,7 @@ from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.programs import TextProgram
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.dialect.remembered import remembering
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
@@ -139,7 +141,7 @@ def _generalize(programs: Sequence[bytes], options: Options, target: str, guessi
         _import(compilation, found[0])
 
     try:
-        with compilation.context, ir.Location.unknown():
+        with compilation.context, ir.Location.unknown(), remembering(), fewer_collections():
             run_stage(compilation, "import", work)
         executable = _executable(compilation, programs, guessing)
     except (ProgramError, UnsupportedError) as error:  # the programs are right, so what was guessed of them is not
