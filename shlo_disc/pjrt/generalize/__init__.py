@@ -91,7 +91,7 @@ class SymbolicProgram:
 
     def explain_miss(self, program: bytes) -> Miss | None:
         """Which number of a program of this skeleton is not what is expected; None where it is an instance."""
-        return first_miss(self, program)
+        return first_miss(self.symbols, self.least, self.steps, self.expected, program)
 
     def for_table(self) -> tuple[Executable, list[int], list[Step], list[int], list[int], list[int], list[int]]:
         """What the native table takes."""
