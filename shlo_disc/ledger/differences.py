@@ -47,8 +47,14 @@ def _common_prefix(one: bytes, other: bytes) -> int:
 
 
 def _op_at(found: dict[str, Any], place: int) -> int:
-    """The operation whose part of the skeleton a place is in, by its position in pre-order."""
-    return max(bisect_right(found["starts"], place) - 1, 0)
+    """The operation whose part of the skeleton a place is in, by its position in pre-order.
+
+    A constant comes before the operation that uses it, and has no line of its own.
+    """
+    position = max(bisect_right(found["starts"], place) - 1, 0)
+    while found["ops"][position] == "constant_v1" and position + 1 < len(found["ops"]):
+        position += 1
+    return position
 
 
 def _described(program: bytes, position: int) -> str:

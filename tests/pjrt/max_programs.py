@@ -33,6 +33,11 @@ def no_expression(x: Any) -> Any:
 
 
 @jax.jit
+def strided(x: Any) -> Any:
+    return jax.lax.conv_general_dilated(x[None, None], ones(1, 1, 2), (x.shape[0] - 1,), "VALID")
+
+
+@jax.jit
 def other_axis(x: Any) -> Any:
     return jnp.cumsum(x, axis=1)
 
@@ -71,6 +76,7 @@ if __name__ == "__main__":
                 "general": called(general, lengths),
                 "unrolled": called(unrolled, lengths),
                 "no_expression": called(no_expression, lengths),
+                "strided": called(strided, lengths),
                 "other_axis": called(other_axis, [(3, 4), (5, 4), (5, 6)]),
                 "eager": [str(jnp.cumsum(ones(n)).shape) for n in (3, 4, 5, 6)],
                 "told": told.lines,

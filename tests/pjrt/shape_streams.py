@@ -51,12 +51,19 @@ def with_callbacks(x: Any) -> Any:
     return jnp.tanh(doubled), io_callback(lambda a: np.sum(a), jax.ShapeDtypeStruct((), x.dtype), x)
 
 
+def solve(a: Any, x: Any) -> Any:
+    """By LAPACK, which writes the result over an operand."""
+    lower = jnp.tril(a) + 9 * jnp.eye(a.shape[0])
+    return jax.vmap(lambda row: jax.scipy.linalg.solve_triangular(lower, row, lower=True))(x)
+
+
 WEIGHTS = {"in": draw(6, 4), "out": draw(4, 3)}
 STREAMS: dict[str, tuple[Callable[..., Any], Callable[[int, int], Iterable[Any]]]] = {
     "train step": (train_step, lambda b, s: (WEIGHTS, draw(b, s, 6), draw(b, s, 3))),
     "recurrence": (recurrence, lambda b, s: (draw(b, s, 4), draw(4, 4))),
     "decode": (decode, lambda b, s: (draw(b, s, 4), draw(b, 1, 4))),
     "callbacks": (with_callbacks, lambda b, s: (draw(b, s),)),
+    "triangular solve": (solve, lambda b, s: (draw(s, s), draw(b, s))),
     "softmax": (jax.nn.softmax, lambda b, s: (draw(b, s),)),
 }
 

@@ -17,7 +17,7 @@ def test_two_compiles_serve_all_shapes() -> None:
     assert done.returncode == 0, done.stderr
     assert "leaked" not in done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
-    assert len(found) == 5
+    assert len(found) == 6
     for name, (error, counts) in found.items():
         assert error < 1e-5, name
         if name != "decode":  # of one sequence it is another program

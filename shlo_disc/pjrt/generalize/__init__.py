@@ -28,6 +28,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from shlo_disc.artifact_header import artifact_of
 from shlo_disc.cache import cache_key, open_cache
@@ -56,7 +57,7 @@ from shlo_disc.target import CPU
 
 from .classes import choices
 from .emit import Emission, finish
-from .expressions import Expressions, Guessing
+from .expressions import Expressions
 from .misses import Miss, first_miss
 from .relations import Relations
 from .samples import NotGeneralError, Samples
@@ -92,7 +93,7 @@ class SymbolicProgram:
 
     def explain_miss(self, program: bytes) -> Miss | None:
         """Which number of a program of this skeleton is not what is expected; None where it is an instance."""
-        return first_miss(self, program)
+        return first_miss(self.symbols, self.least, self.steps, self.expected, program)
 
     def for_table(self) -> tuple[Executable, list[int], list[Step], list[int], list[int], list[int], list[int]]:
         """What the native table takes."""
@@ -107,54 +108,50 @@ def generalize(programs: Sequence[bytes], options: Options | None = None, target
     Raises NotGeneralError when there is none to be found, and what the compiler raises.
     """
     reason: NotGeneralError | None = None
-    for chosen, guessing in _attempts(programs):
+    for chosen, most_cost in _attempts(programs):
         try:
-            return _generalize(chosen, options or Options(), target, guessing)
+            return _generalize(chosen, options or Options(), target, most_cost)
         except NotGeneralError as error:
             reason = reason or error
     raise reason or NotGeneralError("there are no programs")
 
 
-def _attempts(programs: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], Guessing]]:
-    """Which programs to generalise, and how much to guess.
+def _attempts(programs: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], float]]:
+    """Which programs to generalise, and what an expression may cost before a symbol of its own is the better guess.
 
     Two programs are too few to tell: what they suggest is refuted by a third one, or is right. From then on little is
-    guessed, so that there is no fourth. Where the compiler refuses what was found, sizes may have to be equal for a
-    reason that no op states, as those of a matrix that a library factorises.
+    guessed, so that there is no fourth.
     """
     if len(programs) > 2:
-        yield programs, Guessing(_MOST_COST[min(len(programs), max(_MOST_COST))])
-    first, *others = choices(programs)
-    yield first, Guessing()
-    yield first, Guessing(joins_equal=True)
-    for chosen in others:
-        yield chosen, Guessing()
+        yield programs, _MOST_COST[min(len(programs), max(_MOST_COST))]
+    for chosen in choices(programs):
+        yield chosen, inf
 
 
-def _generalize(programs: Sequence[bytes], options: Options, target: str, guessing: Guessing) -> SymbolicProgram:
+def _generalize(programs: Sequence[bytes], options: Options, target: str, most_cost: float) -> SymbolicProgram:
     compilation = Compilation(options, target, make_context(), cpu=cpu_named(options.cpu))
     found: list[Expressions] = []
 
     def work() -> None:
         samples = Samples(programs, compilation.context)
-        found.append(Expressions(samples, Relations(samples), guessing))
+        found.append(Expressions(samples, Relations(samples), most_cost))
         _import(compilation, found[0])
 
     try:
         with compilation.context, ir.Location.unknown(), remembering(), fewer_collections():
             run_stage(compilation, "import", work)
-        executable = _executable(compilation, programs, guessing)
+        executable = _executable(compilation, programs, most_cost)
     except (ProgramError, UnsupportedError) as error:  # the programs are right, so what was guessed of them is not
         raise NotGeneralError(f"the symbolic program is none: {error}") from None
     return _program(executable, found[0])
 
 
-def _executable(c: Compilation, programs: Sequence[bytes], guessing: Guessing) -> Executable:
+def _executable(c: Compilation, programs: Sequence[bytes], most_cost: float) -> Executable:
     """What an imported program becomes: that of the compile cache, or compiled."""
     cache, key = open_cache(c.options) if c.target == CPU else None, ""
     if cache:
         parts = b"".join(len(program).to_bytes(8, "little") + program for program in programs)
-        key = cache_key(TextProgram(f"instances {guessing}".encode() + parts), c.options)
+        key = cache_key(TextProgram(f"instances {most_cost:g}".encode() + parts), c.options)
         if artifact := cache.load(key):
             try:
                 return Executable(artifact, c.options, (None, None), lambda: c, c.timings, 0)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import combinations_with_replacement
 from math import inf
-from typing import NamedTuple
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims
@@ -35,28 +34,17 @@ _STATED = 1.8
 _LARGEST_CONSTANT = 1 << 12  # of those that count as strides, windows, or sizes that others are rounded to
 
 
-class Guessing(NamedTuple):
-    """How much to guess.
-
-    most_cost: what an expression may cost before a symbol of its own is the better guess. joins_equal: whether sizes of
-    arguments are one symbol where they are equal in all samples.
-    """
-
-    most_cost: float = inf
-    joins_equal: bool = False
-
-
 class Expressions:
     """The symbols are sizes of the arguments that change, and those before them in the same argument.
 
     A size before one that changes is no symbol if an argument that does not change has it, too: that may be a weight.
     The first size of both is none of a weight, but counts the elements of a batch.
 
-    A number that no expression gives, or only one that costs too much, is a symbol, too: a size that the program's
-    caller has chosen, as that of `jnp.zeros(n)`.
+    A number that no expression gives, or only one that costs more than `most_cost`, is a symbol, too: a size that the
+    program's caller has chosen, as that of `jnp.zeros(n)`.
     """
 
-    def __init__(self, samples: Samples, relations: Relations, guessing: Guessing):
+    def __init__(self, samples: Samples, relations: Relations, most_cost: float = inf):
         self.samples = samples
         self.relations = relations
         self.symbols: dict[str, int] = {}
@@ -71,7 +59,7 @@ class Expressions:
         self._bases: list[Expr] = []
         self._stated: list[Expr] = []  # by attributes
         self._visited: set[str] = set()
-        self._guessing = guessing
+        self._most_cost = most_cost
         self.main = relations.callee("main")
         self._declare()
         self._search = Search(self._environments(), self._constants())
@@ -133,18 +121,12 @@ class Expressions:
         root = self.relations.root
         first, others = {root(dims[0]) for dims in still if dims}, {root(n) for dims in still for n in dims[1:]}
         batch = {root(dims[0]) for dims, axes in zip(arguments, moving, strict=True) if axes}
-        equal: dict[Values, Expr] = {}
         for number, moves in free:
             is_weight = root(number) in others or (root(number) in first and root(number) not in batch)
-            values = self.samples.values[number]
-            if root(number) in self._known or (is_weight and not moves):
-                continue
-            if self._guessing.joins_equal and values in equal:
-                self._known[root(number)] = equal[values]
-            else:
+            if root(number) not in self._known and (moves or not is_weight):
                 name = f"s{len(self.symbols)}"
                 self.symbols[name] = number
-                self._known[root(number)] = equal[values] = Expr.symbol(name)
+                self._known[root(number)] = Expr.symbol(name)
         self._bases = [Expr.symbol(name) for name in self.symbols]
         for name in self.symbols:
             self.facts.declare(name, min=1)
@@ -242,7 +224,7 @@ class Expressions:
         is_stated: by an attribute, so that it may be what another attribute states.
         """
         found = self._search.find(values, near, self._bases, divisors)
-        if found and found.cost > self._guessing.most_cost:
+        if found and found.cost > self._most_cost:
             found = None
         if not is_stated or (found and found.cost < _STATED):
             return found
@@ -400,6 +382,9 @@ class OpNumbers:
     def evaluate(self, expression: Expr) -> Values | None:
         return self._expressions.evaluate(expression)
 
+    def divisor(self, number: int) -> int:
+        return self._expressions.relations.divisor(number)
+
     def find(self, values: Values, is_stated: bool = False) -> Found | None:
         return self._expressions.find(values, self._near, self._divisors, is_stated)
 
@@ -408,4 +393,4 @@ class OpNumbers:
             self._expressions.set(number, expression)
 
 
-__all__ = ["Expressions", "Guessing"]
+__all__ = ["Expressions"]

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from shlo_disc.runtime.native_module import evaluate_steps, read_program
 from shlo_disc.shape_dialect.dialect.context import make_context
@@ -22,27 +23,19 @@ class Miss(NamedTuple):
     is_argument: bool
 
 
-class Symbolic(Protocol):
-    """A symbolic program, as `SymbolicProgram` describes it."""
-
-    symbols: tuple[int, ...]
-    least: tuple[int, ...]
-    steps: tuple[Step, ...]
-    expected: tuple[int, ...]
-
-
-def first_miss(symbolic: Symbolic, program: bytes) -> Miss | None:
+def first_miss(
+    symbols: Sequence[int], least: Sequence[int], steps: Sequence[Step], expected: Sequence[int], program: bytes
+) -> Miss | None:
     """The first number of a program that is not what a symbolic one has at its sizes, with its source line.
 
     Sizes of arguments come first, and then what has a line. None where all are, or the program has another skeleton.
     """
     numbers = read_program(program)["numbers"]
-    expected = symbolic.expected
     if len(numbers) != len(expected):
         return None
-    sizes = [numbers[symbol] for symbol in symbolic.symbols]
-    is_large = all(size >= least for size, least in zip(sizes, symbolic.least, strict=True))
-    values = evaluate_steps(symbolic.steps, sizes) if is_large else None
+    sizes = [numbers[symbol] for symbol in symbols]
+    is_large = all(size >= bound for size, bound in zip(sizes, least, strict=True))
+    values = evaluate_steps(steps, sizes) if is_large else None
     if values is None:
         return Miss("a size is 0, or an expression of the sizes does not fit 64 bits", False)
     wrong = [i for i, step in enumerate(expected) if step >= 0 and values[step] != numbers[i]]

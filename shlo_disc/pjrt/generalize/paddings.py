@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.window import dilated
 from shlo_disc.shape_dialect.inference.rules.data_movement import padded_size
-from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv, round_up
 
 from .formulas import Sizes, window_axes, window_of
 from .search import Found, Values
@@ -55,6 +55,9 @@ class OpNumbers(Protocol):
     def known(self, number: int) -> Expr | None:
         """The expression of a number that has one."""
 
+    def divisor(self, number: int) -> int:
+        """What a number is a multiple of at all sizes."""
+
     def evaluate(self, expression: Expr) -> Values | None:
         """What an expression is in each sample."""
 
@@ -66,15 +69,21 @@ class OpNumbers(Protocol):
 
 
 def choose_padding(numbers: OpNumbers, axis: Padded) -> None:
-    """Choose expressions of a padding that is not the same in all samples, and of the result's size with it."""
+    """Choose expressions of a padding that is not the same in all samples, and of the result's size with it.
+
+    One that is the same may have been to a multiple, of which the samples are all as much short.
+    """
     low, high = numbers.values(axis.low), numbers.values(axis.high)
     varying = [values for values in (low, high) if len(set(values)) > 1]
-    result = _result(numbers, axis)
-    if not varying or result is None:
+    result = _rounded(numbers, axis) if any((*low, *high)) else None
+    if not varying and result is None:
+        return
+    result = result or _result(numbers, axis)
+    if result is None:
         return
     total = _total(numbers, axis, result.expression, tuple(map(sum, zip(low, high, strict=True))))
     itself = [numbers.find(values, True) for values in varying]
-    if total is None or sum(found.cost if found else 100 for found in itself) < result.cost:
+    if total is None or (varying and sum(found.cost if found else 100 for found in itself) < result.cost):
         return
     numbers.set(axis.result, result.expression)
     first = _first(numbers, total, low, high, axis.stride.constant != 1)
@@ -95,6 +104,15 @@ def _first(numbers: OpNumbers, total: Expr, low: Values, high: Values, is_stride
         return total - high[0]
     found = numbers.find(low, True)
     return found.expression if found else None
+
+
+def _rounded(numbers: OpNumbers, axis: Padded) -> Found | None:
+    """The operand's size rounded up to what the result is a multiple of."""
+    is_free = axis.stride.constant == 1 and numbers.known(axis.result) is None
+    divisor = numbers.divisor(axis.result) if is_free else 1
+    rounded = round_up(axis.extent, divisor) if divisor > 1 else None
+    is_so = rounded is not None and numbers.evaluate(rounded) == numbers.values(axis.result)
+    return Found(0, rounded) if is_so and rounded is not None else None
 
 
 def _result(numbers: OpNumbers, axis: Padded) -> Found | None:

@@ -8,9 +8,17 @@ found, the more programs that is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import lcm, prod
 
 from shlo_disc.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.inference.size_relations import RULES, Size, SizeRelations, rank, window_axes
+from shlo_disc.shape_dialect.inference.size_relations import (
+    RULES,
+    Size,
+    SizeRelations,
+    rank,
+    reshape_groups,
+    window_axes,
+)
 from shlo_disc.shape_dialect.utils.called_operations import name_of
 
 from .samples import Samples
@@ -27,6 +35,7 @@ class Relations(SizeRelations):
         """Sizes of 1, of a value and of what it is used as: by a broadcast to anything else at other sizes, perhaps."""
         self.ones: list[int] = []
         """Sizes of 1 that an op states, so that they are 1 at other sizes, too, unless something else is known."""
+        self._divided: list[tuple[int, int]] = []
         self._used: dict[ir.Value, list[int]] = {}
         for (position, index), numbers in samples.operands.items():
             self._use(samples.dims[samples.operations[position].operands[index]], numbers)
@@ -62,6 +71,15 @@ class Relations(SizeRelations):
         if self.samples.values[a] == self.samples.values[b]:
             first, second = sorted((self.root(a), self.root(b)))
             self._parents[second] = first
+
+    def divide(self, number: int, divisor: int) -> None:
+        """The number is a multiple of the divisor at all sizes."""
+        self._divided.append((number, divisor))
+
+    def divisor(self, number: int) -> int:
+        """What a number is a multiple of, as far as the ops tell."""
+        same = (k for other, k in self._divided if self.root(other) == self.root(number))
+        return lcm(*same)
 
     def join_all(self, left: Iterable[int], right: Iterable[int]) -> None:
         """The pairs of two lists of one length are equal."""
@@ -149,11 +167,22 @@ def _gather(r: Relations, op: ir.OpView, position: int) -> None:
 
 
 def _reshape(r: Relations, op: ir.OpView, position: int) -> None:
-    """The leading sizes that are equal are the same, those of 1 among them."""
+    """Leading sizes that are equal are the same, those of 1 among them. What is split is a multiple of its parts."""
+    _split(r, op, position)
     for a, b in zip(*(r.samples.dims.get(v, []) for v in (op.operands[0], op.results[0])), strict=False):
         if r.samples.values[a] != r.samples.values[b]:
             break
         r.join(a, b)
+
+
+def _split(r: Relations, op: ir.OpView, position: int) -> None:
+    sources = r.samples.operands.get((position, 0), r.samples.dims.get(op.operands[0], []))
+    results = r.samples.dims.get(op.results[0], [])
+    shapes = (ir.RankedTensorType(v.type).shape for v in (op.operands[0], op.results[0]))
+    for group, axes in reshape_groups(*shapes):
+        parts = [r.samples.values[results[axis]][0] for axis in axes if r.samples.is_fixed(results[axis])]
+        if len(group) == 1 and (divisor := prod(parts)) > 1:
+            r.divide(sources[group[0]], divisor)
 
 
 _MORE: dict[str, Callable[[Relations, ir.OpView, int], None]] = {

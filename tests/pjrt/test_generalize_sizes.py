@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sizes of no argument, and what is equal at some sizes by chance: few programs for eight sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from shlo_disc.ledger.book import LEDGER
+from shlo_disc.runtime.native_module import plugin_programs
+from tests.pjrt.streams import Stream, artifact
+
+SIZES = (9, 10, 11, 12, 13, 14, 17, 20)
+KEY = np.array([0, 7], np.uint32)
+
+
+def draw(*shape: int) -> np.ndarray:
+    """Normal numbers."""
+    return np.random.default_rng(len(shape)).standard_normal(shape, dtype=np.float32)
+
+
+def other(n: int) -> int:
+    """A size that no expression of n gives."""
+    return n * n % 7 + 2
+
+
+def served(make: Callable[[int], tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[str]:
+    """How the programs of eight sizes are served, with the results of XLA."""
+    stream, how = Stream(jnp.sin), []
+    for n in SIZES:
+        stream.function, arguments = make(n)
+        how.append(stream.check(*arguments))
+    assert not stream.reasons
+    return how
+
+
+CONSTRUCTORS: dict[str, Callable[[int], tuple[Callable[..., Any], tuple[Any, ...]]]] = {
+    "zeros": lambda n: (lambda: jnp.zeros(n), ()),
+    "eye": lambda n: (lambda: jnp.eye(n), ()),
+    "linspace": lambda n: (lambda a, b: jnp.linspace(a, b, n), (np.float32(0), np.float32(1))),
+    "split": lambda n: (lambda key: jax.random.split(key, n), (KEY,)),
+    "uniform and ones": lambda n: (lambda key: (jax.random.uniform(key, (n, 4)), jnp.ones((4, n))), (KEY,)),
+}
+STATIC: dict[str, Callable[[int], tuple[Callable[..., Any], tuple[Any, ...]]]] = {
+    "normal": lambda n: (lambda key: jax.random.normal(key, (n, other(n))), (KEY,)),
+    "top_k": lambda n: (lambda x: lax.top_k(x, other(n)), (draw(n),)),
+    "start": lambda n: (lambda x: x[other(n) - 1 :], (draw(n),)),
+    "roll": lambda n: (lambda x: jnp.roll(x, other(n)), (draw(n),)),
+    "update": lambda n: (lambda x: jnp.zeros(n + other(n)).at[2 : 2 + n].set(x), (draw(n),)),
+}
+
+
+@pytest.mark.parametrize("name", [n if n == "zeros" else pytest.param(n, marks=pytest.mark.slow) for n in CONSTRUCTORS])
+def test_a_size_of_no_argument_is_a_symbol(name: str) -> None:
+    assert served(CONSTRUCTORS[name]) == ["compiled", "compiled_symbolic", *["instance"] * 6]
+
+
+@pytest.mark.parametrize("name", [n if n == "start" else pytest.param(n, marks=pytest.mark.slow) for n in STATIC])
+def test_a_size_that_is_no_expression_of_others_is_a_symbol(name: str) -> None:
+    """Two samples suggest an expression, which another one refutes."""
+    how = served(STATIC[name])
+    assert how.count("compiled") == 1 and how.count("compiled_symbolic") <= 2, how
+
+
+def test_constants_that_are_one_by_chance() -> None:
+    """At 4 the two are one constant, as JAX hands them out, or two."""
+    stream = Stream(lambda x: (x.sum() / x.shape[0], (x * 4.0).sum()))
+    assert [stream.check(draw(n)) for n in (4, 6, 9)] == ["compiled", "compiled_symbolic", "instance"]
+
+
+def test_a_padding_to_a_multiple() -> None:
+    """All samples are short of it by one, which the reshape behind it tells apart from a padding of one."""
+    stream = Stream(lambda x: jnp.pad(x, (0, -x.shape[0] % 3)).reshape(3, -1).sum(0))
+    assert [stream.check(draw(n)) for n in (5, 11, 8, 10)] == [
+        "compiled", "compiled_symbolic", "instance", "instance"]  # fmt: skip
+
+
+def test_clearing_forgets_the_functions() -> None:
+    LEDGER.explain(artifact(jnp.sin, [draw(3)]))
+    assert LEDGER.rows()
+    import shlo_disc.pjrt.observation  # noqa: F401  # what tells the table whom to clear
+
+    plugin_programs().clear()
+    assert not LEDGER.rows()
