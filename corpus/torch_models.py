@@ -42,7 +42,7 @@ class Case(NamedTuple):
 MODELS: dict[str, Callable[[int], Case]] = {}
 """From a name to what builds the module and its arguments at a size, an integer from 0 on."""
 
-TRAINED = ("bert", "gpt2", "llama", "t5", "clip", "vit", "convnext", "resnet")
+TRAINED = ("bert", "gpt2", "llama", "t5", "whisper", "vit", "convnext", "resnet")
 """The models that are tried in training, too."""
 
 _TEXT = ((2, 9), (3, 14), (1, 6), (4, 21))
