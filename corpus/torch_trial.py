@@ -81,11 +81,21 @@ def _infer(entry: Entry, cases: Sequence[Any]) -> tuple[float, str]:
             given = list(case.arguments.values())
             found = run(*given)
             start = time.process_time()
-            single, wanted = module(*given), exact(*_doubled(given))
+            single = module(*given)
+            wanted = _called(exact, _doubled(given), single)
             seconds += time.process_time() - start
             if text := difference(_leaves(found), _leaves(single), _leaves(wanted)):
                 return seconds, f"at {[list(v.shape) for v in given]}: {text}"
     return seconds, ""
+
+
+def _called(exact: Any, given: Sequence[Any], single: Any) -> Any:
+    """What a model computes in double precision; what it does in single precision where it has an op without doubles,
+    such as grouped products."""
+    try:
+        return exact(*given)
+    except RuntimeError:
+        return single
 
 
 def _by_compile(module: Any) -> Callable[..., Any]:
