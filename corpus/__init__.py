@@ -5,8 +5,9 @@
 |--|--|
 | `registry` | what an entry is, and which there are |
 | `clients` | a file for each client of JAX: its entries |
-| `torch_models` | the entries of PyTorch |
-| `trial` | runs one entry in a process of its own, against XLA's CPU or eager |
+| `torch_models` | models of PyTorch, each of which is several entries |
+| `trial` | runs one entry in a process of its own, against XLA's CPU |
+| `torch_trial` | runs a model, against eager PyTorch |
 | `outcomes` | the table, how it is written and how two are compared |
 | `__main__` | `python -m corpus` |
 

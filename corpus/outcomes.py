@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 RIGHT = "right"
+_MOST_NOTE = 160
 
 
 @dataclass(frozen=True, order=True)
@@ -42,6 +43,12 @@ class Outcome:
         whole = {"programs": int(row["programs"]), "kernels": int(row["kernels"])}
         times = {name: float(row[name]) for name in ("seconds", "reference_seconds")}
         return cls(**{**row, **whole, **times})
+
+
+def refusal(outcome: str, error: str) -> dict[str, Any]:
+    """The fields of an outcome that is not right, but for the client's and the program's names."""
+    note = " ".join(error.split())[:_MOST_NOTE]
+    return {"outcome": outcome, "note": note, "programs": 0, "kernels": 0, "seconds": 0.0, "reference_seconds": 0.0}
 
 
 def read_table(path: Path) -> list[Outcome]:
@@ -101,4 +108,4 @@ def _said(outcome: Outcome) -> str:
     return f"{outcome.outcome} ({counts})"
 
 
-__all__ = ["RIGHT", "Outcome", "differences", "read_table", "table_text"]
+__all__ = ["RIGHT", "Outcome", "differences", "read_table", "refusal", "table_text"]

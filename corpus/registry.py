@@ -17,8 +17,8 @@ STREAM_SIZES = (5, 8, 9, 14, 6, 11, 13, 20)
 _ROOT = Path(__file__).parent
 _TORCH = "torch"
 
-Build = Callable[[int], tuple[Callable[..., Any], tuple[Any, ...]]]
-"""From a size to a function and its arguments, which are arrays or pytrees of arrays; or to a module and its inputs."""
+Build = Callable[[int], Any]
+"""From a size to a function and its arguments, which are arrays or pytrees of arrays; or to a `torch_models.Case`."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Entry:
     """A program of the corpus.
 
     sizes: how the sizes of the corpus, such as 5, become those of the program. tolerance: that of float32, where the
-    default is too narrow, as for solvers that iterate. mode: of PyTorch's, "compile" or "export".
+    default is too narrow, as for solvers that iterate. mode: of PyTorch's.
     """
 
     client: str
@@ -34,7 +34,7 @@ class Entry:
     build: Build
     sizes: Callable[[int], int] = int
     tolerance: float | None = None
-    mode: Literal["jax", "compile", "export"] = "jax"
+    mode: Literal["jax", "compile", "export", "training"] = "jax"
 
 
 _ENTRIES: dict[tuple[str, str], Entry] = {}
@@ -60,9 +60,9 @@ def entry_names() -> list[tuple[str, str]]:
 def find_entry(client: str, name: str) -> Entry:
     """An entry, whose client is imported. Raises KeyError and ImportError."""
     if client == _TORCH:
-        rows = importlib.import_module("corpus.torch_models").ENTRIES
-        found = {row.name: row for row in rows}[name]
-        return Entry(_TORCH, name, found.build, tolerance=getattr(found, "tolerance", None), mode=found.mode)
+        model, _, mode = name.rpartition("_")
+        build = importlib.import_module("corpus.torch_models").MODELS[model]
+        return Entry(_TORCH, name, build, SIZES.index, mode=mode)  # type: ignore[arg-type]
     importlib.import_module(f"corpus.clients.{client}_")
     return _ENTRIES[client, name]
 
@@ -81,11 +81,15 @@ def _is_program(decorator: ast.expr) -> bool:
 
 
 def _torch_names() -> list[str]:
-    """The entries of `torch_models`, if there is that file, and PyTorch."""
+    """Each model of `torch_models` in both modes of inference, and some in training, if there is PyTorch."""
     try:
-        return [row.name for row in importlib.import_module("corpus.torch_models").ENTRIES]
+        models = importlib.import_module("corpus.torch_models")
     except ImportError:
         return []
+    return [
+        f"{name}_{mode}" for mode in ("compile", "export", "training") for name in models.MODELS
+        if mode != "training" or name in models.TRAINED
+    ]  # fmt: skip
 
 
 _real_weights = False

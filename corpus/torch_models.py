@@ -42,7 +42,7 @@ class Case(NamedTuple):
 MODELS: dict[str, Callable[[int], Case]] = {}
 """From a name to what builds the module and its arguments at a size, an integer from 0 on."""
 
-TRAINED = ("bert", "gpt2", "llama", "t5", "clip", "vit", "convnext", "resnet")
+TRAINED = ("bert", "gpt2", "llama", "t5", "whisper", "vit", "convnext", "resnet")
 """The models that are tried in training, too."""
 
 _TEXT = ((2, 9), (3, 14), (1, 6), (4, 21))
@@ -56,15 +56,17 @@ def _model(build: Callable[[int], Case]) -> Callable[[int], Case]:
 
 
 class First(torch.nn.Module):
-    """A model of transformers that returns a tuple of tensors, and is called with what it is given by name."""
+    """A model of transformers that is called by position: `names` are those of its arguments. Returns a tensor."""
 
-    def __init__(self, model: Any, **fixed: Any):
+    def __init__(self, model: Any, *names: str, **fixed: Any):
         super().__init__()
         self.model = model
+        self.names = names
         self.fixed = fixed
 
-    def forward(self, **arguments: Any) -> Any:
+    def forward(self, first: Any, second: Any = None, third: Any = None) -> Any:
         """The first result."""
+        arguments = dict(zip(self.names, (first, second, third), strict=False))
         found = self.model(**arguments, **self.fixed, return_dict=False)
         return found[0] if isinstance(found, tuple) else found
 
@@ -88,7 +90,7 @@ def _text(module: Any, size: int, *others: str, **fixed: Any) -> Case:
     arguments |= {name: _tokens(size)[:, : 3 + size] for name in others}
     dynamic = {name: {0: "b", 1: "t"} for name in ("input_ids", "attention_mask")}
     dynamic |= {name: {0: "b", 1: "u"} for name in others}
-    return Case(First(module, **fixed), arguments, dynamic)
+    return Case(First(module, *arguments, **fixed), arguments, dynamic)
 
 
 def _decoder(config: Any, model: Any, size: int) -> Case:
@@ -98,7 +100,7 @@ def _decoder(config: Any, model: Any, size: int) -> Case:
 def _image(module: Any, size: int, name: str = "pixel_values", **fixed: Any) -> Case:
     torch.manual_seed(size + 1)
     b, h, w = _IMAGES[size]
-    wrapped = First(module, **fixed) if name == "pixel_values" else module
+    wrapped = First(module, name, **fixed) if name == "pixel_values" else module
     return Case(wrapped, {name: torch.randn(b, 3, h, w)}, {name: {0: "b", 2: "h", 3: "w"}})
 
 
@@ -186,10 +188,11 @@ def whisper(size: int) -> Case:
                               encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48,
                               decoder_ffn_dim=48, max_source_positions=30, max_target_positions=40, pad_token_id=0,
                               bos_token_id=1, eos_token_id=2, decoder_start_token_id=1)  # fmt: skip
-    module = First(_seeded(lambda: hf.WhisperForConditionalGeneration(config)), use_cache=False)
+    module = _seeded(lambda: hf.WhisperForConditionalGeneration(config))
     tokens = _tokens(size)
     arguments = {"input_features": torch.randn(len(tokens), 16, 60), "decoder_input_ids": tokens}
-    return Case(module, arguments, {"input_features": {0: "b"}, "decoder_input_ids": {0: "b", 1: "t"}})
+    dynamic = {"input_features": {0: "b"}, "decoder_input_ids": {0: "b", 1: "t"}}
+    return Case(First(module, *arguments, use_cache=False), arguments, dynamic)
 
 
 @_model
@@ -205,8 +208,9 @@ def clip(size: int) -> Case:
         projection_dim=16,
     )  # fmt: skip
     case = _text(_seeded(lambda: hf.CLIPModel(config)), size)
-    pictures = torch.randn(size + 3, 3, 32, 32)
-    return Case(case.module, {**case.arguments, "pixel_values": pictures}, {**case.dynamic, "pixel_values": {0: "p"}})
+    pictures = torch.randn(size + 5, 3, 32, 32)
+    arguments = {**case.arguments, "pixel_values": pictures}
+    return Case(First(case.module.model, *arguments), arguments, {**case.dynamic, "pixel_values": {0: "p"}})
 
 
 @_model
@@ -215,7 +219,7 @@ def mamba(size: int) -> Case:
     import transformers as hf
 
     config = hf.MambaConfig(vocab_size=99, hidden_size=32, num_hidden_layers=2, state_size=8)
-    module = First(_seeded(lambda: hf.MambaForCausalLM(config)), use_cache=False)
+    module = First(_seeded(lambda: hf.MambaForCausalLM(config)), "input_ids", use_cache=False)
     return Case(module, {"input_ids": _tokens(size)}, {"input_ids": {0: "b", 1: "t"}})
 
 
@@ -239,7 +243,7 @@ def wav2vec2(size: int) -> Case:
                                intermediate_size=48, conv_dim=(16, 16, 16), conv_stride=(5, 4, 2),
                                conv_kernel=(10, 8, 4), num_conv_pos_embeddings=16,
                                num_conv_pos_embedding_groups=2)  # fmt: skip
-    module = First(_seeded(lambda: hf.Wav2Vec2ForCTC(config)))
+    module = First(_seeded(lambda: hf.Wav2Vec2ForCTC(config)), "input_values")
     torch.manual_seed(size + 1)
     return Case(module, {"input_values": torch.randn(_SOUNDS[size])}, {"input_values": {0: "b", 1: "t"}})
 

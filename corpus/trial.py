@@ -8,16 +8,16 @@ through the plugin, with new functions for both, so that neither finds what the 
 
 from __future__ import annotations
 
-import logging
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from corpus.apart import each_apart
+from corpus.outcomes import refusal
 from corpus.registry import SIZES, Entry, find_entry, is_key
 
 MARK = "corpus outcome: "
@@ -32,9 +32,7 @@ _TOLERANCES = {
     "complex128": 1e-9,
 }
 _KERNELS = re.compile(r'backend_config="([^"]*)"')
-_COMPILED = re.compile(r"^compiled .* ops, (\d+) kernels")
 _LEAST = 1e-3  # of the largest element of all results: smaller ones are compared with that
-_MOST_NOTE = 160
 
 
 def run_entry(client: str, name: str, sizes: Sequence[int]) -> dict[str, Any]:
@@ -50,10 +48,10 @@ def _run_jax(entry: Entry, sizes: Sequence[int]) -> dict[str, Any]:
     cpu, ours = jax.devices("cpu")[0], jax.devices(PLATFORM)[0]
     theirs = _called(_built(entry, sizes), cpu)
     if theirs.error:
-        return _refusal("reference fails", theirs.error)
+        return refusal("reference fails", theirs.error)
     calls = _called(_built(entry, sizes), ours)
     if calls.error:
-        return _refusal("refused" if "UNIMPLEMENTED" in calls.error else "error", calls.error)
+        return refusal("refused" if "UNIMPLEMENTED" in calls.error else "error", calls.error)
     kernels = _KERNELS.search(calls.text)
     return {
         **_compared(calls.results, theirs.results, entry.tolerance),
@@ -118,73 +116,11 @@ def _program_count() -> int:
     return counts["compiled"] + counts["compiled_symbolic"]
 
 
-class _Compiles(logging.Handler):
-    """Counts the compiles that the logger `shlo_disc` tells of."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.kernels: list[int] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if found := _COMPILED.match(record.getMessage()):
-            self.kernels.append(int(found[1]))
-
-
 def _run_torch(entry: Entry, sizes: Sequence[int]) -> dict[str, Any]:
-    """The module of the first size, with the inputs of each, against eager."""
-    import torch
+    """Here, as PyTorch is not installed where clients of JAX alone are tried."""
+    from corpus.torch_trial import run_model
 
-    logger, compiles = logging.getLogger(PLATFORM), _Compiles()
-    logger.addHandler(compiles)
-    logger.setLevel(logging.INFO)
-    built = [entry.build(size) for size in sizes]
-    module = built[0][0].eval() if isinstance(built[0][0], torch.nn.Module) else built[0][0]
-    start = time.process_time()
-    with torch.no_grad():
-        wanted = [_leaves(module(*inputs)) for _, inputs in built]
-    reference_seconds, start = time.process_time() - start, time.process_time()
-    try:
-        run = _torch_function(entry, module, built)
-        with torch.no_grad():
-            found = [_leaves(run(*inputs)) for _, inputs in built]
-    except Exception as error:  # whatever it is, it is the outcome
-        return _refusal(
-            "refused" if "nsupported" in f"{type(error)}{error}" else "error", f"{type(error).__name__}: {error}"
-        )
-    return {
-        **_compared(found, wanted, entry.tolerance),
-        "programs": len(compiles.kernels),
-        "kernels": compiles.kernels[-1] if compiles.kernels else 0,
-        "seconds": time.process_time() - start,
-        "reference_seconds": reference_seconds,
-    }
-
-
-def _torch_function(entry: Entry, module: Any, built: Sequence[tuple[Any, Any]]) -> Callable[..., Any]:
-    """By torch.compile, or by torch.export with the sizes dynamic that differ between the inputs."""
-    import torch
-
-    if entry.mode == "compile":
-        compiled: Callable[..., Any] = torch.compile(module, backend=PLATFORM, dynamic=True)
-        return compiled
-    import shlo_disc
-
-    first, second = built[0][1], built[1][1]
-    dynamic = tuple(
-        {axis: torch.export.Dim.AUTO for axis, (a, b) in enumerate(zip(x.shape, y.shape, strict=True)) if a != b}
-        if isinstance(x, torch.Tensor) else None
-        for x, y in zip(first, second, strict=True)
-    )  # fmt: skip
-    executable = shlo_disc.compile(torch.export.export(module, first, dynamic_shapes=dynamic))
-    return lambda *inputs: executable(*inputs)
-
-
-def _leaves(result: Any) -> list[Any]:
-    import torch
-    from torch.utils import _pytree
-
-    leaves = [leaf for leaf in _pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-    return [leaf.detach().float().numpy() if leaf.dtype == torch.bfloat16 else leaf.detach().numpy() for leaf in leaves]
+    return run_model(entry, sizes)
 
 
 def _compared(found: Sequence[Any], wanted: Sequence[Any], tolerance: float | None) -> dict[str, str]:
@@ -227,11 +163,6 @@ def _difference(ours: Any, theirs: Any, tolerance: float | None, least: float = 
     scale = np.max(np.abs(b[is_finite]), initial=max(least, 1e-6))
     worst = np.max(np.abs(a[is_finite] - b[is_finite]), initial=0.0) / scale
     return "" if worst <= allowed else f"differs by {worst:.1e} of its size"
-
-
-def _refusal(outcome: str, error: str) -> dict[str, Any]:
-    note = " ".join(error.split())[:_MOST_NOTE]
-    return {"outcome": outcome, "note": note, "programs": 0, "kernels": 0, "seconds": 0.0, "reference_seconds": 0.0}
 
 
 if __name__ == "__main__":

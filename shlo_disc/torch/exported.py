@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -54,21 +55,44 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
 def _taken_apart(program: ExportedProgram) -> ExportedProgram:
     """The program in ops that have a translation."""
     try:
-        return program.run_decompositions(importing.torch_decompositions())
+        with _without_examples(program):
+            return program.run_decompositions(importing.torch_decompositions())
     except Exception as error:
         raise ProgramError(f"PyTorch cannot take the exported program apart: {error}") from error
+
+
+@contextlib.contextmanager
+def _without_examples(program: ExportedProgram) -> Iterator[None]:
+    """Inside, PyTorch does not check its guards on the program's examples, which fails where one of them is a view:
+    what it takes to hold of sizes is stated by `_relations_of`."""
+    examples = program._example_inputs
+    program._example_inputs = None
+    try:
+        yield
+    finally:
+        program._example_inputs = examples
 
 
 def _relations_of(program: ExportedProgram) -> list[Any]:
     """What PyTorch has taken to hold of sizes while it traced the program, and what took it apart, in SymPy's terms.
 
-    Raises ProgramError where it holds only what PyTorch has written of it, as in a program that was read from a file.
+    What it has taken to hold of memory, such as the size of a tensor that an example is a view of, is left out: it is
+    none of a value's. Raises ProgramError where the program holds only what PyTorch has written of it, as one does that
+    was read from a file.
     """
     environment = _environment_of(program)
     found = [] if environment is None else [environment.replace(guard.expr) for guard in environment.guards]
     if len(found) < len(program._guards_code):
         raise ProgramError(f"the exported program is right where {program._guards_code}, which cannot be read here")
-    return found
+    memory = set() if environment is None else set(environment.var_to_sources) - _symbols_of_arguments(program)
+    return [relation for relation in found if memory.isdisjoint(getattr(relation, "free_symbols", ()))]
+
+
+def _symbols_of_arguments(program: ExportedProgram) -> set[Any]:
+    """The symbols in sizes of arguments, and in arguments that are integers."""
+    values = [node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"]
+    numbers = [n for v in values for n in (v.shape if isinstance(v, torch.Tensor) else [v])]
+    return {s for n in numbers if isinstance(n, torch.SymInt) for s in n.node.expr.free_symbols}
 
 
 def _environment_of(program: ExportedProgram) -> Any:

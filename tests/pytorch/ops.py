@@ -30,6 +30,27 @@ def _of(function: Function, *shapes: str, **others: Any) -> Case:
     return Case(function, shapes, **others)
 
 
+def _with_steps_written(x: Any) -> Any:
+    x = x.clone()
+    x[::2] = 1.5
+    x[1:, 2::3] += 1
+    x[:-1, x.shape[1] // 2 :: 2].mul_(2)
+    return x
+
+
+def _with_diagonals_written(x: Any) -> Any:
+    x = x.clone()
+    x.diagonal(0, 2, 0).add_(1)
+    x.diagonal(-1).mul_(3)
+    return x
+
+
+def _with_strides_written(x: Any) -> Any:
+    x = x.clone()
+    x.as_strided((x.shape[0], 2), (8, 3), 1).mul_(2)
+    return x
+
+
 _INT = (torch.int64, torch.int64)
 _INDEXED = (torch.float32, torch.int64)
 _BF16 = (torch.bfloat16, torch.bfloat16)
@@ -180,8 +201,16 @@ CASES |= {
     "pad": _of(lambda x: F.pad(x, (1, 2, 0, 3), value=2.0), "b, t"),
     "pad fewer": _of(lambda x: F.pad(x, (-1, 2)), "b, t", least=1),
     "slice_scatter": _of(lambda x, y: torch.slice_scatter(x, y, 1, 2, 4), "b, 8", "b, 2"),
+    "slice_scatter with a step": _of(
+        lambda x, y: (torch.slice_scatter(x, y, 1, 1, None, 3), torch.slice_scatter(x, y[:, :2], 1, -5, -1, 2)),
+        "b, 8", "b, 3",
+    ),
+    "slices with a step written": _of(_with_steps_written, "b, t", least=6),
+    "diagonals written": _of(_with_diagonals_written, "b, t, 3", least=3),
+    "strides written": _of(_with_strides_written, "b, 8", least=1),
     "select_scatter": _of(lambda x, y: torch.select_scatter(x, y, 0, 1), "b, t", "t", least=2),
     "movedim": _of(lambda x: x.movedim(0, 2), "b, t, 3"),
+    "diagonal_scatter": _of(lambda x, y: torch.diagonal_scatter(x, y, -1, 2, 1), "b, 4, 5", "b, 4"),
     "diagonal": _of(lambda x: torch.diagonal(x, 1, 1, 2), "b, 4, 5"),
     "tril": _of(torch.tril, "b, t"),
     "triu": _of(lambda x: torch.triu(x, 1), "b, t"),

@@ -98,6 +98,19 @@ def test_views_and_tensors_in_other_orders_are_arguments() -> None:
         assert not executable(parameter).requires_grad
 
 
+@pytest.mark.parametrize("name", ["rows", "columns", "transposed", "with gaps", "broadcast"])
+def test_examples_may_be_views(name: str) -> None:
+    """PyTorch has guards then on the tensor that an example is a view of; calls with other tensors have no such one."""
+    whole = torch.randn(9, 12)
+    view = {"rows": whole[:5], "columns": whole[:, 2:9], "transposed": whole.t(), "with gaps": whole[::2, ::3],
+            "broadcast": whole[:1].expand(4, 12)}[name]  # fmt: skip
+    module = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Flatten(0), torch.nn.Softmax(0))
+    dynamic = ({0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC},)
+    run = shlo_disc.compile(torch.export.export(module, (view,), dynamic_shapes=dynamic))
+    for x in (view, whole, whole.t()[3:], torch.randn(2, 3), torch.randn(12, 9)):
+        close(run(x), module(x), f"{name}, {list(x.shape)}")
+
+
 def test_an_op_without_translation_is_named_with_its_line() -> None:
     class Special(torch.nn.Module):
         def forward(self, x: Any) -> Any:

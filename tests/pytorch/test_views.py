@@ -233,3 +233,10 @@ def test_views_alone_compile_nothing() -> None:
 @pytest.mark.parametrize("seed", range(24))
 def test_random_views(seed: int) -> None:
     assert random_views.judge(seed) == ("agrees", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [32, 72])
+def test_views_that_pytorch_has_wrong(seed: int) -> None:
+    """Views of an argument with gaps that the graph changes in place: `aot_eager` differs from eager PyTorch, too."""
+    assert random_views.judge(seed)[0] == random_views.PYTORCHS

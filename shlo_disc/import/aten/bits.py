@@ -46,7 +46,7 @@ def right(t: Graph, x: Any, y: Any) -> ir.Value:
     return t.select(inside, t.pointwise("shift_right_logical", value, t.select(inside, by, zero)), zero)
 
 
-@translates("square")
+@translates("square", takes_complex=True)
 def squared(t: Graph, x: Any) -> ir.Value:
     """x * x."""
     return times(t, x, x)

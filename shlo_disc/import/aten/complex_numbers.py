@@ -291,7 +291,8 @@ take_complex(
     "exp", "exp2", "expm1", "log", "log1p", "sqrt", "rsqrt", "tan", "tanh", "atan", "atanh", "sigmoid", "neg",
     "reciprocal", "isnan", "logical_not", "logical_and", "logical_or", "logical_xor", "add.Tensor", "add.Scalar",
     "sub.Tensor", "sub.Scalar", "rsub.Tensor", "rsub.Scalar", "mul.Tensor", "mul.Scalar", "div.Tensor", "div.Scalar",
-    "eq.Tensor", "eq.Scalar", "ne.Tensor", "ne.Scalar", "where.self", "where.ScalarOther", "where.ScalarSelf",
+    "true_divide.Tensor", "true_divide.Scalar", "eq.Tensor", "eq.Scalar", "ne.Tensor", "ne.Scalar", "where.self",
+    "where.ScalarOther", "where.ScalarSelf",
     "where.Scalar", "clone", "alias", "alias_copy", "detach", "detach_copy", "lift_fresh", "lift_fresh_copy",
     "contiguous", "prims.copy_strided.default", "_to_copy", "to.dtype", "prims.convert_element_type.default",
 )  # fmt: skip
@@ -306,7 +307,8 @@ take_complex(
     "transpose.int", "expand", "expand_copy", "broadcast_to", "copy", "slice.Tensor", "slice_copy.Tensor", "narrow",
     "select.int", "select_copy.int", "split_with_sizes", "split_with_sizes_copy", "split.Tensor", "split_copy.Tensor",
     "chunk", "unbind.int", "unbind_copy.int", "cat", "stack", "constant_pad_nd", "repeat", "flip", "slice_scatter",
-    "select_scatter", "diagonal", "diagonal_copy", "as_strided",
+    "select_scatter", "diagonal", "diagonal_copy", "diagonal_scatter", "as_strided", "as_strided_scatter",
+    "prims.as_strided_scatter.default",
 )  # fmt: skip
 take_complex(
     "index_select", "embedding", "gather", "index.Tensor", "_unsafe_index.Tensor", "masked_select", "masked_scatter",

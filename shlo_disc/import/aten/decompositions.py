@@ -32,7 +32,5 @@ def _is_taken_apart(op: Any, known: dict[str, table.Row]) -> bool:
     return bool(name) and name not in known and name not in _WHOLE
 
 
-_WHOLE = frozenset(
-    {"bucketize.Scalar", "bucketize.Tensor", "complex.default", "diagonal_scatter.default", "polar.default"}
-)
+_WHOLE = frozenset({"bucketize.Scalar", "bucketize.Tensor", "complex.default", "polar.default"})
 """What PyTorch takes apart into ops in place, or by numbers that it reads, which cannot be exported."""

@@ -16,7 +16,7 @@ from shlo_disc.transforms.views import shape_tensor
 from .data_sizes import places_of
 from .graph import Graph, axis_of, numbers_of, working
 from .ordering import running
-from .shapes import corner, join
+from .shapes import corner, join, piece, start_of, step_of
 from .sizes import size_of
 from .table import translates
 
@@ -292,30 +292,90 @@ def masked_fill(t: Graph, x: ir.Value, mask: ir.Value, number: Any) -> ir.Value:
     return t.select(t.stretch(mask, t.dims), t.operand(number, t.dtype), t.operand(x, t.dtype))
 
 
+@translates("slice_scatter")
+def slice_replaced(
+    t: Graph, x: ir.Value, source: ir.Value, axis: int = 0, start: Any = None, _: Any = None, step: Any = 1
+) -> ir.Value:
+    """A tensor whose slice is another one."""
+    axis = axis_of(axis, len(t.dims))
+    size, count = t.dims[axis], dims_of(source)[axis]
+    first, source = start_of(start, size), t.convert(source, t.dtype)
+    if step_of(t, step) == 1:
+        ahead = piece(t, x, axis, Expr.const(0), first)
+        behind = piece(t, x, axis, first + count, size - first - count)
+        return join(t, [ahead, source, behind], axis, t.dims)
+    along = t.pointwise("multiply", t.iota((count,), 0, torch.int64), t.constant(step, torch.int64, (count,)))
+    at = t.pointwise("add", along, t.operand(first, torch.int64, (count,)))
+    return scatter_at(t, x, [axis], _places(t, [at], (count,)), _to_front(t, source, axis), None)
+
+
+def _to_front(t: Graph, x: ir.Value, axis: int) -> ir.Value:
+    """One axis moved before the others."""
+    return t.transpose(x, [axis, *(a for a in range(len(dims_of(x))) if a != axis)])
+
+
+# ---- diagonals ------------------------------------------------------------------------------------------------------
+
+
 @translates("diagonal", "diagonal_copy")
 def diagonal(t: Graph, x: ir.Value, offset: int = 0, first: int = 0, second: int = 1) -> ir.Value:
     """The diagonal of two axes, as the last axis."""
     rank = len(dims_of(x))
     axes = [axis_of(first, rank), axis_of(second, rank)]
-    along = t.iota((t.dims[-1],), 0, torch.int64)
-    moved = t.pointwise("add", along, t.constant(abs(offset), torch.int64, dims_of(along)))
-    row, column = (along, moved) if offset >= 0 else (moved, along)
-    read = gather_at(t, x, axes, _places(t, [row, column], dims_of(along)))
-    return _front_to(t, read, 1, rank - 2)
+    return _front_to(t, gather_at(t, x, axes, _diagonal_places(t, t.dims[-1], offset)), 1, rank - 2)
+
+
+@translates("diagonal_scatter")
+def diagonal_replaced(
+    t: Graph, x: ir.Value, source: ir.Value, offset: int = 0, first: int = 0, second: int = 1
+) -> ir.Value:
+    """A tensor whose diagonal of two axes is another tensor's last axis."""
+    rank = len(t.dims)
+    axes = [axis_of(first, rank), axis_of(second, rank)]
+    source = t.convert(source, t.dtype)
+    places = _diagonal_places(t, dims_of(source)[-1], offset)
+    return scatter_at(t, x, axes, places, _to_front(t, source, rank - 2), None)
+
+
+def _diagonal_places(t: Graph, count: Expr, offset: int) -> ir.Value:
+    """The row and the column of each element of a diagonal."""
+    along = t.iota((count,), 0, torch.int64)
+    moved = t.pointwise("add", along, t.constant(abs(offset), torch.int64, (count,)))
+    return _places(t, [along, moved] if offset >= 0 else [moved, along], (count,))
 
 
 # ---- strides --------------------------------------------------------------------------------------------------------
 
 
 @translates("as_strided")
-def as_strided(t: Graph, x: ir.Value, dims: Sequence[Any], strides: Sequence[Any], offset: Any = None) -> ir.Value:
+def as_strided(t: Graph, x: ir.Value, _: Sequence[Any], strides: Sequence[Any], offset: Any = None) -> ir.Value:
     """The elements at offset + the sum of index * stride of a tensor that is all of its memory, in row-major order."""
+    memory = _memory(t, x)
+    return gather_at(t, memory, [0], _strided_places(t, t.dims, strides, offset))
+
+
+@translates("as_strided_scatter", "prims.as_strided_scatter.default")
+def as_strided_replaced(
+    t: Graph, x: ir.Value, source: ir.Value, _: Sequence[Any], strides: Sequence[Any], offset: Any = None
+) -> ir.Value:
+    """A tensor, all of its memory, whose elements at offset + the sum of index * stride are another one's."""
+    memory, dims = _memory(t, x), dims_of(source)
+    places = _strided_places(t, dims, strides, offset)
+    return t.reshape(scatter_at(t, memory, [0], places, t.convert(source, t.dtype), None), t.dims)
+
+
+def _memory(t: Graph, x: ir.Value) -> ir.Value:
+    """The memory of the op's first operand, as a vector."""
     value: Any = t.node.args[0].meta["val"]
     count = product(dims_of(x))
     if not value.is_contiguous() or size_of(value.untyped_storage().nbytes()) != count * value.dtype.itemsize:
-        raise t.refuse("as_strided of a tensor that is not all of its memory has no translation", "clone it first")
-    place = t.operand(offset or 0, torch.int64)
+        raise t.refuse("strides of a tensor that is not all of its memory have no translation", "clone it first")
+    return t.reshape(x, (count,))
+
+
+def _strided_places(t: Graph, dims: Dims, strides: Sequence[Any], offset: Any) -> ir.Value:
+    place = t.operand(offset or 0, torch.int64, dims)
     for axis, stride in enumerate(strides):
-        along = t.iota(t.dims, axis, torch.int64)
-        place = t.pointwise("add", place, t.pointwise("multiply", along, t.operand(stride, torch.int64)))
-    return gather_at(t, t.reshape(x, (count,)), [0], t.reshape(place, (*t.dims, _ONE)))
+        along = t.iota(dims, axis, torch.int64)
+        place = t.pointwise("add", place, t.pointwise("multiply", along, t.operand(stride, torch.int64, dims)))
+    return t.reshape(place, (*dims, _ONE))

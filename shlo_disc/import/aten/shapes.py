@@ -110,7 +110,8 @@ def bounded(index: Any, size: Expr) -> Expr:
     return Expr.maximum(0, Expr.minimum(found, size))
 
 
-def _start_of(start: Any, size: Expr) -> Expr:
+def start_of(start: Any, size: Expr) -> Expr:
+    """Where a slice begins, along an axis of a size."""
     return _ZERO if start is None or start == 0 else bounded(start, size)
 
 
@@ -118,10 +119,11 @@ def _start_of(start: Any, size: Expr) -> Expr:
 def sliced(t: Graph, x: ir.Value, axis: int = 0, start: Any = None, _: Any = None, step: Any = 1) -> ir.Value:
     """A slice as Python's; PyTorch says how many elements it has."""
     axis = axis_of(axis, len(t.dims))
-    return piece(t, x, axis, _start_of(start, dims_of(x)[axis]), t.dims[axis], _step(t, step))
+    return piece(t, x, axis, start_of(start, dims_of(x)[axis]), t.dims[axis], step_of(t, step))
 
 
-def _step(t: Graph, step: Any) -> int:
+def step_of(t: Graph, step: Any) -> int:
+    """The step of a slice. Raises UnsupportedError for a symbolic one."""
     if not isinstance(step, int):
         raise t.refuse("a slice with a symbolic step has no lowering", "use a number")
     return step
@@ -238,21 +240,6 @@ def flipped(t: Graph, x: ir.Value, axes: Sequence[int]) -> ir.Value:
     if not numbers or not t.dims:
         return x
     return t.op("reverse", [x], t.dims, element_type_of(x), dimensions=ir.DenseI64ArrayAttr.get(numbers))
-
-
-@translates("slice_scatter")
-def slice_replaced(
-    t: Graph, x: ir.Value, source: ir.Value, axis: int = 0, start: Any = None, _: Any = None, step: Any = 1
-) -> ir.Value:
-    """A tensor whose slice is another one."""
-    axis = axis_of(axis, len(t.dims))
-    size, count = t.dims[axis], dims_of(source)[axis]
-    first = _start_of(start, size)
-    if _step(t, step) != 1:
-        raise t.refuse("writing a slice with a step has no lowering", "write by index")
-    ahead = piece(t, x, axis, _ZERO, first)
-    behind = piece(t, x, axis, first + count, size - first - count)
-    return join(t, [ahead, t.convert(source, t.dtype), behind], axis, t.dims)
 
 
 @translates("select_scatter")
