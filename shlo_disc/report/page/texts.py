@@ -49,8 +49,9 @@ class Texts:
         return self._functions[text]
 
     def kernel(self, names: Iterable[str]) -> tuple[Excerpt, ...]:
-        """The MLIR of kernels: as the stage that makes them left them, or else in the LLVM dialect."""
-        found = (self.functions("kernels").get(n) or self.functions("codegen").get(n) for n in names)
+        """The MLIR of kernels, as the stage that makes them left them; of those that programs share, LLVM IR."""
+        texts = [self.functions(text) for text in ("kernels", "llvm") if text in self.lines]
+        found = (next((text[name] for text in texts if name in text), None) for name in names)
         return tuple(excerpt for excerpt in found if excerpt is not None)
 
     def code(self, names: Iterable[str]) -> tuple[Excerpt, ...]:

@@ -1,6 +1,7 @@
 // RUN: opt --pass-pipeline='annotate,simplify,fuse,plan,kernels,host,lower-host' --split-input-file %s | filecheck %s
 
-// Kernels stay, and have entries that unpack blocks of arguments; what runs is calls of the runtime, with micro-kernels.
+// Kernels stay, and have entries that unpack blocks of arguments; what runs is calls of the runtime, with micro-kernels
+// that are declared: programs share these.
 func.func @main(%x: tensor<?x8xf32, [@s, 8]>, %w: tensor<8x16xf32>) -> tensor<?x16xf32, [@s, 16]> {
   %0 = stablehlo.negate %x : tensor<?x8xf32, [@s, 8]>
   %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : (tensor<?x8xf32, [@s, 8]>, tensor<8x16xf32>) -> tensor<?x16xf32, [@s, 16]>
@@ -8,14 +9,13 @@ func.func @main(%x: tensor<?x8xf32, [@s, 8]>, %w: tensor<8x16xf32>) -> tensor<?x
   return %2 : tensor<?x16xf32, [@s, 16]>
 }
 // CHECK-LABEL: module {
+// CHECK: llvm.func @gemm_f32(i64, !llvm.ptr,
 // CHECK: func.func private @loop_negate(
 // CHECK: func.func private @epilogue_abs(
 // CHECK: llvm.func @loop_negate_entry(%[[BLOCK:.*]]: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64) {
 // CHECK-NEXT: %[[WORD:.*]] = llvm.getelementptr %[[BLOCK]][0]
 // CHECK-NEXT: llvm.load %[[WORD]] : !llvm.ptr -> !llvm.ptr
 // CHECK: func.call @loop_negate(
-// CHECK: llvm.func @gemm_f32_1(
-// CHECK: llvm.func @gemm_f32(
 // CHECK: llvm.func @disc_plan(%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr) -> i64 {
 // CHECK: "llvm.intr.smul.with.overflow"
 // CHECK: llvm.func @disc_run(%[[RT:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr) {

@@ -32,6 +32,8 @@ static_assert(kMostDots * kChunkBytes <= kBlockBytes);
 
 // Sums of rows of B.
 constexpr int64_t kMostSums = 4;           // rows of A; more take no longer by tiles
+constexpr int64_t kLargeBytes = 8 << 20;   // of B, beyond the second cache
+constexpr int64_t kWideTileBytes = 128;    // of a row of B in a tile: whole lines of the cache
 constexpr int64_t kFewestColumns = 64;     // of B
 constexpr int64_t kSumRows = 3;            // of A, together
 constexpr int64_t kStreams = 4;            // rows of B, together: their factors fit the registers
@@ -170,7 +172,13 @@ template <typename T> constexpr std::array<Add<T>, kSumRows> kAddOne = {add<T, 1
 
 bool has_dense_columns(const DiscDot &dot) { return dot.b_k == 1 && dot.k >= kFewestTerms && dot.m <= kMostDots; }
 
-bool has_dense_rows(const DiscDot &dot) { return dot.b_n == 1 && dot.n >= kFewestColumns && dot.m <= kMostSums; }
+/// Where B is in the second cache, tiles take no longer than more than one walk through it, and wide ones than two sums.
+bool has_dense_rows(const DiscDot &dot) {
+  int64_t size = dot.format == 0 ? 4 : 8;
+  bool is_large = dot.k * dot.n * size >= kLargeBytes, has_wide_tiles = dot.tile_columns * size >= kWideTileBytes;
+  int64_t most = is_large ? kMostSums : has_wide_tiles ? 1 : kSumRows;
+  return dot.b_n == 1 && dot.n >= kFewestColumns && dot.m <= most;
+}
 
 /// A product cut into items: a batch entry and a group of columns each.
 template <typename T> class FewRows {
