@@ -23,7 +23,7 @@ from corpus.registry import Entry
 _COMPILED = re.compile(r"^compiled .* ops, (\d+) kernels")
 _MARGIN = 4.0
 _ERROR = 5e-6
-"""Of the largest element, besides the margin: some forty units in the last place."""
+"""A share of the largest element, besides the margin: some forty units in the last place."""
 
 
 class _Compiles(logging.Handler):
@@ -90,7 +90,7 @@ def _infer(entry: Entry, cases: Sequence[Any]) -> tuple[float, str]:
 
 
 def _called(exact: Any, given: Sequence[Any], single: Any) -> Any:
-    """What a model computes in double precision; what it does in single precision where it has an op without doubles,
+    """Results of a model in double precision, or in single precision where it has an op without doubles,
     such as grouped products."""
     try:
         return exact(*given)
@@ -170,7 +170,7 @@ def _leaves(result: Any) -> list[Any]:
 
 
 def difference(found: Sequence[Any], single: Sequence[Any], exact: Sequence[Any], together: bool = False) -> str:
-    """What is wrong with results, "" where nothing is. together: their errors are compared with the largest of all,
+    """The fault of results, "" where there is none. together: their errors are compared with the largest of all,
     such as those of gradients that are 0 but for rounding."""
     if [(v.shape, v.dtype) for v in found] != [(v.shape, v.dtype) for v in single]:
         return "other shapes or dtypes"

@@ -19,7 +19,7 @@ Built = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def _applied(model: Any, *inputs: Any, gradient: bool = False) -> Built:
-    """Of weights that are the same each time: Keras draws others for each model."""
+    """Weights that are the same each time: Keras draws others for each model."""
     model.build([x.shape for x in inputs] if len(inputs) > 1 else inputs[0].shape)
     weights = [0.3 * normal(*v.shape, seed=number) for number, v in enumerate(model.trainable_variables)]
     others = [v.value for v in model.non_trainable_variables]

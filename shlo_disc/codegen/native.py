@@ -56,7 +56,8 @@ def _constant_text(name: str, data: bytes) -> str:
     return f'@{name} = constant [{len(data)} x i8] c"{text}"\n'
 
 
-def assembly(
+def code_text(
+    view: str,
     ir_text: str,
     target: CpuTarget,
     opt_level: int = 3,
@@ -64,22 +65,9 @@ def assembly(
     external: Collection[str] = (),
     is_finished: bool = False,
 ) -> str:
-    """The assembly text of what `compile_to_object` emits."""
+    """The text of what `compile_to_object` makes: "optimized-llvm", of which it selects instructions, or "asm"."""
     with _optimised(ir_text, target, opt_level, exported, external, is_finished) as (module, machine):
-        return str(machine.emit_assembly(module))
-
-
-def optimized_llvm_ir(
-    ir_text: str,
-    target: CpuTarget,
-    opt_level: int = 3,
-    exported: Collection[str] | None = None,
-    external: Collection[str] = (),
-    is_finished: bool = False,
-) -> str:
-    """The LLVM IR from which `compile_to_object` selects instructions."""
-    with _optimised(ir_text, target, opt_level, exported, external, is_finished) as (module, _):
-        return str(module)
+        return str(module if view == "optimized-llvm" else machine.emit_assembly(module))
 
 
 @cache
@@ -218,7 +206,7 @@ def _leave_host_programs(module: llvm.ModuleRef) -> None:
 
 
 def _is_long(function: llvm.ValueRef) -> bool:
-    """Whether a function has more than `OPTIMISED_INSTRUCTIONS`."""
+    """Tells whether a function has more than `OPTIMISED_INSTRUCTIONS`."""
     return sum(1 for block in function.blocks for _ in block.instructions) > OPTIMISED_INSTRUCTIONS
 
 

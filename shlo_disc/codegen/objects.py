@@ -23,7 +23,7 @@ _PROGBITS, _SYMTAB, _STRTAB, _RELA = 1, 2, 3, 4
 _ALLOC, _INFO_LINK = 0x2, 0x40
 _LOCAL, _GLOBAL = 0, 1
 _SECTION_SYMBOL, _FILE_SYMBOL = 3, 4
-_HIDDEN, _VISIBILITY = 2, 3
+_VISIBILITY = 3
 _UNDEFINED, _RESERVED = 0, 0xFF00
 
 
@@ -123,7 +123,7 @@ def join_objects(objects: Sequence[bytes], exported: Collection[str] | None = No
 
 
 class _Joined:
-    """What is made of the objects so far."""
+    """The sections and symbols of the objects so far."""
 
     def __init__(self, exported: Collection[str] | None):
         self.exported = None if exported is None else {name.encode() for name in exported}

@@ -12,7 +12,7 @@ from shlo_disc.shape_dialect.dialect.context import make_context
 
 from .cpu_target import CpuTarget
 from .llvm_text import to_llvm_ir
-from .native import assembly, compile_to_object, optimized_llvm_ir
+from .native import code_text, compile_to_object
 from .objects import join_objects
 from .pipelines import lower_to_llvm
 
@@ -65,7 +65,7 @@ def compile_with_routines(
 
 
 def names_of(routines: Iterable[Routines]) -> list[str]:
-    """What programs call of them."""
+    """The names of the functions that programs call."""
     return [name for each in routines for name in each.exported]
 
 
@@ -74,8 +74,7 @@ def view_routines(name: str, routines: Routines, target: CpuTarget) -> str:
     text = routines_ir(routines)
     if name == "llvm":
         return text
-    view = optimized_llvm_ir if name == "optimized-llvm" else assembly
-    return view(text, target, routines.opt_level, routines.exported, is_finished=routines.is_finished)
+    return code_text(name, text, target, routines.opt_level, routines.exported, is_finished=routines.is_finished)
 
 
 __all__ = ["Routines", "compile_with_routines", "names_of", "routines_ir", "routines_object", "view_routines"]

@@ -69,5 +69,5 @@ class CpuBackend:
     def _view(self, name: str, text: str, program: LoweredProgram) -> str:
         if name == "llvm":
             return text
-        view = codegen.optimized_llvm_ir if name == "optimized-llvm" else codegen.assembly
-        return view(text, self.cpu, self.opt_level, program.exported, codegen.names_of(program.routines))
+        external = codegen.names_of(program.routines)
+        return codegen.code_text(name, text, self.cpu, self.opt_level, program.exported, external)

@@ -44,7 +44,7 @@ class PluginPrograms:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How programs were served: compiled as they were or with symbols, as instances, and so on."""
+        """Counts of programs by how they were served: compiled as they were, with symbols, as instances, and so on."""
         counts: dict[str, int] = self.table.counts
         return counts
 

@@ -46,7 +46,7 @@ def code_size(op: ir.Operation | ir.OpView, outlined: bool = False) -> int:
 
 @functools.cache
 def _own_size(name: str, outlined: bool) -> int:
-    """What ops of a name become, whatever their types, operands and regions are."""
+    """The form that ops of a name take, whatever their types, operands and regions are."""
     short = name.removeprefix("stablehlo.")
     if short in _NOTHING or short == name:
         return 0
@@ -55,7 +55,7 @@ def _own_size(name: str, outlined: bool) -> int:
 
 @remembered
 def _is_rounded(element_type: ir.Type) -> bool:
-    """Whether values of a type are computed as wider ones."""
+    """Tells whether values of a type are computed as wider ones."""
     return str(element_type) in _ROUNDED
 
 

@@ -23,7 +23,7 @@ class Kernels:
         return self._by_name[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
 
     def reads_of(self, kernel: func.FuncOp) -> Reads:
-        """At which indices a kernel reads its arguments."""
+        """The indices at which a kernel reads its arguments."""
         name = kernel.name.value
         if name not in self._reads:
             self._reads[name] = reads_of(kernel)

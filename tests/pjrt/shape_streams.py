@@ -52,7 +52,7 @@ def with_callbacks(x: Any) -> Any:
 
 
 def solve(a: Any, x: Any) -> Any:
-    """By LAPACK, which writes the result over an operand."""
+    """A call of LAPACK, which writes the result over an operand."""
     lower = jnp.tril(a) + 9 * jnp.eye(a.shape[0])
     return jax.vmap(lambda row: jax.scipy.linalg.solve_triangular(lower, row, lower=True))(x)
 

@@ -31,7 +31,7 @@ def other(n: int) -> int:
 
 
 def served(make: Callable[[int], tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[str]:
-    """How the programs of eight sizes are served, with the results of XLA."""
+    """Counts of how the programs of eight sizes are served, with the results of XLA."""
     stream, how = Stream(jnp.sin), []
     for n in SIZES:
         stream.function, arguments = make(n)
@@ -69,13 +69,13 @@ def test_a_size_that_is_no_expression_of_others_is_a_symbol(name: str) -> None:
 
 
 def test_constants_that_are_one_by_chance() -> None:
-    """At 4 the two are one constant, as JAX hands them out, or two."""
+    """Two constants that are one at 4, as JAX hands them out, or two."""
     stream = Stream(lambda x: (x.sum() / x.shape[0], (x * 4.0).sum()))
     assert [stream.check(draw(n)) for n in (4, 6, 9)] == ["compiled", "compiled_symbolic", "instance"]
 
 
 def test_a_padding_to_a_multiple() -> None:
-    """All samples are short of it by one, which the reshape behind it tells apart from a padding of one."""
+    """Samples that are all short of it by one, which the reshape behind it tells apart from a padding of one."""
     stream = Stream(lambda x: jnp.pad(x, (0, -x.shape[0] % 3)).reshape(3, -1).sum(0))
     assert [stream.check(draw(n)) for n in (5, 11, 8, 10)] == [
         "compiled", "compiled_symbolic", "instance", "instance"]  # fmt: skip

@@ -83,7 +83,7 @@ class RandomViews:
         ]  # fmt: skip
 
     def is_exact(self) -> list[bool]:
-        """Of each result, whether every correct program has the same numbers."""
+        """A truth value for each result: every correct program has the same numbers."""
         return [c not in _ROUNDED for _, both, c, _ in self.results for _ in range(2 if both else 1)]
 
     def __call__(self, x: Any, y: Any, z: Any, k: int) -> list[Any]:
@@ -128,7 +128,7 @@ def _write(values: Sequence[Any]) -> None:
 
 
 def _is_near(mine: Any, other: Any, wanted: Any) -> bool:
-    """Whether a tensor is as near to one of double precision as another one of single precision is."""
+    """Tells whether a tensor is as near to one of double precision as another one of single precision is."""
     if not wanted.numel():
         return True
     error, own = (float((v.double() - wanted).abs().max()) for v in (mine, other))
@@ -192,7 +192,7 @@ def judge(seed: int) -> tuple[str, str]:
 
 
 def _first_difference(seed: int, function: RandomViews, check: Any, by: Any) -> str:
-    """What is wrong at the first size at which something is, "" where nothing is."""
+    """The fault at the first size that has one, "" where there is none."""
     torch._dynamo.reset()
     run = torch.compile(function, backend=by, dynamic=None if seed % 2 else True)
     for n, m in SIZES:

@@ -111,7 +111,7 @@ def bounded(index: Any, size: Expr) -> Expr:
 
 
 def start_of(start: Any, size: Expr) -> Expr:
-    """Where a slice begins, along an axis of a size."""
+    """The start of a slice along an axis of a size."""
     return _ZERO if start is None or start == 0 else bounded(start, size)
 
 

@@ -83,7 +83,7 @@ class HostProgram:
         raise NotImplementedError
 
     def routines(self) -> Sequence[Routines]:
-        """What the commands call that other programs have, too."""
+        """The routines that the commands call."""
         return ()
 
     def header(self) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class _CpuProgram(HostProgram):
         return {call.tile.name: call.tile for call in calls}
 
     def _may_transform(self) -> bool:
-        """Whether a convolution may use Winograd's algorithm."""
+        """Tells whether a convolution may use Winograd's algorithm."""
         calls: list[ConvolutionCall] = [call_of(op) for op in self.ops if op.name == "disc_host.convolution"]
         return any(call.problem.may_transform for call in calls)
 

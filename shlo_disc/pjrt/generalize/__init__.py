@@ -117,7 +117,7 @@ def generalize(programs: Sequence[bytes], options: Options | None = None, target
 
 
 def _attempts(programs: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], float]]:
-    """Which programs to generalise, and what an expression may cost before a symbol of its own is the better guess.
+    """Yields programs to generalise, and the most that an expression may cost before a symbol is the better guess.
 
     Two programs are too few to tell: what they suggest is refuted by a third one, or is right. From then on little is
     guessed, so that there is no fourth.

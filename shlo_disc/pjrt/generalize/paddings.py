@@ -56,7 +56,7 @@ class OpNumbers(Protocol):
         """The expression of a number that has one."""
 
     def divisor(self, number: int) -> int:
-        """What a number is a multiple of at all sizes."""
+        """The divisors of a number at all sizes."""
 
     def evaluate(self, expression: Expr) -> Values | None:
         """What an expression is in each sample."""

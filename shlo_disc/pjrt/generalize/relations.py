@@ -77,7 +77,7 @@ class Relations(SizeRelations):
         self._divided.append((number, divisor))
 
     def divisor(self, number: int) -> int:
-        """What a number is a multiple of, as far as the ops tell."""
+        """The divisors of a number, as far as the ops tell."""
         same = (k for other, k in self._divided if self.root(other) == self.root(number))
         return lcm(*same)
 

@@ -84,7 +84,7 @@ class CalledOperations:
 
 
 def _is_splat(op: Any) -> bool:
-    """Whether an operation is a constant of equal elements."""
+    """Tells whether an operation is a constant of equal elements."""
     if op.operation.name != "stablehlo.constant" or len(op.operation.attributes) != 1:
         return False
     if isinstance(ir.RankedTensorType(op.operation.results[0].type).element_type, ir.ComplexType):

@@ -71,7 +71,7 @@ class Graph:
         return known
 
     def reads_of(self, op: ir.Operation) -> list[Access]:
-        """What an elementwise op or a reduction reads, found once, as `is_free` is."""
+        """The values that an elementwise op or a reduction reads, found once, as `is_free` is."""
         known = self._reads.get(op)
         if known is None:
             known = self._reads[op] = operand_accesses(op)

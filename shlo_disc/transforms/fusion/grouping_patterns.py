@@ -232,7 +232,7 @@ def _reads_at_its_index(found: Merge, reader: Cluster, source: Cluster, places: 
 def _stands_there(
     read: Access, own: Sequence[int | None], source: Cluster, of_reader: _Places, of_source: _Places
 ) -> bool:
-    """Whether a read of a result of `source` is at the index where both stand; `own`: the reader's axes."""
+    """Tells whether a read of a result of `source` is at the index where both stand; `own`: the reader's axes."""
     if read.made_by is None or read.axes is None or read.made_by not in source.axes:
         return read.made_by is None
     for axis, there in zip(read.axes, source.axes[read.made_by], strict=True):

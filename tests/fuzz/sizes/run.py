@@ -18,7 +18,7 @@ MOST_PROGRAMS = 3
 
 
 class Chain(NamedTuple):
-    """What came of a chain. how: as the table of programs served each size. wrong: "" where all sizes are right."""
+    """The outcome of a chain. how: as the table of programs served each size. wrong: "" where all sizes are right."""
 
     text: str
     how: list[str]
@@ -27,7 +27,7 @@ class Chain(NamedTuple):
 
     @property
     def is_general(self) -> bool:
-        """Whether there is one program for each structure that JAX writes, and at most two more.
+        """Tells whether there is one program for each structure that JAX writes, and at most two more.
 
         What the first sizes suggest may be wrong; two symbolic programs have to do.
         """

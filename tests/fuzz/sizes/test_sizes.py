@@ -23,6 +23,6 @@ def _marked(seed: int) -> Any:
 
 @pytest.mark.parametrize("seed", map(_marked, range(40)))
 def test_chain(seed: int) -> None:
-    """With the results of XLA, and by few programs."""
+    """Compare with the results of XLA, and count programs."""
     chain = examine(seed)
     assert not chain.wrong and chain.is_general, chain

@@ -9,7 +9,7 @@ import pytest
 
 from shlo_disc.codegen import CpuTarget, lower_to_llvm, split_masked_loads
 from shlo_disc.codegen.llvm_text import to_llvm_ir
-from shlo_disc.codegen.native import assembly
+from shlo_disc.codegen.native import code_text
 from shlo_disc.mlir import ir
 
 AVX2 = CpuTarget.named("x86-64-v3")
@@ -36,7 +36,7 @@ def lowered(count: int, target: CpuTarget, level: int = 1) -> tuple[str, str]:
         split_masked_loads(module, target)
         text = str(module)
         lower_to_llvm(module)
-        return text, assembly(to_llvm_ir(module), target, level)
+        return text, code_text("asm", to_llvm_ir(module), target, level)
 
 
 @pytest.mark.parametrize("level", [0, 1, 3])

@@ -8,7 +8,7 @@ import ctypes
 import pytest
 
 from shlo_disc.codegen.cpu_target import CpuTarget
-from shlo_disc.codegen.native import assembly, compile_to_object
+from shlo_disc.codegen.native import code_text, compile_to_object
 from shlo_disc.codegen.single_lane_stores import replace_single_lane_stores
 from shlo_disc.runtime import _native
 
@@ -50,4 +50,4 @@ def test_the_replacement_is_one_store() -> None:
     assert "call void" not in text
     assert text.count("store i16") == 1
     assert "i64 2" in text
-    assert "store" in assembly(text, CpuTarget.host(), 3, {"store"})
+    assert "store" in code_text("asm", text, CpuTarget.host(), 3, {"store"})

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from shlo_disc.codegen import CpuTarget, assembly, lower_to_llvm, to_llvm_ir
+from shlo_disc.codegen import CpuTarget, code_text, lower_to_llvm, to_llvm_ir
 from shlo_disc.lowering_cpu import CpuOptions
 from shlo_disc.lowering_cpu.micro_kernels.gemm_format import AMX
 from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import DEPTH, GemmTile, micro_kernels, tile_of
@@ -169,7 +169,7 @@ def test_instructions(element: str) -> None:
     """Four products of tiles a step, from two tiles of each side."""
     tile, text = kernel_text(element)
     product = AMX[tile.format.multiplier]
-    loops = re.split(r"\n(?=\.L\w+:)", assembly(text, TARGET, 3, {tile.name}))
+    loops = re.split(r"\n(?=\.L\w+:)", code_text("asm", text, TARGET, 3, {tile.name}))
     most = max(loops, key=lambda block: block.count(product))
     assert most.count(product) == 4, most
     assert most.count("tileloadd") == 4, most

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from shlo_disc.codegen import CpuTarget, assembly, lower_to_llvm, to_llvm_ir
+from shlo_disc.codegen import CpuTarget, code_text, lower_to_llvm, to_llvm_ir
 from shlo_disc.lowering_cpu import CpuOptions
 from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import GemmTile, micro_kernels, tile_of
 from shlo_disc.mlir import ir
@@ -40,7 +40,7 @@ def inner_loop(tile: GemmTile, target: CpuTarget, instruction: str) -> str:
     name = f"{tile.name}_{tile.rows}"
     with ir.Context(), ir.Location.unknown():
         module = lower_to_llvm(ir.Module.parse(dict(micro_kernels(tile))[name]))
-        text = assembly(to_llvm_ir(module), target, 3, {name})
+        text = code_text("asm", to_llvm_ir(module), target, 3, {name})
     blocks = re.split(r"\n(?=\.L\w+:|\s+(?:j\w+|b\.\w+)\s+\.L)", text)
     return max(blocks, key=lambda block: len(re.findall(instruction, block)))
 
