@@ -12,6 +12,8 @@ import shlo_disc
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.described import size_text
 
+V3 = shlo_disc.Options(cpu="x86-64-v3")
+
 
 def score(x: jax.Array, w: jax.Array) -> jax.Array:
     return jax.nn.softmax(x @ w)
@@ -19,11 +21,13 @@ def score(x: jax.Array, w: jax.Array) -> jax.Array:
 
 @pytest.fixture(scope="module")
 def executable() -> shlo_disc.Executable:
-    return shlo_disc.compile(score, args=(("b, 8", "float32"), ("8, 4", "float32")), constraints=("b <= 64",))
+    return shlo_disc.compile(
+        score, args=(("b, 8", "float32"), ("8, 4", "float32")), constraints=("b <= 64",), options=V3
+    )
 
 
 def test_a_line(executable: shlo_disc.Executable) -> None:
-    assert repr(executable) == "<Executable score(f32[b, 8], f32[8, 4]) -> f32[b, 4] for x86_64>"
+    assert repr(executable) == "<Executable score(f32[b, 8], f32[8, 4]) -> f32[b, 4] for x86-64-v3>"
     assert repr(executable.artifact).startswith("<Artifact of score(f32[b, 8], f32[8, 4]) -> f32[b, 4]; object: ")
     again = Artifact.deserialize(executable.artifact.serialize())
     assert repr(again).endswith(" kB; not trusted>")
@@ -42,9 +46,9 @@ def test_many_arguments_are_counted() -> None:
     def total(*arrays: jax.Array) -> list[jax.Array]:
         return [a + 1 for a in arrays]
 
-    made = shlo_disc.compile(total, args=(("n", "int32"),) * 60)
+    made = shlo_disc.compile(total, args=(("n", "int32"),) * 60, options=V3)
     line = ", ".join(["i32[n]"] * 5)
-    assert repr(made) == f"<Executable total({line}, 55 more) -> ({line}, 55 more) for x86_64>"
+    assert repr(made) == f"<Executable total({line}, 55 more) -> ({line}, 55 more) for x86-64-v3>"
     table = made._repr_html_()
     assert table.count("<tr>") == 2 + 41 + 41 + 1 and "and 20 more" in table
 
