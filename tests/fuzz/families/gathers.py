@@ -58,8 +58,9 @@ def gather(b: Builder, dynamic: bool) -> bool:
         p.op("dynamic_gather", [*names, p.shape(taken)], [*types, f"tensor<{x.rank}xi32>"], made, [p.type(result)],
              numbers)  # fmt: skip
 
-    # Along the axis itself nothing is required: without indices there is nothing to read.
-    b.required += [d - t for a, (d, t) in enumerate(zip(x.dims, taken, strict=True)) if d != t and a != axis]
+    # Nothing is required along the axis itself and the batch: without indices there is nothing to read.
+    b.required += [d - t for a, (d, t) in enumerate(zip(x.dims, taken, strict=True))
+                   if d != t and a not in (axis, batch)]  # fmt: skip
     return b.add_results("dynamic_gather" if dynamic else "gather", [x, places], [result], render)
 
 
