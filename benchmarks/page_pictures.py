@@ -52,10 +52,16 @@ class Picture:
 
 _PEERS = ("jax.jit", "torch eager", "ONNX Runtime", "OpenVINO")
 PICTURES = (
-    Picture("headline", "Warm: ", ("shlo_disc, bound", *_PEERS), "time of a call, jax.jit = 1"),
-    Picture("warm", "Warm: ", ("shlo_disc", "shlo_disc, bound", *_PEERS), "time of a call, jax.jit = 1"),
-    Picture("cold", "Cold: ", ("shlo_disc", "shlo_disc, cached", *_PEERS), "seconds to the last first answer"),
-    Picture("memory", "Peak memory ", ("shlo_disc, bound", "shlo_disc, cached", *_PEERS), "peak memory, MB"),
+    Picture("headline", "Each program of the corpus ", ("shlo_disc", "jax.jit"), "processor seconds, less is better"),
+    Picture(
+        "warm", "Warm: ", ("shlo_disc", "shlo_disc, bound", *_PEERS), "time of a call, jax.jit = 1, less is better"
+    ),
+    Picture(
+        "cold", "Cold: ", ("shlo_disc", "shlo_disc, cached", *_PEERS), "seconds to the last answer, less is better"
+    ),
+    Picture(
+        "memory", "Peak memory ", ("shlo_disc, bound", "shlo_disc, cached", *_PEERS), "peak memory, MB, less is better"
+    ),
 )
 
 

@@ -54,7 +54,7 @@ def print_streams(names: Sequence[tuple[str, str]], limit: float) -> int:
     """Print the table of the clients' streams in Markdown. limit: the seconds that an entry may take."""
     clients = sorted({client for client, _ in names if client != "torch"})
     streams = []
-    print("| client | programs | most programs of a function | seconds | of jax.jit | ratio |\n|--|--|--|--|--|--|")
+    print("| client | programs | most programs of a function | shlo_disc | jax.jit | ratio |\n|--|--|--|--|--|--|")
     for client in clients:
         found = _stream(client, [name for owner, name in names if owner == client], limit)
         ratio = found.seconds / found.reference_seconds if found.reference_seconds else math.nan

@@ -36,8 +36,7 @@ _ITEM = re.compile(r"(?:^|(?<=[.;] ))(`?\w+`?(?:, `?\w+`?)*): ")
 def setup(app: Any) -> None:
     """What Sphinx calls first."""
     app.connect("autodoc-process-docstring", _mark_items)
-    for language in ("mermaid", "mlir"):  # shown as they are: Pygments has no such languages
-        app.add_lexer(language, TextLexer)
+    app.add_lexer("mlir", TextLexer)  # shown as it is: Pygments has no such language
 
 
 def _mark_items(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:

@@ -48,6 +48,17 @@ def test_links_outside_of_the_site(name: str) -> None:
     assert not [link for link in links if not link.startswith("http") and not (ROOT / link).exists()]
 
 
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/comparison.md"])
+def test_figures_are_those_of_the_benchmarks(name: str) -> None:
+    """So that no page says what a later measurement has changed."""
+    prose = re.sub(r"```.*?```", "", (ROOT / name).read_text(), flags=re.DOTALL)
+    found = re.findall(r"(?<![\d.-])\d{1,3}\.\d{1,2}(?![\d.]\d)", prose)
+    measured = (ROOT / "docs" / "benchmarks.md").read_text()
+    versions = {"3.11", "3.13", "2.0", "0.1"}  # of Python, of the licence, of this package
+    unknown = [figure for figure in found if figure not in versions and figure not in measured]
+    assert not unknown
+
+
 # ---- the pages' own rules -------------------------------------------------------------------------------------------
 
 PAGE = """\
