@@ -41,6 +41,7 @@ from shlo_disc.transforms.fusion.horizontal import merge_recurrences
 from shlo_disc.transforms.fusion.outline import Outliner
 from shlo_disc.transforms.fusion.outline_attention import outline_attentions
 from shlo_disc.transforms.fusion.products import fuse_products
+from shlo_disc.transforms.fusion.share_kernels import share_kernels
 from shlo_disc.transforms.memory import assign_buffers
 from shlo_disc.transforms.policy import policy
 from shlo_disc.transforms.regions import close_regions
@@ -66,7 +67,7 @@ PIPELINES = {
     ),
     "fuse": (
         "count-flops,thin-barriers,fuse-groups,func.func(cse),fuse-attention,merge-recurrences,isolate-regions,"
-        "fuse-gemm,remove-barriers"
+        "fuse-gemm,share-kernels,remove-barriers"
     ),
     "plan": "split-segments,assign-buffers",
     "kernels": "build-kernels",
@@ -277,6 +278,12 @@ def _fuse_gemm(c: Compilation) -> None:
     """Fuse products with their epilogues, and products of one left-hand side, where the target does so."""
     if policy().has_gemm_epilogues:
         fuse_products(made(c.module), c.decisions["fusion"])
+
+
+@_pass("fuse", "max_fusions")
+def _share_kernels(c: Compilation) -> None:
+    """Pass numbers to fusions that differ in nothing else, where the target does so."""
+    share_kernels(made(c.module), c.decisions["fusion"])
 
 
 @_pass("fuse")

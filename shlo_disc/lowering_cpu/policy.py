@@ -28,4 +28,5 @@ CPU_POLICY = Policy(
     split_elements=0,
     flat_collectives=False,
     patch_features=0,
+    shared_kernels=4,
 )

@@ -19,7 +19,6 @@ from shlo_disc.lowering.elements import Elements
 from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering.structure import Structure
 from shlo_disc.lowering_gpu import device_math
 from shlo_disc.lowering_gpu.grid import WARP, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, plus
@@ -31,6 +30,7 @@ from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of
 from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, Operand
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.structure import Structure
 from shlo_disc.transforms.fusion.causal import Scores as MaskedScores
 from shlo_disc.transforms.fusion.causal import hidden_columns
 from shlo_disc.transforms.fusion.online_softmax import Scores, online_softmax

@@ -28,4 +28,5 @@ GPU_POLICY = Policy(
     split_elements=1 << 16,
     flat_collectives=True,
     patch_features=16,
+    shared_kernels=0,
 )

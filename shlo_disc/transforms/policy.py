@@ -41,6 +41,7 @@ class Policy:
         integers by maxima and minima (`expand/flat_collectives.py`).
     patch_features: convolutions with so many features of the result, and elements of a window of all features, are
         products of patches that are written out; 0: none is.
+    shared_kernels: fusions that differ in numbers alone from which they share a kernel; 0: none do.
     """
 
     kernel_instructions: int
@@ -65,6 +66,7 @@ class Policy:
     split_elements: int
     flat_collectives: bool
     patch_features: int
+    shared_kernels: int
 
 
 _POLICY: ContextVar[Policy] = ContextVar("shlo_disc_policy")

@@ -156,6 +156,28 @@ def _where(arrays: list[Any], params: Params) -> Any:
     return jnp.where(mask, x, y)
 
 
+NUMBERS = (0.5, 1.0, 0.0, -1.0, 1.5, 2.0, -0.25, 3.0, 0.75, 1e-3)
+_WITH_A_NUMBER = ("add", "sub", "mul", "max", "rsub", "div1", "rdiv1")
+
+
+def _other_number(params: Params, types: Sequence[Type]) -> list[dict[str, Any]]:
+    found = [{**params, "number": str(n)} for n in NUMBERS if str(n) != params["number"]]
+    return [*found, *({**params, "f": f} for f in _WITH_A_NUMBER if f != params["f"])]
+
+
+def _suggest_number(b: Any) -> int:
+    return int(b.add("number", b.floats(), f=b.any(list(_WITH_A_NUMBER)), number=str(b.any(list(NUMBERS)))))
+
+
+@piece("number", _other_number, _suggest_number)
+def _number(arrays: list[Any], params: Params) -> Any:
+    """A value and a number of the program's."""
+    (x,) = arrays
+    if not is_float(x.dtype):
+        raise Rejected("not floats")
+    return BINARY[params["f"]](x, jnp.asarray(float(params["number"]), x.dtype)).astype(x.dtype)
+
+
 FILLS = (-1e9, float("-inf"), 0.0, -1e30, 1.0, -1.0, 100.0)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from shlo_disc.lowering.structure import SizeNames, Structure, renamed
 from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.utils.structure import SizeNames, Structure, renamed
 
 LOOP = """
 func.func private @loop(%x: tensor<?x?xf32, [@b, @s]>, %y: tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xf32, [@b, @s]>

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fusions that differ in numbers alone, such as the steps of an unrolled loop, share a kernel.
+
+Kernels are built once for each structure (`lowering/kernels.py`), and the numbers in a body are part of it. Here those
+in which such fusions differ become operands: constants of the program, of one element each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.dialect.fusion import is_fusion, kind_of
+from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
+from shlo_disc.shape_dialect.utils.structure import SizeNames, Structure
+from shlo_disc.transforms.decisions import Decisions, Pattern
+from shlo_disc.transforms.fusion.access import BROADCASTS
+from shlo_disc.transforms.policy import policy
+
+_MOST_NUMBERS = 16
+"""That a fusion is passed: each is an address in every call."""
+
+_KINDS = frozenset(("loop", "reduce", "row_reduce"))
+_READERS = frozenset(f"stablehlo.{name}" for name in ("add", "compare", "maximum", "minimum", "multiply", "subtract"))
+"""Ops whose code is the same whatever the number is. A division by a power of two, say, becomes a product."""
+
+Constant = Callable[[ir.Attribute], ir.Value]
+
+
+@dataclass
+class _Fusion:
+    """A fusion, the constants of its body that may become operands, and its calls in the program."""
+
+    function: func.FuncOp
+    constants: Sequence[ir.Operation]
+    calls: list[func.CallOp] = field(default_factory=list)
+
+    @cached_property
+    def numbers(self) -> tuple[ir.Attribute, ...]:
+        return tuple(constant.attributes["value"] for constant in self.constants)
+
+
+SHARED_KERNEL: Pattern[list[_Fusion]] = Pattern("shared-kernel", "fusions that differ in numbers alone share a kernel")
+
+
+@SHARED_KERNEL.requires("there are so many that compiling each takes longer than passing the numbers")
+def _are_many(alike: list[_Fusion]) -> bool:
+    return len({fusion.numbers for fusion in alike}) >= policy().shared_kernels > 0
+
+
+@SHARED_KERNEL.requires("they differ in few numbers")
+def _differ_in_few_numbers(alike: list[_Fusion]) -> bool:
+    return len(_places(alike)) <= _MOST_NUMBERS
+
+
+@SHARED_KERNEL.requires("each is called by the program, and not by another fusion")
+def _are_called_by_the_program(alike: list[_Fusion]) -> bool:
+    return all(fusion.calls for fusion in alike)
+
+
+def _places(alike: Sequence[_Fusion]) -> list[int]:
+    """The numbers in which some fusions differ."""
+    return [place for place, found in enumerate(zip(*(f.numbers for f in alike), strict=True)) if len(set(found)) > 1]
+
+
+def share_kernels(module: ir.Module, decisions: Decisions) -> None:
+    """Pass numbers to the fusions of a fused module that are alike but for them, in place."""
+    functions = [op for op in module.body.operations if isinstance(op, func.FuncOp) and is_fusion(op)]
+    fusions = {op.name.value: _Fusion(op, found) for op in functions if (found := _constants(op))}
+    if len(fusions) < policy().shared_kernels:
+        return
+    block = entry_block(module)
+    for call in (op for inner in all_blocks(block) for op in inner.operations if isinstance(op, func.CallOp)):
+        called = fusions.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+        if called is not None:
+            called.calls.append(call)
+    groups: dict[Hashable, list[_Fusion]] = {}
+    for fusion in fusions.values():
+        groups.setdefault(_Shape(fusion).key, []).append(fusion)
+    constant = _constants_of_the_program(block)
+    for alike in groups.values():
+        several = SHARED_KERNEL.match(_several, alike)
+        if several is not None and decisions.take(SHARED_KERNEL.name, several[0].calls[0]):
+            places = _places(several)
+            for each in several:
+                _pass(each, places, constant)
+
+
+def _several(alike: list[_Fusion]) -> list[_Fusion] | None:
+    return alike if len(alike) > 1 else None
+
+
+class _Shape(Structure):
+    """The structure of a fusion up to its numbers."""
+
+    def __init__(self, fusion: _Fusion):
+        self._constants = set(fusion.constants)
+        super().__init__(fusion.function, SizeNames())
+
+    def _op(self, op: ir.Operation) -> Hashable:
+        return ("number", self._define(op.results[0])) if op in self._constants else super()._op(op)
+
+
+def _constants(function: func.FuncOp) -> list[ir.Operation]:
+    """The constants of a fusion that may become operands."""
+    if kind_of(function) not in _KINDS:
+        return []
+    names = [(op.operation, op.operation.name) for op in function.entry_block.operations]
+    return [op for op, name in names if name == "stablehlo.constant" and _is_number(op)]
+
+
+def _is_number(constant: ir.Operation) -> bool:
+    """One float, which only ops read whose code does not depend on it."""
+    (value,) = constant.results
+    if dims_of(value) or not isinstance(element_type_of(value), ir.FloatType):
+        return False
+    return _is_only_computed_with(value)
+
+
+def _is_only_computed_with(value: ir.Value) -> bool:
+    for use in value.uses:
+        op = use.owner.operation
+        if op.name in BROADCASTS:
+            if not _is_only_computed_with(op.results[0]):
+                return False
+        elif op.name not in _READERS:
+            return False
+    return True
+
+
+def _constants_of_the_program(block: ir.Block) -> Constant:
+    """Makes each number once, at the beginning of the program."""
+    made: dict[ir.Attribute, ir.Value] = {}
+
+    def constant(number: ir.Attribute) -> ir.Value:
+        if number not in made:
+            with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown():
+                attributes = {"value": number}
+                op = ir.Operation.create("stablehlo.constant", [ir.DenseElementsAttr(number).type], [], attributes)
+                made[number] = op.results[0]
+        return made[number]
+
+    return constant
+
+
+def _pass(fusion: _Fusion, places: Sequence[int], constant: Constant) -> None:
+    """Make operands of the numbers at some places."""
+    function, block = fusion.function, fusion.function.entry_block
+    numbers = [fusion.numbers[place] for place in places]
+    for place in places:
+        old = fusion.constants[place]
+        old.results[0].replace_all_uses_with(block.add_argument(old.results[0].type, old.location))
+        old.erase()
+    type_ = ir.FunctionType.get([argument.type for argument in block.arguments], function.type.results)
+    function.attributes["function_type"] = ir.TypeAttr.get(type_)
+    for call in fusion.calls:
+        with ir.InsertionPoint(call), call.location:
+            new = func.CallOp(function, [*call.operands, *map(constant, numbers)])
+        for old, result in zip(call.results, new.results, strict=True):
+            old.replace_all_uses_with(result)
+        call.operation.erase()
