@@ -10,7 +10,7 @@ LOWERINGS = {
     "elementwise": "computed where its consumer needs it, in vector registers",
     "index": "the consumer reads the operand at another index; no code of its own",
     "reduction": "a fold inside the kernel of its fusion",
-    "dot": "generated micro-kernels for f32 and f64, a loop kernel for other types and layouts",
+    "dot": "micro-kernels for f32, f64, f16, bf16, i32 and 8-bit integers; a loop kernel for other types and layouts",
     "kernel": "a generated kernel of its own",
     "library": "a function of the native runtime, or of SciPy's LAPACK",
     "expand": "rewritten into other ops of this table",
