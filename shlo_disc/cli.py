@@ -2,29 +2,29 @@
 """The command line: `python -m shlo_disc COMMAND`, or `shlo_disc COMMAND`; docs/cli.md shows each one.
 
     opt FILE [--stage NAME]             print a stage's MLIR, or the LLVM IR or assembly
-    opt FILE --pass-pipeline=PASSES     print what stages, passes and MLIR's passes make of it
-    compile FILE -o OUT                 write the artifact, which `shlo_disc.runtime` loads without the compiler
+    opt FILE --pass-pipeline=PASSES     print the program after stages, passes and MLIR's passes
+    compile FILE -o OUT                 write an artifact, which loads without the compiler
     info FILE                           signature, symbols, constraints, kernels, memory, timings
     run FILE --dims b=2,s=16            call the program once on synthetic or given arrays
-    inspect FILE                        all that is known: guards, functions, sections, what it asks of a machine
+    inspect FILE                        everything known: guards, functions, sections, required processor
     disasm FILE [--kernel NAME]         machine code or PTX, kernel by kernel, beside its IR and your source lines
-    diff A B, diff FILE --stages X Y    what differs between programs, stages or artifacts
-    bench FILE... --dims b=2,s=16       how long calls take, of one or of several by turns
-    explain FILE --dims b=2,s=16        what a call consists of: each kernel's time beside what the machine allows
-    report FILE [--dims b=2,s=16] -o P  one HTML page of all that a compile did; see docs/report.md
-    watch [--page P] SCRIPT ...         run a script, and tell how many programs each function has become
-    tune FILE --dims b=2,s=16 -o OUT    choose how kernels are written by measuring, for `--schedule OUT`
-    bisect FILE [--dims b=2,s=16]       find the decision with which the results become wrong
-    reduce FILE [--dims b=2,s=16]       shrink a program that fails to a small one that fails alike
-    replay FOLDER                       compile, run and compare what SHLO_DISC_RECORD has written
+    diff A B, diff FILE --stages X Y    the differences between programs, stages or artifacts
+    bench FILE... --dims b=2,s=16       time calls; with several files, calls alternate between them
+    explain FILE --dims b=2,s=16        the kernels of a call, each with its time and the machine's limit
+    report FILE [--dims b=2,s=16] -o P  one HTML page about a whole compile; see docs/report.md
+    watch [--page P] SCRIPT ...         run a script, and report how many programs each function has
+    tune FILE --dims b=2,s=16 -o OUT    measure the forms of each kernel, and choose, for `--schedule OUT`
+    bisect FILE [--dims b=2,s=16]       find the compiler's decision that makes the results wrong
+    reduce FILE [--dims b=2,s=16]       shrink a failing program to a small one that fails alike
+    replay FOLDER                       compile, run and compare the programs of SHLO_DISC_RECORD
     check FILE...                       run self-checking modules; see `shlo_disc.check`
-    doctor                              what works on this machine, and what to do about the rest
+    doctor                              what works on this machine, and how to fix the rest
     why [CODE]                          explain the code of an error, such as DISC-S101
-    ops                                 the table of ops: what is compiled, for which element types and how
+    ops                                 the table of ops: which are supported, for which element types
     dialect                             the page of the disc dialect
-    completion bash|zsh|fish            a script by which a shell completes all this
+    completion bash|zsh|fish            a script for completion in your shell
 
-`RULES` has what holds for all of them.
+`RULES` describes what they have in common.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ from shlo_disc.commands.why import add_why
 from shlo_disc.errors import DiscError
 
 RULES = """\
-FILE is StableHLO text, bytecode or a portable artifact, or what the `serialize` of a `jax.export.Exported` wrote, and -
-is standard input; info, inspect, run, bench, disasm and diff take what `compile` wrote, too. Results go to standard
-output, and errors to standard error. With --json, standard output has one JSON document: the result, or
-{"error": {"kind": ..., "code": ..., "message": ...}}. Exit status: 0; 1 when the program or a file is at fault, or when
-bisect, check, diff or doctor find something; 2 when the command line is at fault, and on all errors of diff.
+FILE is StableHLO as text, bytecode or a portable artifact, or the output of `jax.export.Exported.serialize`; - reads
+standard input. info, inspect, run, bench, disasm and diff also read the output of `compile`. Results go to standard
+output, errors to standard error. With --json, standard output has one JSON document: the result, or
+{"error": {"kind": ..., "code": ..., "message": ...}}. Exit status: 0 on success; 1 for an error in the program or a
+file, or if bisect, check, diff or doctor find something; 2 for a wrong command line, and for all errors of diff.
 """
 
 COMPILER = ("jax", "jaxlib", "llvmlite", "torch_mlir")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`python -m shlo_disc bench FILE... --dims b=2,s=16`: how long calls take.
+"""`python -m shlo_disc bench FILE... --dims b=2,s=16`: measure the time of calls.
 
     bench model.jax --dims b=1,s=16 --dims b=8,s=128
     bench before.disc after.disc --trust --dims b=8,s=128 --rounds 100
 
-Several files are called by turns, and each one's time is compared with the first one's in the same turn. `first` is the
-first call of a shape, without loading; GFLOP/s and GB/s are the arithmetic of a call, and the bytes of its arguments
-and results, over the median.
+Calls alternate between the files, and the ratio compares each file with the first one. `first` is the first call at a
+shape, without loading. GFLOP/s and GB/s are the arithmetic of a call, and the bytes of its arguments and results,
+divided by the median.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from shlo_disc.commands.common import (
 
 def add_bisect(commands: Any) -> None:
     """Add the command."""
-    command = add_command(commands, "bisect", _bisect, "find the decision with which a program's results become wrong")
+    command = add_command(commands, "bisect", _bisect, "find the compiler's decision that makes the results wrong")
     add_file(command)
     add_dims(command, "a shape", often=True)
     command.add_argument("--seed", type=int, default=0, help="seed of the arguments")

@@ -22,10 +22,10 @@ def add_check(commands: Any) -> None:
     command = add_command(commands, "check", _check, "run self-checking modules")
     command.add_argument("files", metavar="FILE", nargs="+", help="a file, or a directory of .mlir files")
     command.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="worker processes (default: 1)")
-    command.add_argument("--time-limit", type=float, default=60.0, metavar="S", help="seconds a case (default: 60)")
+    command.add_argument("--time-limit", type=float, default=60.0, metavar="S", help="seconds per case (default: 60)")
     command.add_argument("--opt-level", type=int, help="LLVM's optimisation level, 0 to 3")
-    command.add_argument("--symbolic", action="store_true", help="make the sizes of inputs symbols")
-    command.add_argument("--match", default="", metavar="TEXT", help="only cases whose FILE:FUNCTION contains it")
+    command.add_argument("--symbolic", action="store_true", help="turn the sizes of inputs into symbols")
+    command.add_argument("--match", default="", metavar="TEXT", help="only cases with TEXT in FILE:FUNCTION")
     add_json(command)
 
 

@@ -65,28 +65,28 @@ def add_dims(command: argparse.ArgumentParser, help: str, *, often: bool = False
 
 def add_compile_options(command: argparse.ArgumentParser) -> None:
     """What all commands take that compile; `options_of` reads them."""
-    command.add_argument("--target", default=CPU, help=f"what to compile for: {', '.join(TARGETS)} (default: {CPU})")
+    command.add_argument("--target", default=CPU, help=f"the target: {', '.join(TARGETS)} (default: {CPU})")
     command.add_argument("--threads", type=int, default=0, help="threads of a call; 0: all processors")
     command.add_argument("--opt-level", type=int, help="LLVM's optimisation level, 0 to 3")
-    command.add_argument("--schedule", metavar="FILE", help="how kernels are written, by `shlo_disc tune`")
-    command.add_argument("--max-fusions", type=int, metavar="N", help="make N fusions at most, to find a faulty one")
-    command.add_argument("--no-reuse", action="store_true", help="give every value a buffer of its own, to find faults")
-    command.add_argument("--deterministic", action="store_true", help="GPUs give the same bits at each run, slowly")
-    command.add_argument("--strict", action="store_true", help="an internal error of a fusion ends the compile")
-    command.add_argument("--symbolic", action="store_true", help="make the argument sizes of a static program symbols")
+    command.add_argument("--schedule", metavar="FILE", help="the forms of the kernels, from `shlo_disc tune`")
+    command.add_argument("--max-fusions", type=int, metavar="N", help="make at most N fusions, to find a faulty one")
+    command.add_argument("--no-reuse", action="store_true", help="give every value its own buffer, to find faults")
+    command.add_argument("--deterministic", action="store_true", help="bit-identical results on GPUs, slower")
+    command.add_argument("--strict", action="store_true", help="fail on an internal error in a fusion")
+    command.add_argument("--symbolic", action="store_true", help="turn the sizes of static arguments into symbols")
     command.add_argument(
         "--cpu",
         type=levels,
         metavar="LEVEL",
-        help=f"{', '.join(CPUS)}, or several: code for each of them",
+        help=f"{', '.join(CPUS)}, or several for one file with code for each",
     )
     command.add_argument("--hints", type=pairs, default={}, metavar="s=128", help="likely sizes of symbols")
 
 
 def add_isolate(command: argparse.ArgumentParser) -> None:
     """--isolate and its limit, which `options_of` reads: for compiles in a process of their own."""
-    command.add_argument("--isolate", action="store_true", help="compile in a process of its own, which may die")
-    command.add_argument("--compile-seconds", type=float, metavar="S", help="with --isolate: the most it may take")
+    command.add_argument("--isolate", action="store_true", help="compile in a separate process, which may crash")
+    command.add_argument("--compile-seconds", type=float, metavar="S", help="with --isolate: time limit")
 
 
 def pairs(text: str) -> dict[str, int]:
@@ -165,7 +165,7 @@ def runnable(file: str, arguments: argparse.Namespace) -> Artifact:
 
 def add_trust(command: argparse.ArgumentParser) -> None:
     """--trust, which `runnable` reads."""
-    command.add_argument("--trust", action="store_true", help="run an artifact's native code: say so if you made it")
+    command.add_argument("--trust", action="store_true", help="permit the native code of an artifact to run")
 
 
 # ---- results ------------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def say(text: str, *, end: str = "\n") -> None:
 
 def add_progress(command: argparse.ArgumentParser) -> None:
     """--progress, which `progress` reads."""
-    command.add_argument("--progress", action="store_true", help="tell on stderr what is going on, terminal or not")
+    command.add_argument("--progress", action="store_true", help="report progress on stderr, terminal or not")
 
 
 def wants_progress(arguments: argparse.Namespace) -> bool:

@@ -26,8 +26,8 @@ def add_compile(commands: Any) -> None:
     """Add the command."""
     command = add_command(commands, "compile", _compile, "write a compiled artifact")
     add_file(command)
-    command.add_argument("-o", "--output", metavar="FILE", required=True, help="write the artifact there")
-    command.add_argument("--prepack", action="store_true", help="write constant weights as products read them")
+    command.add_argument("-o", "--output", metavar="FILE", required=True, help="the file to write")
+    command.add_argument("--prepack", action="store_true", help="store constant weights in the kernels' layout")
     add_progress(command)
     add_json(command)
     add_compile_options(command)

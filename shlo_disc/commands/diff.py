@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`python -m shlo_disc diff A B`, or `diff FILE --stages X Y`: what differs, as `diff -u` has it.
+"""`python -m shlo_disc diff A B`, or `diff FILE --stages X Y`: the differences, in the format of `diff -u`.
 
     diff before.mlir after.mlir --stage fuse
     diff model.jax --stages fuse plan
     diff before.disc after.disc
     diff before.disc after.disc --stage asm
 
-Two programs are compared at a stage (simplify by default) or a view as llvm or asm, one program at two of them; two
-artifacts by header, sections and functions, or by --stage asm or ptx. Where only one is an artifact, the other one is
-compiled. Lines that differ by the numbering of values alone are the same. Exit status: 0 where nothing differs, 1 where
-something does, 2 on errors.
+Two programs are compared at a stage (simplify by default) or a view such as llvm or asm, one program at two stages.
+Two artifacts are compared by header, sections and functions, or with --stage asm or ptx. If only one is an artifact,
+the other one is compiled. Differences in the numbering of values are ignored. Exit status: 0 for no differences, 1 for
+differences, 2 for errors.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Side(NamedTuple):
 
 def add_diff(commands: Any) -> None:
     """Add the command."""
-    command = add_command(commands, "diff", _diff, "what differs between programs, stages or artifacts", __doc__)
+    command = add_command(commands, "diff", _diff, "compare programs, stages or artifacts", __doc__)
     command.set_defaults(error_status=2)
     command.add_argument("files", metavar="FILE", nargs="+", help="a program (- for standard input) or an artifact")
     command.add_argument("--stage", metavar="NAME", help="compare two files at this stage (simplify by default)")

@@ -6,7 +6,7 @@
     disasm model.disc
 
 Stages are kernels (MLIR) and, for CPUs, llvm, optimized-llvm and asm; for GPUs llvm, ptx and host-llvm. A program is
-shown at kernels and asm, or ptx. Of an artifact there is asm, which objdump prints, and ptx.
+printed at kernels and asm, or ptx. For an artifact only asm, printed by objdump, and ptx are available.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def add_disasm(commands: Any) -> None:
     """Add the command."""
     command = add_command(commands, "disasm", _disasm, "print machine code or PTX, kernel by kernel", __doc__)
     add_file(command, artifacts=True)
-    command.add_argument("--kernel", metavar="NAME", help="only this one, or those that match a pattern as gemm_*")
+    command.add_argument("--kernel", metavar="NAME", help="only this kernel, or those that match a pattern like gemm_*")
     command.add_argument("--stage", metavar="NAMES", type=_names, default=(), help="stages, separated by commas")
     add_json(command)
     add_compile_options(command)

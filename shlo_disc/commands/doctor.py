@@ -11,7 +11,7 @@ from shlo_disc.commands.common import add_command, add_json, put, show
 
 def add_doctor(commands: Any) -> None:
     """Add the command."""
-    add_json(add_command(commands, "doctor", _doctor, "what works on this machine, and what to do about the rest"))
+    add_json(add_command(commands, "doctor", _doctor, "what works on this machine, and how to fix the rest"))
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ from shlo_disc.commands.common import (
 
 def add_explain(commands: Any) -> None:
     """Add the command."""
-    command = add_command(commands, "explain", _explain, "what a call consists of, kernel by kernel")
+    command = add_command(commands, "explain", _explain, "list the kernels of a call with their times")
     add_file(command)
     add_dims(command, "the values of the symbols")
     add_json(command)

@@ -22,7 +22,7 @@ from shlo_disc.runtime import Artifact
 
 def add_info(commands: Any) -> None:
     """Add the command."""
-    command = add_command(commands, "info", _info, "what a program or an artifact takes, gives and needs")
+    command = add_command(commands, "info", _info, "summarise a program or an artifact")
     add_file(command, artifacts=True)
     add_json(command)
     add_compile_options(command)

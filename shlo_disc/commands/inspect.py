@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`python -m shlo_disc inspect FILE`: all that is known of a program or an artifact; `info` is the short form.
+"""`python -m shlo_disc inspect FILE`: everything known about a program or an artifact; `info` is short.
 
-What an artifact needs of a machine, and what it holds, is read from the file without MLIR, and none of its code runs.
-The kinds of kernels, their guards, the memory formula and your source lines are the program's.
+An artifact is read without MLIR, and none of its code runs. Kernel kinds, guards (run-time conditions on sizes), the
+memory formula and source lines are available only for a program.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHOWN = 6
 
 def add_inspect(commands: Any) -> None:
     """Add the command."""
-    command = add_command(commands, "inspect", _inspect, "all that is known of a program or an artifact", __doc__)
+    command = add_command(commands, "inspect", _inspect, "print all about a program or an artifact", __doc__)
     add_file(command, artifacts=True)
     add_json(command)
     add_compile_options(command)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`python -m shlo_disc opt`: a program after any stage, or any pipeline of passes.
+"""`python -m shlo_disc opt`: print a program after any stage, or any pipeline of passes.
 
     opt FILE --stage plan
     opt FILE --pass-pipeline='annotate,simplify,fuse{max-fusions=3}'
     opt FILE --pass-pipeline='annotate,expand-ops,func.func(canonicalize)' --print-after=all --timing
     opt --list-passes
 
-FILE is a program, or what a stage has printed, which goes on from there; `-` is standard input.
+FILE is a program, or the output of a stage, from which it continues; `-` is standard input.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def add_opt(commands: Any) -> None:
     command.add_argument("--list-passes", action="store_true", help="print the passes, their stages and options")
     command.add_argument("--print-after", metavar="PASSES", help="print the module after these, or all, to stderr")
     command.add_argument("--timing", action="store_true", help="print the time of each pass to stderr")
-    command.add_argument("-o", "--output", metavar="FILE", help="write there instead of to standard output")
-    command.add_argument("--dump", metavar="DIR", help="with --stage all: write one file a stage into this directory")
+    command.add_argument("-o", "--output", metavar="FILE", help="the file to write, instead of standard output")
+    command.add_argument("--dump", metavar="DIR", help="with --stage all: write one file per stage into this directory")
     add_json(command)
     add_compile_options(command)
     command.set_defaults(parser=command)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`python -m shlo_disc reduce FILE`: a small program that fails as FILE does.
+"""`python -m shlo_disc reduce FILE`: find a small program that fails like FILE.
 
-    reduce big.mlir -o small.mlir                      whatever the failure is
+    reduce big.mlir -o small.mlir                      any failure
     reduce big.mlir --dims b=2,s=16 --check wrong      results that differ from the plain program's at these sizes
-    reduce big.mlir --test './fails.sh'                a command says which programs fail: by the exit status 0
+    reduce big.mlir --test './fails.sh'                a command that exits with 0 if a program fails
 
-A failure is an internal error of the compiler (error), another result than that of the program without fusion and reuse
-of buffers (wrong), or the end of the process by a signal or after --time-limit (crash). A smaller program fails alike
-where that is the same: the error's type and words, or the signal. Each is tried in a process of its own.
+A failure is an internal error of the compiler (error), a result that differs from that of the program without fusion
+and reuse of buffers (wrong), or a process that ends by a signal or after --time-limit (crash). A smaller program fails
+alike if the error's type and message, or the signal, are the same. Each program is tried in a separate process.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ if TYPE_CHECKING:
 
 def add_reduce(commands: Any) -> None:
     """Add the command."""
-    command = add_command(commands, "reduce", _reduce, "shrink a program that fails to a small one", __doc__)
+    command = add_command(commands, "reduce", _reduce, "shrink a failing program to a small one", __doc__)
     add_file(command)
     add_dims(command, "a shape", often=True)
     command.add_argument("--check", choices=("wrong", "error", "crash"), help="the only failure that counts")
-    command.add_argument("--test", metavar="CMD", help="gets a file as its last argument; exits with 0 where it fails")
+    command.add_argument("--test", metavar="CMD", help="gets a file as last argument; exits with 0 if it still fails")
     command.add_argument("--seed", type=int, default=0, help="seed of the arguments")
-    command.add_argument("--seconds", type=float, metavar="S", help="for the whole search; the best so far is written")
-    command.add_argument("--time-limit", type=float, default=60.0, metavar="S", help="for one program (default: 60)")
-    command.add_argument("-o", "--output", metavar="FILE", help="write the program there, not to standard output")
+    command.add_argument("--seconds", type=float, metavar="S", help="time limit of the search; keeps the best")
+    command.add_argument(
+        "--time-limit", type=float, default=60.0, metavar="S", help="time limit of a program (default: 60)"
+    )
+    command.add_argument("-o", "--output", metavar="FILE", help="the file to write, instead of standard output")
     add_json(command)
     add_compile_options(command)
 

@@ -14,7 +14,7 @@ from shlo_disc.commands.common import add_command, add_dims, add_json, show
 
 def add_replay(commands: Any) -> None:
     """Add the command."""
-    command = add_command(commands, "replay", _replay, "compile, run and compare what SHLO_DISC_RECORD has written")
+    command = add_command(commands, "replay", _replay, "compile, run and compare the programs of SHLO_DISC_RECORD")
     command.add_argument("folder", metavar="FOLDER", help="the folder that SHLO_DISC_RECORD named")
     add_dims(command, "sizes of symbols (default: 4)")
     command.add_argument("--seed", type=int, default=0, help="seed of the arguments")

@@ -21,12 +21,12 @@ from shlo_disc.commands.common import (
 
 def add_report(commands: Any) -> None:
     """Add the command."""
-    command = add_command(commands, "report", _report, "write one HTML page of all that a compile did")
+    command = add_command(commands, "report", _report, "write one HTML page about a whole compile")
     add_file(command)
     add_dims(command, "sizes at which the arena is drawn and the kernels are measured", often=True)
     command.add_argument("-o", "--output", metavar="FILE.html", required=True, help="write the page there")
     command.add_argument(
-        "--trace", metavar="FILE.json", help="write a trace of the compile, and of a call at each of the sizes, as well"
+        "--trace", metavar="FILE.json", help="also write a trace of the compile and of a call at each of the sizes"
     )
     add_json(command)
     add_compile_options(command)

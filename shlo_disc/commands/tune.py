@@ -25,7 +25,7 @@ from shlo_disc.progress import watching
 
 def add_tune(commands: Any) -> None:
     """Add the command."""
-    command = add_command(commands, "tune", _tune, "choose how kernels are written by measuring")
+    command = add_command(commands, "tune", _tune, "measure the forms of each kernel, and choose the fastest")
     add_file(command)
     add_dims(command, "a shape", often=True, required=True)
     command.add_argument("--rounds", type=int, default=15, help="calls of each candidate at each shape")

@@ -20,20 +20,21 @@ from shlo_disc.ledger.page import lines, page
 from shlo_disc.ledger.watching import WATCH_VARIABLE, read_folder
 
 _DESCRIPTION = """\
-Run a program of Python with the plugin, unchanged otherwise, and print a line for each function at its end: calls,
-shapes seen, programs compiled, the seconds of that, and why there is more than one. The exit status is the program's.
+Run a Python program with the plugin, but otherwise unchanged, and print one line per function at its end: calls,
+shapes, compiled programs, the seconds of the compiles, and why there is more than one. The exit status is that of the
+program.
 
-All behind the script's name is the script's; options of this command come before it."""
+Put the options of this command before the name of the script; everything after it is passed to the script."""
 
 
 def add_watch(commands: Any) -> None:
     """Add the command."""
     command = add_command(
-        commands, "watch", _watch, "run a script, and tell how many programs its functions are", _DESCRIPTION
+        commands, "watch", _watch, "run a script, and report the programs of its functions", _DESCRIPTION
     )
-    command.add_argument("--page", metavar="FILE.html", help="write the lines and all programs as a page")
-    command.add_argument("--all", action="store_true", help="a line for each op and function of JAX's own as well")
-    command.add_argument("--json", action="store_true", help="print one JSON document in place of the lines")
+    command.add_argument("--page", metavar="FILE.html", help="also write the lines and all programs as a page")
+    command.add_argument("--all", action="store_true", help="add a line for each op and function internal to JAX")
+    command.add_argument("--json", action="store_true", help="print one JSON document instead of the lines")
     command.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as `python -m` does")
     command.add_argument("arguments", nargs=argparse.REMAINDER, metavar="SCRIPT ...", help="a script and its arguments")
 

@@ -19,7 +19,7 @@ _PLACES = (_PACKAGE / "pages" / "errors", _PACKAGE.parent / "docs" / "errors")
 def add_why(commands: Any) -> None:
     """Add the command."""
     command = add_command(commands, "why", _why, "explain the code of an error, such as DISC-S101")
-    command.add_argument("code", metavar="CODE", nargs="?", help="as in error[DISC-S101]; left out: print all")
+    command.add_argument("code", metavar="CODE", nargs="?", help="as in error[DISC-S101]; without it: all codes")
     add_json(command)
 
 
@@ -54,9 +54,9 @@ def index() -> str:
         [
             "# Errors",
             "",
-            "An error's code is its attribute `code`, and stands in brackets in what the command line says:",
-            "`shlo_disc: error[DISC-P103]: ...`. `python -m shlo_disc why DISC-P103` prints its page. C has the class,",
-            "as `disc_error_kind`, and the same words, as `disc_error_text`.",
+            "Every error has a code. It is the attribute `code`, and the command line prints it in brackets:",
+            "`shlo_disc: error[DISC-P103]: ...`. `python -m shlo_disc why DISC-P103` prints the page of a code. In C,",
+            "`disc_error_kind` returns the class in the table, and `disc_error_text` the same message as in Python.",
             "",
             "| code | raised as | what it means |",
             "|--|--|--|",

@@ -30,10 +30,10 @@ How an op is lowered:
 
 {lowerings}
 
-Under a group of element types, "yes" means that all which the StableHLO specification allows for the op are compiled,
-"no" that none is, and names that these are; a blank means that it allows none. The last columns say at which sizes the
-op is compiled, static ones and symbols, which of its element types are compiled for NVIDIA GPUs as well (where
-`gpu/test_ops.py` compares them), and which tests compare it with XLA and the reference interpreter.
+The columns of element types cover the types that the StableHLO specification allows for the op. "yes" means that all of
+them are compiled, "no" that none is; names list those that are; a blank means that the specification allows none. The
+last columns say whether static and symbolic sizes are compiled, which element types are also compiled for NVIDIA GPUs
+(`gpu/test_ops.py` compares these), and which tests compare the op with XLA and the reference interpreter.
 """
 
 
@@ -49,7 +49,7 @@ def ops_document() -> str:
         f"{lowered} of {len(rows)} ops are compiled, "
         f"and {compiled} of the {pairs} pairs ({100 * compiled / pairs:.1f}%) of an op and an element type that the "
         "StableHLO specification allows for it. "
-        f"{on_gpus} of those pairs ({100 * on_gpus / compiled:.1f}%) are compiled for NVIDIA GPUs as well."
+        f"{on_gpus} of those pairs ({100 * on_gpus / compiled:.1f}%) are also compiled for NVIDIA GPUs."
     )
     ways = "\n".join(f"- {name}: {meaning}" for name, meaning in LOWERINGS.items())
     sections = [_section(family) for family in FAMILIES]
@@ -111,7 +111,7 @@ def _refused(rows: Collection[Row]) -> Iterator[str]:
     for row in rows:
         if not row.lowering:
             instead = f"; {row.instead}" if row.instead else ""
-            yield f"- {_shown(row)} is refused: {row.reason}{instead}."
+            yield f"- {_shown(row)} is rejected: {row.reason}{instead}."
 
 
 __all__ = ["ops_document", "ops_rows"]

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 LOWERINGS = {
     "elementwise": "computed where its consumer needs it, in vector registers",
-    "index": "the consumer reads the operand at another index; no code of its own",
-    "reduction": "a fold inside the kernel of its fusion",
-    "dot": "generated micro-kernels for f32 and f64, a loop kernel for other types and layouts",
-    "kernel": "a generated kernel of its own",
+    "index": "the consumer reads the operand at another index; generates no code",
+    "reduction": "computed inside the kernel of its fusion",
+    "dot": "micro-kernels for f32, f64, f16, bf16, i32 and 8-bit integers; a loop kernel for other types and layouts",
+    "kernel": "a separate generated kernel",
     "library": "a function of the native runtime, or of SciPy's LAPACK",
     "expand": "rewritten into other ops of this table",
-    "shape": "a size: computed by the host program's plan",
+    "shape": "computes a size, in the plan of the host program",
     "control": "a native loop or branch of the host program",
     "import": "resolved while the program is read",
-    "order": "says what is computed after what; no code of its own",
+    "order": "orders other ops; generates no code",
 }
 """How an op can be lowered."""
 

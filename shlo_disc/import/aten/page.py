@@ -13,11 +13,11 @@ def page() -> str:
     """The table of ops by family, with what each is."""
     rows = table.rows()
     lines = [
-        "# Ops of PyTorch",
+        "# PyTorch ops",
         "",
-        f"{len(rows)} overloads of ATen are translated to StableHLO as they are, at symbolic sizes. Others are taken",
-        "apart by PyTorch's own decompositions. An op that is left then is refused, by its name and the line of the",
-        "program that calls it. [torch.md](torch.md) says how programs are compiled and called.",
+        f"{len(rows)} overloads of ATen, PyTorch's library of ops, are translated directly to StableHLO, at symbolic",
+        "sizes. PyTorch's own decompositions rewrite the others. An op that then remains is rejected with an error",
+        "that has its name and your source line. [torch.md](torch.md) describes how to compile and call programs.",
         "",
         "| op | translated in | what it computes |",
         "|--|--|--|",
