@@ -42,9 +42,9 @@ lint: $(STAMP)
 	$(RUN) scripts/make_stubs.py
 	$(VENV)/bin/mypy
 
-# The programs of the pages, and the site of them. A warning is an error, as is a link to nowhere.
+# The programs of the pages, the notebooks, and the site of the pages. A warning is an error, as is a link to nowhere.
 docs: $(STAMP)
-	$(RUN) -m pytest -q -n 2 -m slow tests/docs/test_pages.py
+	$(RUN) -m pytest -q -n 2 -m slow tests/docs/test_pages.py tests/docs/test_notebooks.py
 	$(RUN) -m sphinx -W --keep-going -q -b html docs build/site
 	@echo "the site is build/site/index.html"
 
