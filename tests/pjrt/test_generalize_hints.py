@@ -36,6 +36,12 @@ def interleaved(x: Any) -> Any:
     return jnp.stack([x[:half], x[half:][:half]], 1).ravel()
 
 
+def parted(x: Any) -> Any:
+    """The two halves, and the size that is where the second one starts."""
+    half = x.shape[0] // 2
+    return x[::2].sum() + jnp.sin(x[:half] + x[x.shape[0] - half :])
+
+
 CASES: dict[str, tuple[Function, Sequence[int]]] = {
     "the pieces of a roll are cut at one place": (lambda x: jnp.roll(x, x.shape[0] // 3), (9, 7, 14, 8, 12, 20)),
     "a gradient of a strided slice": (gradient(lambda x: x[1::3]), (8, 11, 9, 10, 16)),
@@ -48,6 +54,8 @@ CASES: dict[str, tuple[Function, Sequence[int]]] = {
     "a half that is the same": (lambda x: jnp.sin(x[x.shape[0] // 2 :]), (18, 19, 27, 30)),
     "a prefix that is the same": (lambda x: jnp.sin(x[: x.shape[0] // 3]), (21, 22, 30, 35)),
     "a slice that is as large as its prefix": (interleaved, (8, 12, 9, 15)),
+    "two pieces with a gap": (parted, (8, 12, 9, 15)),
+    "two slices of that kind": (lambda x: interleaved(jnp.sin(interleaved(x))), (8, 12, 9, 15)),
     "a scan of a tree": (lambda x: lax.associative_scan(jnp.add, x), (9, 10, 12, 15)),
     "a loop over batches": (lambda x: lax.map(jnp.sin, x, batch_size=4), (9, 10, 13, 22)),
 }

@@ -84,6 +84,11 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[int], np.ndarray]]] = {
     "the middle half": (lambda x: jnp.sin(x[x.shape[0] // 4 : 3 * x.shape[0] // 4]), draw),
     "roll by a third": (lambda x: jnp.roll(x, x.shape[1] // 3, 1), rows),
     "associative_scan": (lambda x: lax.associative_scan(jnp.add, x, axis=1), rows),
+    "a stride of a quarter": (lambda x: jnp.sin(x[:: x.shape[0] // 4]), draw),
+    "windows of a quarter": (
+        lambda x: lax.reduce_window(x, 0.0, lax.add, (len(x) // 4,), (len(x) // 4,), "VALID"),
+        draw,
+    ),
     "batches of 4": (lambda x: lax.map(jnp.sin, x.T, batch_size=4), rows),
 }
 STRUCTURES = {"associative_scan": 2, "batches of 4": 2}

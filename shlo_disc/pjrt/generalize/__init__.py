@@ -136,8 +136,9 @@ def _generalize(programs: Sequence[bytes], options: Options, target: str, most_c
     def work() -> None:
         samples = Samples(programs, compilation.context)
         expressions = Expressions(samples, Relations(samples), most_cost)
-        if expressions.contested:
-            expressions = Expressions(samples, Relations(samples, expressions.contested), most_cost)
+        if expressions.contested or expressions.separate:
+            relations = Relations(samples, expressions.contested, expressions.separate)
+            expressions = Expressions(samples, relations, most_cost)
         found.append(expressions)
         _import(compilation, found[0])
 

@@ -53,6 +53,8 @@ class Expressions:
         """Symbols are at least 1."""
         self.contested: set[int] = set()
         """Sizes that are known as those of prefixes of them, which are as large in the samples only."""
+        self.separate: set[int] = set()
+        """Numbers that are equal in the samples only: of a slice, then, and of where something is cut."""
         self._known: dict[int, Expr] = {}
         self._bases: list[Expr] = []
         self._stated: list[Expr] = []  # by attributes
@@ -60,6 +62,7 @@ class Expressions:
         self._most_cost = most_cost
         self.main = relations.callee("main")
         self._declare()
+        self._sizes = {relations.root(n) for n in range(len(samples.values)) if not samples.is_attribute(n)}
         self._search = Search(self._environments(), self._constants())
         elements = {number for numbers in samples.elements.values() for number in numbers}
         sizes = {values for number, values in enumerate(samples.values) if number not in elements}
@@ -254,10 +257,15 @@ class Expressions:
             self.set(number, found.expression)
 
     def compare(self, number: int, expression: Expr) -> None:
-        """Note a size that its op makes larger than it is known to be, though not in the samples."""
+        """Note a size that its op makes larger or smaller than it is known to be, though not in the samples."""
         known = self.of(number)
-        if known != expression and self.fits(expression, number) and self._search.is_less(known, expression):
+        if known == expression or not self.fits(expression, number):
+            return
+        if self._search.is_less(known, expression):
             self.contested.add(number)
+        elif self._search.is_less(expression, known):
+            root = self.relations.root
+            self.separate |= {n for n in range(len(self.samples.values)) if root(n) == root(number)}
 
     def least(self, name: str) -> int:
         """The smallest value of a symbol: 1 of a size, 0 of what only attributes state."""
@@ -297,7 +305,7 @@ class Expressions:
         Sizes may be made of it if it is one: what an attribute has, such as a remainder, is equal by chance too often.
         """
         self._known[self.relations.root(number)] = expression
-        bases = self._stated if self.samples.is_attribute(number) else self._bases
+        bases = self._bases if self.relations.root(number) in self._sizes else self._stated
         if expression.constant is None and expression not in bases and len(bases) < _MOST_BASES:
             bases.append(expression)
 

@@ -7,6 +7,7 @@ That they are equal in the samples hints that they are at all sizes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 from shlo_disc.mlir import ir
 
@@ -17,13 +18,13 @@ _LEAST_FIXED = 4
 """Smaller numbers that are the same in all samples are too often equal by chance."""
 
 
-def join_cuts(classes: Classes) -> None:
-    """Join the places at which a value is cut: where a piece ends and where another one starts."""
+def join_cuts(classes: Classes, separate: AbstractSet[int]) -> None:
+    """Join the places at which a value is cut, but separate ones: where a piece ends and where another one starts."""
     samples = classes.samples
     places: dict[object, int] = {}
     for value, axis, number, whole in _cuts(samples):
         values = samples.values[number]
-        is_inside = values != samples.values[whole]
+        is_inside = number not in separate and values != samples.values[whole]
         if is_inside and not (samples.is_fixed(number) and values[0] < _LEAST_FIXED):
             classes.join(number, places.setdefault((value, axis, values), number))
 

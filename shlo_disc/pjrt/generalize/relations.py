@@ -30,8 +30,16 @@ from .samples import Samples
 class Relations(SizeRelations):
     """Classes of equal numbers."""
 
-    def __init__(self, samples: Samples, contested: AbstractSet[int] = frozenset()):
-        """contested: sizes that are used as prefixes, though they are as large in all samples."""
+    def __init__(
+        self,
+        samples: Samples,
+        contested: AbstractSet[int] = frozenset(),
+        separate: AbstractSet[int] = frozenset(),
+    ):
+        """contested: sizes that are used as prefixes, though they are as large in all samples.
+
+        separate: numbers at which values are cut, but not all at one place.
+        """
         self.samples = samples
         self._contested = contested
         self._parents = list(range(len(samples.values)))
@@ -53,7 +61,7 @@ class Relations(SizeRelations):
                 _MORE[name](self, op, position)
             if name in _WRITE_ONES and rank(op.operands[0]):
                 self.ones += [n for n in samples.dims.get(op.results[0], []) if set(samples.values[n]) == {1}]
-        join_cuts(self)
+        join_cuts(self, separate)
         join_loops(self)
         self.returned = join_gradients(self)
         """What gradients belong to, by the sizes that their paddings make."""

@@ -73,11 +73,15 @@ class Search:
             environment[name] = value
 
     def learn_divisors(self, values: Iterable[Values], bases: Sequence[Expr]) -> None:
-        """The divisors of what is no line of a size count as the program's own: other sizes will have them, too."""
+        """The divisors of what is no line of a size count as the program's own: other sizes will have them, too.
+
+        Of one quotient or remainder, that is: a sum of them fits many values by chance.
+        """
         directions = {_direction(known)[0] for base in bases if (known := self.values(base))}
         for one in values:
             if len(set(one)) > 1 and _direction(one)[0] not in directions and (found := self.find(one, bases, ())):
-                self._divisors_found |= _divisors_in(found.expression)
+                if len(found.expression.atoms()) == 1 and abs(found.expression.constant_term) <= 1:
+                    self._divisors_found |= _divisors_in(found.expression)
         self._known.clear()
 
     def values(self, expression: Expr) -> Values | None:
