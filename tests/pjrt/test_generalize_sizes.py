@@ -51,6 +51,7 @@ STATIC: dict[str, Callable[[int], tuple[Callable[..., Any], tuple[Any, ...]]]] =
     "normal": lambda n: (lambda key: jax.random.normal(key, (n, other(n))), (KEY,)),
     "top_k": lambda n: (lambda x: lax.top_k(x, other(n)), (draw(n),)),
     "start": lambda n: (lambda x: x[other(n) - 1 :], (draw(n),)),
+    "both bounds": lambda n: (lambda x: x[n // 4 : n // 4 + other(n)], (draw(n),)),
     "roll": lambda n: (lambda x: jnp.roll(x, other(n)), (draw(n),)),
     "update": lambda n: (lambda x: jnp.zeros(n + other(n)).at[2 : 2 + n].set(x), (draw(n),)),
 }

@@ -11,8 +11,9 @@ symbols, and an expression of the symbols for every number:
 | `classes` | which of the programs: all, else those whose sizes leave the same remainders |
 | `samples` | reads the programs and finds the place of each number in the module of one of them |
 | `relations` | which numbers are the same at all sizes, as far as the ops tell |
-| `expressions` | an expression for each number: the op's formula, else the simplest that fits |
-| `formulas`, `paddings` | sizes that ops imply, and paddings that sizes imply |
+| `pieces`, `gradients` | which numbers of ops belong together: where a value is cut, what gradients return to |
+| `expressions`, `op_numbers` | an expression for each number: the op's formula, else the simplest that fits |
+| `formulas`, `paddings`, `slices` | sizes that ops imply, paddings that sizes imply, bounds of slices |
 | `search` | the simplest expression of some values |
 | `emit`, `dynamic_forms` | rewrites the module: `?` for sizes, dynamic forms of ops that state them, hidden arguments |
 | `steps` | the expressions as the table computes them |
@@ -134,7 +135,11 @@ def _generalize(programs: Sequence[bytes], options: Options, target: str, most_c
 
     def work() -> None:
         samples = Samples(programs, compilation.context)
-        found.append(Expressions(samples, Relations(samples), most_cost))
+        expressions = Expressions(samples, Relations(samples), most_cost)
+        if expressions.contested or expressions.separate:
+            relations = Relations(samples, expressions.contested, expressions.separate)
+            expressions = Expressions(samples, relations, most_cost)
+        found.append(expressions)
         _import(compilation, found[0])
 
     try:

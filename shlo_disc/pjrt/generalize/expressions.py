@@ -14,20 +14,16 @@ from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.called_operations import CALLS
 
 from .formulas import FORMULAS, Sizes
+from .op_numbers import OpNumbers
 from .paddings import PADDED, choose_padding
 from .relations import Relations
 from .samples import NotGeneralError, Samples
 from .search import Found, Search, Values
+from .slices import choose_bounds, choose_chunks, choose_prefixes
 
 _MOST_BASES = 24  # expressions that a number may be made of
 _LARGEST_OFFSET = 8  # of an integer constant from a size
 _MOST_GIVEN = 16  # symbols that are sizes of no argument
-_STEPS = {
-    "base_dilations", "interior_padding", "lhs_dilation", "rhs_dilation", "strides", "window_dilations",
-    "window_dimensions", "window_strides",
-}  # fmt: skip
-"""Attributes by which sizes are divided."""
-
 _STATED = 1.8
 """What an expression costs that another attribute has, or its difference from a constant: the padding of a gradient."""
 
@@ -55,6 +51,10 @@ class Expressions:
         """The positions of the constants that are arguments."""
         self.facts = Facts()
         """Symbols are at least 1."""
+        self.contested: set[int] = set()
+        """Sizes that are known as those of prefixes of them, which are as large in the samples only."""
+        self.separate: set[int] = set()
+        """Numbers that are equal in the samples only: of a slice, then, and of where something is cut."""
         self._known: dict[int, Expr] = {}
         self._bases: list[Expr] = []
         self._stated: list[Expr] = []  # by attributes
@@ -62,6 +62,7 @@ class Expressions:
         self._most_cost = most_cost
         self.main = relations.callee("main")
         self._declare()
+        self._sizes = {relations.root(n) for n in range(len(samples.values)) if not samples.is_attribute(n)}
         self._search = Search(self._environments(), self._constants())
         elements = {number for numbers in samples.elements.values() for number in numbers}
         sizes = {values for number, values in enumerate(samples.values) if number not in elements}
@@ -93,7 +94,7 @@ class Expressions:
             return self.of(size).constant == 1
         pairs = [*zip(self.samples.values[size], self.samples.values[used], strict=True)]
         if all(a in (1, b) for a, b in pairs):
-            return True
+            return any(a == 1 for a, _ in pairs)
         if any(a < b for a, b in pairs):
             raise NotGeneralError(
                 f"{self.samples.describe(used)} is a broadcast's in one program, a slice's in another",
@@ -164,9 +165,11 @@ class Expressions:
     def _broadcasts(self) -> Iterable[tuple[int, int]]:
         for op in self.samples.operations:
             if op.operation.name == "stablehlo.broadcast_in_dim":
-                is_plain = self.samples.position[op.operation] in self.samples.plain
+                position = self.samples.position[op.operation]
+                is_plain = position in self.samples.plain
                 operand = self.samples.origin(op.operands[0]) if is_plain else op.operands[0]
                 source, result = (self.samples.dims.get(v, []) for v in (operand, op.results[0]))
+                source = self.samples.operands.get((position, 0), source)
                 targets = ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"])
                 yield from ((source[axis], result[target]) for axis, target in enumerate(targets) if result)
 
@@ -195,10 +198,16 @@ class Expressions:
         if position in self.samples.plain:  # what uses it may have a formula for its sizes
             return
         at = OpNumbers(self, op, position)
+        if op.operation.name == "stablehlo.reshape":
+            choose_chunks(op, at)
+        for index in range(len(op.operands)):
+            choose_prefixes(at, at.operand_numbers(index))
         operands = [at.choose_all(at.operand_numbers(index)) for index in range(len(op.operands))]
         sizes = Sizes(operands, at.attribute, at.result, self.facts)
         for axis in PADDED[op.operation.name](op, sizes, at) if op.operation.name in PADDED else ():
             choose_padding(at, axis)
+        if op.operation.name == "stablehlo.slice":
+            choose_bounds(at)
         for name in self.samples.attribute_names.get(position, []):
             at.choose_all(self.samples.attributes[position, name])
         formula = FORMULAS.get(op.operation.name)
@@ -237,7 +246,7 @@ class Expressions:
         if self.is_known(number):
             return
         if found is None and self._may_be_given(number):
-            self._give(number)
+            self._add_symbol(number)
         elif found is None:
             text = ", ".join(map(str, self.samples.values[number]))
             raise NotGeneralError(
@@ -247,6 +256,17 @@ class Expressions:
         else:
             self.set(number, found.expression)
 
+    def compare(self, number: int, expression: Expr) -> None:
+        """Note a size that its op makes larger or smaller than it is known to be, though not in the samples."""
+        known = self.of(number)
+        if known == expression or not self.fits(expression, number):
+            return
+        if self._search.is_less(known, expression):
+            self.contested.add(number)
+        elif self._search.is_less(expression, known):
+            root = self.relations.root
+            self.separate |= {n for n in range(len(self.samples.values)) if root(n) == root(number)}
+
     def least(self, name: str) -> int:
         """The smallest value of a symbol: 1 of a size, 0 of what only attributes state."""
         if name not in self.given:
@@ -255,10 +275,23 @@ class Expressions:
         same = (n for n in range(len(self.samples.values)) if self.relations.root(n) == root)
         return 0 if all(map(self.samples.is_attribute, same)) else 1
 
+    def is_given(self, expression: Expr) -> bool:
+        """Whether an expression is a symbol that is a size of no argument."""
+        return expression in map(Expr.symbol, self.given)
+
+    def give(self, number: int) -> None:
+        """Make a number that has no expression such a symbol, if that can be, one that has its values if there is."""
+        known = map(Expr.symbol, self.given)
+        same = next((symbol for symbol in known if self.fits(symbol, number)), None)
+        if same is not None:
+            self.set(number, same)
+        elif self._may_be_given(number):
+            self._add_symbol(number)
+
     def _may_be_given(self, number: int) -> bool:
         return len(self.given) < _MOST_GIVEN and min(self.samples.values[number]) >= 1
 
-    def _give(self, number: int) -> None:
+    def _add_symbol(self, number: int) -> None:
         name = f"s{len(self.symbols)}"
         self.symbols[name] = number
         self.given.append(name)
@@ -272,7 +305,7 @@ class Expressions:
         Sizes may be made of it if it is one: what an attribute has, such as a remainder, is equal by chance too often.
         """
         self._known[self.relations.root(number)] = expression
-        bases = self._stated if self.samples.is_attribute(number) else self._bases
+        bases = self._bases if self.relations.root(number) in self._sizes else self._stated
         if expression.constant is None and expression not in bases and len(bases) < _MOST_BASES:
             bases.append(expression)
 
@@ -281,7 +314,9 @@ class Expressions:
         numbers = self.samples.elements[position]
         if all(self.samples.is_fixed(n) for n in numbers):
             for number in numbers:
-                self._known[self.relations.root(number)] = Expr.const(self.samples.values[number][0])
+                count = self._trip_count(position, number)
+                value = Expr.const(self.samples.values[number][0]) if count is None else count
+                self._known[self.relations.root(number)] = value
             return
         element = ir.RankedTensorType(self.samples.operations[position].results[0].type).element_type
         if position in self.samples.splats and str(element) in ("i32", "i64"):
@@ -293,104 +328,24 @@ class Expressions:
             raise NotGeneralError("a constant of 2 or 4 bits changes", self.samples.place(numbers[0]))
         self.hidden.append(position)
 
+    def _trip_count(self, position: int, number: int) -> Expr | None:
+        """The first size of what a loop goes through, where the loop's condition has an integer that is as large.
+
+        It is the same in the samples, but its expression is no number.
+        """
+        constant = self.samples.operations[position]
+        owner = constant.operation.parent
+        if owner is None or owner.name != "stablehlo.while" or constant.operation.block != owner.regions[0].blocks[0]:
+            return None
+        sizes = (self.of(dims[0]) for v in owner.operands if (dims := self.samples.dims.get(v)))
+        return next((e for e in sizes if e.constant is None and self.fits(e, number)), None)
+
     def _integer(self, values: Sequence[int]) -> Expr | None:
         """A size, a size and a little, or a product of two."""
         nearby = (e + c for e in self._bases for c in range(-_LARGEST_OFFSET, _LARGEST_OFFSET + 1))
         products = (e * f for e, f in combinations_with_replacement(self._bases, 2))
         candidates = [*self._bases, *nearby, *products]
         return next((e for e in candidates if self._search.fits(e, tuple(values))), None)
-
-
-class OpNumbers:
-    """The numbers of an op at a position, and what they may be made of."""
-
-    def __init__(self, expressions: Expressions, op: ir.OpView, position: int):
-        self._expressions = expressions
-        self._samples = expressions.samples
-        self._op = op
-        self._position = position
-        sources = dict.fromkeys(source for v in op.operands for source in (v, self._samples.origin(v)))
-        known = (d for v in sources for n in self._samples.dims.get(v, []) for d in self._known(n))
-        self._near = tuple(dict.fromkeys(d for d in known if d.constant is None))
-        self._divisors = tuple(self._fixed_numbers())
-
-    def _known(self, number: int) -> list[Expr]:
-        return [self._expressions.of(number)] if self._expressions.is_known(number) else []
-
-    def _fixed_numbers(self) -> Iterable[int]:
-        """Strides, dilations, windows; of a reshape also the sizes."""
-        for name in _STEPS & set(self._samples.attribute_names.get(self._position, [])):
-            for number in self._samples.attributes[self._position, name]:
-                if self._samples.is_fixed(number):
-                    yield self._samples.values[number][0] + (name == "interior_padding")
-        if self._op.operation.name == "stablehlo.reshape":
-            numbers = [n for v in self._op.results for n in self._samples.dims.get(v, [])]
-            yield from (self._samples.values[n][0] for n in numbers if self._samples.is_fixed(n))
-
-    def operand_numbers(self, index: int) -> list[int]:
-        """The sizes with which the op uses an operand."""
-        value = self._op.operands[index]
-        return self._samples.operands.get((self._position, index), self._samples.dims.get(value, []))
-
-    def attribute_numbers(self, name: str) -> list[int]:
-        """The numbers of an attribute; none if the op has no such attribute."""
-        return self._samples.attributes.get((self._position, name), [])
-
-    def result_numbers(self) -> list[int]:
-        """The sizes of the first result."""
-        return self._samples.dims.get(self._op.results[0], [])
-
-    def attribute(self, name: str) -> Dims:
-        """The expressions of an attribute's numbers, chosen if they were not."""
-        return self.choose_all(self.attribute_numbers(name))
-
-    def result(self, axis: int) -> Expr | None:
-        """The size of the first result that is known, or is the same in all samples."""
-        number = self.result_numbers()[axis]
-        if self._expressions.is_known(number):
-            return self._expressions.of(number)
-        return Expr.const(self._samples.values[number][0]) if self._samples.is_fixed(number) else None
-
-    def choose_all(self, numbers: Sequence[int]) -> Dims:
-        """The expressions of numbers, the simplest of those that have none."""
-        for number in numbers:
-            self._choose(number)
-        return tuple(self._expressions.of(number) for number in numbers)
-
-    def choose_results(self, sizes: dict[int, Expr]) -> None:
-        """The expressions of the results' sizes: those that are given, by axis, if they fit; else the simplest."""
-        for result in self._op.results:
-            for axis, number in enumerate(self._samples.dims.get(result, [])):
-                self._choose(number, sizes.get(axis))
-
-    def _choose(self, number: int, first: Expr | None = None) -> None:
-        if self._expressions.is_known(number):
-            return
-        if first is not None and self._expressions.fits(first, number):
-            self._expressions.set(number, first)
-            return
-        self._expressions.choose(number, self.find(self.values(number), self._samples.is_attribute(number)))
-
-    # What the choice of paddings asks (paddings.Chooser).
-
-    def values(self, number: int) -> Values:
-        return self._samples.values[number]
-
-    def known(self, number: int) -> Expr | None:
-        return self._expressions.of(number) if self._expressions.is_known(number) else None
-
-    def evaluate(self, expression: Expr) -> Values | None:
-        return self._expressions.evaluate(expression)
-
-    def divisor(self, number: int) -> int:
-        return self._expressions.relations.divisor(number)
-
-    def find(self, values: Values, is_stated: bool = False) -> Found | None:
-        return self._expressions.find(values, self._near, self._divisors, is_stated)
-
-    def set(self, number: int, expression: Expr) -> None:
-        if not self._expressions.is_known(number) and self._expressions.fits(expression, number):
-            self._expressions.set(number, expression)
 
 
 __all__ = ["Expressions"]

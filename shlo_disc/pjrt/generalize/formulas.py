@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import NamedTuple
 
 from shlo_disc.mlir import ir
@@ -30,17 +31,29 @@ Formula = Callable[[ir.OpView, Sizes], "dict[int, Expr]"]
 
 
 def _reshape(op: ir.OpView, sizes: Sizes) -> dict[int, Expr]:
-    """The size that is not known of those that some of the operand make."""
+    """The size that is not known of those that some of the operand make.
+
+    Where all are the same in the samples, one is not at other sizes if what it is made of is not.
+    """
     source, result = (ir.RankedTensorType(v.type).shape for v in (op.operands[0], op.results[0]))
     found = {}
     for group, axes in reshape_groups(source, result):
         known = {axis: size for axis in axes if (size := sizes.result(axis)) is not None}
         unknown = [axis for axis in axes if axis not in known] if len(axes) > 1 else axes
+        whole = product(sizes.operands[0][i] for i in group)
+        if not unknown and whole.constant is None and all(size.constant is not None for size in known.values()):
+            unknown = [_likeliest_part(whole, [(axis, result[axis]) for axis in axes])]
         if len(unknown) == 1:
-            whole = product(sizes.operands[0][i] for i in group)
             others = product(known[axis] for axis in axes if axis not in unknown)
             found[unknown[0]] = whole if others.constant == 1 else whole // others
     return found
+
+
+def _likeliest_part(whole: Expr, parts: Sequence[tuple[int, int]]) -> int:
+    """The first axis whose size makes the whole a multiple of the others', else the one with the largest size."""
+    count = prod(size for _, size in parts)
+    exact = (axis for axis, size in parts if size and (whole // (count // size)) * (count // size) == whole)
+    return next(exact, max(parts, key=lambda part: part[1])[0])
 
 
 def _concatenate(op: ir.OpView, sizes: Sizes) -> dict[int, Expr]:

@@ -17,6 +17,7 @@ from shlo_disc.shape_dialect.inference.rules.data_movement import padded_size
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv, round_up
 
 from .formulas import Sizes, window_axes, window_of
+from .gradients import Returned
 from .search import Found, Values
 
 _FIXED_SIZE = 2.5
@@ -27,6 +28,7 @@ class Padded(NamedTuple):
     """One axis: `low` and `high` are the numbers of the padding, `result` that of the size of the result.
 
     extent: the operand with its holes. window, stride: of `pad` one element, and 1.
+    may_round: there is padding, or an op that pads nothing in the samples, which no program has for that.
     """
 
     low: int
@@ -35,6 +37,7 @@ class Padded(NamedTuple):
     extent: Expr
     window: Expr
     stride: Expr
+    may_round: bool
 
 
 class OpNumbers(Protocol):
@@ -58,11 +61,26 @@ class OpNumbers(Protocol):
     def divisor(self, number: int) -> int:
         """The divisors of a number at all sizes."""
 
+    def returned(self, number: int) -> Returned | None:
+        """What a gradient belongs to whose padding makes a size."""
+
+    def origin(self, number: int) -> Expr | None:
+        """The size of the value that is used with a size; None of what is no such use, or has no expression."""
+
     def evaluate(self, expression: Expr) -> Values | None:
         """What an expression is in each sample."""
 
     def find(self, values: Values, is_stated: bool = False) -> Found | None:
         """The simplest expression of these values, which an attribute states or not."""
+
+    def choose(self, number: int) -> Expr:
+        """The expression of a number, the simplest that fits if none was chosen."""
+
+    def is_given(self, expression: Expr) -> bool:
+        """Whether an expression is a symbol that is a size of no argument."""
+
+    def give(self, number: int) -> None:
+        """Make a number that has no expression such a symbol, if that can be, one that has its values if there is."""
 
     def set(self, number: int, expression: Expr) -> None:
         """Decide on an expression, which has the values of the number, unless there is one."""
@@ -71,11 +89,12 @@ class OpNumbers(Protocol):
 def choose_padding(numbers: OpNumbers, axis: Padded) -> None:
     """Choose expressions of a padding that is not the same in all samples, and of the result's size with it.
 
-    One that is the same may have been to a multiple, of which the samples are all as much short.
+    One that is the same may have been to a multiple, of which the samples are all as much short, or to the size of what
+    a gradient belongs to.
     """
     low, high = numbers.values(axis.low), numbers.values(axis.high)
     varying = [values for values in (low, high) if len(set(values)) > 1]
-    result = _rounded(numbers, axis) if any((*low, *high)) else None
+    result = _rounded(numbers, axis) or _returned(numbers, axis)
     if not varying and result is None:
         return
     result = result or _result(numbers, axis)
@@ -86,10 +105,22 @@ def choose_padding(numbers: OpNumbers, axis: Padded) -> None:
     if total is None or (varying and sum(found.cost if found else 100 for found in itself) < result.cost):
         return
     numbers.set(axis.result, result.expression)
-    first = _first(numbers, total, low, high, axis.stride.constant != 1)
+    first = _first_of_gradient(numbers, axis, low)
+    if first is None:
+        first = _first(numbers, total, low, high, axis.stride.constant != 1)
     if first is not None:
         numbers.set(axis.low, first)
         numbers.set(axis.high, total - first)
+
+
+def _first_of_gradient(numbers: OpNumbers, axis: Padded, low: Values) -> Expr | None:
+    """What the padding at the beginning of what a gradient belongs to leaves of a window."""
+    returned = numbers.returned(axis.result)
+    known = None if returned is None or returned.low is None else numbers.known(returned.low)
+    if returned is None or returned.low is None or known is None or known.constant is not None:
+        return None
+    window = {a + b for a, b in zip(low, numbers.values(returned.low), strict=True)}
+    return window.pop() - known if len(window) == 1 else None
 
 
 def _first(numbers: OpNumbers, total: Expr, low: Values, high: Values, is_strided: bool) -> Expr | None:
@@ -108,11 +139,20 @@ def _first(numbers: OpNumbers, total: Expr, low: Values, high: Values, is_stride
 
 def _rounded(numbers: OpNumbers, axis: Padded) -> Found | None:
     """The operand's size rounded up to what the result is a multiple of."""
-    is_free = axis.stride.constant == 1 and numbers.known(axis.result) is None
+    is_free = axis.may_round and axis.stride.constant == 1 and numbers.known(axis.result) is None
     divisor = numbers.divisor(axis.result) if is_free else 1
     rounded = round_up(axis.extent, divisor) if divisor > 1 else None
     is_so = rounded is not None and numbers.evaluate(rounded) == numbers.values(axis.result)
     return Found(0, rounded) if is_so and rounded is not None else None
+
+
+def _returned(numbers: OpNumbers, axis: Padded) -> Found | None:
+    """The size of what a gradient belongs to, and what a window takes more."""
+    returned = numbers.returned(axis.result)
+    size = None if returned is None else numbers.known(returned.size)
+    if returned is None or size is None or size.constant is not None:
+        return None
+    return Found(0, size + returned.more)
 
 
 def _result(numbers: OpNumbers, axis: Padded) -> Found | None:
@@ -146,9 +186,19 @@ def _total(numbers: OpNumbers, axis: Padded, result: Expr, total: Values) -> Exp
 def _pad(op: ir.OpView, sizes: Sizes, numbers: OpNumbers) -> Iterator[Padded]:
     columns = (numbers.attribute_numbers(name) for name in ("edge_padding_low", "edge_padding_high"))
     one, zero = Expr.const(1), Expr.const(0)
-    rows = zip(*columns, numbers.result_numbers(), sizes.operands[0], sizes.attribute("interior_padding"), strict=True)
+    lows, highs = columns
+    is_idle = not any(_is_padded(numbers, low, high) for low, high in zip(lows, highs, strict=True))
+    rows = zip(
+        lows, highs, numbers.result_numbers(), sizes.operands[0], sizes.attribute("interior_padding"), strict=True
+    )
     for low, high, result, size, interior in rows:
-        yield Padded(low, high, result, padded_size(size, zero, zero, interior), one, one)
+        may_round = is_idle or _is_padded(numbers, low, high)
+        yield Padded(low, high, result, padded_size(size, zero, zero, interior), one, one, may_round)
+
+
+def _is_padded(numbers: OpNumbers, low: int, high: int) -> bool:
+    """Whether there is padding at an end of an axis in some sample."""
+    return any((*numbers.values(low), *numbers.values(high)))
 
 
 def _windows(op: ir.OpView, sizes: Sizes, numbers: OpNumbers) -> Iterator[Padded]:
@@ -161,7 +211,9 @@ def _windows(op: ir.OpView, sizes: Sizes, numbers: OpNumbers) -> Iterator[Padded
     result = [counts[axis] for axis in window_axes(op, len(space))]
     extents = [dilated(d, k, sizes.facts) for d, k in zip(space, window.base_dilation, strict=True)]
     windows = [dilated(d, k, sizes.facts) for d, k in zip(window.size, window.dilation, strict=True)]
-    yield from map(Padded, padding[::2], padding[1::2], result, extents, windows, window.stride)
+    lows, highs = padding[::2], padding[1::2]
+    may_round = [_is_padded(numbers, low, high) for low, high in zip(lows, highs, strict=True)]
+    yield from map(Padded, lows, highs, result, extents, windows, window.stride, may_round)
 
 
 PADDED: dict[str, Callable[[ir.OpView, Sizes, OpNumbers], Iterable[Padded]]] = {

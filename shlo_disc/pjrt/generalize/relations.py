@@ -8,6 +8,7 @@ found, the more programs that is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from math import lcm, prod
 
 from shlo_disc.mlir import ir, stablehlo
@@ -21,14 +22,26 @@ from shlo_disc.shape_dialect.inference.size_relations import (
 )
 from shlo_disc.shape_dialect.utils.called_operations import name_of
 
+from .gradients import join_gradients
+from .pieces import join_cuts, join_loops
 from .samples import Samples
 
 
 class Relations(SizeRelations):
     """Classes of equal numbers."""
 
-    def __init__(self, samples: Samples):
+    def __init__(
+        self,
+        samples: Samples,
+        contested: AbstractSet[int] = frozenset(),
+        separate: AbstractSet[int] = frozenset(),
+    ):
+        """contested: sizes that are used as prefixes, though they are as large in all samples.
+
+        separate: numbers at which values are cut, but not all at one place.
+        """
         self.samples = samples
+        self._contested = contested
         self._parents = list(range(len(samples.values)))
         self._functions = {name_of(op): op for op in samples.operations if op.operation.name == "func.func"}
         self.stretches: list[tuple[int, int]] = []
@@ -42,18 +55,28 @@ class Relations(SizeRelations):
         for position, op in enumerate(samples.operations):
             name = op.operation.name
             self._used = {v: samples.operands.get((position, i), []) for i, v in enumerate(op.operands)}
-            if name in RULES:
+            if name in RULES and not self._is_idle(op, position):
                 RULES[name](self, op)
             if name in _MORE:
                 _MORE[name](self, op, position)
             if name in _WRITE_ONES and rank(op.operands[0]):
                 self.ones += [n for n in samples.dims.get(op.results[0], []) if set(samples.values[n]) == {1}]
+        join_cuts(self, separate)
+        join_loops(self)
+        self.returned = join_gradients(self)
+        """What gradients belong to, by the sizes that their paddings make."""
+
+    def _is_idle(self, op: ir.OpView, position: int) -> bool:
+        """Whether an op pads nothing in all samples. No program has it for that: at other sizes it does."""
+        names = self.samples.attribute_names.get(position, []) if op.operation.name == "stablehlo.pad" else []
+        numbers = [n for name in names for n in self.samples.attributes[position, name]]
+        return bool(numbers) and all(set(self.samples.values[n]) == {0} for n in numbers)
 
     def _use(self, sizes: list[int], used: list[int]) -> None:
         for a, b in zip(sizes, used, strict=True):
             if set(self.samples.values[a]) == {1}:
                 self.stretches.append((a, b))
-            else:
+            elif a not in self._contested:
                 self.join(a, b)
 
     def root(self, number: int) -> int:

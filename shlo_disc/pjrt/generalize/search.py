@@ -30,6 +30,7 @@ _MOST_MULTIPLES = 3  # of a size that are divided
 _MOST_PAIRED = 6  # sizes of which products, quotients and sums are tried
 _MOST_SUMMED = 250  # terms of which sums are tried
 _MOST_COMPARED = 60  # terms of which extrema are tried
+_MOST_NEARBY = 6  # larger sizes at which expressions are compared
 _FACTORS = (1, -1, 2, -2, 3, 4)
 _PLAIN = 1.0  # what a size that is known costs
 _FAR = 0.4  # what it costs more if it is none of the op at hand
@@ -72,11 +73,15 @@ class Search:
             environment[name] = value
 
     def learn_divisors(self, values: Iterable[Values], bases: Sequence[Expr]) -> None:
-        """The divisors of what is no line of a size count as the program's own: other sizes will have them, too."""
+        """The divisors of what is no line of a size count as the program's own: other sizes will have them, too.
+
+        Of one quotient or remainder, that is: a sum of them fits many values by chance.
+        """
         directions = {_direction(known)[0] for base in bases if (known := self.values(base))}
         for one in values:
             if len(set(one)) > 1 and _direction(one)[0] not in directions and (found := self.find(one, bases, ())):
-                self._divisors_found |= _divisors_in(found.expression)
+                if len(found.expression.atoms()) == 1 and abs(found.expression.constant_term) <= 1:
+                    self._divisors_found |= _divisors_in(found.expression)
         self._known.clear()
 
     def values(self, expression: Expr) -> Values | None:
@@ -92,6 +97,15 @@ class Search:
     def fits(self, expression: Expr, values: Values) -> bool:
         """Whether an expression has these values."""
         return self.values(expression) == values
+
+    def is_less(self, one: Expr, other: Expr) -> bool:
+        """Whether an expression is less than another one at some larger sizes close to the samples', and never more."""
+        near = ({name: v + k for name, v in e.items()} for e in self._environments for k in range(1, _MOST_NEARBY + 1))
+        try:
+            differences = {one.evaluate(environment) - other.evaluate(environment) for environment in near}
+        except ZeroDivisionError:
+            return False
+        return min(differences) < 0 and max(differences) <= 0
 
     def mirrored(self, values: Values, expression: Expr) -> Iterator[Expr]:
         """The expression, and a constant less it, as far as they have these values."""
@@ -171,7 +185,7 @@ class Search:
         if term.divisor in near:
             return term.cost + 1.0
         if term.divisor in self._divisors_found:
-            return term.cost + 1.3
+            return term.cost + 1.7
         least = 1.5 + 0.7 * log2(term.divisor)
         return term.cost + (min(least, 1.8 + 0.1 * log2(term.divisor)) if term.divisor in self._constants else least)
 
@@ -293,9 +307,10 @@ def _divided(base: Expr, values: Values, k: int) -> Iterator[Term]:
     for a in range(1, min(k, _MOST_MULTIPLES + 1)):
         if gcd(a, k) > 1:
             continue
-        cost = _PLAIN + 0.5 * (a > 1)
         for o in range(k) if k <= _MOST_OFFSETS else (0, 1, k - 2, k - 1):
-            more = 0 if o == 0 else 0.3 if o == k - 1 else 1
+            is_rest = o == a == k - 1  # what is left when a k-th is taken
+            cost = _PLAIN + 0.5 * (a > 1 and not is_rest)
+            more = 0 if o == 0 else 0.15 if o == k - 1 else 1
             quotient = partial(operator.floordiv, a * base + o, k)
             yield Term(tuple((a * v + o) // k for v in values), cost + more, quotient, k)
             if a == 1:

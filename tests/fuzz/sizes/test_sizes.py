@@ -3,25 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.fuzz.sizes.run import examine
 
 QUICK = (0, 3)
-TOO_MANY = (12,)
-"""Seeds with one program too many: right at all sizes, but the first ones say too little of a remainder."""
 
 
-def _marked(seed: int) -> Any:
-    marks = [] if seed in QUICK else [pytest.mark.slow]
-    if seed in TOO_MANY:
-        marks.append(pytest.mark.xfail(strict=True, raises=AssertionError, reason="more symbolic programs than two"))
-    return pytest.param(seed, marks=marks)
-
-
-@pytest.mark.parametrize("seed", map(_marked, range(40)))
+@pytest.mark.parametrize("seed", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in range(40)])
 def test_chain(seed: int) -> None:
     """Compare with the results of XLA, and count programs."""
     chain = examine(seed)
