@@ -150,8 +150,7 @@ def built(program: Path | bytes, arguments: argparse.Namespace) -> Executable:
     """A program compiled as the command line says."""
     from shlo_disc.api import compile as build
 
-    executable: Executable = build(program, target=arguments.target, options=options_of(arguments))
-    return executable
+    return build(program, target=arguments.target, options=options_of(arguments))
 
 
 def runnable(file: str, arguments: argparse.Namespace) -> Artifact:
