@@ -14,7 +14,7 @@ from shlo_disc.clients import client, gpu_client
 from shlo_disc.dtypes import BY_NAME
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable, MemoryStats
-from shlo_disc.runtime.described import program_table, program_text, target_row, target_text
+from shlo_disc.runtime.described import count_text, program_table, program_text, target_row, target_text
 from shlo_disc.runtime.jax_arrays import collect_dropped
 from shlo_disc.runtime.keys import key_dtype
 from shlo_disc.runtime.native_owner import NativeOwner
@@ -89,7 +89,7 @@ class Executable(NativeOwner):
 
     def _repr_html_(self) -> str:
         header = self._artifact.header
-        compiled = "compiled", f"{self._compile_count} times, in {sum(self._timings.values()):.3g} s"
+        compiled = "compiled", f"{count_text(self._compile_count, 'time')}, in {sum(self._timings.values()):.3g} s"
         return program_table(f"Executable {header['name']}", header, [target_row(header), compiled])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 from jax.export import is_symbolic_dim
 
 from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError
+from shlo_disc.runtime.described import count_text
 
 if TYPE_CHECKING:
     from shlo_disc.jitted import Jitted
@@ -99,7 +100,7 @@ class FilteredJit:
 
     def __repr__(self) -> str:
         name = getattr(self._function, "__name__", repr(self._function))
-        return f"<shlo_disc.jit of {name}, filtered, compiled {self.compile_count} times>"
+        return f"<shlo_disc.jit of {name}, filtered, compiled {count_text(self.compile_count, 'time')}>"
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)

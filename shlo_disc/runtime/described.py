@@ -46,6 +46,11 @@ def size_text(count: int) -> str:
     return f"{size:.3g} {_UNITS[unit]}"
 
 
+def count_text(count: int, noun: str) -> str:
+    """A number of things, such as "1 command" or "2 commands"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def program_text(header: Mapping[str, Any]) -> str:
     """A program in a line: `f(f32[b, 64], f32[64]) -> f32[b]`."""
     arguments = _some([type_text(row) for row in header["arguments"]])
@@ -90,6 +95,6 @@ def _some(texts: Sequence[str]) -> str:
 
 
 __all__ = [
-    "program_table", "program_text", "reading_header", "size_text", "target_row", "target_text", "tensor_text",
-    "type_text",
+    "count_text", "program_table", "program_text", "reading_header", "size_text", "target_row", "target_text",
+    "tensor_text", "type_text",
 ]  # fmt: skip

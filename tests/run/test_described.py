@@ -71,7 +71,7 @@ def test_the_tables_of_a_jitted_function() -> None:
     assert jitted._repr_html_() == "<p>shlo_disc.jit of &lt;lambda&gt;, compiled 0 times</p>"
     jitted(np.ones(3, np.float32))
     table = jitted._repr_html_()
-    assert table.count("<table>") == table.count("<caption>Executable ") == 1 and "compiled 1 times" in table
+    assert table.count("<table>") == table.count("<caption>Executable ") == 1 and "compiled 1 time</p>" in table
     assert "<td>args[0]: f32[n]</td>" in table
 
 
