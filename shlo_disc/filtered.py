@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import threading
 import types
 from collections.abc import Callable, Hashable, Sequence
@@ -101,6 +102,10 @@ class FilteredJit:
     def __repr__(self) -> str:
         name = getattr(self._function, "__name__", repr(self._function))
         return f"<shlo_disc.jit of {name}, filtered, compiled {count_text(self.compile_count, 'time')}>"
+
+    def _repr_html_(self) -> str:
+        tables = (jitted._repr_html_() for _, jitted in list(self._programs.values()))
+        return "".join([f"<p>{html.escape(repr(self)[1:-1])}</p>", *tables])
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)

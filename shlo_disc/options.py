@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any
 
 from shlo_disc.errors import OptionError
@@ -153,6 +153,11 @@ class Options:
             if not _is_integer(value) or value < 0:
                 raise OptionError(f"the hint for {name!r} must be an integer of at least 0, not {value!r}")
 
+    def __repr__(self) -> str:
+        """The options that are not as they are by default; `cpu` as well where the environment has chosen it."""
+        chosen = (f for f in fields(self) if getattr(self, f.name) != _default_of(f))
+        return f"Options({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in chosen)})"
+
     def to_json(self) -> dict[str, Any]:
         """All of it as data of JSON, what the environment says included; `from_json` reads it."""
         stated = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -199,6 +204,13 @@ class Options:
     def bytes_to_read(self) -> int:
         """The memory that reading a program may take. Raises OptionError for what the environment says."""
         return _stated(READ_BYTES_VARIABLE, _READ_BYTES) if self.read_bytes is None else self.read_bytes
+
+
+def _default_of(option: Field[Any]) -> Any:
+    """The value of an option that nobody has chosen, the environment neither."""
+    if option.name == "cpu":
+        return "host"
+    return option.default if option.default_factory is MISSING else option.default_factory()
 
 
 def _stated(variable: str, default: int) -> int:
