@@ -11,7 +11,7 @@
     diff A B, diff FILE --stages X Y    what differs between programs, stages or artifacts
     bench FILE... --dims b=2,s=16       how long calls take, of one or of several by turns
     explain FILE --dims b=2,s=16        what a call consists of: each kernel's time beside what the machine allows
-    report FILE [--dims b=2,s=16] -o P  one HTML page of all that a compile did; see docs/report.md
+    report FILE [--dims b=2,s=16]       one HTML page of all that a compile did; see docs/report.md
     watch [--page P] SCRIPT ...         run a script, and tell how many programs each function has become
     tune FILE --dims b=2,s=16 -o OUT    choose how kernels are written by measuring, for `--schedule OUT`
     bisect FILE [--dims b=2,s=16]       find the decision with which the results become wrong

@@ -272,17 +272,29 @@ class Executable(NativeOwner):
 
         return launches_in(self._at("host").snapshots["host"])
 
-    def report(self, path: str | os.PathLike[str], dims: Iterable[Mapping[str, int]] = ()) -> Path:
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        dims: Iterable[Mapping[str, int]] = (),
+        *,
+        show: bool | None = None,
+    ) -> Path:
         """Write one HTML page of all that the compile did, which needs nothing else (docs/report.md); returns its path.
 
-        dims: values of the symbols, such as [{"b": 2, "s": 16}]; at each of them the arena is drawn and the kernels are
-        measured, as `explain` does. Raises ShapeError when values are not admissible, and OSError.
+        path: None for a new temporary file. dims: values of the symbols, such as [{"b": 2, "s": 16}]; at each of them
+        the arena is drawn and the kernels are measured, as `explain` does. show: whether to open the page in a browser,
+        where there is a display; by default a temporary one is. Raises ShapeError when values are not admissible, and
+        OSError.
         """
         from shlo_disc.report.page import report_page
+        from shlo_disc.report.page.browser import show_page, temporary_page
 
         page = report_page(self._artifact, self._at(STAGES[-1]), lambda: self._loaded.client, dims)
-        written = Path(path)
+        written = temporary_page() if path is None else Path(path)
         written.write_text(page, encoding="utf-8")
+        shown = path is None if show is None else show
+        if shown:
+            show_page(written)
         return written
 
     def trace(self, path: str | os.PathLike[str], dims: Iterable[Mapping[str, int]] = ()) -> Path:
