@@ -15,6 +15,7 @@ from shlo_disc.errors import OptionError
 from shlo_disc.jitted import Arguments, Jitted
 from shlo_disc.options import Options
 from shlo_disc.programs import TextProgram
+from shlo_disc.progress import showing
 from shlo_disc.reader import Limits
 from shlo_disc.recording import record_read
 
@@ -87,6 +88,18 @@ def compile(
         from shlo_disc.torch import compile_exported
 
         return compile_exported(program, options, target)
+    with showing(getattr(program, "__name__", ""), options.has_progress):
+        return _compile(program, target, options, args, kwargs, constraints)
+
+
+def _compile(
+    program: Any,
+    target: str,
+    options: Options,
+    args: Sequence[Any] | None,
+    kwargs: dict[str, Any] | None,
+    constraints: Sequence[str],
+) -> Executable:
     start = time.perf_counter()
     read = importing.read(program, args, kwargs, constraints, Limits.of(options))
     record_read(read, "compile")

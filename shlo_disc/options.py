@@ -19,6 +19,7 @@ CPUS = ("host", *LEVELS)
 CPU_VARIABLE = "SHLO_DISC_CPU"
 STRICT_VARIABLE = "SHLO_DISC_STRICT"
 GUARD_PAGES_VARIABLE = "SHLO_DISC_GUARD_PAGES"
+PROGRESS_VARIABLE = "SHLO_DISC_PROGRESS"
 READ_SECONDS_VARIABLE = "SHLO_DISC_READ_SECONDS"
 READ_BYTES_VARIABLE = "SHLO_DISC_READ_BYTES"
 _READ_SECONDS = 2
@@ -77,6 +78,9 @@ class Options:
     isolate: compile in a process of its own, so that a program or a defect that ends MLIR or LLVM ends that process and
         is a CompilerError here. A process is started when it is needed and kept for later compiles. Looking at stages
         (`as_text`, `signature`, `kernels`) runs them again, in this process.
+    progress: whether a compile that takes more than two seconds shows how far it is, on a terminal or in a notebook, in
+        one line of standard error that is erased in the end. None means what the environment variable
+        SHLO_DISC_PROGRESS says, 1 or 0, or else 1.
     compile_seconds, compile_bytes: with `isolate`, the time and the memory that a compile may take; None: any.
     """
 
@@ -102,6 +106,7 @@ class Options:
     isolate: bool = False
     compile_seconds: float | None = None
     compile_bytes: int | None = None
+    progress: bool | None = None
 
     def __post_init__(self) -> None:
         """Raises OptionError on a value that no compilation can use."""
@@ -135,6 +140,7 @@ class Options:
             ("isolate", (True, False)),
             ("strict", either),
             ("guard_pages", either),
+            ("progress", either),
         ):
             if getattr(self, name) not in allowed:
                 raise OptionError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
@@ -194,6 +200,11 @@ class Options:
     def has_guard_pages(self) -> bool:
         """Whether buffers end at an inaccessible page."""
         return os.environ.get(GUARD_PAGES_VARIABLE, "") == "1" if self.guard_pages is None else self.guard_pages
+
+    @property
+    def has_progress(self) -> bool:
+        """Whether a long compile shows how far it is."""
+        return os.environ.get(PROGRESS_VARIABLE, "") != "0" if self.progress is None else self.progress
 
     @property
     def seconds_to_read(self) -> int:
