@@ -66,7 +66,7 @@ def __dir__() -> list[str]:
 def _is_installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
-    except ValueError:  # of one that was hidden by a None in `sys.modules`
+    except ValueError:  # something stands in for it in `sys.modules`
         return False
 
 

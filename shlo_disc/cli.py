@@ -54,15 +54,19 @@ from shlo_disc.commands.run import add_run
 from shlo_disc.commands.tune import add_tune
 from shlo_disc.commands.watch import add_watch
 from shlo_disc.commands.why import add_why
-from shlo_disc.errors import DiscError
+from shlo_disc.errors import DiscError, OptionError, ShapeError
 
 RULES = """\
 FILE is StableHLO text, bytecode or a portable artifact, or what the `serialize` of a `jax.export.Exported` wrote, and -
 is standard input; info, inspect, run, bench, disasm and diff take what `compile` wrote, too. Results go to standard
 output, and errors to standard error. With --json, standard output has one JSON document: the result, or
-{"error": {"kind": ..., "code": ..., "message": ...}}. Exit status: 0; 1 when the program or a file is at fault, or when
-bisect, check, diff or doctor find something; 2 when the command line is at fault, and on all errors of diff.
+{"error": {"kind": ..., "code": ..., "message": ...}}. Exit status: 0; 1 when the program, a file or the machine is at
+fault, or when bisect, check, diff or doctor find something; 2 when the command line is at fault, as with an option or a
+size that there is not, and on all errors of diff.
 """
+
+_OF_FILES = ("DISC-O108", "DISC-O109")
+"""Codes of OptionErrors for which a program or a file is at fault."""
 
 COMPILER = ("jax", "jaxlib", "llvmlite", "torch_mlir")
 """What artifacts are loaded without, and programs are not compiled without."""
@@ -90,7 +94,14 @@ def _fail(error: Exception, options: argparse.Namespace) -> int:
     say(f"shlo_disc: error{f'[{code}]' if code else ''}: {error_text(error)}")
     if getattr(options, "json", False):
         put(json.dumps(error_document(error), indent=2))
-    return int(getattr(options, "error_status", 1))
+    return int(getattr(options, "error_status", 2 if _is_of_command_line(error, options) else 1))
+
+
+def _is_of_command_line(error: Exception, options: argparse.Namespace) -> bool:
+    """Whether the command line is at fault, and not a program, a file or the machine."""
+    if isinstance(error, OptionError):
+        return error.code not in _OF_FILES
+    return isinstance(error, ShapeError) and not getattr(options, "inputs", None)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -43,6 +43,10 @@ CODES = (
     Code("DISC-O106", "OptionError", r"^unknown target", "the target does not exist"),
     Code("DISC-O107", "OptionError", r"needs --dims", "the sizes of a program's arguments are not given"),
     Code("DISC-O108", "OptionError", r"the program does not fail", "there is nothing to reduce"),
+    Code(
+        "DISC-O109", "OptionError", r": no schedule: |: not an archive of|has no recorded programs|no \.mlir file in",
+        "a file or folder has not what it has to have",
+    ),
     Code("DISC-O100", "OptionError", "", "an option has a value that it cannot have"),
     # Calls.
     Code("DISC-S101", "ShapeError", r"^Rank mismatch", "an array has another rank"),
