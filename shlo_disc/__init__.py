@@ -8,6 +8,7 @@ installed.
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc import errors
@@ -28,6 +29,9 @@ from shlo_disc.registry.custom_calls import register_custom_call
 from shlo_disc.schedule import KernelSchedule, Schedule
 
 if TYPE_CHECKING:
+    from shlo_disc import numpy as numpy
+    from shlo_disc import runtime as runtime
+    from shlo_disc import torch as torch
     from shlo_disc.api import compile, jit
     from shlo_disc.executable import Executable
     from shlo_disc.loading import load
@@ -40,14 +44,30 @@ _LAZY = {
     "get_library": "shlo_disc.runtime.c_api", "get_pjrt_plugin": "shlo_disc.runtime.c_api", "jit": "shlo_disc.api",
     "load": "shlo_disc.loading",
 }  # fmt: skip
+"""The names that are imported when they are first used, and their modules."""
+
+_MODULES = {"numpy": "jax", "runtime": "numpy", "torch": "torch"}
+"""The public modules that are imported when they are first used, and the packages that each stands on."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "torch":  # what PyTorch's users write after `import shlo_disc`
-        return importlib.import_module("shlo_disc.torch")
+    if name in _MODULES:  # what users write after `import shlo_disc`
+        return importlib.import_module(f"shlo_disc.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'shlo_disc' has no attribute {name!r}")
     return getattr(importlib.import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names: what completion offers. Modules whose packages are not installed are left out."""
+    return [*__all__, *(module for module, package in _MODULES.items() if _is_installed(package))]
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # something stands in for it in `sys.modules`
+        return False
 
 
 __all__ = [

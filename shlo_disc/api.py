@@ -7,7 +7,7 @@ import functools
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 from shlo_disc import importing
 from shlo_disc.compiling import compile_read
@@ -15,8 +15,42 @@ from shlo_disc.errors import OptionError
 from shlo_disc.jitted import Arguments, Jitted
 from shlo_disc.options import Options
 from shlo_disc.programs import TextProgram
+from shlo_disc.progress import showing
 from shlo_disc.reader import Limits
 from shlo_disc.recording import record_read
+
+if TYPE_CHECKING:
+    from shlo_disc.executable import Executable
+    from shlo_disc.filtered import FilteredJit
+    from shlo_disc.torch import ExportedExecutable
+
+
+class ExportedByTorch(Protocol):
+    """A `torch.export.ExportedProgram`, by attributes of it: checkers tell it from others where PyTorch is absent."""
+
+    @property
+    def graph_signature(self) -> Any:
+        """What the arguments and results of its graph stand for."""
+
+    @property
+    def range_constraints(self) -> Any:
+        """The bounds of its symbols."""
+
+
+@overload
+def compile(program: ExportedByTorch, *, target: str = "cpu", options: Options | None = None) -> ExportedExecutable: ...
+
+
+@overload
+def compile(
+    program: Any,
+    *,
+    target: str = "cpu",
+    options: Options | None = None,
+    args: Sequence[Any] | None = None,
+    kwargs: dict[str, Any] | None = None,
+    constraints: Sequence[str] = (),
+) -> Executable: ...
 
 
 def compile(
@@ -54,6 +88,18 @@ def compile(
         from shlo_disc.torch import compile_exported
 
         return compile_exported(program, options, target)
+    with showing(getattr(program, "__name__", ""), options.has_progress):
+        return _compile(program, target, options, args, kwargs, constraints)
+
+
+def _compile(
+    program: Any,
+    target: str,
+    options: Options,
+    args: Sequence[Any] | None,
+    kwargs: dict[str, Any] | None,
+    constraints: Sequence[str],
+) -> Executable:
     start = time.perf_counter()
     read = importing.read(program, args, kwargs, constraints, Limits.of(options))
     record_read(read, "compile")
@@ -73,6 +119,58 @@ def _is_exported_by_torch(program: Any) -> bool:
     """Whether a program is a `torch.export.ExportedProgram`; where nobody has imported PyTorch, nothing is one."""
     export = sys.modules.get("torch.export")
     return export is not None and isinstance(program, export.ExportedProgram)
+
+
+@overload
+def jit(
+    function: Callable[..., Any],
+    *,
+    dynamic: Any = None,
+    constraints: Sequence[str] = (),
+    options: Options | None = None,
+    compile_once: bool = True,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] = (),
+    filter: Literal[False] = False,
+) -> Jitted: ...
+
+
+@overload
+def jit(
+    *,
+    dynamic: Any = None,
+    constraints: Sequence[str] = (),
+    options: Options | None = None,
+    compile_once: bool = True,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] = (),
+    filter: Literal[False] = False,
+) -> Callable[[Callable[..., Any]], Jitted]: ...
+
+
+@overload
+def jit(
+    function: Callable[..., Any],
+    *,
+    dynamic: Any = None,
+    constraints: Sequence[str] = (),
+    options: Options | None = None,
+    compile_once: bool = True,
+    filter: Literal[True],
+) -> FilteredJit: ...
+
+
+@overload
+def jit(
+    *,
+    dynamic: Any = None,
+    constraints: Sequence[str] = (),
+    options: Options | None = None,
+    compile_once: bool = True,
+    filter: Literal[True],
+) -> Callable[[Callable[..., Any]], FilteredJit]: ...
 
 
 def jit(

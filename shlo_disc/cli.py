@@ -11,7 +11,7 @@
     diff A B, diff FILE --stages X Y    the differences between programs, stages or artifacts
     bench FILE... --dims b=2,s=16       time calls; with several files, calls alternate between them
     explain FILE --dims b=2,s=16        the kernels of a call, each with its time and the machine's limit
-    report FILE [--dims b=2,s=16] -o P  one HTML page about a whole compile; see docs/report.md
+    report FILE [--dims b=2,s=16]       one HTML page about a whole compile; see docs/report.md
     watch [--page P] SCRIPT ...         run a script, and report how many programs each function has
     tune FILE --dims b=2,s=16 -o OUT    measure the forms of each kernel, and choose, for `--schedule OUT`
     bisect FILE [--dims b=2,s=16]       find the compiler's decision that makes the results wrong
@@ -54,15 +54,19 @@ from shlo_disc.commands.run import add_run
 from shlo_disc.commands.tune import add_tune
 from shlo_disc.commands.watch import add_watch
 from shlo_disc.commands.why import add_why
-from shlo_disc.errors import DiscError
+from shlo_disc.errors import DiscError, OptionError, ShapeError
 
 RULES = """\
 FILE is StableHLO as text, bytecode or a portable artifact, or the output of `jax.export.Exported.serialize`; - reads
 standard input. info, inspect, run, bench, disasm and diff also read the output of `compile`. Results go to standard
 output, errors to standard error. With --json, standard output has one JSON document: the result, or
-{"error": {"kind": ..., "code": ..., "message": ...}}. Exit status: 0 on success; 1 for an error in the program or a
-file, or if bisect, check, diff or doctor find something; 2 for a wrong command line, and for all errors of diff.
+{"error": {"kind": ..., "code": ..., "message": ...}}. Exit status: 0 on success; 1 for an error in the program, a
+file or the machine, or if bisect, check, diff or doctor find something; 2 for a wrong command line, such as an option
+or a size that does not exist, and for all errors of diff.
 """
+
+_OF_FILES = ("DISC-O108", "DISC-O109")
+"""Codes of OptionErrors for which a program or a file is at fault."""
 
 COMPILER = ("jax", "jaxlib", "llvmlite", "torch_mlir")
 """What artifacts are loaded without, and programs are not compiled without."""
@@ -90,7 +94,14 @@ def _fail(error: Exception, options: argparse.Namespace) -> int:
     say(f"shlo_disc: error{f'[{code}]' if code else ''}: {error_text(error)}")
     if getattr(options, "json", False):
         put(json.dumps(error_document(error), indent=2))
-    return int(getattr(options, "error_status", 1))
+    return int(getattr(options, "error_status", 2 if _is_of_command_line(error, options) else 1))
+
+
+def _is_of_command_line(error: Exception, options: argparse.Namespace) -> bool:
+    """Whether the command line is at fault, and not a program, a file or the machine."""
+    if isinstance(error, OptionError):
+        return error.code not in _OF_FILES
+    return isinstance(error, ShapeError) and not getattr(options, "inputs", None)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -17,6 +17,7 @@ from shlo_disc.errors import ArtifactError, OptionError
 from shlo_disc.executable import Executable
 from shlo_disc.options import Options
 from shlo_disc.programs import JaxProgram, Program, TextProgram
+from shlo_disc.progress import showing
 from shlo_disc.reader import Limits
 from shlo_disc.recovery import compile_program
 from shlo_disc.runtime import Artifact
@@ -32,7 +33,7 @@ LOGGER = logging.getLogger("shlo_disc")
 
 def compile_read(
     read: Program, options: Options, target: str = "cpu", *, start: float | None = None, context: Any = None
-) -> Any:
+) -> Executable:
     """`shlo_disc.compile` for a program that has been read.
 
     start: when its reading began, by `time.perf_counter`. context: an MLIR context of `make_context` to work in, in
@@ -41,6 +42,13 @@ def compile_read(
     started = time.perf_counter() if start is None else start
     reading = time.perf_counter() - started
     check_target(target)
+    with showing(read.exported.fun_name if isinstance(read, JaxProgram) else "", options.has_progress):
+        return _compile_read(read, options, target, started, reading, context)
+
+
+def _compile_read(
+    read: Program, options: Options, target: str, started: float, reading: float, context: Any
+) -> Executable:
     cache = open_cache(options) if target == CPU and not _keeps(read) else None
     key = cache_key(read, options) if cache else ""
     executable = _cached(cache, key, read, options, started) if cache else None

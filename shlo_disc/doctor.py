@@ -7,6 +7,7 @@ import platform
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from typing import Any
 
 from shlo_disc.errors import DiscError
@@ -19,6 +20,14 @@ func.func @main(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
   return %y : tensor<?x?xf32>
 }
 """
+
+
+_COMPILER = ("torch_mlir", "llvmlite")
+"""What programs are compiled with, and saved ones are loaded without."""
+
+
+class _AbsentError(Exception):
+    """Something is not installed that this installation can do without."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,8 @@ def examine() -> Iterator[Finding]:
     for topic, fix, is_needed, check in _CHECKS:
         try:
             yield Finding(topic, WORKS, check())
+        except _AbsentError as error:
+            yield Finding(topic, ABSENT, str(error), fix)
         except (DiscError, ImportError, OSError, metadata.PackageNotFoundError) as error:
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
             yield Finding(topic, BROKEN if is_needed else ABSENT, text, fix)
@@ -69,6 +80,19 @@ def _version(name: str) -> str:
         return ""
 
 
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ValueError:  # something stands in for it in `sys.modules`
+        return False
+
+
+def _need(*modules: str) -> None:
+    """Raises _AbsentError where none of some modules is installed, and so none is meant to be."""
+    if not any(map(_is_installed, modules)):
+        raise _AbsentError(f"{' and '.join(modules)} {'are' if len(modules) > 1 else 'is'} not installed")
+
+
 def _processor() -> str:
     from shlo_disc.clients import client
     from shlo_disc.runtime.cpu_features import host_flags
@@ -81,6 +105,7 @@ def _processor() -> str:
 
 
 def _compile() -> str:
+    _need(*_COMPILER)
     import numpy as np
 
     from shlo_disc.api import compile
@@ -94,6 +119,8 @@ def _compile() -> str:
 
 
 def _jax() -> str:
+    _need("jax")
+    _need(*_COMPILER)
     import jax
     import numpy as np
 
@@ -105,7 +132,15 @@ def _jax() -> str:
     return f"JAX {jax.__version__}: functions are exported and compiled"
 
 
+def _serialized() -> str:
+    _need("jax")
+    _need("flatbuffers")
+    return f"flatbuffers {_version('flatbuffers')}: `serialize` of jax.export, and the files that it writes"
+
+
 def _plugin() -> str:
+    _need("jax")
+    _need(*_COMPILER)
     found = [point.value for point in metadata.entry_points(group="jax_plugins") if "shlo_disc" in point.value]
     if not found:
         raise DiscError("JAX does not find the plugin")
@@ -127,6 +162,7 @@ def _c_library() -> str:
 
 
 def _gpu_code() -> str:
+    _need(*_COMPILER)
     from shlo_disc.codegen.cuda_toolkit import find_libdevice
 
     return f"programs compile for NVIDIA GPUs; libdevice is {find_libdevice().name}"
@@ -152,8 +188,9 @@ Check = tuple[str, str, bool, Callable[[], str]]
 _CHECKS: tuple[Check, ...] = (
     ("versions", "", True, _versions),
     ("processor", "use a machine with AVX2: x86-64-v3 or later", True, _processor),
-    ("compile and run", "reinstall: pip install --force-reinstall shlo_disc", True, _compile),
-    ("JAX", "pip install jax", False, _jax),
+    ("compile and run", "pip install --force-reinstall shlo_disc; only saved programs run without", True, _compile),
+    ("JAX", "pip install shlo_disc, with what it depends on", False, _jax),
+    ("files of jax.export", "pip install jax flatbuffers", False, _serialized),
     ("plugin for jax.jit", "reinstall shlo_disc and JAX into one environment", False, _plugin),
     ("BLAS", "pip install scipy", False, _blas),
     ("C library", "reinstall from a wheel", False, _c_library),

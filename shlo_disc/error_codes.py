@@ -43,6 +43,10 @@ CODES = (
     Code("DISC-O106", "OptionError", r"^unknown target", "the target does not exist"),
     Code("DISC-O107", "OptionError", r"needs --dims", "the sizes of the arguments are missing"),
     Code("DISC-O108", "OptionError", r"the program does not fail", "the program to reduce does not fail"),
+    Code(
+        "DISC-O109", "OptionError", r": no schedule: |: not an archive of|has no recorded programs|no \.mlir file in",
+        "a file or folder lacks what it must contain",
+    ),
     Code("DISC-O100", "OptionError", "", "an option has an invalid value"),
     # Calls.
     Code("DISC-S101", "ShapeError", r"^Rank mismatch", "an array has the wrong rank"),

@@ -14,7 +14,7 @@ from shlo_disc.clients import client, gpu_client
 from shlo_disc.dtypes import BY_NAME
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable, MemoryStats
-from shlo_disc.runtime.described import program_table, program_text, target_row, target_text
+from shlo_disc.runtime.described import count_text, program_table, program_text, target_row, target_text
 from shlo_disc.runtime.jax_arrays import collect_dropped
 from shlo_disc.runtime.keys import key_dtype
 from shlo_disc.runtime.native_owner import NativeOwner
@@ -89,7 +89,7 @@ class Executable(NativeOwner):
 
     def _repr_html_(self) -> str:
         header = self._artifact.header
-        compiled = "compiled", f"{self._compile_count} times, in {sum(self._timings.values()):.3g} s"
+        compiled = "compiled", f"{count_text(self._compile_count, 'time')}, in {sum(self._timings.values()):.3g} s"
         return program_table(f"Executable {header['name']}", header, [target_row(header), compiled])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -272,17 +272,29 @@ class Executable(NativeOwner):
 
         return launches_in(self._at("host").snapshots["host"])
 
-    def report(self, path: str | os.PathLike[str], dims: Iterable[Mapping[str, int]] = ()) -> Path:
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        dims: Iterable[Mapping[str, int]] = (),
+        *,
+        show: bool | None = None,
+    ) -> Path:
         """Write one HTML page of all that the compile did, which needs nothing else (docs/report.md); returns its path.
 
-        dims: values of the symbols, such as [{"b": 2, "s": 16}]; at each of them the arena is drawn and the kernels are
-        measured, as `explain` does. Raises ShapeError when values are not admissible, and OSError.
+        path: None for a new temporary file. dims: values of the symbols, such as [{"b": 2, "s": 16}]; at each of them
+        the arena is drawn and the kernels are measured, as `explain` does. show: whether to open the page in a browser,
+        where there is a display; by default a temporary one is. Raises ShapeError when values are not admissible, and
+        OSError.
         """
         from shlo_disc.report.page import report_page
+        from shlo_disc.report.page.browser import show_page, temporary_page
 
         page = report_page(self._artifact, self._at(STAGES[-1]), lambda: self._loaded.client, dims)
-        written = Path(path)
+        written = temporary_page() if path is None else Path(path)
         written.write_text(page, encoding="utf-8")
+        shown = path is None if show is None else show
+        if shown:
+            show_page(written)
         return written
 
     def trace(self, path: str | os.PathLike[str], dims: Iterable[Mapping[str, int]] = ()) -> Path:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import threading
 import types
 from collections.abc import Callable, Hashable, Sequence
@@ -15,6 +16,7 @@ import numpy as np
 from jax.export import is_symbolic_dim
 
 from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError
+from shlo_disc.runtime.described import count_text
 
 if TYPE_CHECKING:
     from shlo_disc.jitted import Jitted
@@ -99,7 +101,11 @@ class FilteredJit:
 
     def __repr__(self) -> str:
         name = getattr(self._function, "__name__", repr(self._function))
-        return f"<shlo_disc.jit of {name}, filtered, compiled {self.compile_count} times>"
+        return f"<shlo_disc.jit of {name}, filtered, compiled {count_text(self.compile_count, 'time')}>"
+
+    def _repr_html_(self) -> str:
+        tables = (jitted._repr_html_() for _, jitted in list(self._programs.values()))
+        return "".join([f"<p>{html.escape(repr(self)[1:-1])}</p>", *tables])
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)

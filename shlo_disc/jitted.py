@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError, ShapeError
 from shlo_disc.options import Options
+from shlo_disc.runtime.described import count_text
 
 if TYPE_CHECKING:
     from shlo_disc.call_types import WeakTypes
@@ -125,7 +126,7 @@ class Jitted:
 
     def __repr__(self) -> str:
         name = getattr(self._function, "__name__", repr(self._function))
-        return f"<shlo_disc.jit of {name}, compiled {self.compile_count} times>"
+        return f"<shlo_disc.jit of {name}, compiled {count_text(self.compile_count, 'time')}>"
 
     def _repr_html_(self) -> str:
         tables = (executable._repr_html_() for executable in self._executables())

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from shlo_disc import importing
+from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.errors import ProgramError
 from shlo_disc.programs import JaxProgram, Program
+from shlo_disc.runtime.described import some_text, type_text
 
 if TYPE_CHECKING:
     from shlo_disc.executable import Executable
@@ -31,6 +33,9 @@ class Traced:
     _function: Callable[..., Any]
     _finish: Finish
     args_info: Any
+
+    def __repr__(self) -> str:
+        return f"<Traced {_called(self._function, self.args_info)}>"
 
     @property
     def jaxpr(self) -> Any:
@@ -63,6 +68,9 @@ class Lowered:
     _finish: Finish
     args_info: Any
 
+    def __repr__(self) -> str:
+        return f"<Lowered {_called(self.exported.fun_name, self.args_info)}>"
+
     @property
     def exported(self) -> Any:
         """The `jax.export.Exported`."""
@@ -82,6 +90,18 @@ class Lowered:
     def compile(self) -> Executable:
         """The program, compiled once for all sizes. Raises what `shlo_disc.compile` raises."""
         return self._finish(self._program)
+
+
+def _called(function: Any, args_info: Any) -> str:
+    """A function and the types of its arguments: `f(f32[b, 8], f32[8])`."""
+    name = function if isinstance(function, str) else getattr(function, "__name__", repr(function))
+    leaves = [type_text({"dtype": _dtype_name(leaf.dtype), "shape": leaf.shape}) for leaf in jax.tree.leaves(args_info)]
+    return f"{name}({some_text(leaves)})"
+
+
+def _dtype_name(dtype: Any) -> str:
+    found = BY_NUMPY.get(str(dtype))
+    return found.name if found else str(dtype)
 
 
 __all__ = ["Finish", "Lowered", "Traced"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any
 
 from shlo_disc.errors import OptionError
@@ -19,6 +19,7 @@ CPUS = ("host", *LEVELS)
 CPU_VARIABLE = "SHLO_DISC_CPU"
 STRICT_VARIABLE = "SHLO_DISC_STRICT"
 GUARD_PAGES_VARIABLE = "SHLO_DISC_GUARD_PAGES"
+PROGRESS_VARIABLE = "SHLO_DISC_PROGRESS"
 READ_SECONDS_VARIABLE = "SHLO_DISC_READ_SECONDS"
 READ_BYTES_VARIABLE = "SHLO_DISC_READ_BYTES"
 _READ_SECONDS = 2
@@ -77,6 +78,9 @@ class Options:
     isolate: compile in a process of its own, so that a program or a defect that ends MLIR or LLVM ends that process and
         is a CompilerError here. A process is started when it is needed and kept for later compiles. Looking at stages
         (`as_text`, `signature`, `kernels`) runs them again, in this process.
+    progress: whether a compile that takes more than two seconds shows how far it is, on a terminal or in a notebook, in
+        one line of standard error that is erased in the end. None means what the environment variable
+        SHLO_DISC_PROGRESS says, 1 or 0, or else 1.
     compile_seconds, compile_bytes: with `isolate`, the time and the memory that a compile may take; None: any.
     """
 
@@ -102,6 +106,7 @@ class Options:
     isolate: bool = False
     compile_seconds: float | None = None
     compile_bytes: int | None = None
+    progress: bool | None = None
 
     def __post_init__(self) -> None:
         """Raises OptionError on a value that no compilation can use."""
@@ -135,6 +140,7 @@ class Options:
             ("isolate", (True, False)),
             ("strict", either),
             ("guard_pages", either),
+            ("progress", either),
         ):
             if getattr(self, name) not in allowed:
                 raise OptionError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
@@ -152,6 +158,11 @@ class Options:
         for name, value in self.hints.items():
             if not _is_integer(value) or value < 0:
                 raise OptionError(f"the hint for {name!r} must be an integer of at least 0, not {value!r}")
+
+    def __repr__(self) -> str:
+        """The options that are not as they are by default; `cpu` as well where the environment has chosen it."""
+        chosen = (f for f in fields(self) if getattr(self, f.name) != _default_of(f))
+        return f"Options({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in chosen)})"
 
     def to_json(self) -> dict[str, Any]:
         """All of it as data of JSON, what the environment says included; `from_json` reads it."""
@@ -191,6 +202,11 @@ class Options:
         return os.environ.get(GUARD_PAGES_VARIABLE, "") == "1" if self.guard_pages is None else self.guard_pages
 
     @property
+    def has_progress(self) -> bool:
+        """Whether a long compile shows how far it is."""
+        return os.environ.get(PROGRESS_VARIABLE, "") != "0" if self.progress is None else self.progress
+
+    @property
     def seconds_to_read(self) -> int:
         """The processor time that reading a program may take. Raises OptionError for what the environment says."""
         return _stated(READ_SECONDS_VARIABLE, _READ_SECONDS) if self.read_seconds is None else self.read_seconds
@@ -199,6 +215,13 @@ class Options:
     def bytes_to_read(self) -> int:
         """The memory that reading a program may take. Raises OptionError for what the environment says."""
         return _stated(READ_BYTES_VARIABLE, _READ_BYTES) if self.read_bytes is None else self.read_bytes
+
+
+def _default_of(option: Field[Any]) -> Any:
+    """The value of an option that nobody has chosen, the environment neither."""
+    if option.name == "cpu":
+        return "host"
+    return option.default if option.default_factory is MISSING else option.default_factory()
 
 
 def _stated(variable: str, default: int) -> int:

@@ -1,21 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Who wants to know how far a compile is: `watching` is told of each stage that runs in it."""
+"""How far a compile is: `watching` calls a function for each stage in it, and `showing` keeps a line on a terminal."""
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TextIO
+
+AFTER = 2.0
+"""Seconds that a compile takes before it has a line."""
+
+EVERY = 0.25
+"""Seconds between two changes of the line."""
 
 Watch = Callable[[str, float | None], None]
-"""Told the name of a stage and None when it begins, and its seconds when it has ended."""
+"""Called with the name of a stage and None when it begins, and with its seconds when it has ended."""
 
 _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 
 @contextmanager
 def watching(watch: Watch | None) -> Iterator[None]:
-    """Have `watch` told of the stages that run inside, in this thread; None: nobody."""
+    """Call `watch` for the stages that run inside, in this thread; None: nobody, and `showing` may show them."""
     token = _WATCH.set(watch)
     try:
         yield
@@ -25,9 +36,121 @@ def watching(watch: Watch | None) -> Iterator[None]:
 
 def tell(stage: str, seconds: float | None = None) -> None:
     """A stage begins, or has ended after so many seconds."""
-    watch = _WATCH.get()
+    watch, line = _WATCH.get(), _LINE.get()
     if watch is not None:
         watch(stage, seconds)
+    if line is not None and seconds is None:
+        line.stage, line.done, line.total = stage, 0, 0
 
 
-__all__ = ["Watch", "tell", "watching"]
+def expect(kernels: int) -> None:
+    """The stage that runs makes so many kernels."""
+    line = _LINE.get()
+    if line is not None:
+        line.total = kernels
+
+
+def advance() -> None:
+    """One more of the kernels that are expected is made."""
+    line = _LINE.get()
+    if line is not None:
+        line.done += 1
+
+
+# ---- the line -----------------------------------------------------------------------------------------------------
+
+
+class _Line:
+    """What a line on a terminal says of a compile. Its thread writes it; the compile changes its fields."""
+
+    def __init__(self, stream: TextIO, name: str):
+        self.stage, self.done, self.total = "import", 0, 0
+        self._stream, self._name = stream, name
+        self._start = time.monotonic()
+        self._ended = threading.Event()
+        self._width = 0
+        self._thread = threading.Thread(target=self._run, name="shlo_disc-progress", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Erase the line, if there is one."""
+        self._ended.set()
+        self._thread.join()
+
+    def text(self) -> str:
+        """The line, such as `compiling f: kernels, 3 of 17, 4 s`."""
+        what = f"compiling {self._name}" if self._name else "compiling"
+        count = f", {self.done} of {self.total}" if self.total else ""
+        return f"{what}: {self.stage}{count}, {time.monotonic() - self._start:.0f} s"
+
+    def _run(self) -> None:
+        try:
+            if self._ended.wait(AFTER):
+                return
+            self._write(self.text())
+            while not self._ended.wait(EVERY):
+                self._write(self.text())
+            self._write("")
+            self._stream.write("\r")
+            self._stream.flush()
+        except (OSError, ValueError):  # nobody reads the stream any more, or it is closed
+            return
+
+    def _write(self, text: str) -> None:
+        """Overwrite the line. Blanks erase the rest of it, for notebooks know no other way."""
+        text = text[: _columns(self._stream) - 1]
+        self._stream.write(f"\r{text.ljust(self._width)}")
+        self._stream.flush()
+        self._width = len(text)
+
+
+_LINE: ContextVar[_Line | None] = ContextVar("line", default=None)
+_SHOWN = threading.Lock()
+"""Held by the compile that has a line: one at a time."""
+
+
+@contextmanager
+def showing(name: str, wanted: bool = True) -> Iterator[None]:
+    """Show how far the compile inside is, in one line of standard error, once it has taken `AFTER` seconds.
+
+    That line is erased in the end. There is none where nobody looks, where somebody is `watching`, and inside another
+    `showing`. name: of what is compiled, or "".
+    """
+    stream = sys.stderr
+    is_shown = wanted and _WATCH.get() is None and is_looked_at(stream) and _SHOWN.acquire(blocking=False)
+    if not is_shown:
+        yield
+        return
+    line = _Line(stream, name)
+    token = _LINE.set(line)
+    try:
+        yield
+    finally:
+        _LINE.reset(token)
+        line.end()
+        _SHOWN.release()
+
+
+def is_looked_at(stream: TextIO | None) -> bool:
+    """Whether a line that changes can be seen: on a terminal that has a cursor, or in a notebook."""
+    if type(stream).__module__.startswith("ipykernel."):
+        return True
+    return is_terminal(stream) and os.environ.get("TERM") != "dumb"
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether somebody may be looking at a stream of the process, which has been closed where it is None."""
+    try:
+        return stream is not None and stream.isatty()
+    except (AttributeError, ValueError):  # what somebody has put in its place, or a stream that is closed
+        return False
+
+
+def _columns(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+__all__ = ["Watch", "advance", "expect", "is_looked_at", "is_terminal", "showing", "tell", "watching"]

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.commands.common import add_command, add_json, is_terminal, put, say, show
+from shlo_disc.commands.common import add_command, add_json, put, say, show
 from shlo_disc.errors import OptionError, ProgramError
+from shlo_disc.progress import is_terminal
 
 if TYPE_CHECKING:
     from shlo_disc.check.modules import Case

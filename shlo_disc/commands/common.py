@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from shlo_disc.errors import ArtifactError, DiscError, OptionError
 from shlo_disc.options import CPUS, Options, stated_cpu
-from shlo_disc.progress import Watch
+from shlo_disc.progress import Watch, is_terminal
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.artifact import MAGIC
 from shlo_disc.schedule import Schedule
@@ -150,8 +150,7 @@ def built(program: Path | bytes, arguments: argparse.Namespace) -> Executable:
     """A program compiled as the command line says."""
     from shlo_disc.api import compile as build
 
-    executable: Executable = build(program, target=arguments.target, options=options_of(arguments))
-    return executable
+    return build(program, target=arguments.target, options=options_of(arguments))
 
 
 def runnable(file: str, arguments: argparse.Namespace) -> Artifact:
@@ -239,11 +238,6 @@ def add_progress(command: argparse.ArgumentParser) -> None:
 def wants_progress(arguments: argparse.Namespace) -> bool:
     """Whether somebody looks at standard error while a command works."""
     return bool(arguments.progress) or is_terminal(sys.stderr)
-
-
-def is_terminal(stream: TextIO | None) -> bool:
-    """Whether somebody may be looking at a stream of the process, which has been closed where it is None."""
-    return stream is not None and stream.isatty()
 
 
 def stage_progress(arguments: argparse.Namespace) -> Watch | None:

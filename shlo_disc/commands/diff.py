@@ -28,7 +28,6 @@ from shlo_disc.commands.common import (
     add_json,
     built,
     check_files,
-    is_terminal,
     opened,
     options_of,
     show,
@@ -36,6 +35,7 @@ from shlo_disc.commands.common import (
 from shlo_disc.commands.facts import code_facts
 from shlo_disc.errors import OptionError
 from shlo_disc.listing import artifact_listing
+from shlo_disc.progress import is_terminal
 from shlo_disc.runtime import Artifact
 from shlo_disc.text_diff import ASSEMBLY, LLVM, MLIR, PLAIN, PTX, Hunk, Syntax, differences
 

@@ -24,7 +24,12 @@ def add_report(commands: Any) -> None:
     command = add_command(commands, "report", _report, "write one HTML page about a whole compile")
     add_file(command)
     add_dims(command, "sizes at which the arena is drawn and the kernels are measured", often=True)
-    command.add_argument("-o", "--output", metavar="FILE.html", required=True, help="write the page there")
+    command.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE.html",
+        help="write the page there; else a browser shows a temporary one",
+    )
     command.add_argument(
         "--trace", metavar="FILE.json", help="also write a trace of the compile and of a call at each of the sizes"
     )

@@ -14,7 +14,7 @@ from shlo_disc.errors import OptionError
 from shlo_disc.function_texts import functions_in
 from shlo_disc.listing.object_code import disassembled
 from shlo_disc.runtime import Artifact
-from shlo_disc.runtime.described import reading_header
+from shlo_disc.runtime.described import count_text, reading_header
 
 HOST = "host"
 """The kind of functions that are no kernels: the plan, the run, and what those call."""
@@ -64,7 +64,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Listing:
-    """The code of a program, kernel by kernel. `str()` gives it as text."""
+    """The code of a program, kernel by kernel. Print it for its text."""
 
     program: str
     target: str
@@ -82,6 +82,9 @@ class Listing:
         """Everything as texts, lists and dicts."""
         return asdict(self)
 
+    def __repr__(self) -> str:
+        return f"<Listing of {self.program} for {self.target}, {count_text(len(self.kernels), 'kernel')}>"
+
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
@@ -89,7 +92,7 @@ class Listing:
 def _lines(listing: Listing) -> Iterator[str]:
     yield f"// {listing.program} for {listing.target}"
     for kernel in listing.kernels:
-        launched = "" if kernel.launches is None else f", {kernel.launches} command{'s' * (kernel.launches != 1)}"
+        launched = "" if kernel.launches is None else f", {count_text(kernel.launches, 'command')}"
         yield ""
         yield f"// ===== {kernel.name}" + (f" ({kernel.kind}{launched})" if kernel.kind else "")
         yield from (f"// {source}" for source in kernel.sources[:SHOWN])

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import cast
 
+from shlo_disc import progress
 from shlo_disc.lowering.columns import has_columns
 from shlo_disc.lowering.elements import MathLibrary
 from shlo_disc.lowering.kernel_module import KernelModule, copied
@@ -54,7 +55,7 @@ from shlo_disc.shape_dialect.dialect.records import FunctionName
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.convolution import is_canonical
-from shlo_disc.shape_dialect.utils.regions import entry_block, nested_blocks
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, nested_blocks
 from shlo_disc.transforms.code_size import total_code_size
 from shlo_disc.transforms.segments import segment_of
 
@@ -107,9 +108,14 @@ def build_kernels(planned: ir.Module, facts: Facts, options: CpuOptions) -> ir.M
         module = copied(planned)
         stage = _Kernels(module, facts, options)
         ops = list(entry_block(module).operations)
+        progress.expect(sum(_is_call(op) for block in all_blocks(entry_block(module)) for op in block.operations))
         for segment in range(1 + max(map(segment_of, ops))):
             stage.choose(op for op in ops if segment_of(op) == segment)
     return module
+
+
+def _is_call(op: ir.OpView) -> bool:
+    return op.operation.name == "func.call"
 
 
 class _Kernels:
@@ -146,8 +152,9 @@ class _Kernels:
     def choose(self, ops: Iterable[ir.OpView]) -> None:
         """Write the kernel on each call among ops, loops and branches."""
         for op in ops:
-            if op.operation.name == "func.call":
+            if _is_call(op):
                 self._choose(op)
+                progress.advance()
             for block in nested_blocks(op):
                 self.choose(block.operations)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Hashable
 
+from shlo_disc import progress
 from shlo_disc.errors import CompilerError, UnsupportedError
 from shlo_disc.lowering.host.device_products import calls_in as fusion_calls
 from shlo_disc.lowering.kernel_module import copied
@@ -164,10 +165,12 @@ def build_gpu_kernels(
         found = [one for call in calls for fusion in kernels.fusions_of(call) for one in unsupported(fusion)]
         if found:
             raise UnsupportedError(list(dict.fromkeys(found)))
+        progress.expect(len(calls))
         for call in calls:
             fusion = kernels.callee(call)
             if not is_call(fusion):
                 kernels.choose(call, fusion)
+            progress.advance()
     return module
 
 

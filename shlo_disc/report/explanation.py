@@ -12,6 +12,7 @@ from shlo_disc.mlir import func, ir
 from shlo_disc.report.machine import Machine, machine
 from shlo_disc.report.synthetic import synthetic_call
 from shlo_disc.report.work import Work, work_of
+from shlo_disc.runtime.described import count_text
 from shlo_disc.runtime.dims import dim_values
 from shlo_disc.shape_dialect.dialect.host import Guard
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -52,15 +53,29 @@ class KernelReport:
 
     @property
     def share(self) -> float | None:
-        """The part of the roofline that is reached: 1 is as fast as the machine allows."""
-        if not self.seconds or self.estimated_seconds is None:
+        """The part of the roofline that is reached: 1 is as fast as the machine allows.
+
+        None where nothing was measured, and where the estimate is no limit, as `is_below_estimate` says.
+        """
+        if not self.seconds or self.estimated_seconds is None or self.is_below_estimate:
             return None
         return self.estimated_seconds / self.seconds
+
+    @property
+    def is_below_estimate(self) -> bool:
+        """Whether it took less than the least that was estimated, as where its data stays in caches between calls."""
+        if self.seconds is None or self.estimated_seconds is None:
+            return False
+        return self.seconds < self.estimated_seconds
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields, and what follows from them."""
+        return {**asdict(self), "share": self.share, "is_below_estimate": self.is_below_estimate}
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a call at `dims` consists of. `str()` gives a table, `_repr_html_` the same for a notebook."""
+    """What a call at `dims` consists of. It is shown as a table, in a notebook as well."""
 
     program: str
     dims: dict[str, int]
@@ -74,16 +89,16 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         """Everything as numbers, texts, lists and dicts."""
-        kernels = [{**asdict(k), "share": k.share} for k in self.kernels]
+        kernels = [k.to_json() for k in self.kernels]
         return {"program": self.program, "dims": self.dims, "machine": self.machine.to_json(), "kernels": kernels}
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         rows = [_HEADINGS, *self._rows()]
         widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
         aligned = [
             "  ".join(_pad(cell, w, i) for i, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows
         ]
-        return "\n".join([self._title(), "", *(line.rstrip() for line in aligned)])
+        return "\n".join([self._title(), "", *(line.rstrip() for line in aligned), *self._notes()])
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -92,16 +107,23 @@ class Explanation:
             return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
 
         body = "".join(cells(row, "td") for row in self._rows())
-        return f"<p>{escape(self._title())}</p><table>{cells(_HEADINGS, 'th')}{body}</table>"
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
+        return f"<p>{escape(self._title())}</p><table>{cells(_HEADINGS, 'th')}{body}</table>{notes}"
+
+    def _notes(self) -> list[str]:
+        """What the table needs said of its figures."""
+        below = [f"#{number}" for number, kernel in enumerate(self.kernels) if kernel.is_below_estimate]
+        return [f"{', '.join(below)}: {BELOW_ESTIMATE}"] if below else []
 
     def _title(self) -> str:
         sizes = ", ".join(f"{name}={value}" for name, value in self.dims.items())
+        us = self.seconds * 1e6
         largest = self.machine.copies[-1][1]
         rate = self.machine.product_rate("f32")
         return (
-            f"{self.program} at {sizes or 'its one shape'}: {self.seconds * 1e6:.0f} us in {len(self.kernels)} commands"
-            f"; {self.machine.name}, at most {rate / 1e9:.0f} GFLOP/s (f32) and "
-            f"{largest / 1e9:.0f} GB/s from memory"
+            f"{self.program} at {sizes or 'its one shape'}: {us:.{0 if us >= 10 else 1}f} us in "
+            f"{count_text(len(self.kernels), 'command')}; {self.machine.name}, at most {rate / 1e9:.0f} GFLOP/s (f32) "
+            f"and {largest / 1e9:.0f} GB/s from memory"
         )
 
     def _rows(self) -> list[list[str]]:
@@ -126,6 +148,7 @@ class Explanation:
         return rows
 
 
+BELOW_ESTIMATE = "faster than the least that was estimated, as where data stays in caches between calls; so without %"
 _HEADINGS = ["#", "kernel", "us", "least us", "%", "MB", "MFLOP", "variant", "missing facts", "ops", "source"]
 _RIGHT = frozenset({0, 2, 3, 4, 5, 6})
 

@@ -56,6 +56,9 @@ class Client:
         self.native_device: Any = natives[0]
         self._devices = [Device(native, id) for id, native in enumerate(natives)]
 
+    def __repr__(self) -> str:
+        return f"<Client of {self._devices[0]}{f' and {len(self._devices) - 1} more' * (len(self._devices) > 1)}>"
+
     @property
     def platform(self) -> str:
         """ "cpu" or "cuda"."""

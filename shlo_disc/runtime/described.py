@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.errors import ArtifactError
 
 SHOWN = 6
@@ -15,6 +16,12 @@ SHOWN = 6
 
 ROWS = 40
 """The most that a table has."""
+
+_OF_THE_COMPILE = frozenset({
+    "as_text", "dump", "explain", "fusion_count", "kernels", "launches", "listing", "peak_memory_formula", "report",
+    "signature", "source_lines", "stages", "timings", "trace",
+})  # fmt: skip
+"""What an Executable has, and a program that was loaded has not."""
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -46,18 +53,41 @@ def size_text(count: int) -> str:
     return f"{size:.3g} {_UNITS[unit]}"
 
 
+def count_text(count: int, noun: str) -> str:
+    """A number of things, such as "1 command" or "2 commands"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def program_text(header: Mapping[str, Any]) -> str:
     """A program in a line: `f(f32[b, 64], f32[64]) -> f32[b]`."""
-    arguments = _some([type_text(row) for row in header["arguments"]])
+    arguments = some_text([type_text(row) for row in header["arguments"]])
     results = [type_text(row) for row in header["results"]]
-    made = _some(results) if len(results) == 1 else f"({_some(results)})"
+    made = some_text(results) if len(results) == 1 else f"({some_text(results)})"
     return f"{header['name']}({arguments}) -> {made}"
+
+
+def buffer_text(buffer: Any) -> str:
+    """A Buffer in a line: `f32[3, 768] in the memory 'device' of ...`, without its elements."""
+    dtype = BY_NUMPY.get(str(buffer.dtype))
+    row = {"dtype": dtype.name if dtype else buffer.dtype, "shape": buffer.shape}
+    where = "deleted" if buffer.is_deleted() else f"in the memory {buffer.memory.kind!r} of {buffer.device}"
+    return f"<Buffer {type_text(row)}, {where}>"
 
 
 def target_text(header: Mapping[str, Any]) -> str:
     """What a program runs on: the name of a GPU's architecture, or that of a processor's or of its level."""
     target = header["target"]
     return str(target.get("name") or target.get("cpu") or target.get("triple", "cpu").partition("-")[0])
+
+
+def missing_text(kind: str, attribute: str, program: str) -> str:
+    """Why a program that was loaded lacks an attribute, in a sentence."""
+    if attribute not in _OF_THE_COMPILE:
+        return f"{kind!r} object has no attribute {attribute!r}"
+    return (
+        f"{program!r} was loaded as native code, without the program it was compiled from, which {attribute!r} needs: "
+        "use that of the Executable that shlo_disc.compile gives, or `profile(args)` for the times of commands"
+    )
 
 
 def target_row(header: Mapping[str, Any]) -> tuple[str, str]:
@@ -83,13 +113,14 @@ def _bounds_text(symbol: Mapping[str, Any]) -> str:
     return f"{low}{symbol['name']}{high}"
 
 
-def _some(texts: Sequence[str]) -> str:
+def some_text(texts: Sequence[str]) -> str:
+    """A list of which only the first are shown."""
     if len(texts) <= SHOWN:
         return ", ".join(texts)
     return ", ".join([*texts[: SHOWN - 1], f"{len(texts) - SHOWN + 1} more"])
 
 
 __all__ = [
-    "program_table", "program_text", "reading_header", "size_text", "target_row", "target_text", "tensor_text",
-    "type_text",
+    "buffer_text", "count_text", "missing_text", "program_table", "program_text", "reading_header", "size_text",
+    "some_text", "target_row", "target_text", "tensor_text", "type_text",
 ]  # fmt: skip

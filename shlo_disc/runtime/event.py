@@ -21,6 +21,12 @@ class Event:
     def __init__(self, future: concurrent.futures.Future[Any]):
         self._future = future
 
+    def __repr__(self) -> str:
+        if not self.is_ready():
+            return f"<{type(self).__name__}, not ready>"
+        error = self.error()
+        return f"<{type(self).__name__}, {'ready' if error is None else f'failed: {error!r}'}>"
+
     def is_ready(self) -> bool:
         """Whether it has happened, or failed."""
         return self._future.done()

@@ -20,7 +20,7 @@ from .artifact import Artifact
 from .bound_executable import BoundExecutable
 from .call_results import CommandTime, command_times, output_of
 from .cuda_libraries import nccl_names
-from .described import program_text, target_text
+from .described import missing_text, program_table, program_text, target_row, target_text
 from .dims import dim_values, shape_of
 from .in_jax import JaxFunction, is_traced
 from .jax_arrays import jax_converter
@@ -133,6 +133,16 @@ class LoadedExecutable(NativeOwner):
 
     def __repr__(self) -> str:
         return f"<LoadedExecutable {program_text(self.header)} for {target_text(self.header)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [target_row(self.header), ("loaded", f"on {self.devices()[0]}")]
+        return program_table(f"LoadedExecutable {self.name}", self.header, rows)
+
+    if not TYPE_CHECKING:  # to a checker it would be an attribute of any name
+
+        def __getattr__(self, name: str) -> Any:
+            """Raises AttributeError, which says of what only a compile knows where to find it."""
+            raise AttributeError(missing_text(type(self).__name__, name, self.__dict__.get("name", "")))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program; results are jax.Arrays when any argument is one, else NumPy arrays."""

@@ -21,6 +21,7 @@ from shlo_disc.registry.custom_calls import COMPILED_PROGRAM, register_custom_ca
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import _native
+from .described import program_text
 from .exporting import keep
 from .keys import key_array, key_data
 from .size_steps import evaluate
@@ -57,6 +58,9 @@ class JaxFunction:
         self._results = functools.lru_cache(_MOST_SHAPES)(self._result_shapes)
         self._trees = executable.in_tree.native(), executable.out_tree.native()
         self._result = TreeSpec("tuple", (executable.out_tree,)).native()
+
+    def __repr__(self) -> str:
+        return f"<JaxFunction {program_text(self.header)}>"
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """The call as it stands in the function that is traced. Raises ArgumentTypeError and ShapeError."""

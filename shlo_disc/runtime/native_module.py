@@ -17,6 +17,7 @@ from shlo_disc.registry.custom_calls import find_custom_call
 
 from . import _native
 from .adapt import adapt_argument
+from .described import buffer_text
 from .jax_arrays import jax_elements
 
 Buffer = _native.Buffer
@@ -66,6 +67,7 @@ def plugin_programs() -> PluginPrograms:
     return PluginPrograms()
 
 
+setattr(Buffer, "__repr__", buffer_text)  # noqa: B010 - the class of the core takes it, and its stub has none
 _native.set_adapt(adapt_argument)
 _native.set_main_thread(threading.main_thread().ident)
 _native.set_jax_elements(jax_elements)

@@ -36,6 +36,25 @@ class TreeSpec:
     flatten: Callable[[Any], tuple[Any, ...] | None] | None = field(default=None, compare=False)
     unflatten: Callable[[tuple[Any, ...]], Any] | None = field(default=None, compare=False)
 
+    def __repr__(self) -> str:
+        return f"TreeSpec({self._text()})"
+
+    def _text(self) -> str:
+        """The structure as JAX writes it, with `*` for leaves."""
+        parts = [child._text() for child in self.children]
+        match self.kind:
+            case "leaf":
+                return "*"
+            case "none":
+                return "None"
+            case "tuple":
+                return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+            case "list":
+                return f"[{', '.join(parts)}]"
+            case "dict":
+                return f"{{{', '.join(f'{key!r}: {part}' for key, part in zip(self.keys, parts, strict=True))}}}"
+        return f"{self.type.__name__ if self.type else self.kind}({', '.join(parts)})"
+
     @property
     def leaves(self) -> int:
         """Number of leaves."""

@@ -18,6 +18,7 @@ from shlo_disc.compiling import compile_read
 from shlo_disc.errors import ArgumentTypeError, ProgramError
 from shlo_disc.programs import TextProgram
 from shlo_disc.recording import record_read
+from shlo_disc.runtime.described import program_text, target_text
 from shlo_disc.torch.arguments import Structure
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
 from shlo_disc.torch.weights import Weights
@@ -166,6 +167,13 @@ class ExportedExecutable:
         self._structure = Structure(program)
         self._shown = [i for i, spec in enumerate(self._results) if spec.kind == OutputKind.USER_OUTPUT]
         self._writes = len(self._shown) < len(self._results)
+
+    def __repr__(self) -> str:
+        header = self.executable.artifact.header
+        return f"<ExportedExecutable {program_text(header)} for {target_text(header)}>"
+
+    def _repr_html_(self) -> str:
+        return self.executable._repr_html_()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program."""

@@ -45,7 +45,7 @@ def test_stages_and_kernels_are_chosen(program: Path, capsys: pytest.CaptureFixt
     assert list(kernels) == ["epilogue_tanh_subtract"]
     code = kernels["epilogue_tanh_subtract"]["code"]
     assert list(code) == ["llvm", "optimized-llvm"] and all(text.startswith("define ") for text in code.values())
-    assert main(["disasm", str(program), "--stage", "ptx"]) == 1
+    assert main(["disasm", str(program), "--stage", "ptx"]) == 2
     assert "no code at 'ptx'; there is kernels, llvm, optimized-llvm, asm" in capsys.readouterr().err
 
 
@@ -68,9 +68,9 @@ def test_an_artifact_has_the_same_functions(program: Path, artifact: Path, capsy
 
 @needs_objdump
 def test_an_artifact_has_no_ir(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["disasm", str(artifact), "--stage", "llvm"]) == 1
+    assert main(["disasm", str(artifact), "--stage", "llvm"]) == 2
     assert "this artifact has no 'llvm', only asm; others need the program" in capsys.readouterr().err
-    assert main(["disasm", str(artifact), "--kernel", "nobody"]) == 1
+    assert main(["disasm", str(artifact), "--kernel", "nobody"]) == 2
     assert "no kernel 'nobody'; there are " in capsys.readouterr().err
 
 

@@ -237,12 +237,23 @@ FAULTS = {
         "the program 'cut.disc' cannot be parsed: line 1, column 1: custom op 'SHLODISC' is unknown (tried "
         "'builtin.SHLODISC' as well)",
     ),
+    "no such symbol": (
+        ["explain", "add.mlir", "--dims", "q=1"],
+        "expected values for the dimension variables ['arg0_d0'], got ['q']: they are given by name, as in arg0_d0=1, "
+        "or --dims arg0_d0=1",
+    ),
     "no archive": (["run", "add.mlir", "--inputs", "bad.mlir"], "bad.mlir: not an archive of arrays: "),
 }
 
+OF_FILES = {
+    "no file", "no file for info", "no such directory", "bad program", "damaged artifact", "artifact as a program",
+    "no archive",
+}  # fmt: skip
+"""Those of them that a program or a file is at fault for, and not the command line."""
+
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_faults_of_programs_and_files(
+def test_faults(
     tmp_path: Path, add: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -251,7 +262,7 @@ def test_faults_of_programs_and_files(
     (tmp_path / "cut.disc").write_bytes(b"SHLODISC")
     before = sorted(tmp_path.iterdir())
     arguments, message = FAULTS[name]
-    assert main(arguments) == 1
+    assert main(arguments) == (1 if name in OF_FILES else 2)
     output = capsys.readouterr()
     assert output.out == ""
     said = re.sub(r"^shlo_disc: error(\[DISC-[A-Z]\d{3}\])?: ", "", output.err)

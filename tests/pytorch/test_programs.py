@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import shlo_disc  # noqa: E402
+from shlo_disc.api import ExportedByTorch  # noqa: E402
 from tests.pytorch.judge import close  # noqa: E402
 
 B = torch.export.Dim("b")
@@ -35,6 +36,11 @@ class Mixed(torch.nn.Module):
 
 def exported(module: Any) -> Any:
     return torch.export.export(module, (torch.randn(4, 6, 16),), dynamic_shapes={"x": {0: B, 1: T}})
+
+
+def test_checkers_tell_exported_programs_by_attributes_that_they_have() -> None:
+    for name in ("graph_signature", "range_constraints"):
+        assert name in ExportedByTorch.__dict__ and hasattr(torch.export.ExportedProgram, name)
 
 
 def test_buffers_are_written_back_and_results_have_their_structure() -> None:

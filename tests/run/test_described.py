@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import re
+import threading
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.runtime import Artifact
+from shlo_disc.runtime import Artifact, Client, TreeSpec
 from shlo_disc.runtime.described import size_text
 
 V3 = shlo_disc.Options(cpu="x86-64-v3")
@@ -37,6 +41,84 @@ def test_a_line(executable: shlo_disc.Executable) -> None:
     assert repr(jitted) == "<shlo_disc.jit of score, compiled 0 times>"
 
 
+def test_all_that_a_user_meets_is_a_line(executable: shlo_disc.Executable) -> None:
+    made = executable.loaded
+    assert repr(made) == "<LoadedExecutable score(f32[b, 8], f32[8, 4]) -> f32[b, 4] for x86-64-v3>"
+    assert repr(made.in_jax) == "<JaxFunction score(f32[b, 8], f32[8, 4]) -> f32[b, 4]>"
+    assert repr(made.in_tree) == "TreeSpec(((*, *), {}))" and repr(made.out_tree) == "TreeSpec(*)"
+    assert repr(executable.signature) == "score(args[0]: f32[b, 8], args[1]: f32[8, 4]) -> (result: f32[b, 4])"
+    assert repr(executable.signature.results[0]) == "result: f32[b, 4]"
+    assert re.fullmatch(r"<Listing of score for cpu, \d kernels?>", repr(executable.listing()))
+    x, w = np.ones((3, 8), np.float32), np.ones((8, 4), np.float32)
+    traced = shlo_disc.jit(score, dynamic=("b, 8", None)).trace(x, w)
+    assert repr(traced) == "<Traced score(f32[b, 8], f32[8, 4])>"
+    assert repr(traced.lower()) == "<Lowered score(f32[b, 8], f32[8, 4])>"
+
+
+def test_nothing_is_shown_by_its_address(executable: shlo_disc.Executable) -> None:
+    """That is Python's way for classes which say nothing."""
+    x, w = np.ones((3, 8), np.float32), np.ones((8, 4), np.float32)
+    made, client = executable.loaded, executable.loaded.client
+    things = [
+        executable, executable.signature, executable.launches, executable.options, executable.artifact,
+        executable.listing(), executable.memory(b=3), executable.explain(b=3), executable.bind(x), made, made.in_tree,
+        made.in_jax, made.profile((x, w)), made.execute_async((x, w)), client, client.devices(), client.memories(),
+        client.topology(), client.buffer_from_host(x), client.buffer_from_host(x).ready_event(),
+        shlo_disc.jit(score), shlo_disc.jit(score, filter=True), shlo_disc.jit(score).trace(x, w),
+        shlo_disc.jit(score).lower(x, w), shlo_disc.Options(), shlo_disc.Schedule(), shlo_disc.KernelSchedule(),
+        shlo_disc.ShapeError("too long"),
+    ]  # fmt: skip
+    for thing in things:
+        assert " object at 0x" not in repr(thing) and len(repr(thing)) < 1000, repr(thing)
+
+
+def test_a_buffer() -> None:
+    client = Client(threads=2)
+    assert repr(client) == "<Client of Device(platform='cpu', id=0, threads=2)>"
+    assert repr(Client(threads=1, device_count=3)) == "<Client of Device(platform='cpu', id=0, threads=1) and 2 more>"
+    buffer = client.buffer_from_host(np.ones((3, 8), np.float32))
+    assert repr(buffer) == "<Buffer f32[3, 8], in the memory 'device' of Device(platform='cpu', id=0, threads=2)>"
+    buffer.delete()
+    assert repr(buffer) == "<Buffer f32[3, 8], deleted>"
+    assert repr(client.buffer_from_host(np.bool_(True))).startswith("<Buffer i1[], ")
+
+
+def test_a_future() -> None:
+    client = Client(threads=1)
+    go = threading.Event()
+    waiting = client.run_async(go.wait)
+    failing = client.run_async(lambda: 1 // 0)
+    assert repr(waiting) == "<Future, not ready>"
+    go.set()
+    failing.error()
+    assert repr(waiting) == "<Future, ready>"
+    assert repr(failing).startswith("<Future, failed: ZeroDivisionError(")
+
+
+def test_a_structure() -> None:
+    tree = TreeSpec.of({"a": (1, [2, None]), "b": (3,)})
+    assert repr(tree) == "TreeSpec({'a': (*, [*, None]), 'b': (*,)})"
+
+
+def test_options_show_what_was_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SHLO_DISC_CPU", raising=False)
+    assert repr(shlo_disc.Options()) == "Options()"
+    chosen = shlo_disc.Options(threads=2, hints={"b": 8})
+    assert repr(chosen) == "Options(threads=2, hints={'b': 8})"
+    assert eval(repr(V3), {"Options": shlo_disc.Options}) == V3  # noqa: S307 - it is to be a line of Python
+
+
+def test_a_loaded_program_says_what_it_has_not(executable: shlo_disc.Executable, tmp_path: Path) -> None:
+    executable.save(tmp_path / "score.disc")
+    loaded = shlo_disc.load(tmp_path / "score.disc", trust=True)
+    for name in ("explain", "report", "as_text", "signature"):
+        with pytest.raises(AttributeError, match=f"'score' was loaded as native code.*{name}.*shlo_disc.compile gives"):
+            getattr(loaded, name)
+        assert hasattr(executable, name)
+    with pytest.raises(AttributeError, match="'LoadedExecutable' object has no attribute 'explian'"):
+        _ = loaded.explian
+
+
 def test_a_gpu_program_says_which() -> None:
     made = shlo_disc.compile(jnp.negative, target="cuda:sm_90", args=(("n", "float32"),))
     assert repr(made) == "<Executable negative(f32[n]) -> f32[n] for cuda:sm_90>"
@@ -54,7 +136,7 @@ def test_many_arguments_are_counted() -> None:
 
 
 def test_tables(executable: shlo_disc.Executable) -> None:
-    for table in (executable._repr_html_(), executable.artifact._repr_html_()):
+    for table in (executable._repr_html_(), executable.artifact._repr_html_(), executable.loaded._repr_html_()):
         assert "<th>argument</th><td>args[0]: f32[b, 8]</td>" in table
         assert "<th>symbol</th><td>1 &lt;= b &lt;= 64</td>" in table
 
@@ -71,7 +153,7 @@ def test_the_tables_of_a_jitted_function() -> None:
     assert jitted._repr_html_() == "<p>shlo_disc.jit of &lt;lambda&gt;, compiled 0 times</p>"
     jitted(np.ones(3, np.float32))
     table = jitted._repr_html_()
-    assert table.count("<table>") == table.count("<caption>Executable ") == 1 and "compiled 1 times" in table
+    assert table.count("<table>") == table.count("<caption>Executable ") == 1 and "compiled 1 time</p>" in table
     assert "<td>args[0]: f32[n]</td>" in table
 
 

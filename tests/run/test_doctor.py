@@ -31,6 +31,41 @@ def test_the_command_says_what_works() -> None:
         assert finding["state"] == "works" or finding["fix"], finding
 
 
+HIDDEN = """
+import sys
+sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(",")))
+from shlo_disc.cli import main
+sys.exit(main())
+"""
+
+
+WITHOUT = {"compile and run": "absent", "JAX": "absent", "plugin for jax.jit": "absent", "code for GPUs": "absent"}
+
+
+def check_what_is_not_installed(hidden: str, status: int, states: dict[str, str]) -> None:
+    """The findings of some topics where modules are hidden."""
+    command = [sys.executable, "-c", HIDDEN, hidden, "doctor", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == status, done.stderr
+    found = {finding["topic"]: finding for finding in json.loads(done.stdout)["findings"]}
+    assert {topic: found[topic]["state"] for topic in states} == states
+    assert all(found[topic]["fix"] for topic in states if states[topic] != "works")
+    assert found["versions"]["state"] == found["processor"]["state"] == "works"
+
+
+def test_without_the_compiler_saved_programs_run() -> None:
+    check_what_is_not_installed("jax,jaxlib,torch_mlir,llvmlite", 0, WITHOUT | {"files of jax.export": "absent"})
+    check_what_is_not_installed("torch_mlir,llvmlite", 0, WITHOUT)
+
+
+def test_with_a_part_of_the_compiler_the_installation_is_broken() -> None:
+    check_what_is_not_installed("llvmlite", 1, {"compile and run": "broken"})
+
+
+def test_jax_export_needs_flatbuffers_for_its_files() -> None:
+    check_what_is_not_installed("flatbuffers", 0, {"files of jax.export": "absent", "compile and run": "works"})
+
+
 def test_the_version() -> None:
     done = run("--version")
     assert (done.returncode, done.stdout) == (0, f"shlo_disc {metadata.version('shlo_disc')}\n")

@@ -117,7 +117,7 @@ def test_the_command_line_says_the_code_and_explains_it(capsys: pytest.CaptureFi
     (row,) = json.loads(capsys.readouterr().out)["codes"]
     assert row["code"] == "DISC-S101" and row["error"] == "ShapeError" and row["page"] == page("S101")
     assert main(["why", "--json"]) == 0 and len(json.loads(capsys.readouterr().out)["codes"]) == len(CODES)
-    assert main(["why", "DISC-Z999"]) == 1
+    assert main(["why", "DISC-Z999"]) == 2
     assert "no error has the code 'DISC-Z999'" in capsys.readouterr().err
     with pytest.raises(OptionError):
         page("../../README")

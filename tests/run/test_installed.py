@@ -23,10 +23,14 @@ def test_the_types_are_for_users() -> None:
         assert "shlo_disc/py.typed" in installed
 
 
+TYPED = Path(__file__).with_name("typed_program.py")
+
+
 @pytest.mark.slow
 def test_a_user_s_program_is_checked(tmp_path: Path) -> None:
-    """mypy sees what functions take and give."""
-    program = tmp_path / "user.py"
+    """mypy sees what functions take and give: those of `TYPED` are right, and the others are not."""
+    program, typed = tmp_path / "user.py", tmp_path / TYPED.name
+    typed.write_text(TYPED.read_text())
     program.write_text(
         "import shlo_disc\n"
         "program = shlo_disc.load('model.disc', trust=True)\n"
@@ -34,9 +38,11 @@ def test_a_user_s_program_is_checked(tmp_path: Path) -> None:
         "reveal_type(program.memory_stats(b=3).peak_bytes)\n"
         "shlo_disc.Options(threads='two')\n"
         "shlo_disc.load('model.disc', trusted=True)\n"
+        "shlo_disc.compile('', args=2)\n"
+        "shlo_disc.jit(len, filter=True, static_argnums=0)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=", str(program)],
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=", program, typed],
         capture_output=True, text=True, check=False, env={"MYPYPATH": str(ROOT), "PATH": ""}, cwd=tmp_path,
     )  # fmt: skip
     for text in (
@@ -44,7 +50,9 @@ def test_a_user_s_program_is_checked(tmp_path: Path) -> None:
         'Revealed type is "int"',
         'Argument "threads" to "Options" has incompatible type "str"; expected "int"',
         'Unexpected keyword argument "trusted" for "load"',
-        "Found 2 errors in 1 file",
+        'No overload variant of "compile" matches argument types "str", "int"',
+        'No overload variant of "jit" matches argument types',
+        "Found 4 errors in 1 file (checked 2 source files)",
     ):
         assert text.replace('"int"', "") in done.stdout.replace('"builtins.int"', "").replace('"int"', ""), done.stdout
 

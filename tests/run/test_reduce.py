@@ -257,13 +257,17 @@ def test_the_command_writes_a_small_program(tmp_path: Path) -> None:
 def test_what_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "add.mlir"
     program.write_text("func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}\n")
-    for words, message in (
-        ((), "the program does not fail: there is nothing to reduce"),
-        (("--test", "false"), "the program does not fail: there is nothing to reduce"),
-        (("--test", str(tmp_path / "nowhere")), "cannot be run: No such file or directory"),
-        (("--test", "true", "--check", "wrong"), "--test and --check are two ways to say what a failure is; use one"),
-        (("--seconds", "0"), "--seconds and --time-limit must be positive"),
+    for words, status, message in (
+        ((), 1, "the program does not fail: there is nothing to reduce"),
+        (("--test", "false"), 1, "the program does not fail: there is nothing to reduce"),
+        (("--test", str(tmp_path / "nowhere")), 2, "cannot be run: No such file or directory"),
+        (
+            ("--test", "true", "--check", "wrong"),
+            2,
+            "--test and --check are two ways to say what a failure is; use one",
+        ),
+        (("--seconds", "0"), 2, "--seconds and --time-limit must be positive"),
     ):
-        assert main(["reduce", str(program), *words]) == 1
+        assert main(["reduce", str(program), *words]) == status
         output = capsys.readouterr()
         assert message in output.err and not output.out

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 
 from shlo_disc.compilation import Compilation
 from shlo_disc.errors import DeviceError
@@ -86,7 +85,7 @@ def _call(artifact: Artifact, c: Compilation, on: OnDevice, dims: Mapping[str, i
         problem, reports = f"not measured: {error}", kernel_reports(c, dims, (), None)
     launches = launches_in(c.snapshots["host"])
     kernels = tuple(
-        KernelRow(launch.fusion, tuple(guard_texts(launch)), {**asdict(report), "share": report.share})
+        KernelRow(launch.fusion, tuple(guard_texts(launch)), report.to_json())
         for launch, report in zip(launches, reports, strict=True)
     )
     results = result_bytes(c)

@@ -38,7 +38,7 @@ class TensorSpec:
     layout: tuple[int, ...] = ()
     key: str = ""
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         if self.key:
             return f"{self.path}: key<{self.key}>[{', '.join(str(d) for d in self.dims[:-1])}]"
         return f"{self.path}: {self.dtype}[{', '.join(str(d) for d in self.dims)}]"
@@ -66,7 +66,7 @@ class Signature:
     symbols: tuple[SymbolSource, ...] = field(default=())
     where: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         arguments = ", ".join(str(a) for a in self.arguments)
         results = ", ".join(str(r) for r in self.results)
         where = f" where {', '.join(self.where)}" if self.where else ""

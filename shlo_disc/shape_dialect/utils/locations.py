@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from shlo_disc.mlir import ir
+
+_OURS = (f"{Path(__file__).parents[2]}/", "/site-packages/shlo_disc/")
+"""Folders of this package: here, and where an exported program may come from."""
 
 
 def _files(location: Any) -> Iterator[str]:
@@ -59,8 +63,10 @@ def frames(location: Any) -> Iterator[Frame]:
 
 
 def source_line(location: ir.Location) -> str:
-    """`file.py:12` of the innermost frame that is known, else the name that the producer gave, else "unknown"."""
-    return next(_files(location), None) or next(_names(location), None) or "unknown"
+    """`file.py:12` of the innermost frame that is known and not in this package; else the name that the producer gave,
+    such as `jit(f)/add`; else "unknown"."""
+    users = (line for line in _files(location) if not any(folder in line for folder in _OURS))
+    return next(users, None) or next(_names(location), None) or "unknown"
 
 
 def operation_name(location: ir.Location) -> str:

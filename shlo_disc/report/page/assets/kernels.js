@@ -20,6 +20,10 @@ function kernelsOf(call, choose) {
   const bar = (part) =>
     el("div", { class: "share" }, el("i", { style: `width: ${Math.min(100, part * 100).toFixed(1)}%` }));
   const moved = (r) => (r.bytes_read == null || r.bytes_written == null ? null : r.bytes_read + r.bytes_written);
+  const reached = (r) =>
+    r.is_below_estimate
+      ? el("span", { title: "less than the least estimated, as where data stays in caches between calls" }, "-")
+      : scaled(r.share, 100, 0);
   const list = (texts) => texts.map((text) => el("div", {}, text));
   const index = new Map(DOC.nodes.map((n, i) => [n.name, i]));
   const columns = [
@@ -49,7 +53,7 @@ function kernelsOf(call, choose) {
       key: (r) => r.estimated_seconds,
       cell: (r) => scaled(r.estimated_seconds, 1e6, 1),
     },
-    { name: "reached %", number: true, key: (r) => r.share, cell: (r) => scaled(r.share, 100, 0) },
+    { name: "reached %", number: true, key: (r) => r.share, cell: reached },
     { name: "MB", number: true, key: moved, cell: (r) => scaled(moved(r), 1e-6, 3) },
     { name: "MFLOP", number: true, key: (r) => r.flops, cell: (r) => scaled(r.flops, 1e-6, 3) },
     {
@@ -69,7 +73,8 @@ function kernelsOf(call, choose) {
       cell: (r) => el("span", { class: "mono tight" }, r.source.split("/").at(-1)),
     },
   ];
-  const title = call.problem || `${(total * 1e6).toFixed(0)} µs in ${count(rows.length)} commands, on ${call.machine}`;
+  const commands = rows.length === 1 ? "1 command" : `${count(rows.length)} commands`;
+  const title = call.problem || `${(total * 1e6).toFixed(0)} µs in ${commands}, on ${call.machine}`;
   return [
     el("h2", {}, `Kernels at ${sizesText(call)}: `, el("span", { class: call.problem ? "" : "soft" }, title)),
     sortedTable(columns, rows),

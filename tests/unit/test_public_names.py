@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The names that completion offers after `shlo_disc.`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+
+import pytest
+
+import shlo_disc
+
+
+def test_they_are_the_public_ones() -> None:
+    offered = set(dir(shlo_disc)) - {"torch"}  # which is there where PyTorch is
+    assert offered == {*shlo_disc.__all__, "numpy", "runtime"}
+    assert {"compile", "jit", "load", "Options"} <= offered
+
+
+@pytest.mark.parametrize("name", sorted(set(dir(shlo_disc)) - {"torch"}))
+def test_each_is_there(name: str) -> None:
+    value = getattr(shlo_disc, name)
+    assert value.__doc__
+    if isinstance(value, types.ModuleType):
+        assert value.__name__ == f"shlo_disc.{name}"
+
+
+def test_modules_without_their_packages_are_not_offered() -> None:
+    done = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["runtime"]
+
+
+HIDDEN = """
+import sys
+sys.modules.update(jax=None, torch=None)
+import shlo_disc
+print(*sorted({"numpy", "runtime", "torch"} & set(dir(shlo_disc))))
+"""
