@@ -252,10 +252,6 @@ class _Compiler:
         return self.compile(program, options=self.options)
 
 
-_HINT = """
-dynamic= names the sizes that change, such as dynamic=("b, s", "b, ..."): one compilation serves all of them then"""
-
-
 class _Program:
     """A function for some values of its static arguments, and what it was compiled to."""
 
@@ -273,7 +269,7 @@ class _Program:
 
     def call(self, call: Call) -> Any:
         """Run it; the first time, compile it before that."""
-        from shlo_disc.call_types import difference, weak_types
+        from shlo_disc.call_types import MORE_PROGRAMS, difference, remedy, weak_types
 
         weak = weak_types(call)
         if not self.executables:
@@ -289,9 +285,10 @@ class _Program:
             except (ShapeError, ArgumentTypeError) as error:
                 if self._compile_once:
                     self._check_arrays(call)
-                    hint = _HINT if self._shapes is None and isinstance(error, ShapeError) else ""
-                    text = f"this call does not fit the one compiled program: {error}{hint}"
-                    raise RecompileError(text) from error
+                    hint = (
+                        remedy(call, executable.loaded.header["arguments"]) if self._shapes is None else MORE_PROGRAMS
+                    )
+                    raise RecompileError(f"this call does not fit the one compiled program: {error}\n{hint}") from error
         executable = self._compiler.compiled(self._function, call, self._shapes)
         self.executables.append((weak, executable))
         return _call_canonical(executable, *call)

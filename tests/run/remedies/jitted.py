@@ -21,6 +21,74 @@ def scaled(x: Any, factors: Any) -> Any:
     return x * factors[0]
 
 
+class SecondSize(Case):
+    error = RecompileError
+    remedy = r"dynamic= names the sizes that change: with dynamic=(\('n, _', None\)) one"
+
+    def provoke(self) -> Any:
+        return self.called(shlo_disc.jit(layer))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.called(shlo_disc.jit(layer, dynamic=value_of(found[1])))
+
+    @staticmethod
+    def called(function: Any) -> Numbers:
+        function(X, W)
+        return function(X[:1], W), X[:1] @ W
+
+
+class EmptySecond(Case):
+    error = RecompileError
+    remedy = r"with dynamic=(\('n - 1, _',\)) one"
+
+    def provoke(self) -> Any:
+        return self.called(shlo_disc.jit(add_one))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.called(shlo_disc.jit(add_one, dynamic=value_of(found[1])))
+
+    @staticmethod
+    def called(function: Any) -> Numbers:
+        function(X)
+        return function(X[:0]), X[:0]
+
+
+class SecondSizeInTree(Case):
+    error = RecompileError
+    remedy = r"one entry for each positional argument, such as (\"b, ...\") for arrays whose first size does"
+
+    def provoke(self) -> Any:
+        return self.called(shlo_disc.jit(self.of_dict))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.called(shlo_disc.jit(self.of_dict, dynamic=(value_of(found[1]),)))
+
+    @staticmethod
+    def of_dict(arrays: Any) -> Any:
+        return arrays["x"] + 1
+
+    @staticmethod
+    def called(function: Any) -> Numbers:
+        function({"x": X})
+        return function({"x": X[:1]}), X[:1] + 1
+
+
+class SecondDtype(Case):
+    error = RecompileError
+    remedy = r"Dtype mismatch for args\[0\].*with (compile_once)=(False), shlo_disc\.jit compiles one program more"
+
+    def provoke(self) -> Any:
+        return self.called(shlo_disc.jit(add_one))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.called(shlo_disc.jit(add_one, **{found[1]: value_of(found[2])}))
+
+    @staticmethod
+    def called(function: Any) -> Numbers:
+        function(X)
+        return function(X.astype(np.int32)), X + 1
+
+
 class EntriesOfDynamic(Case):
     error = OptionError
     remedy = r"the call has (\d) positional arguments: one for each, (None) for those that are static"
