@@ -91,7 +91,7 @@ def _read_jax(program: Any, args: Any, kwargs: Any, constraints: Sequence[str]) 
         raise ProgramError(f"cannot compile an object of type {type(program).__name__}: {_SOURCES}")
     if args is None and kwargs is None:
         raise ProgramError('a JAX function needs args=, e.g. args=(("b, 768", "float32"),)')
-    return jax_program.export_function(program, args or (), kwargs or {}, constraints)
+    return jax_program.export_function(program, () if args is None else args, kwargs or {}, constraints)
 
 
 def _read_text(program: str | bytes | os.PathLike[str]) -> TextProgram:

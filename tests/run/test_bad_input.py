@@ -299,7 +299,10 @@ OPTIONS: dict[str, tuple[Callable[[], Any], str]] = {
     "negative threads": (lambda: Options(threads=-1), "threads must be an integer of at least 0, not -1"),
     "threads as a string": (lambda: Options(threads="2"), "threads must be an integer of at least 0, not '2'"),  # type: ignore[arg-type]
     "level": (lambda: Options(opt_level=7), "opt_level must be 0, 1, 2 or 3, not 7"),
-    "cpu": (lambda: Options(cpu="zen4"), "or several of these, not 'zen4'"),
+    "cpu": (
+        lambda: Options(cpu="zen4"),
+        "cpu must be 'host', one of ('x86-64-v3', 'x86-64-v4', 'sapphirerapids'), or several of these, not 'zen4'",
+    ),
     "output": (
         lambda: Options(output="torch"),
         "output must be 'numpy', 'jax', 'buffer' or None, not 'torch'",

@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.run.remedies import calls, commands, files, jitted, specifications
+from tests.run.remedies import calls, commands, files, jitted, shapes, specifications
 from tests.run.remedies.case import Case
 
 
@@ -24,7 +24,7 @@ def cases_of(module: ModuleType) -> list[type[Case]]:
     ]
 
 
-CASES = [case for module in (specifications, calls, jitted, files, commands) for case in cases_of(module)]
+CASES = [case for module in (specifications, shapes, calls, jitted, files, commands) for case in cases_of(module)]
 
 
 @pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.__name__)
@@ -35,8 +35,9 @@ def test_the_remedy_works(kind: type[Case], tmp_path: Path, monkeypatch: pytest.
     case = kind()
     with pytest.raises(kind.error) as caught:
         case.provoke()
-    found = re.search(case.remedy, str(caught.value), re.DOTALL)
-    assert found, str(caught.value)
+    text = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    found = re.search(case.remedy, text, re.DOTALL)
+    assert found, text
     actual, expected = case.follow(found)
     np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=1e-5)
 
