@@ -32,6 +32,7 @@ CODES = (
     Code("DISC-P106", "ProgramError", r"was exported for", "the program was exported for another platform"),
     Code("DISC-P107", "ProgramError", r"never does|never are|no call can satisfy", "no sizes fit the program"),
     Code("DISC-P108", "ProgramError", r"a stage has printed", "the program is what a stage has printed"),
+    Code("DISC-P109", "ProgramError", r"is a compiled artifact", "the program is compiled already"),
     Code("DISC-P100", "ProgramError", "", "the program cannot be compiled as it stands"),
     Code("DISC-U101", "UnsupportedError", "", "the program uses constructs that cannot be compiled"),
     # What is chosen.

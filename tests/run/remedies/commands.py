@@ -129,3 +129,20 @@ class UnknownKernel(CommandCase):
         assert found[1] in command("disasm", "add.mlir", "--kernel", found[1])
         x = np.arange(3, dtype=np.float32)
         return shlo_disc.compile("add.mlir")(x), x * 2
+
+
+class ExplainedArtifact(CommandCase):
+    remedy = r"is a compiled artifact.*`python -m shlo_disc (run add\.shlodisc --trust --dims) \.\.\.`"
+    words = ("explain", "add.shlodisc", "--dims", "arg0_d0=3")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        printed = command(*found[1].split(), "arg0_d0=3", "--json")
+        return json.loads(printed)["results"][0]["shape"], [3]
+
+
+class CompiledArtifact(ExplainedArtifact):
+    words = ("compile", "add.shlodisc", "-o", "twice.shlodisc")
+
+
+class ReducedArtifact(ExplainedArtifact):
+    words = ("reduce", "add.shlodisc")

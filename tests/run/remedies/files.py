@@ -6,14 +6,15 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import shlo_disc
 from shlo_disc import Options
-from shlo_disc.errors import ArtifactError, OptionError
+from shlo_disc.errors import ArtifactError, OptionError, ProgramError
 
-from .case import Case, Numbers, add_one, compiled_layer, run_add_one, run_layer, value_of
+from .case import Case, Numbers, add_one, command, compiled_layer, exported_for, run_add_one, run_layer, value_of
 
 
 class Untrusted(Case):
@@ -68,3 +69,40 @@ class OtherLevel(Case):
 
     def follow(self, found: re.Match[str]) -> Numbers:
         return run_add_one(shlo_disc.compile(add_one, args=(("b", "float32"),), options=Options(cpu=found[1])), 3)
+
+
+class ArtifactForProgram(Case):
+    error = ProgramError
+    remedy = r"call shlo_disc\.(load)\('(.*?)', (trust)=(True)\), or use `python -m shlo_disc (.*?)` or"
+
+    def provoke(self) -> Any:
+        compiled_layer().save("my layer.shlodisc")
+        return shlo_disc.compile("my layer.shlodisc")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        assert "f32[b, 4]" in command(*shlex.split(found[5]))
+        return run_layer(getattr(shlo_disc, found[1])(found[2], **{found[3]: value_of(found[4])}))
+
+
+class ArtifactAsBytes(Case):
+    error = ProgramError
+    remedy = r"write the bytes to a file, and call shlo_disc\.(load)\(file, trust=True\)"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(compiled_layer().artifact.serialize())
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        Path("file").write_bytes(compiled_layer().artifact.serialize())
+        return run_layer(getattr(shlo_disc, found[1])("file", trust=True))
+
+
+class ProgramForArtifact(Case):
+    error = ArtifactError
+    remedy = r"not a shlo_disc artifact.*compile a program by shlo_disc\.(compile)"
+
+    def provoke(self) -> Any:
+        Path("layer.bin").write_bytes(exported_for(None).serialize())
+        return shlo_disc.load("layer.bin", trust=True)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return run_add_one(getattr(shlo_disc, found[1])("layer.bin"), 3)
