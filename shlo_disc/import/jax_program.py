@@ -26,7 +26,7 @@ from shlo_disc.runtime.exporting import exporting
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
-from .specifications import check_specifications, is_pair, numpy_name
+from .specifications import check_specifications, is_pair, numpy_name, parameters_of
 from .trace_notes import noted_traces
 
 _NO_ARRAY = re.compile(r"problematic value is of type <class '(.*?)'> and was passed to the function at path (\S+)\.\n")
@@ -67,7 +67,7 @@ def export_function(
     try:
         with tracing(()):
             exported, kept = _export(jitted, specs)
-        return JaxProgram(exported, keeps=kept)
+        return JaxProgram(exported, keeps=kept, parameters=parameters_of(function, len(args)))
     except MoreSizesNeeded:
         return _export_with_sizes(function, specs, scope)
 
@@ -84,7 +84,7 @@ def _export_with_sizes(function: Callable[..., Any], specs: tuple[Any, Any], sco
         traced = jax.jit(with_hidden_arguments(function))
         with contextlib.suppress(MoreSizesNeeded):
             exported, kept = _export(traced, ((*specs[0], hidden_specs(sizes, scope)), specs[1]))
-            return JaxProgram(exported, sizes, keeps=kept)
+            return JaxProgram(exported, sizes, keeps=kept, parameters=parameters_of(function, len(specs[0])))
 
 
 def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -> Any:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -36,6 +38,21 @@ def check_specifications(args: Any, kwargs: dict[str, Any]) -> None:
             if (wanted := _wanted(leaf)) is not None:
                 where = f"{name}{jax.tree_util.keystr(path)}"
                 raise ProgramError(f"args= and kwargs= have pairs of a shape and a dtype: write {where} as {wanted!r}")
+
+
+def parameters_of(function: Callable[..., Any], count: int) -> tuple[str, ...]:
+    """The names of a function's first `count` parameters, "" for one that is not passed by name.
+
+    () where Python knows none of them.
+    """
+    try:
+        found = list(inspect.signature(function).parameters.values())[:count]
+    except (TypeError, ValueError):
+        return ()
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positional = itertools.takewhile(lambda p: p.kind in kinds, found)
+    names = tuple("" if p.kind is p.POSITIONAL_ONLY else p.name for p in positional)
+    return names if any(names) else ()
 
 
 def is_pair(leaf: Any) -> bool:
@@ -104,4 +121,4 @@ def _is_key_dtype(value: Any) -> bool:
     return isinstance(scalar, type) and issubclass(scalar, jax.dtypes.prng_key)
 
 
-__all__ = ["check_specifications", "is_dtype", "is_pair", "numpy_name"]
+__all__ = ["check_specifications", "is_dtype", "is_pair", "numpy_name", "parameters_of"]

@@ -55,6 +55,7 @@ def _signature_message(signature: Signature) -> dict[str, Any]:
         "least": signature.least,
         "in_tree": tree_text(signature.in_tree),
         "out_tree": tree_text(signature.out_tree),
+        "parameters": list(signature.parameters),
     }
 
 
@@ -65,7 +66,8 @@ def _spec_message(spec: TensorSpec) -> dict[str, Any]:
 def _read_signature(said: dict[str, Any]) -> Signature:
     arguments, results = (tuple(map(_read_spec, said[key])) for key in ("arguments", "results"))
     trees = said["in_tree"], said["out_tree"]
-    return Signature(said["name"], arguments, results, tuple(said["kept"]), said["least"], *trees)
+    names = tuple(said["parameters"])
+    return Signature(said["name"], arguments, results, tuple(said["kept"]), said["least"], *trees, parameters=names)
 
 
 def _read_spec(said: dict[str, Any]) -> TensorSpec:

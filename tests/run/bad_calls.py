@@ -204,9 +204,9 @@ CALLS: dict[str, BadCall] = {
             "args is a tuple of length 1 in the invocation and a tuple of length 2 when exported, so the lengths do "
             "not match.",
             "kwargs is a <class 'dict'> with 1 child in the invocation and a <class 'dict'> with 0 child when "
-            "exported, so the numbers of children do not match, with the symmetric difference of key sets: {'x'}.",
+            "exported, so the numbers of children do not match, with the symmetric difference of key sets: {'y'}.",
         ),
-        kwargs=(("x", 1.0),),
+        kwargs=(("y", 1.0),),
     ),
     "list for a dict": BadCall(
         "layer",
