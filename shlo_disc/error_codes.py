@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -86,4 +87,20 @@ def code_of(classes: Iterable[str], message: str) -> str:
     return next((code.name for code, words in _COMPILED if code.error in names and words.search(message)), "")
 
 
-__all__ = ["CODES", "Code", "code_of"]
+_PACKAGE = Path(__file__).parent
+PLACES_OF_PAGES = (_PACKAGE / "pages" / "errors", _PACKAGE.parent / "docs" / "errors")
+"""Where the pages lie in an installed package, and in the tree of the sources."""
+
+
+def page_of(name: str) -> str | None:
+    """The page of a code, in Markdown; None where there is none."""
+    found = next((place / f"{name}.md" for place in PLACES_OF_PAGES if (place / f"{name}.md").is_file()), None)
+    return found.read_text() if name and found else None
+
+
+def advice_of(name: str) -> str:
+    """What the page of a code says below its example; "" where there is no page."""
+    return (page_of(name) or "").rpartition("```\n")[2].strip()
+
+
+__all__ = ["CODES", "PLACES_OF_PAGES", "Code", "advice_of", "code_of", "page_of"]

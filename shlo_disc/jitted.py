@@ -285,10 +285,10 @@ class _Program:
             except (ShapeError, ArgumentTypeError) as error:
                 if self._compile_once:
                     self._check_arrays(call)
-                    hint = (
-                        remedy(call, executable.loaded.header["arguments"]) if self._shapes is None else MORE_PROGRAMS
-                    )
-                    raise RecompileError(f"this call does not fit the one compiled program: {error}\n{hint}") from error
+                    known = executable.loaded.header["arguments"]
+                    hint = remedy(call, known) if self._shapes is None else MORE_PROGRAMS
+                    text = f"this call does not fit the one compiled program: {error.message}\n{hint}"
+                    raise RecompileError(text) from error
         executable = self._compiler.compiled(self._function, call, self._shapes)
         self.executables.append((weak, executable))
         return _call_canonical(executable, *call)

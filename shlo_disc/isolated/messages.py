@@ -80,7 +80,10 @@ def _read_spec(said: dict[str, Any]) -> TensorSpec:
 
 def error_message(error: BaseException) -> dict[str, Any]:
     """What is needed to raise an error again."""
-    said: dict[str, Any] = {"type": type(error).__name__, "text": str(error)}
+    said: dict[str, Any] = {
+        "type": type(error).__name__,
+        "text": error.message if isinstance(error, DiscError) else str(error),
+    }
     if isinstance(error, UnsupportedError):
         said["constructs"] = [asdict(c) for c in error.constructs]
     if isinstance(error, OSError):

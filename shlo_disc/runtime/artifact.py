@@ -245,11 +245,6 @@ class Artifact(NativeOwner):
         who made them. Without it the header and the portable program can be read, but the program cannot be loaded.
         """
         view = memoryview(data).cast("B")
-        if view[: len(MAGIC)] != MAGIC:
-            raise ArtifactError(
-                "not a shlo_disc artifact, as Executable.save and `python -m shlo_disc compile` write them: compile a "
-                "program by shlo_disc.compile"
-            )
         sections = {name: view[start : start + length] for name, start, length in _native.sections_of(view)}
         text = bytes(sections.pop(_HEADER))
         artifact = cls(_decode_header(text), sections, trusted=trust)

@@ -42,12 +42,12 @@ class NamesForPairs(Case):
         return shlo_disc.compile(jax.numpy.outer, args=value_of(found[1]))(X[0], W[0]), np.outer(X[0], W[0])
 
 
-class EntryCase(Case):
-    """One entry in a form that is not a pair."""
+class ListForPair(Case):
+    """One entry in a form that is not a pair; its subclasses have others."""
 
     error = ProgramError
     remedy = _ENTRY
-    entry: ClassVar[Any] = None
+    entry: ClassVar[Any] = ["b, 4", "float32"]
 
     def provoke(self) -> Any:
         return shlo_disc.compile(add_one, args=(self.entry,))
@@ -56,23 +56,19 @@ class EntryCase(Case):
         return run_add_one(shlo_disc.compile(add_one, args=(value_of(found[1]),)), 3, 4)
 
 
-class ListForPair(EntryCase):
-    entry = ["b, 4", "float32"]
-
-
-class TripleForPair(EntryCase):
+class TripleForPair(ListForPair):
     entry = ("b", 4, "float32")
 
 
-class ShapeForPair(EntryCase):
+class ShapeForPair(ListForPair):
     entry = ("b", 4)
 
 
-class NamesOfOneShape(EntryCase):
+class NamesOfOneShape(ListForPair):
     entry = ("b", "s")
 
 
-class StructOfTexts(EntryCase):
+class StructOfTexts(ListForPair):
     entry = jax.ShapeDtypeStruct(("b", 4), np.float32)  # type: ignore[arg-type]
 
 
