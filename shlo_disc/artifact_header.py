@@ -26,8 +26,9 @@ def artifact_header(c: Compilation) -> dict[str, Any]:
     said = declared_signature(made(c.module))
     trees = {"in": said.in_tree, "out": said.out_tree}
     pytree = {key: json.loads(text) for key, text in trees.items() if text}
-    names = {"parameters": list(said.parameters)} if said.parameters else {}
-    return {**_program_header(c), "pytree": pytree, **names}
+    if said.parameters:
+        pytree["names"] = list(said.parameters)
+    return {**_program_header(c), "pytree": pytree}
 
 
 def _program_header(c: Compilation) -> dict[str, Any]:

@@ -21,9 +21,9 @@ class ParameterNames:
     @classmethod
     def of(cls, header: Mapping[str, Any], in_tree: TreeSpec) -> ParameterNames:
         """Those that a header states, where the program takes as many. Raises ArtifactError for what are no names."""
-        found = header.get("parameters", [])
+        found = (header.get("pytree") or {}).get("names", [])
         if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-            raise ArtifactError("header: 'parameters' is not a list of names")
+            raise ArtifactError("header: 'names' of 'pytree' is not a list of names")
         return cls(tuple(found) if len(found) <= len(in_tree.children[0].children) else ())
 
     def __bool__(self) -> bool:

@@ -96,7 +96,7 @@ def test_parameters_that_have_no_place() -> None:
 def test_programs_without_names() -> None:
     exported = jax.export.export(jax.jit(layer))(X, W)
     executable = shlo_disc.compile(exported)
-    assert "parameters" not in executable.artifact.header
+    assert "names" not in executable.artifact.header["pytree"]
     with pytest.raises(ArgumentTypeError):
         executable(x=X, w=W)
 
@@ -104,8 +104,9 @@ def test_programs_without_names() -> None:
 def test_names_in_a_header_are_checked() -> None:
     whole = compiled().artifact
     for names in ("xw", [1, 2], {"x": 0}):
-        artifact = Artifact({**whole.header, "parameters": names}, whole.sections)
+        pytree = whole.header["pytree"] | {"names": names}
+        artifact = Artifact({**whole.header, "pytree": pytree}, whole.sections)
         with pytest.raises(ArtifactError, match="is not a list of names"):
             Client().load(artifact)
-    too_many = ParameterNames.of({"parameters": ["a", "b", "c"]}, call_tree(2))
+    too_many = ParameterNames.of({"pytree": {"names": ["a", "b", "c"]}}, call_tree(2))
     assert not too_many and too_many.by_position((1,), {"b": 2}) == ((1,), {"b": 2})

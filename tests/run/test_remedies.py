@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.run.remedies import calls, commands, files, jitted, shapes, specifications
+from tests.run.remedies import calls, commands, files, jitted, plugin, shapes, specifications, torch_programs
 from tests.run.remedies.case import Case
 
 
@@ -24,7 +24,8 @@ def cases_of(module: ModuleType) -> list[type[Case]]:
     ]
 
 
-CASES = [case for module in (specifications, shapes, calls, jitted, files, commands) for case in cases_of(module)]
+MODULES = (specifications, shapes, calls, jitted, files, commands, torch_programs, plugin)
+CASES = [case for module in MODULES for case in cases_of(module)]
 
 
 @pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.__name__)
