@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 from shlo_disc import importing
 from shlo_disc.compiling import compile_read
-from shlo_disc.errors import OptionError
+from shlo_disc.errors import OptionError, ProgramError
 from shlo_disc.jitted import Arguments, Jitted
 from shlo_disc.options import Options
 from shlo_disc.programs import TextProgram
@@ -84,10 +84,14 @@ def compile(
         raise OptionError(f"options must be a shlo_disc.Options, not {options!r}")
     if _is_exported_by_torch(program):
         if args is not None or kwargs is not None or constraints:
-            raise OptionError("args=, kwargs= and constraints= apply to a JAX function; an ExportedProgram has its own")
+            raise OptionError(
+                "an ExportedProgram has arguments and sizes of its own: give them to torch.export.export, as args and "
+                "dynamic_shapes="
+            )
         from shlo_disc.torch import compile_exported
 
         return compile_exported(program, options, target)
+    _refuse_module(program)
     with showing(getattr(program, "__name__", ""), options.has_progress):
         return _compile(program, target, options, args, kwargs, constraints)
 
@@ -119,6 +123,16 @@ def _is_exported_by_torch(program: Any) -> bool:
     """Whether a program is a `torch.export.ExportedProgram`; where nobody has imported PyTorch, nothing is one."""
     export = sys.modules.get("torch.export")
     return export is not None and isinstance(program, export.ExportedProgram)
+
+
+def _refuse_module(program: Any) -> None:
+    """Raises ProgramError, with what takes it, for a `torch.nn.Module`."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(program, torch.nn.Module):
+        raise ProgramError(
+            "a torch.nn.Module is compiled as shlo_disc.compile(torch.export.export(module, args, dynamic_shapes=...)) "
+            "or by torch.compile(module, backend='shlo_disc')"
+        )
 
 
 @overload
@@ -205,6 +219,7 @@ def jit(
             static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums,
             filter=filter,
         )  # fmt: skip
+    _refuse_module(function)
     static = Arguments.of(function, static_argnums, static_argnames, "static_arg")
     donated = Arguments.of(function, donate_argnums, None, "donate_arg").numbers
     jitted = functools.partial(

@@ -26,6 +26,8 @@ def artifact_header(c: Compilation) -> dict[str, Any]:
     said = declared_signature(made(c.module))
     trees = {"in": said.in_tree, "out": said.out_tree}
     pytree = {key: json.loads(text) for key, text in trees.items() if text}
+    if said.parameters:
+        pytree["names"] = list(said.parameters)
     return {**_program_header(c), "pytree": pytree}
 
 

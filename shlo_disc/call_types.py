@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -44,6 +44,42 @@ def difference(call: Any, weak: WeakTypes) -> str:
             hint = "; jnp.full(3, 0.5) has such a type, and with a dtype an array's" if hasattr(leaf, "dtype") else ""
             return f"{name} has {_text(actual)}, and {_text(expected)} where it was compiled{hint}"
     return ""
+
+
+MORE_PROGRAMS = "with compile_once=False, shlo_disc.jit compiles one program more for such a call"
+
+
+def remedy(call: Any, rows: Sequence[Mapping[str, Any]]) -> str:
+    """What makes a call fit of a function that was compiled for the fixed sizes in `rows`, the header's arguments.
+
+    Where only sizes differ, and only of arguments that are arrays, that is the `dynamic` to write.
+    """
+    leaves = jax.tree_util.tree_leaves_with_path(call)
+    shapes = [(np.shape(leaf), tuple(row["shape"])) for (_, leaf), row in zip(leaves, rows, strict=False)]
+    if len(leaves) != len(rows) or any(len(given) != len(known) for given, known in shapes):
+        return MORE_PROGRAMS
+    changed = [path for (path, _), (given, known) in zip(leaves, shapes, strict=True) if given != known]
+    if not changed:
+        return MORE_PROGRAMS
+    if any(len(path) != 2 or path[0].idx for path in changed):
+        return (
+            'dynamic= names the sizes that change, with one entry for each positional argument, such as "b, ..." for '
+            "arrays whose first size does"
+        )
+    names: dict[tuple[int, int], str] = {}
+    entries: list[str | None] = [None] * len(call[0])
+    for (path, _), (given, known) in zip(leaves, shapes, strict=True):
+        if given != known:
+            entries[path[1].idx] = ", ".join(_size(pair, names) for pair in zip(known, given, strict=True))
+    return f"dynamic= names the sizes that change: with dynamic={tuple(entries)!r} one compilation serves all of them"
+
+
+def _size(pair: tuple[int, int], names: dict[tuple[int, int], str]) -> str:
+    """A size that was, and is, such a number; sizes that change alike have one name."""
+    if pair[0] == pair[1]:
+        return "_"
+    name = names.setdefault(pair, f"n{len(names)}" if names else "n")
+    return f"{name} - 1" if 0 in pair else name
 
 
 def _text(weak_type: str) -> str:

@@ -76,7 +76,7 @@ def named_target(target: str) -> str:
         capability = Gpu.get(0).facts["compute_capability"]
     except DeviceError as error:
         elsewhere = "to compile for one elsewhere, name its architecture, such as target='cuda:sm_90'"
-        raise DeviceError(f"the target 'cuda' is the GPU of this machine; {elsewhere}: {error}") from error
+        raise DeviceError(f"the target 'cuda' is the GPU of this machine; {elsewhere}: {error.message}") from error
     return f"{CUDA}:{architecture_for(capability)}"
 
 

@@ -102,7 +102,7 @@ def _gradient(read: Program, options: Options) -> Callable[[], Executable] | Non
     @functools.cache
     def compiled() -> Executable:
         with exporting() as kept:
-            product = read._replace(exported=read.exported.vjp(), keeps=kept)
+            product = read._replace(exported=read.exported.vjp(), keeps=kept, parameters=())
         made: Executable = compile_read(product, options)
         return made
 
@@ -157,16 +157,19 @@ def _reduced(executable: Executable) -> tuple[Any, ...]:
         return NativeOwner.__reduce__(executable)  # which raises
     try:
         executable.artifact.check_portable()
-        return recompile, (bytes(read.exported.serialize()), tuple(read.sizes), *how)
+        return recompile, (bytes(read.exported.serialize()), tuple(read.sizes), *how, read.parameters)
     except (ArtifactError, ValueError) as error:
         raise TypeError(f"cannot pickle the executable of {read.exported.fun_name!r}: {error}") from None
 
 
-def recompile(program: Any, sizes: tuple[str, ...], options: Options, target: str) -> Executable:
-    """What an executable was pickled as: its program, and the sizes that hidden arguments stand for, compiled anew."""
+def recompile(
+    program: Any, sizes: tuple[str, ...], options: Options, target: str, parameters: tuple[str, ...] = ()
+) -> Executable:
+    """What an executable was pickled as: its program, the sizes that hidden arguments stand for, and the names of its
+    parameters, compiled anew."""
     read = importing.read(program, limits=Limits.of(options))
     if isinstance(read, JaxProgram):
-        read = read._replace(sizes=sizes)
+        read = read._replace(sizes=sizes, parameters=parameters)
     made: Executable = compile_read(read, options, target)
     return made
 

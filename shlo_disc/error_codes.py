@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -27,16 +28,17 @@ CODES = (
     Code("DISC-P101", "ProgramError", r"takes more than .* allow more", "reading the program exceeds a limit"),
     Code("DISC-P102", "ProgramError", r"cannot be parsed|is neither text", "the text or bytes are not a program"),
     Code("DISC-P103", "ProgramError", r"^cannot read the program", "the program's file cannot be read"),
-    Code("DISC-P104", "ProgramError", r"^cannot compile an object of type", "the object is not a program"),
+    Code("DISC-P104", "ProgramError", r"^cannot compile an object|^a torch.nn.Module", "the object is not a program"),
     Code("DISC-P105", "ProgramError", r"needs args=|^args= |^constraints= ", "a JAX function needs argument shapes"),
     Code("DISC-P106", "ProgramError", r"was exported for", "the program was exported for another platform"),
     Code("DISC-P107", "ProgramError", r"never does|never are|no call can satisfy", "no sizes satisfy the program"),
     Code("DISC-P108", "ProgramError", r"a stage has printed", "the program is what a stage has printed"),
+    Code("DISC-P109", "ProgramError", r"is a compiled artifact", "the program is compiled already"),
     Code("DISC-P100", "ProgramError", "", "the program cannot be compiled as it stands"),
     Code("DISC-U101", "UnsupportedError", "", "the program uses constructs that cannot be compiled"),
     # What is chosen.
     Code("DISC-O101", "OptionError", r"^the hint for .* names no symbol", "a hint names no symbol of the program"),
-    Code("DISC-O102", "OptionError", r"apply to a JAX function", "shapes were given for a program that has its own"),
+    Code("DISC-O102", "OptionError", r"to a JAX function|^an Exp", "shapes were given for a program that has its own"),
     Code("DISC-O103", "OptionError", r"cache holds native|^the cache directory", "the cache directory is not safe"),
     Code("DISC-O104", "OptionError", r"^no stage|no pass of ours", "a stage or a pass does not exist"),
     Code("DISC-O105", "OptionError", r"^static_arg|^donate_arg|^dynamic|is static", "invalid arguments of `jit`"),
@@ -52,11 +54,11 @@ CODES = (
     Code("DISC-S101", "ShapeError", r"^Rank mismatch", "an array has the wrong rank"),
     Code("DISC-S102", "ShapeError", r"^Shape mismatch", "an array has the wrong size in a fixed dimension"),
     Code("DISC-S103", "ShapeError", r"symbolic shape constraint", "sizes violate a constraint"),
-    Code("DISC-S104", "ShapeError", r"polymorphic shapes specification", "sizes contradict each other"),
+    Code("DISC-S104", "ShapeError", r"polymorphic shapes spec|The program was exported", "sizes contradict each other"),
     Code("DISC-S105", "ShapeError", r"64 bits", "a size or a number of bytes does not fit in 64 bits"),
     Code("DISC-S100", "ShapeError", "", "symbols or shapes do not match the program"),
     Code("DISC-T101", "ArgumentTypeError", r"^Dtype mismatch", "an array has the wrong dtype"),
-    Code("DISC-T102", "ArgumentTypeError", r"same pytree structure", "the arguments have the wrong structure"),
+    Code("DISC-T102", "ArgumentTypeError", r"pytree structure|other structure", "the arguments have the wrong structure"),
     Code("DISC-T103", "ArgumentTypeError", r"^the static argument", "a static argument is not hashable"),
     Code("DISC-T100", "ArgumentTypeError", "", "an argument is not an array that the program accepts"),
     Code("DISC-R102", "RecompileError", r"would have more than \d+ programs", "a function has too many programs"),
@@ -89,4 +91,20 @@ def code_of(classes: Iterable[str], message: str) -> str:
     return next((code.name for code, words in _COMPILED if code.error in names and words.search(message)), "")
 
 
-__all__ = ["CODES", "Code", "code_of"]
+_PACKAGE = Path(__file__).parent
+PLACES_OF_PAGES = (_PACKAGE / "pages" / "errors", _PACKAGE.parent / "docs" / "errors")
+"""Where the pages lie in an installed package, and in the tree of the sources."""
+
+
+def page_of(name: str) -> str | None:
+    """The page of a code, in Markdown; None where there is none."""
+    found = next((place / f"{name}.md" for place in PLACES_OF_PAGES if (place / f"{name}.md").is_file()), None)
+    return found.read_text() if name and found else None
+
+
+def advice_of(name: str) -> str:
+    """What the page of a code says below its example; "" where there is no page."""
+    return (page_of(name) or "").rpartition("```\n")[2].strip()
+
+
+__all__ = ["CODES", "PLACES_OF_PAGES", "Code", "advice_of", "code_of", "page_of"]

@@ -9,16 +9,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shlo_disc.error_codes import code_of
+from shlo_disc.error_codes import advice_of, code_of
 
 
 class DiscError(Exception):
-    """Base class of every error raised on purpose by shlo_disc."""
+    """Base class of every error raised on purpose by shlo_disc. Its text is `message`, and `code` in brackets."""
+
+    def __str__(self) -> str:
+        message, code = self.message, self.code
+        if not code:
+            return message
+        return f"{message.rstrip()}\n[{code}]" if "\n" in message else f"{message} [{code}]"
+
+    @property
+    def message(self) -> str:
+        """What went wrong, without the code, which the text of an error that is raised again has already."""
+        said, code = super().__str__(), self.code
+        return said.removesuffix(f"[{code}]").rstrip() if code and said.endswith(f"[{code}]") else said
 
     @property
     def code(self) -> str:
         """The stable name of what went wrong, such as "DISC-S101", which `python -m shlo_disc why` explains."""
-        return code_of((kind.__name__ for kind in type(self).__mro__), str(self))
+        return code_of((kind.__name__ for kind in type(self).__mro__), super().__str__())
+
+    @property
+    def remedy(self) -> str:
+        """What helps in general, as the page of the code ends; "" where there is no page."""
+        return advice_of(self.code)
 
 
 class ProgramError(DiscError, ValueError):

@@ -253,10 +253,6 @@ class _Compiler:
         return self.compile(program, options=self.options)
 
 
-_HINT = """
-dynamic= names the sizes that change, such as dynamic=("b, s", "b, ..."): one compilation serves all of them then"""
-
-
 class _Program:
     """A function for some values of its static arguments, and what it was compiled to."""
 
@@ -274,7 +270,7 @@ class _Program:
 
     def call(self, call: Call) -> Any:
         """Run it; the first time, compile it before that."""
-        from shlo_disc.call_types import difference, weak_types
+        from shlo_disc.call_types import MORE_PROGRAMS, difference, remedy, weak_types
 
         weak = weak_types(call)
         if not self.executables:
@@ -290,8 +286,9 @@ class _Program:
             except (ShapeError, ArgumentTypeError) as error:
                 if self._compile_once:
                     self._check_arrays(call)
-                    hint = _HINT if self._shapes is None and isinstance(error, ShapeError) else ""
-                    text = f"this call does not fit the one compiled program: {error}{hint}"
+                    known = executable.loaded.header["arguments"]
+                    hint = remedy(call, known) if self._shapes is None else MORE_PROGRAMS
+                    text = f"this call does not fit the one compiled program: {error.message}\n{hint}"
                     raise RecompileError(text) from error
         executable = self._compiler.compiled(self._function, call, self._shapes)
         self.executables.append((weak, executable))

@@ -138,7 +138,7 @@ def compile_on(attempts: Attempts, options: Options, read: Any, target: str) -> 
     if first.error is None and first.compilation is not None:
         return first.compilation
     error = first.error or CompilerError("the compile ended without a program")
-    text = str(with_reproducer(error, read, options, target, first.compilation))
+    text = with_reproducer(error, read, options, target, first.compilation).message
     if options.is_strict:
         raise CompilerError(text) from error
     return _without(attempts, error, text)
@@ -225,4 +225,4 @@ def _first(position: int, limit: int | None, left_out: frozenset[tuple[str, int]
 
 
 def _text(error: Exception) -> str:
-    return str(error) if isinstance(error, CompilerError) else f"{type(error).__name__}: {error}"
+    return error.message if isinstance(error, CompilerError) else f"{type(error).__name__}: {error}"

@@ -71,8 +71,8 @@ THINNED = {
 }
 """Tests that are many rows of a table: one of so many runs by default, the others count as slow."""
 
-WHOLE = ("::test_fixed_defect[", "::test_lengths_around_a_block[")
-"""Tests in these files of which all rows run: each is there because it was wrong once."""
+WHOLE = ("::test_fixed_defect[", "::test_lengths_around_a_block[", "::test_the_remedy_works[")
+"""Tests in these files of which all rows run: each was wrong once, or is a promise of its own."""
 
 
 def _is_left_for_later(item: pytest.Item) -> bool:

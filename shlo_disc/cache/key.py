@@ -52,7 +52,7 @@ def _program_parts(program: Program) -> list[bytes]:
     if program.source is None:  # bytecode of others is not read here
         code = without_locations(exported)
     call = (exported.fun_name, exported.in_tree, exported.in_avals, exported.out_tree, exported.out_avals)
-    module = (exported.module_kept_var_idx, exported.platforms, tuple(program.sizes))
+    module = (exported.module_kept_var_idx, exported.platforms, tuple(program.sizes), program.parameters)
     return [b"jax", code, *map(_bytes, (*call, *module))]
 
 

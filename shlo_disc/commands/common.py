@@ -219,7 +219,7 @@ def error_text(error: Exception) -> str:
     """An error in words. That of a file begins with its name."""
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
-    return str(error)
+    return error.message if isinstance(error, DiscError) else str(error)
 
 
 def say(text: str, *, end: str = "\n") -> None:

@@ -4,16 +4,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from shlo_disc.commands.common import add_command, add_json, show
-from shlo_disc.error_codes import CODES
+from shlo_disc.error_codes import CODES, PLACES_OF_PAGES, page_of
 from shlo_disc.errors import OptionError
-
-_PACKAGE = Path(__file__).parents[1]
-_PLACES = (_PACKAGE / "pages" / "errors", _PACKAGE.parent / "docs" / "errors")
-"""Where the pages lie in an installed package, and in the tree of the sources."""
 
 
 def add_why(commands: Any) -> None:
@@ -40,11 +35,11 @@ def full_name(code: str) -> str:
 
 def page(code: str) -> str:
     """The page of a code, by `full_name`. Raises OptionError where there is none."""
-    name = full_name(code)
-    found = next((place / f"{name}.md" for place in _PLACES if (place / f"{name}.md").is_file()), None)
+    found = page_of(full_name(code))
     if found is None:
-        raise OptionError(f"the pages of errors are not installed: {', '.join(map(str, _PLACES))} are missing")
-    return found.read_text()
+        places = ", ".join(map(str, PLACES_OF_PAGES))
+        raise OptionError(f"the pages of errors are not installed: {places} are missing")
+    return found
 
 
 def index() -> str:
@@ -54,9 +49,10 @@ def index() -> str:
         [
             "# Errors",
             "",
-            "Every error has a code. It is the attribute `code`, and the command line prints it in brackets:",
-            "`shlo_disc: error[DISC-P103]: ...`. `python -m shlo_disc why DISC-P103` prints the page of a code. In C,",
-            "`disc_error_kind` returns the class in the table, and `disc_error_text` the same message as in Python.",
+            "The text of an error ends with its code, such as `[DISC-P103]`; the command line puts it first:",
+            "`shlo_disc: error[DISC-P103]: ...`. `python -m shlo_disc why DISC-P103` prints the page of the code. In",
+            "Python, an error has `code`, `message` (its text without the code) and `remedy` (the end of the page).",
+            "In C, `disc_error_kind` is the class, and `disc_error_text` the message.",
             "",
             "| code | raised as | what it means |",
             "|--|--|--|",

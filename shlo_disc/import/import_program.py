@@ -124,6 +124,7 @@ def describe(program: JaxProgram, platforms: Sequence[str]) -> DescribedProgram:
     exported = program.exported
     platform = jax_program.platform_index(exported, platforms)
     signature, hidden = jax_signature.signature_of(exported, program.sizes)
+    signature = replace(signature, parameters=program.parameters)
     data, count = bytes(exported.mlir_module_serialized), len(exported.platforms)
     is_ordered = bool(exported.ordered_effects)
     return DescribedProgram(data, signature, hidden, platform, count, is_ordered, program.source, program.limits)

@@ -18,7 +18,6 @@ from jax.extend.mlir import deserialize_portable_artifact
 from jax.interpreters import mlir as jax_mlir
 from jaxlib.mlir.passmanager import PassManager
 
-from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.errors import ArgumentTypeError, ProgramError
 from shlo_disc.programs import JaxProgram
 from shlo_disc.registry.custom_calls import OF_THIS_PROCESS
@@ -27,7 +26,11 @@ from shlo_disc.runtime.exporting import exporting
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
+from .specifications import check_specifications, is_pair, numpy_name, parameters_of
+from .trace_notes import noted_traces
 
+_NO_ARRAY = re.compile(r"problematic value is of type <class '(.*?)'> and was passed to the function at path (\S+)\.\n")
+_NO_SYMBOL = re.compile(r"Encountered dimension variable ('.*?') .*function arguments: (\[.*?\])", re.DOTALL)
 _CUSTOM_CALL = re.compile(r'stablehlo\.custom_call @(?:"([^"]+)"|([\w.$]+))')
 
 
@@ -47,17 +50,14 @@ def export_function(
     The last positional argument of what is exported are hidden arguments, one for each of the sizes that the function
     reads from data, whose names the program has; there is no such argument where there are no such sizes.
     """
-    if _is_pair(args) and isinstance(args[0], str):
-        raise ProgramError(f"args= has one entry for each argument: write args=({args!r},)")
-    if isinstance(args, str) or not isinstance(args, Sequence):
-        raise ProgramError(f'args= is a sequence such as (("b, 768", "float32"),), not {args!r}')
+    check_specifications(args, kwargs)
     if isinstance(constraints, str):
         raise ProgramError(f"constraints= is a sequence of strings: write constraints=({constraints!r},)")
     try:
         scope = export.SymbolicScope(constraints)
         # One by one: a tuple of two arguments may look like a pair.
         positional, keyword = (
-            [jax.tree.map(lambda leaf: _spec(leaf, scope), value, is_leaf=_is_pair) for value in values]
+            [jax.tree.map(lambda leaf: _spec(leaf, scope), value, is_leaf=is_pair) for value in values]
             for values in (args, kwargs.values())
         )
         specs = (tuple(positional), dict(zip(kwargs, keyword, strict=True)))
@@ -67,7 +67,7 @@ def export_function(
     try:
         with tracing(()):
             exported, kept = _export(jitted, specs)
-        return JaxProgram(exported, keeps=kept)
+        return JaxProgram(exported, keeps=kept, parameters=parameters_of(function, len(args)))
     except MoreSizesNeeded:
         return _export_with_sizes(function, specs, scope)
 
@@ -84,7 +84,7 @@ def _export_with_sizes(function: Callable[..., Any], specs: tuple[Any, Any], sco
         traced = jax.jit(with_hidden_arguments(function))
         with contextlib.suppress(MoreSizesNeeded):
             exported, kept = _export(traced, ((*specs[0], hidden_specs(sizes, scope)), specs[1]))
-            return JaxProgram(exported, sizes, keeps=kept)
+            return JaxProgram(exported, sizes, keeps=kept, parameters=parameters_of(function, len(specs[0])))
 
 
 def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -> Any:
@@ -120,7 +120,7 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> 
     callbacks.install_for_exports()
     try:
         exporter = export.export(jitted, platforms=["cpu"], disabled_checks=checks, _override_lowering_rules=rules)
-        with exporting() as kept:
+        with exporting() as kept, noted_traces():
             exported = exporter(*specs[0], **specs[1])
     except NotImplementedError as error:
         if options.rules or "fft_length" not in str(error):
@@ -129,7 +129,7 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> 
     except TypeError as error:
         if not str(error).startswith("Error interpreting argument"):
             raise
-        raise ArgumentTypeError(str(error)) from None
+        raise ArgumentTypeError(_not_an_array(str(error))) from None
     except ValueError as error:  # the function's own errors keep their traceback
         message = str(error)
         if message.startswith("Cannot solve for values of dimension variables"):
@@ -139,6 +139,10 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> 
             raise
         names = sorted({quoted or plain for quoted, plain in found})
         return _export(jitted, specs, options._replace(custom_calls=names))
+    except Exception as error:  # JAX derives it from no other class
+        if type(error).__name__ != "UnexpectedDimVar":
+            raise
+        raise ProgramError(_unknown_symbol(str(error))) from None
     is_known = options.is_fresh or bool(kept)
     if not is_known and any(name.encode() in exported.mlir_module_serialized for name in OF_THIS_PROCESS):
         return _export(jitted, specs, options._replace(is_fresh=True))
@@ -175,26 +179,30 @@ def without_locations(exported: export.Exported) -> bytes:
         return buffer.getvalue()
 
 
-def _is_pair(leaf: Any) -> bool:
-    """A ("b, s", dtype) or ((2, "s"), dtype) specification."""
-    if not isinstance(leaf, tuple) or len(leaf) != 2 or not isinstance(leaf[0], str | tuple):
-        return False
-    if isinstance(leaf[1], str):
-        return True  # a string is no array, so this can only be meant as a pair
-    return isinstance(leaf[1], type | np.dtype) or _is_key_dtype(leaf[1])
+def _unknown_symbol(message: str) -> str:
+    """What to do about a constraint on a size that no argument has, by JAX's message."""
+    found = _NO_SYMBOL.search(message)
+    if found is None:
+        return message
+    return f"constraints= has a size {found[1]}, and the sizes of the arguments are named {found[2]}: use one of these"
 
 
-def _is_key_dtype(value: Any) -> bool:
-    """The dtype of PRNG keys, as `jax.random.key(0).dtype` is."""
-    scalar = getattr(value, "type", None)
-    return isinstance(scalar, type) and issubclass(scalar, jax.dtypes.prng_key)
+def _not_an_array(message: str) -> str:
+    """What to do about an argument that JAX cannot trace, by JAX's message."""
+    found = _NO_ARRAY.search(message)
+    if found is None:
+        return message
+    return (
+        f"the argument {found[2]} is a {found[1]}, which is not an array: give an array, a jax.ShapeDtypeStruct or a "
+        'pair such as ("b, 768", "float32"), or fix its value by functools.partial(function, ...)'
+    )
 
 
 def _spec(leaf: Any, scope: export.SymbolicScope) -> Any:
-    if not _is_pair(leaf):
+    if not is_pair(leaf):
         return leaf
     shape, dtype = leaf
-    if isinstance(dtype, str) and dtype not in BY_NUMPY:
-        raise ProgramError(f"unknown dtype {dtype!r} in {leaf!r}; dtypes are {', '.join(BY_NUMPY)}")
+    if isinstance(dtype, str):
+        dtype = numpy_name(dtype, leaf)
     text = shape if isinstance(shape, str) else ", ".join(str(d) for d in shape)
     return jax.ShapeDtypeStruct(export.symbolic_shape(text, scope=scope) if text else (), dtype)

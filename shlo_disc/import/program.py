@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from shlo_disc.errors import OptionError, ProgramError
 from shlo_disc.programs import JaxProgram, Program, TextProgram
 from shlo_disc.reader import Limits, check_exported
+from shlo_disc.runtime.artifact import MAGIC
 
 _SOURCES = (
     "a program is a jax.export.Exported, StableHLO or a serialized Exported (str, bytes or a path), or a JAX function "
@@ -40,9 +42,27 @@ def read(
     if args is not None or kwargs is not None or constraints:
         raise OptionError("args=, kwargs= and constraints= apply to a JAX function; this program states its own shapes")
     text = _read_text(program)._replace(limits=limits)
+    _refuse_artifact(text)
     if isinstance(text.data, bytes) and _is_serialized_export(text.data):
         return _read_export(text.data, text.source, limits)
     return text
+
+
+def _refuse_artifact(program: TextProgram) -> None:
+    """Raises ProgramError, with what takes it, for a compiled program."""
+    if not isinstance(program.data, bytes) or not program.data.startswith(MAGIC):
+        return
+    if not program.source:
+        raise ProgramError(
+            "the program is a compiled artifact, which is not compiled again: write the bytes to a file, and call "
+            "shlo_disc.load(file, trust=True)"
+        )
+    file = shlex.quote(program.source)
+    raise ProgramError(
+        f"the program {program.source!r} is a compiled artifact, which is not compiled again: call "
+        f"shlo_disc.load({program.source!r}, trust=True), or use `python -m shlo_disc inspect {file}` or "
+        f"`python -m shlo_disc run {file} --trust --dims ...`"
+    )
 
 
 def _is_serialized_export(data: bytes) -> bool:
@@ -91,7 +111,7 @@ def _read_jax(program: Any, args: Any, kwargs: Any, constraints: Sequence[str]) 
         raise ProgramError(f"cannot compile an object of type {type(program).__name__}: {_SOURCES}")
     if args is None and kwargs is None:
         raise ProgramError('a JAX function needs args=, e.g. args=(("b, 768", "float32"),)')
-    return jax_program.export_function(program, args or (), kwargs or {}, constraints)
+    return jax_program.export_function(program, () if args is None else args, kwargs or {}, constraints)
 
 
 def _read_text(program: str | bytes | os.PathLike[str]) -> TextProgram:

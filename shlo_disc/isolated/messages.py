@@ -55,6 +55,7 @@ def _signature_message(signature: Signature) -> dict[str, Any]:
         "least": signature.least,
         "in_tree": tree_text(signature.in_tree),
         "out_tree": tree_text(signature.out_tree),
+        "parameters": list(signature.parameters),
     }
 
 
@@ -65,7 +66,8 @@ def _spec_message(spec: TensorSpec) -> dict[str, Any]:
 def _read_signature(said: dict[str, Any]) -> Signature:
     arguments, results = (tuple(map(_read_spec, said[key])) for key in ("arguments", "results"))
     trees = said["in_tree"], said["out_tree"]
-    return Signature(said["name"], arguments, results, tuple(said["kept"]), said["least"], *trees)
+    names = tuple(said["parameters"])
+    return Signature(said["name"], arguments, results, tuple(said["kept"]), said["least"], *trees, parameters=names)
 
 
 def _read_spec(said: dict[str, Any]) -> TensorSpec:
@@ -78,7 +80,10 @@ def _read_spec(said: dict[str, Any]) -> TensorSpec:
 
 def error_message(error: BaseException) -> dict[str, Any]:
     """What is needed to raise an error again."""
-    said: dict[str, Any] = {"type": type(error).__name__, "text": str(error)}
+    said: dict[str, Any] = {
+        "type": type(error).__name__,
+        "text": error.message if isinstance(error, DiscError) else str(error),
+    }
     if isinstance(error, UnsupportedError):
         said["constructs"] = [asdict(c) for c in error.constructs]
     if isinstance(error, OSError):

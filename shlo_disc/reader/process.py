@@ -94,7 +94,7 @@ def _answer(descriptor: int, header: dict[str, Any], data: bytes, contexts: Cont
         _restrict(Limits(header["seconds"], header["bytes"]))
         answer = b"read", TASKS[header["task"]](Request(data, header["what"], contexts))
     except ProgramError as error:
-        answer = b"refused", str(error).encode(errors="replace")
+        answer = b"refused", error.message.encode(errors="replace")
     except (MemoryError, OverflowError):
         answer = b"memory", b""
     except RecursionError:

@@ -42,6 +42,7 @@ class BoundExecutable(NativeOwner):
         rest = call_tree(TreeSpec("tuple", positional.children[count:]), keyword)
 
         self.executable = executable
+        self._names = executable.parameter_names.after(count)
         self._count = count
         self._native: Any = _native.BoundExecutable(
             executable=executable.native,
@@ -64,12 +65,16 @@ class BoundExecutable(NativeOwner):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program on its other arguments; results are jax.Arrays when any argument, bound or not, is one."""
+        if kwargs and self._names:
+            args, kwargs = self._names.by_position(args, kwargs)
         return self._native.execute(args, kwargs, self._output)
 
     def execute(
         self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = None
     ) -> Any:
         """As `LoadedExecutable.execute`."""
+        if kwargs and self._names:
+            args, kwargs = self._names.by_position(args, kwargs)
         return self._native.execute(tuple(args), dict(kwargs or {}), output_of(output))
 
     def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[CommandTime]:

@@ -27,6 +27,7 @@ from .jax_arrays import jax_converter
 from .keys import key_array
 from .native_module import install_blas, install_custom_call, install_extension_dtype, install_lapack
 from .native_owner import NativeOwner
+from .parameter_names import ParameterNames
 from .tree import LEAF, TreeSpec, call_tree, explainer
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class LoadedExecutable(NativeOwner):
 
     Raises from a call: ArgumentTypeError (structure, dtype), ShapeError (rank, size, constraint, overflow),
     AllocationError (memory); after any of them the executable can be called again.
+
+    Arguments may be given by the names of the parameters of the function that was compiled, where these are known.
 
     Inside functions that JAX traces (`jax.jit`, `jax.vmap`, `jax.grad`) calls take JAX's tracers (docs/in-jax.md).
     `gradient` gives the program's vector-Jacobian product there: of flat arguments and cotangents of results.
@@ -93,6 +96,7 @@ class LoadedExecutable(NativeOwner):
         trees = _trees(header, in_tree, out_tree)
         self.in_tree, self.out_tree = trees
         self.name: str = header["name"]
+        self.parameter_names = ParameterNames.of(header, trees[0])
         if header.get("blas", True):
             install_blas()
         if any(call["target"].startswith("lapack_") for call in header.get("calls", ())):
@@ -146,6 +150,8 @@ class LoadedExecutable(NativeOwner):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program; results are jax.Arrays when any argument is one, else NumPy arrays."""
+        if kwargs and self.parameter_names:
+            args, kwargs = self.parameter_names.by_position(args, kwargs)
         try:
             return self._native(*args, **kwargs)
         except ArgumentTypeError:
@@ -160,6 +166,8 @@ class LoadedExecutable(NativeOwner):
 
         Buffers that are given for donated arguments are deleted when the call has succeeded.
         """
+        if kwargs and self.parameter_names:
+            args, kwargs = self.parameter_names.by_position(args, kwargs)
         try:
             return self._native.execute(tuple(args), dict(kwargs or {}), output_of(output))
         except ArgumentTypeError:

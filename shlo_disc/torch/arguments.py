@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind
 from torch.utils import _pytree
 
 from shlo_disc.errors import ArgumentTypeError
+from shlo_disc.runtime.parameter_names import ParameterNames
 
 
 class Structure:
@@ -25,6 +26,8 @@ class Structure:
         self._read = [(place, a.name) for place, a in enumerate(users) if not isinstance(a, ConstantArgument)]
         self._fixed = [(place, a) for place, a in enumerate(users) if isinstance(a, ConstantArgument)]
         self._names = self._spec.child(1).context if self._spec.num_children == 2 else []
+        self.paths = _paths(program, self._spec, [a.name for a in users])
+        self._places = ParameterNames(_positional_names(program)[: self._spec.child(0).num_children])
         positional = [self._spec.child(0).child(i) for i in range(self._spec.child(0).num_children)]
         self._is_flat = not self._names and not self._fixed and all(part.is_leaf() for part in positional)
 
@@ -33,19 +36,67 @@ class Structure:
         and where a number is not that of the export."""
         if self._is_flat and not kwargs and len(args) == len(self._read) and _are_tensors(args):
             return {name: args[place] for place, name in self._read}
+        if kwargs:
+            args, kwargs = self._places.by_position(args, kwargs)
         if set(self._names) == set(kwargs):
             kwargs = {name: kwargs[name] for name in self._names}
         flat, found = _pytree.tree_flatten((args, dict(kwargs)))
         if found != self._spec:
-            raise ArgumentTypeError(
-                f"the arguments have the structure {found}; the program was exported for {self._spec}"
-            )
+            raise ArgumentTypeError(self._difference(found))
         for place, argument in self._fixed:
             if flat[place] != argument.value:
                 raise ArgumentTypeError(
-                    f"the argument {argument.name} is {flat[place]!r}; the program was exported for {argument.value!r}"
+                    f"the argument {self.paths[argument.name]} is {flat[place]!r}; the program was exported for "
+                    f"{argument.value!r}: export it for each value"
                 )
         return {name: flat[place] for place, name in self._read}
+
+    def _difference(self, found: _pytree.TreeSpec) -> str:
+        """What `forward` was exported with, and what a call of another structure has."""
+        names = [*self._places.names, *self._names]
+        wanted, given = (_children(spec, self._places.names) for spec in (self._spec, found))
+        if list(wanted) != list(given):
+            return (
+                f"the arguments have another structure: the program was exported for forward({', '.join(wanted)}), and "
+                f"is called with ({', '.join(given)}); export it with the arguments that calls give"
+            )
+        name = next((name for name in wanted if wanted[name] != given[name]), names[0] if names else "")
+        return (
+            f"the arguments have another structure: {name} is {given[name]}, and the program was exported for "
+            f"{wanted[name]}"
+        )
+
+
+def _children(spec: _pytree.TreeSpec, names: Sequence[str]) -> dict[str, _pytree.TreeSpec]:
+    """The trees of a call's arguments, by what the user calls these."""
+    positional, keyword = spec.child(0), spec.child(1)
+    found = {
+        (names[i] if i < len(names) else f"positional argument {i + 1}"): positional.child(i)
+        for i in range(positional.num_children)
+    }
+    return found | {name: keyword.child(i) for i, name in enumerate(keyword.context)}
+
+
+def _positional_names(program: ExportedProgram) -> tuple[str, ...]:
+    """The names of the arguments of `forward`, by position and then by keyword; () where PyTorch has not kept them."""
+    signature = program.module_call_graph[0].signature if program.module_call_graph else None
+    return tuple(getattr(signature, "forward_arg_names", None) or ())
+
+
+def _paths(program: ExportedProgram, spec: _pytree.TreeSpec, inputs: Sequence[str]) -> dict[str, str]:
+    """Where the user gives what the program reads as so-called inputs: `x`, or `batch['mask']`."""
+    names = _positional_names(program)
+    try:
+        leaves, _ = _pytree.tree_flatten_with_path(spec.unflatten(list(range(len(inputs)))))
+    except Exception:  # containers of the user's own that have no paths
+        return {name: name for name in inputs}
+    found = {}
+    for (part, entry, *rest), leaf in leaves:
+        key = getattr(entry, "key", None) if part.idx else None
+        position = getattr(entry, "idx", 0)
+        first = str(key) if part.idx else names[position] if position < len(names) else f"args[{position}]"
+        found[inputs[leaf]] = first + _pytree.keystr(tuple(rest))
+    return found
 
 
 def _are_tensors(values: tuple[Any, ...]) -> bool:

@@ -15,13 +15,14 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from shlo_disc import importing
 from shlo_disc.compiling import compile_read
-from shlo_disc.errors import ArgumentTypeError, ProgramError
+from shlo_disc.errors import ArgumentTypeError, ProgramError, ShapeError
 from shlo_disc.programs import TextProgram
 from shlo_disc.recording import record_read
 from shlo_disc.runtime.described import program_text, target_text
 from shlo_disc.torch.arguments import Structure
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
 from shlo_disc.torch.weights import Weights
+from shlo_disc.torch.words import in_words_of_torch
 
 if TYPE_CHECKING:
     from shlo_disc.executable import Executable
@@ -179,15 +180,27 @@ class ExportedExecutable:
         """Run the program."""
         given = self._structure.given(args, kwargs)
         leaves = [as_argument(t, "a buffer") for t in self._changed]
-        leaves += [_without_gradient(value, f"the argument {name}") for name, value in given.items()]
+        paths = self._structure.paths
+        leaves += [_without_gradient(value, f"the argument {paths[name]}") for name, value in given.items()]
         if self._draws:
             leaves.append(new_key())
-        found = self._weights.program(self._fixed).execute(tuple(leaves), {}, output="buffer")
+        program = self._weights.program(self._fixed)
+        try:
+            found = program.execute(tuple(leaves), {}, output="buffer")
+        except (ShapeError, ArgumentTypeError) as error:
+            raise in_words_of_torch(error, self._names_of_leaves(given, len(leaves))) from None
         results = [found] if not isinstance(found, list | tuple) else list(found)
         values = [self._value(output, results) for output in self._outputs]
         if self._writes:
             self._write_back(values, given)
         return self._structure.results.unflatten([values[place] for place in self._shown])
+
+    def _names_of_leaves(self, given: dict[str, Any], count: int) -> dict[int, str]:
+        """What the user calls the arguments of the translated program, the last `count` of which calls give."""
+        first = len(self.executable.artifact.header["arguments"]) - count
+        buffers = [f"the buffer {spec.target}" for spec in _state(self.program)[1]]
+        names = [*buffers, *(self._structure.paths[name] for name in given)]
+        return {first + i: name for i, name in enumerate(names)}
 
     def __reduce__(self) -> Any:
         """Raises TypeError, for pickle and copy: it shares its tensors with the exported program."""

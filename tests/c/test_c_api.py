@@ -71,7 +71,7 @@ def test_shape_errors_are_pythons(artifact: Path, run_c: Path) -> None:
     kind, _, text = result.stdout.split("|", 2)
     with pytest.raises(ShapeError) as caught:
         Client().load(artifact.read_bytes(), trust=True)(np.zeros((0, 3), np.float32))
-    assert (result.returncode, kind, text) == (1, "ShapeError", str(caught.value))
+    assert (result.returncode, kind, text) == (1, "ShapeError", caught.value.message)
 
 
 def test_missing_files_are_os_errors(run_c: Path) -> None:
@@ -92,7 +92,7 @@ def python_verdict(data: bytes, trust: bool = True) -> str | None:
     try:
         Client(threads=1).load(data, trust=trust)
     except ArtifactError as error:
-        return f"ArtifactError: {error}"
+        return f"ArtifactError: {error.message}"
     return None
 
 

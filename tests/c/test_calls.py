@@ -35,7 +35,7 @@ def same_error(kind: type[DiscError], of_python: Any, of_c: Any) -> CError:
         of_python()
     with pytest.raises(CError) as found:
         of_c()
-    assert (found.value.kind, found.value.text) == (kind.__name__, str(wanted.value))
+    assert (found.value.kind, found.value.text) == (kind.__name__, wanted.value.message)
     return found.value
 
 

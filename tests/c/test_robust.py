@@ -163,7 +163,9 @@ def python_verdict(data: bytes) -> str:
     """As the program `verdicts` prints it, whose threads are one, too."""
     try:
         Client(threads=1).load(data, trust=True)
-    except (DiscError, ValueError) as error:
+    except DiscError as error:
+        return f"{type(error).__name__}: {error.message}"
+    except ValueError as error:
         return f"{type(error).__name__}: {error}"
     return "loaded"
 
@@ -199,7 +201,7 @@ while damage := read(24):
         client.load(bytes(data), trust=True)
         print("loaded", end="\\0")
     except Exception as error:
-        print(f"{type(error).__name__}: {error}", end="\\0")
+        print(f"{type(error).__name__}: {getattr(error, 'message', error)}", end="\\0")
 """
 """What `verdicts.cpp` does."""
 

@@ -60,7 +60,7 @@ def judge(seed: int, by_compile: bool) -> tuple[str, str]:
         try:
             run = shlo_disc.compile(program)
         except shlo_disc.UnsupportedError as error:
-            return "refused", str(error)
+            return "refused", error.message
     for sizes in SIZES:
         x = torch.randn(*sizes, module.width)
         with torch.no_grad():

@@ -83,7 +83,7 @@ def judge(op: Any, sample: Any) -> tuple[str, str]:
     try:
         found = shlo_disc.compile(program)(*tensors)
     except shlo_disc.UnsupportedError as error:
-        return "refused", str(error)
+        return "refused", error.message
     try:
         close(found, wanted, op.name)
     except AssertionError as error:

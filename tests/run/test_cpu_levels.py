@@ -125,7 +125,9 @@ def verdicts(data: bytes) -> tuple[str, str]:
     for load in (lambda: Client(threads=1).load(data, trust=True), lambda: c_api.Program(data, threads=1)):
         try:
             load()
-        except (ArtifactError, c_api.CError) as error:
+        except ArtifactError as error:
+            found.append(error.message)
+        except c_api.CError as error:
             found.append(str(error).removeprefix("ArtifactError: "))
         else:
             found.append("loaded")

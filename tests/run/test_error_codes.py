@@ -61,8 +61,11 @@ def test_each_example_raises_its_error(name: str, tmp_path: Path, monkeypatch: p
     names.clear()
     close_processes()
     assert caught.value.code == name
-    said = " ".join(parts_of(name)["text"].split())
-    assert plain(said) == plain(" ".join(str(caught.value).splitlines()[0].split()))
+    first, *more = caught.value.message.splitlines()
+    assert parts_of(name)["text"].split() and str(caught.value).split()[-1] == f"[{name}]"
+    shown = f"{first} ... [{name}]" if more else f"{first} [{name}]"
+    assert plain(" ".join(parts_of(name)["text"].split())) == plain(" ".join(shown.split()))
+    assert caught.value.remedy and caught.value.remedy == page(name).rpartition("```\n")[2].strip()
 
 
 def plain(message: str) -> str:
@@ -88,6 +91,15 @@ def test_each_class_has_a_code_for_whatever_it_says(kind: type[DiscError]) -> No
 def test_no_class_is_forgotten() -> None:
     named = {code.error for code in CODES}
     assert {kind.__name__ for kind in classes()} == named | {"DiscError"}
+
+
+def test_the_text_ends_with_the_code() -> None:
+    error = errors.ShapeError("Rank mismatch for args[0]")
+    assert str(error) == "Rank mismatch for args[0] [DISC-S101]" and error.message == "Rank mismatch for args[0]"
+    assert str(errors.ShapeError(str(error))) == str(error)  # raised again, by its text
+    assert str(errors.CompilerError("it failed\nTo see it again: opt x")).endswith("opt x\n[DISC-C100]")
+    assert str(AllocationError(3, "no memory")) == "no memory [DISC-M101]"
+    assert str(DiscError("of no code")) == "of no code" and DiscError("of no code").remedy == ""
 
 
 def test_codes_follow_from_class_and_words() -> None:

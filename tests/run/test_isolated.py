@@ -145,7 +145,7 @@ def test_unsupported_constructs_come_back() -> None:
 def test_an_abort_is_an_error_with_a_reproducer(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(CompilerError) as caught:
         shlo_disc.compile(named("aborts"), options=APART)
-    first, last = str(caught.value).splitlines()
+    first, last = caught.value.message.splitlines()
     assert first == "the process that compiles ended with SIGABRT: LLVM ERROR: Cannot select 0x1234"
     command = shlex.split(last.removeprefix("To see it again: "))
     assert Path(command[4]).read_text() == named("aborts")

@@ -143,7 +143,7 @@ def test_it_is_one_process_and_started_again() -> None:
 def test_the_end_of_a_worker_is_explained() -> None:
     ended = importlib.import_module("shlo_disc.reader.client")._ended
     texts = [
-        str(ended(status, said, data, "the program", Limits(3, 1 << 30)))
+        ended(status, said, data, "the program", Limits(3, 1 << 30)).message
         for status, said, data in (
             (-signal.SIGSEGV, "", b"ML\xefR"),
             (-signal.SIGABRT, "", b"func"),

@@ -63,7 +63,7 @@ def test_the_decision_at_fault_is_left_out(caplog: pytest.LogCaptureFixture) -> 
 def test_strict_raises_with_a_reproducer_that_runs() -> None:
     with pytest.raises(shlo_disc.CompilerError, match="KeyError: 'tile'") as raised:
         shlo_disc.compile(two_layers, args=SPECS, options=shlo_disc.Options(strict=True, opt_level=0))
-    command = shlex.split(str(raised.value).rsplit("To see it again: ", 1)[1])
+    command = shlex.split(raised.value.message.rsplit("To see it again: ", 1)[1])
     report = json.loads((Path(command[4]).parent / "report.json").read_text())
     assert report["error"].startswith("CompilerError: the stage kernels failed")
     assert report["versions"]["jax"] == jax.__version__

@@ -60,7 +60,7 @@ def failure_of(program: Any, options: shlo_disc.Options = STRICT) -> tuple[str, 
     """What is said, the words of the command, and the directory of the files."""
     with pytest.raises(shlo_disc.CompilerError) as caught:
         shlo_disc.compile(program, options=options)
-    said, line = str(caught.value).rsplit("\nTo see it again: ", 1)
+    said, line = caught.value.message.rsplit("\nTo see it again: ", 1)
     words = shlex.split(line)
     assert words[:4] == ["python", "-m", "shlo_disc", "opt"]
     return said, words, Path(words[4]).parent

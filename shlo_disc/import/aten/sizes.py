@@ -76,7 +76,8 @@ def named(symbols: Mapping[Any, Expr]) -> Iterator[None]:
 def shown(e: Any) -> str:
     """An expression or relation of SymPy in the user's symbols."""
     names = {symbol: sympy.Symbol(str(name)) for symbol, name in _named.get().items() if symbol.is_Symbol}
-    return str(e.xreplace(names) if isinstance(e, sympy.Basic) else e)
+    own = e.xreplace(names) if isinstance(e, sympy.Basic) else e
+    return f"{own.lhs} {own.rel_op} {own.rhs}" if isinstance(own, sympy.core.relational.Relational) else str(own)
 
 
 def _rounded(e: Any) -> Expr:

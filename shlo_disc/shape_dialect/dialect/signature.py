@@ -52,6 +52,7 @@ class Signature:
     the program does not read, but a caller still passes them. `least` is the smallest size that a symbol stands for: 1
     in programs of JAX. `where` is what holds of the sizes that the program reads from data: each call checks it.
 
+    parameters: the names of the positional arguments, "" for one that is not passed by name; () where there are none.
     in_tree, out_tree: of the arguments (args, kwargs) and of the results, PyTreeDefs of JAX, TreeSpecs or these as
     JSON; None for flat lists.
     """
@@ -65,6 +66,7 @@ class Signature:
     out_tree: Any = None
     symbols: tuple[SymbolSource, ...] = field(default=())
     where: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         arguments = ", ".join(str(a) for a in self.arguments)
@@ -104,6 +106,7 @@ class Declared:
     least: int = 0
     in_tree: str = ""
     out_tree: str = ""
+    parameters: tuple[str, ...] = ()
 
     @property
     def buffers(self) -> int:
@@ -114,7 +117,9 @@ class Declared:
 def write_signature(module: ir.Module, signature: Signature, in_tree: str = "", out_tree: str = "") -> None:
     """Write a signature into a module, in the place of the one that is there, whose trees stay."""
     known = _signature_op(module)
-    declared = Declared(signature.arguments, signature.results, signature.kept, signature.least, in_tree, out_tree)
+    declared = Declared(
+        signature.arguments, signature.results, signature.kept, signature.least, in_tree, out_tree, signature.parameters
+    )
     if known is not None:
         old = declaration_of(known)
         declared = replace(declared, in_tree=in_tree or old.in_tree, out_tree=out_tree or old.out_tree)
@@ -137,7 +142,10 @@ def read_signature(module: ir.Module, read_tree: Callable[[str], Any]) -> Signat
     in_tree, out_tree = (read_tree(text) if text else None for text in (said.in_tree, said.out_tree))
     name = ir.StringAttr(op.attributes["name"]).value
     symbols = symbol_sources([spec.dims for spec in said.arguments])
-    return Signature(name, said.arguments, said.results, said.kept, said.least, in_tree, out_tree, symbols)
+    return Signature(
+        name, said.arguments, said.results, said.kept, said.least, in_tree, out_tree, symbols,
+        parameters=said.parameters,
+    )  # fmt: skip
 
 
 def _required(module: ir.Module) -> ir.OpView:

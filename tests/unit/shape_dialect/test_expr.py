@@ -109,7 +109,7 @@ def test_a_division_that_can_fail_stays(text: str) -> None:
     ],
 )
 def test_parse_errors_have_a_position(text: str, position: int) -> None:
-    with pytest.raises(ProgramError, match=f"at position {position}$"):
+    with pytest.raises(ProgramError, match=rf"at position {position} \[DISC-P100\]$"):
         Expr.parse(text)
 
 

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Notes on what JAX raises while it traces a function of symbolic sizes: what to write in terms of shlo_disc.
+
+The errors stay those of JAX and of the user's function, with their tracebacks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+
+_COMPARISON = re.compile(r"^Symbolic dimension comparison '(.*?)' (>=|<=|>|<|==|!=) '(.*?)' is inconclusive")
+_DIVISION = re.compile(r"The remainder mod\((\w+), ?-? ?(\d+)\) should be 0")
+_BOTH_WAYS = {">": (">= {more}", "<= {value}"), ">=": (">= {value}", "<= {less}")}
+_BOTH_WAYS |= {"<": ("<= {less}", ">= {value}"), "<=": ("<= {value}", ">= {more}")}
+_NUMBER_WANTED = (
+    "'_DimExpr' object cannot be interpreted as an integer",
+    "must be a string or a real number, not '_DimExpr'",
+    "used in a context that requires a constant",
+)
+_OF_DATA = re.compile(r"The size argument of jnp\.(nonzero|flatnonzero|argwhere|where|unique) must be statically")
+
+
+@contextlib.contextmanager
+def noted_traces() -> Iterator[None]:
+    """Add a note to an error of JAX's that asks for something which options of shlo_disc state."""
+    try:
+        yield
+    except Exception as error:
+        if note := note_on(str(error)):
+            error.add_note(f"shlo_disc: {note}")
+        raise
+
+
+def note_on(message: str) -> str:
+    """What helps against an error of that text; "" where nothing is known."""
+    if found := _COMPARISON.match(message):
+        return _on_comparison(*found.groups())
+    if found := _DIVISION.search(message):
+        name, divisor = found.groups()
+        return f'declare the size as a multiple: write "{divisor}*{name}" in place of "{name}" in args= or dynamic='
+    if any(text in message for text in _NUMBER_WANTED):
+        return (
+            "a size that has a name is not an int while the function is traced: make it an array by "
+            "jax.numpy.asarray(size), loop by jax.lax.fori_loop(0, size, ...), or give the size as a number in args="
+        )
+    if message.startswith("Array boolean indices must be concrete"):
+        return "for a size that is read from data, write shlo_disc.numpy.boolean_index(x, mask) in place of x[mask]"
+    if found := _OF_DATA.search(message):
+        return f"for a size that is read from data, write shlo_disc.numpy.{found[1]} in place of jax.numpy.{found[1]}"
+    return ""
+
+
+def _on_comparison(left: str, op: str, right: str) -> str:
+    if op not in _BOTH_WAYS:
+        return f'where it always holds, state it: constraints=("{left} == {right}",)'
+    more, less = (f"{right} {sign} 1" for sign in "+-")
+    if right.isdecimal():
+        more, less = str(int(right) + 1), str(int(right) - 1)
+    holds, fails = (f"{left} {text.format(value=right, more=more, less=less)}" for text in _BOTH_WAYS[op])
+    return f'where it always holds, state it: constraints=("{holds}",); where it never does, constraints=("{fails}",)'
+
+
+__all__ = ["note_on", "noted_traces"]

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calls of compiled programs, and bindings, with arrays that do not fit."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jax
+import numpy as np
+
+import shlo_disc
+from shlo_disc.errors import ArgumentTypeError, ShapeError
+
+from .case import LAYER_ARGS, Case, Numbers, W, X, add_one, compiled_layer, layer, value_of
+
+
+class DoublePrecision(Case):
+    error = ArgumentTypeError
+    remedy = r"Dtype mismatch for args\[0\]: expected (\w+) and called with float64"
+
+    def provoke(self) -> Any:
+        return compiled_layer()(X.astype(np.float64), W)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return compiled_layer()(X.astype(np.float64).astype(found[1]), W), X @ W
+
+
+class WrongRank(Case):
+    error = ShapeError
+    remedy = r"Rank mismatch for args\[0\]: expected \(b, (\d+)\) and called with \(4,\)"
+
+    def provoke(self) -> Any:
+        return compiled_layer()(X[0], W)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return compiled_layer()(X[0].reshape(-1, int(found[1])), W), X[:1] @ W
+
+
+class WrongFixedSize(Case):
+    error = ShapeError
+    remedy = r"Shape mismatch for args\[0\]\.shape\[(\d)\] .*: expected \(b, (\d)\) and called with \(4, 2\)"
+
+    def provoke(self) -> Any:
+        return compiled_layer()(X.T, W)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        assert X.shape[int(found[1])] == int(found[2])
+        return compiled_layer()(X, W), X @ W
+
+
+class BrokenConstraint(Case):
+    error = ShapeError
+    remedy = r"symbolic shape constraint b <= (\d+)\."
+
+    def provoke(self) -> Any:
+        return self.program()(np.zeros(9, np.float32))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        x = np.arange(int(found[1]), dtype=np.float32)
+        return self.program()(x), x + 1
+
+    @staticmethod
+    def program() -> Any:
+        return shlo_disc.compile(add_one, args=(("b", "float32"),), constraints=("b <= 8",))
+
+
+class TwoSizesForOneName(Case):
+    error = ShapeError
+    remedy = r"args\[1\]\.shape\[0\] \(= (\d+)\) and the specification 'b' \(= (\d+)\)"
+
+    def provoke(self) -> Any:
+        return self.program()(np.ones(3, np.float32), np.ones(4, np.float32))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        x = np.arange(int(found[2]), dtype=np.float32)
+        return self.program()(x, x), 2 * x
+
+    @staticmethod
+    def program() -> Any:
+        return shlo_disc.compile(lambda x, y: x + y, args=(("b", "float32"), ("b", "float32")))
+
+
+class MissingKey(Case):
+    error = ArgumentTypeError
+    remedy = r"args\[0\] is .*symmetric difference of key sets: (\{.*\})"
+
+    def provoke(self) -> Any:
+        return self.program()({"w": X})
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        missing: set[str] = value_of(found[1])
+        return self.program()({"w": X} | dict.fromkeys(missing, X[0])), X + X[0]
+
+    @staticmethod
+    def program() -> Any:
+        return shlo_disc.compile(lambda p: p["w"] + p["b"], args=({"w": ("b, 4", "float32"), "b": ("4", "float32")},))
+
+
+class NumberOfArguments(Case):
+    error = ArgumentTypeError
+    remedy = r"args is a tuple of length 1 in the invocation and a tuple of length (\d) when exported"
+
+    def provoke(self) -> Any:
+        return compiled_layer()(X)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return compiled_layer()(*(X, W)[: int(found[1])]), X @ W
+
+
+class MaskedArray(Case):
+    error = ArgumentTypeError
+    remedy = r"args\[0\] is a masked array, .*use value\.(\w+)\(\.\.\.\)"
+
+    masked = np.ma.masked_array(X, X > 6)
+
+    def provoke(self) -> Any:
+        return compiled_layer()(self.masked, W)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        filled = getattr(self.masked, found[1])(0)
+        return compiled_layer()(filled, W), filled @ W
+
+
+class PrngKeys(Case):
+    error = ArgumentTypeError
+    remedy = r"pass jax\.random\.(key_data)\(keys\)"
+
+    def provoke(self) -> Any:
+        return self.program()(jax.random.key(3))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        data = getattr(jax.random, found[1])(jax.random.key(3))
+        return self.program()(data), np.asarray(data) + 1
+
+    @staticmethod
+    def program() -> Any:
+        return shlo_disc.compile(add_one, args=(("2", "uint32"),))
+
+
+class DonatedWithoutCopy(Case):
+    error = ValueError
+    remedy = r"bind\((donate=True)\) .*; leave (copy=True)"
+
+    def provoke(self) -> Any:
+        return compiled_layer().bind(jax.numpy.asarray(X), donate=True, copy=False)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        options = {name: value_of(value) for name, _, value in (group.partition("=") for group in found.groups())}
+        return compiled_layer().bind(jax.numpy.asarray(X), **options)(W), X @ W
+
+
+class BoundTooMany(Case):
+    error = ArgumentTypeError
+    remedy = r"bind got 3 arguments; 'layer' takes (\d)"
+
+    def provoke(self) -> Any:
+        return compiled_layer().bind(X, W, W)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return compiled_layer().bind(*(X, W, W)[: int(found[1])])(), X @ W
+
+
+class BoundWhereJaxTraces(Case):
+    error = ArgumentTypeError
+    remedy = r"call the executable itself there"
+
+    def provoke(self) -> Any:
+        return jax.jit(compiled_layer().bind(X))(W)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        executable = compiled_layer()
+        return jax.jit(lambda w: executable(X, w))(W), X @ W
+
+
+class NoGradient(Case):
+    error = ArgumentTypeError
+    remedy = r"has no gradient: (compile) the function itself"
+
+    def provoke(self) -> Any:
+        compiled_layer().save("layer.shlodisc")
+        return self.gradient(shlo_disc.load("layer.shlodisc", trust=True))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.gradient(getattr(shlo_disc, found[1])(layer, args=LAYER_ARGS)), np.broadcast_to(W.sum(1), X.shape)
+
+    @staticmethod
+    def gradient(program: Any) -> Any:
+        return jax.grad(lambda x: program(x, W).sum())(X)
+
+
+class ValuesOfSymbols(Case):
+    error = ShapeError
+    remedy = r"given by name, as in (\w+)=(\d+)"
+
+    def provoke(self) -> Any:
+        return compiled_layer().out_shape()
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        shape = compiled_layer().out_shape(**{found[1]: int(found[2])}).shape
+        return shape, (int(found[2]), 3)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Command lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+import shlo_disc
+
+from .case import Case, CommandFailed, Numbers, command
+
+TEXT = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = stablehlo.add %x, %x : tensor<?xf32>
+  return %0 : tensor<?xf32>
+}"""
+
+
+class CommandCase(Case):
+    """A command on `add.mlir`, or on `add.shlodisc`, which is that compiled."""
+
+    error = CommandFailed
+    words: ClassVar[tuple[str, ...]]
+
+    def provoke(self) -> Any:
+        Path("add.mlir").write_text(TEXT)
+        command("compile", "add.mlir", "-o", "add.shlodisc")
+        np.savez("x.npz", np.arange(3, dtype=np.float32))
+        return command(*self.words)
+
+    @staticmethod
+    def ran(*words: str) -> Numbers:
+        """`run`, with the sums that it has written."""
+        command("run", *words, "--outputs", "y.npz")
+        with np.load("y.npz") as results:
+            return results["arr_0"], np.arange(3) * 2
+
+
+class SizesNotGiven(CommandCase):
+    remedy = r"needs (--dims) with (\w+)=\.\.\."
+    words = ("run", "add.mlir")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        printed = command("run", "add.mlir", found[1], f"{found[2]}=3", "--json")
+        return json.loads(printed)["results"][0]["shape"], [3]
+
+
+class SizesOfExplain(CommandCase):
+    remedy = r"or (--dims) (\w+=1)"
+    words = ("explain", "add.mlir")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return ("loop_add" in command("explain", "add.mlir", found[1], found[2])), True
+
+
+class UntrustedFile(CommandCase):
+    remedy = r"pass (--trust) if you know who made it"
+    words = ("run", "add.shlodisc", "--inputs", "x.npz")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.ran("add.shlodisc", "--inputs", "x.npz", found[1])
+
+
+class UnknownStage(CommandCase):
+    remedy = r"no stage 'fusion'; stages are .*\b(fuse)\b"
+    words = ("opt", "add.mlir", "--stage", "fusion")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        assert "func.func @main" in command("opt", "add.mlir", "--stage", found[1])
+        return self.ran("add.mlir", "--inputs", "x.npz")
+
+
+class AllStages(CommandCase):
+    remedy = r"--stage all needs (--dump) DIR"
+    words = ("opt", "add.mlir", "--stage", "all")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        command(*self.words, found[1], "stages")
+        return len(list(Path("stages").iterdir())) > 5, True
+
+
+class StagesOfArtifact(CommandCase):
+    remedy = r"is an artifact, which has no stages; compare the program that was compiled"
+    words = ("diff", "add.shlodisc", "--stages", "fuse", "plan")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        try:
+            text = command("diff", "add.mlir", "--stages", "fuse", "plan")
+        except CommandFailed as differ:  # status 1: they do
+            text = str(differ) or "differ"
+        return bool(text), True
+
+
+class UnknownCode(CommandCase):
+    remedy = r"no error has the code 'Z9'; `python -m shlo_disc (why)` prints all codes"
+    words = ("why", "Z9")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return "DISC-S101" in command(found[1]), True
+
+
+class FormOfDims(CommandCase):
+    remedy = r"'b:3' is not of the form b(=)2,s=16"
+    words = ("run", "add.mlir", "--dims", "b:3")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        printed = command("run", "add.mlir", "--dims", f"arg0_d0{found[1]}3", "--json")
+        return json.loads(printed)["results"][0]["shape"], [3]
+
+
+class OptionOfStage(CommandCase):
+    remedy = r"fuse has no option 'max-fusion'; it has (max-fusions)"
+    words = ("opt", "add.mlir", "--pass-pipeline=annotate,simplify,fuse{max-fusion=3}")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        text = command("opt", "add.mlir", f"--pass-pipeline=annotate,simplify,fuse{{{found[1]}=3}}")
+        return "func.func @main" in text, True
+
+
+class UnknownKernel(CommandCase):
+    remedy = r"no kernel 'sum'; there are (\w+)"
+    words = ("disasm", "add.mlir", "--kernel", "sum")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        assert found[1] in command("disasm", "add.mlir", "--kernel", found[1])
+        x = np.arange(3, dtype=np.float32)
+        return shlo_disc.compile("add.mlir")(x), x * 2
+
+
+class ExplainedArtifact(CommandCase):
+    remedy = r"is a compiled artifact.*`python -m shlo_disc (run add\.shlodisc --trust --dims) \.\.\.`"
+    words = ("explain", "add.shlodisc", "--dims", "arg0_d0=3")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        printed = command(*found[1].split(), "arg0_d0=3", "--json")
+        return json.loads(printed)["results"][0]["shape"], [3]
+
+
+class CompiledArtifact(ExplainedArtifact):
+    words = ("compile", "add.shlodisc", "-o", "twice.shlodisc")
+
+
+class ReducedArtifact(ExplainedArtifact):
+    words = ("reduce", "add.shlodisc")

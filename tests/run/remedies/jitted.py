@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`shlo_disc.jit`."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import jax
+import numpy as np
+
+import shlo_disc
+from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError
+
+from .case import Case, Numbers, W, X, add_one, layer, value_of
+
+
+def scaled(x: Any, factors: Any) -> Any:
+    """An array times the first of its static factors."""
+    return x * factors[0]
+
+
+class SecondSize(Case):
+    error = RecompileError
+    remedy = r"dynamic= names the sizes that change: with dynamic=(\('n, _', None\)) one"
+
+    def provoke(self) -> Any:
+        return self.called(shlo_disc.jit(layer))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.called(shlo_disc.jit(layer, dynamic=value_of(found[1])))
+
+    @staticmethod
+    def called(function: Any) -> Numbers:
+        function(X, W)
+        return function(X[:1], W), X[:1] @ W
+
+
+class EmptySecond(Case):
+    error = RecompileError
+    remedy = r"with dynamic=(\('n - 1, _',\)) one"
+
+    def provoke(self) -> Any:
+        return self.called(shlo_disc.jit(add_one))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.called(shlo_disc.jit(add_one, dynamic=value_of(found[1])))
+
+    @staticmethod
+    def called(function: Any) -> Numbers:
+        function(X)
+        return function(X[:0]), X[:0]
+
+
+class SecondSizeInTree(Case):
+    error = RecompileError
+    remedy = r"one entry for each positional argument, such as (\"b, ...\") for arrays whose first size does"
+
+    def provoke(self) -> Any:
+        return self.called(shlo_disc.jit(self.of_dict))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.called(shlo_disc.jit(self.of_dict, dynamic=(value_of(found[1]),)))
+
+    @staticmethod
+    def of_dict(arrays: Any) -> Any:
+        return arrays["x"] + 1
+
+    @staticmethod
+    def called(function: Any) -> Numbers:
+        function({"x": X})
+        return function({"x": X[:1]}), X[:1] + 1
+
+
+class SecondDtype(Case):
+    error = RecompileError
+    remedy = r"Dtype mismatch for args\[0\].*with (compile_once)=(False), shlo_disc\.jit compiles one program more"
+
+    def provoke(self) -> Any:
+        return self.called(shlo_disc.jit(add_one))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.called(shlo_disc.jit(add_one, **{found[1]: value_of(found[2])}))
+
+    @staticmethod
+    def called(function: Any) -> Numbers:
+        function(X)
+        return function(X.astype(np.int32)), X + 1
+
+
+class EntriesOfDynamic(Case):
+    error = OptionError
+    remedy = r"the call has (\d) positional arguments: one for each, (None) for those that are static"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(layer, dynamic=("b, ...",))(X, W)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        entries = ("b, ...", value_of(found[2]))
+        assert len(entries) == int(found[1])
+        return shlo_disc.jit(layer, dynamic=entries)(X, W), X @ W
+
+
+class NoHash(Case):
+    error = ArgumentTypeError
+    remedy = r"the static argument 1 has to be hashable, and list is not"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(scaled, static_argnums=1)(X, [2.0])
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return shlo_disc.jit(scaled, static_argnums=1)(X, (2.0,)), X * 2
+
+
+class StaticsOfJax(Case):
+    error = OptionError
+    remedy = r"give (static_argnums)= to shlo_disc\.jit"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(jax.jit(scaled, static_argnums=1))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return shlo_disc.jit(scaled, **{found[1]: 1})(X, (2.0,)), X * 2
+
+
+class DonatedStatic(Case):
+    error = OptionError
+    remedy = r"argument (\d) is static, and cannot be donated"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(scaled, static_argnums=1, donate_argnums=(0, 1))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        donated = tuple({0, 1} - {int(found[1])})
+        return shlo_disc.jit(scaled, static_argnums=1, donate_argnums=donated)(jax.numpy.asarray(X), (2.0,)), X * 2
+
+
+class FilterWithStatics(Case):
+    error = OptionError
+    remedy = r"filter=True finds out what is static: it takes neither static_ nor donate_ arguments"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(scaled, filter=True, static_argnums=1)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return shlo_disc.jit(scaled, filter=True)(X, (2.0,)), X * 2
+
+
+class NumberForArray(Case):
+    error = RecompileError
+    remedy = r"args\[0\] has the type of an array, .*; jnp\.(full)\(3, 0\.5\) has such a type"
+
+    def provoke(self) -> Any:
+        function = shlo_disc.jit(add_one)
+        return function(2.0), function(np.float32(2))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        function = shlo_disc.jit(add_one)
+        function(2.0)
+        return function(getattr(jax.numpy, found[1])((), 0.5)), 1.5
+
+
+class NotYetCalled(Case):
+    error = ValueError
+    remedy = r"has not been (called) yet"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(add_one).executable
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        function = shlo_disc.jit(add_one)
+        function(X)
+        return function.executable(X), X + 1
+
+
+class NoSuchArgument(Case):
+    error = OptionError
+    remedy = r"static_args: the function has no argument 2"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(scaled, static_argnums=2)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return functools.partial(shlo_disc.jit(scaled, static_argnums=1), X)((2.0,)), X * 2

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`shlo_disc.compile` with arguments or options that do not fit."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+import shlo_disc
+from shlo_disc import Options
+from shlo_disc.errors import OptionError, ProgramError, UnsupportedError
+from tests.run.test_custom_calls import Call, copy_out, plain
+
+from .case import Case, Numbers, add_one, exported_for, run_add_one, value_of
+
+TEXT = "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}"
+
+
+class NoArgs(Case):
+    error = ProgramError
+    remedy = r"needs args=, e\.g\. args=(\(.*?\),\))"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return run_add_one(shlo_disc.compile(add_one, args=value_of(found[1])), 2, 768)
+
+
+class PairInsteadOfSequence(Case):
+    error = ProgramError
+    remedy = r"one entry for each argument: write args=(\(.*\))"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=("b, 4", "float32"))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return run_add_one(shlo_disc.compile(add_one, args=value_of(found[1])), 3, 4)
+
+
+class StringOfArgs(Case):
+    error = ProgramError
+    remedy = r"args= is a sequence such as (\(.*?\),\))"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args="b, 768")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return run_add_one(shlo_disc.compile(add_one, args=value_of(found[1])), 2, 768)
+
+
+class ConstraintsAsString(Case):
+    error = ProgramError
+    remedy = r"write constraints=(\(.*\))"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=(("b", "float32"),), constraints="b <= 8")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        constraints = value_of(found[1])
+        return run_add_one(shlo_disc.compile(add_one, args=(("b", "float32"),), constraints=constraints), 8)
+
+
+class ConstraintWithLess(Case):
+    error = ProgramError
+    remedy = r"must contain one of '==' or '>=' or '(<=)'"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=(("b", "float32"),), constraints=("b < 9",))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        constraints = (f"b {found[1]} 8",)
+        return run_add_one(shlo_disc.compile(add_one, args=(("b", "float32"),), constraints=constraints), 8)
+
+
+class UnknownDtype(Case):
+    error = ProgramError
+    remedy = r"unknown dtype 'float'.*dtypes are .*\b(float32)\b"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=(("b", "float"),))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return run_add_one(shlo_disc.compile(add_one, args=(("b", found[1]),)), 5)
+
+
+class OtherPlatform(Case):
+    error = ProgramError
+    remedy = r"export it with platforms=(\[.*?\])"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(exported_for(["tpu"]))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return run_add_one(shlo_disc.compile(exported_for(value_of(found[1]))), 3)
+
+
+class ArgsForText(Case):
+    error = OptionError
+    remedy = r"args=, kwargs= and constraints= apply to a JAX function; this program states its own shapes"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(TEXT, args=(("b", "float32"),))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        actual, sums = run_add_one(shlo_disc.compile(TEXT), 3)
+        return actual, sums - 1
+
+
+class NoProgram(Case):
+    error = ProgramError
+    remedy = r"or a JAX function with args="
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(3)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return run_add_one(shlo_disc.compile(add_one, args=(("b", "float32"),)), 3)
+
+
+class OptionsAsDict(Case):
+    error = OptionError
+    remedy = r"options must be a shlo_disc\.(\w+), not (\{.*\})"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=(("b", "float32"),), options={"opt_level": 2})  # type: ignore[arg-type]
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        options = getattr(shlo_disc, found[1])(**value_of(found[2]))
+        return run_add_one(shlo_disc.compile(add_one, args=(("b", "float32"),), options=options), 3)
+
+
+class HintForNoSymbol(Case):
+    error = OptionError
+    remedy = r"names no symbol; the symbols are (\[.*?\])"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=(("b", "float32"),), options=Options(hints={"batch": 8}))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        options = Options(hints=dict.fromkeys(value_of(found[1]), 8))
+        return run_add_one(shlo_disc.compile(add_one, args=(("b", "float32"),), options=options), 3)
+
+
+class UnknownTarget(Case):
+    error = OptionError
+    remedy = r"unknown target 'gpu'; targets are '(\w+)'"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=(("b", "float32"),), target="gpu")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return run_add_one(shlo_disc.compile(add_one, args=(("b", "float32"),), target=found[1]), 3)
+
+
+class LimitsWithoutProcess(Case):
+    error = OptionError
+    remedy = r"they need (isolate)=(True)"
+
+    def provoke(self) -> Any:
+        return Options(compile_seconds=60)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        isolate: bool = value_of(found[2])
+        options = Options(compile_seconds=60, **{found[1]: isolate})  # type: ignore[arg-type]
+        return run_add_one(shlo_disc.compile(add_one, args=(("b", "float32"),), options=options), 3)
+
+
+class UnregisteredCustomCall(Case):
+    error = UnsupportedError
+    remedy = r"@tests\.remedy.* register a native function for it with shlo_disc\.(\w+)"
+
+    text = """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = stablehlo.custom_call @tests.remedy(%x) : (tensor<3xf32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}"""
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(self.text)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        def double(call: Call) -> None:
+            copy_out(call, call.operands[0].array() * 2)
+
+        getattr(shlo_disc, found[1])("tests.remedy", plain(double))
+        x = np.arange(3, dtype=np.float32)
+        return shlo_disc.compile(self.text)(x), x * 2
