@@ -50,7 +50,7 @@ def export_function(
     The last positional argument of what is exported are hidden arguments, one for each of the sizes that the function
     reads from data, whose names the program has; there is no such argument where there are no such sizes.
     """
-    check_specifications(args, kwargs)
+    check_specifications(args, kwargs, has_statics=hasattr(function, "trace"))
     if isinstance(constraints, str):
         raise ProgramError(f"constraints= is a sequence of strings: write constraints=({constraints!r},)")
     try:

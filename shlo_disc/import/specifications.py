@@ -22,8 +22,11 @@ _LIKELY = "float32"
 _LIKE_A_DTYPE = re.compile(r"(b?float|u?int|complex|bool|double|half|single|key|((bf|f|u?i|u|c)\d))\w*")
 
 
-def check_specifications(args: Any, kwargs: dict[str, Any]) -> None:
-    """Raises ProgramError, with what to write, for shapes and dtypes that are not in pairs, one for each argument."""
+def check_specifications(args: Any, kwargs: dict[str, Any], has_statics: bool) -> None:
+    """Raises ProgramError, with what to write, for shapes and dtypes that are not in pairs, one for each argument.
+
+    has_statics: some arguments may be static ones of `jax.jit`, whose values may be texts.
+    """
     if hasattr(args, "shape"):
         raise ProgramError("args= has one entry for each argument: for one array x, write args=(x,)")
     if isinstance(args, str) or not isinstance(args, Sequence):
@@ -35,7 +38,7 @@ def check_specifications(args: Any, kwargs: dict[str, Any]) -> None:
         raise ProgramError(f"args= has a shape and a dtype for each argument: write args={pairs!r}")
     for name, values in (("args", list(args)), ("kwargs", dict(kwargs))):
         for path, leaf in jax.tree_util.tree_flatten_with_path(values, is_leaf=_is_whole)[0]:
-            if (wanted := _wanted(leaf)) is not None:
+            if not (has_statics and isinstance(leaf, str)) and (wanted := _wanted(leaf)) is not None:
                 where = f"{name}{jax.tree_util.keystr(path)}"
                 raise ProgramError(f"args= and kwargs= have pairs of a shape and a dtype: write {where} as {wanted!r}")
 

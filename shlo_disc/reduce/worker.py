@@ -37,7 +37,7 @@ _CHANGING = re.compile(r"'[^']*'|\"[^\"]*\"|<[^>]*>|[%@#]?[\w.#]*\d[\w.#]*")
 
 def pattern_of(error: BaseException) -> str:
     """The type of an error and the first line of its message, without what depends on the program."""
-    first = next(iter(str(error).splitlines()), "")
+    first = next(iter((error.message if isinstance(error, DiscError) else str(error)).splitlines()), "")
     return f"{type(error).__name__}: {_CHANGING.sub('_', first)}"
 
 

@@ -109,7 +109,7 @@ def test_explain_on_a_gpu(only_gpu: Client) -> None:
     found = compiled.explain(b=3, s=20)
     assert [k.name for k in found.kernels] == [k.name for k in compiled.kernels]
     assert all(k.runs == 1 and k.seconds == pytest.approx(MICROSECOND) for k in found.kernels)
-    assert all(k.estimated_seconds is not None and k.share is not None for k in found.kernels)
+    assert all(k.estimated_seconds is not None for k in found.kernels)
     assert only_gpu.devices()[0].device_kind in str(found).splitlines()[0]
     assert found.to_json()["machine"]["name"] == only_gpu.devices()[0].device_kind
 

@@ -234,8 +234,9 @@ FAULTS = {
     "damaged artifact": (["info", "cut.disc"], "the artifact is truncated"),
     "artifact as a program": (
         ["opt", "cut.disc"],
-        "the program 'cut.disc' cannot be parsed: line 1, column 1: custom op 'SHLODISC' is unknown (tried "
-        "'builtin.SHLODISC' as well)",
+        "the program 'cut.disc' is a compiled artifact, which is not compiled again: call "
+        "shlo_disc.load('cut.disc', trust=True), or use `python -m shlo_disc inspect cut.disc` or `python -m shlo_disc "
+        "run cut.disc --trust --dims ...`",
     ),
     "no such symbol": (
         ["explain", "add.mlir", "--dims", "q=1"],

@@ -6,11 +6,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.pjrt.plugin import run_python
 
 _PROGRAM = Path(__file__).with_name("shape_streams.py")
 
 
+@pytest.mark.slow
 def test_two_compiles_serve_all_shapes() -> None:
     """With the results of XLA."""
     done = run_python(str(_PROGRAM), JAX_PLATFORMS="shlo_disc,cpu")

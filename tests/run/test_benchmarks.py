@@ -17,6 +17,7 @@ from benchmarks.works import all_works, find
 from examples.model import relative_error
 
 
+@pytest.mark.slow
 def test_a_small_run_from_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     who = ["ours", "ours_static", "jit", "jit_buckets", "iree"]

@@ -82,7 +82,7 @@ def _call(artifact: Artifact, c: Compilation, on: OnDevice, dims: Mapping[str, i
         found = explain(artifact, on(), c, dims)
         reports, about = found.kernels, found.machine.name
     except DeviceError as error:
-        problem, reports = f"not measured: {error}", kernel_reports(c, dims, (), None)
+        problem, reports = f"not measured: {error.message}", kernel_reports(c, dims, (), None)
     launches = launches_in(c.snapshots["host"])
     kernels = tuple(
         KernelRow(launch.fusion, tuple(guard_texts(launch)), report.to_json())

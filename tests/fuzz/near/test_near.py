@@ -97,6 +97,7 @@ def test_every_family_makes_programs(family: str) -> None:
     assert len({case_of(seed, family).program.text() for seed in range(4)}) > 2
 
 
+@pytest.mark.slow
 def test_every_piece_turns_up() -> None:
     def pieces_of(program: Program) -> set[str]:
         inner = [p for s in program.steps for p in s.params.values() if isinstance(p, Program)]

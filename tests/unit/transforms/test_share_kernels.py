@@ -56,9 +56,11 @@ SHARED: dict[str, tuple[Callable[..., Any], int]] = {
 """Steps, and the kernels of one."""
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"), [*((name, "float32") for name in SHARED), ("two numbers", "float64"), ("softmax", "bfloat16")]
-)
+OFTEN = ("product", "float32"), ("compared", "float32"), ("two numbers", "float64")
+SELDOM = [(name, "float32") for name in SHARED if (name, "float32") not in OFTEN] + [("softmax", "bfloat16")]
+
+
+@pytest.mark.parametrize(("name", "dtype"), [*OFTEN, *(pytest.param(*case, marks=pytest.mark.slow) for case in SELDOM)])
 def test_one_kernel_for_all_numbers(name: str, dtype: str) -> None:
     step, kernels_of_a_step = SHARED[name]
     function = steps(step)
