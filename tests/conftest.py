@@ -56,23 +56,24 @@ THINNED = {
     "tests/fuzz/": 8,
     "tests/gpu/test_lines": 20,
     "tests/gpu/test_ops": 240,
-    "tests/gpu/": 24,
-    "tests/ir/test_gpu_": 24,
-    "tests/ir/test_lowering_gpu": 24,
+    "tests/gpu/": 32,
+    "tests/ir/test_gpu_": 32,
+    "tests/ir/test_lowering_gpu": 32,
     "tests/ir/test_opt_stages": 2,
     "tests/ir/test_reentry": 3,
     "tests/pjrt/": 8,
     "tests/run/test_jax_harnesses": 10,
     "tests/run/test_models": 20,
-    "tests/run/test_ops_": 32,
+    "tests/run/test_ops_": 40,
+    "tests/run/test_remedies": 3,
     "tests/run/": 40,
     "tests/unit/lowering_cpu/test_vector_math": 4,
     "tests/unit/runtime/test_dot": 4,
 }
 """Tests that are many rows of a table: one of so many runs by default, the others count as slow."""
 
-WHOLE = ("::test_fixed_defect[", "::test_lengths_around_a_block[", "::test_the_remedy_works[")
-"""Tests in these files of which all rows run: each was wrong once, or is a promise of its own."""
+WHOLE = ("::test_fixed_defect[", "::test_lengths_around_a_block[")
+"""Tests in these files of which all rows run: each was wrong once."""
 
 
 def _is_left_for_later(item: pytest.Item) -> bool:
