@@ -30,7 +30,7 @@ class ExportedByTorch(Protocol):
 
     @property
     def graph_signature(self) -> Any:
-        """What the arguments and results of its graph stand for."""
+        """Roles of the arguments and results of its graph."""
 
     @property
     def range_constraints(self) -> Any:

@@ -50,7 +50,7 @@ MORE_PROGRAMS = "with compile_once=False, shlo_disc.jit compiles one program mor
 
 
 def remedy(call: Any, rows: Sequence[Mapping[str, Any]]) -> str:
-    """What makes a call fit of a function that was compiled for the fixed sizes in `rows`, the header's arguments.
+    """Advice for a call of a function that was compiled for the fixed sizes in `rows`, the header's arguments.
 
     Where only sizes differ, and only of arguments that are arrays, that is the `dynamic` to write.
     """

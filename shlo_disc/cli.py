@@ -98,7 +98,7 @@ def _fail(error: Exception, options: argparse.Namespace) -> int:
 
 
 def _is_of_command_line(error: Exception, options: argparse.Namespace) -> bool:
-    """Whether the command line is at fault, and not a program, a file or the machine."""
+    """Tells whether the command line is at fault, and not a program, a file or the machine."""
     if isinstance(error, OptionError):
         return error.code not in _OF_FILES
     return isinstance(error, ShapeError) and not getattr(options, "inputs", None)

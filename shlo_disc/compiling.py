@@ -165,8 +165,8 @@ def _reduced(executable: Executable) -> tuple[Any, ...]:
 def recompile(
     program: Any, sizes: tuple[str, ...], options: Options, target: str, parameters: tuple[str, ...] = ()
 ) -> Executable:
-    """What an executable was pickled as: its program, the sizes that hidden arguments stand for, and the names of its
-    parameters, compiled anew."""
+    """Compiles an executable anew from what pickle kept: its program, the sizes of its hidden arguments, and the names
+    of its parameters."""
     read = importing.read(program, limits=Limits.of(options))
     if isinstance(read, JaxProgram):
         read = read._replace(sizes=sizes, parameters=parameters)

@@ -23,7 +23,7 @@ func.func @main(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
 
 
 _COMPILER = ("torch_mlir", "llvmlite")
-"""What programs are compiled with, and saved ones are loaded without."""
+"""Packages with which programs are compiled, and without which saved ones are loaded."""
 
 
 class _AbsentError(Exception):

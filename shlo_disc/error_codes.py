@@ -93,7 +93,7 @@ def code_of(classes: Iterable[str], message: str) -> str:
 
 _PACKAGE = Path(__file__).parent
 PLACES_OF_PAGES = (_PACKAGE / "pages" / "errors", _PACKAGE.parent / "docs" / "errors")
-"""Where the pages lie in an installed package, and in the tree of the sources."""
+"""Folders of the pages: in an installed package, and in the source tree."""
 
 
 def page_of(name: str) -> str | None:
@@ -103,7 +103,7 @@ def page_of(name: str) -> str | None:
 
 
 def advice_of(name: str) -> str:
-    """What the page of a code says below its example; "" where there is no page."""
+    """The text of a code's page below its example; "" where there is no page."""
     return (page_of(name) or "").rpartition("```\n")[2].strip()
 
 

@@ -23,7 +23,7 @@ class DiscError(Exception):
 
     @property
     def message(self) -> str:
-        """What went wrong, without the code, which the text of an error that is raised again has already."""
+        """The text without the code, which an error that is raised again already has."""
         said, code = super().__str__(), self.code
         return said.removesuffix(f"[{code}]").rstrip() if code and said.endswith(f"[{code}]") else said
 
@@ -34,7 +34,7 @@ class DiscError(Exception):
 
     @property
     def remedy(self) -> str:
-        """What helps in general, as the page of the code ends; "" where there is no page."""
+        """General advice, the end of the code's page; "" where there is no page."""
         return advice_of(self.code)
 
 

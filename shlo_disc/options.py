@@ -203,7 +203,7 @@ class Options:
 
     @property
     def has_progress(self) -> bool:
-        """Whether a long compile shows how far it is."""
+        """Tells whether a long compile shows how far it is."""
         return os.environ.get(PROGRESS_VARIABLE, "") != "0" if self.progress is None else self.progress
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How far a compile is: `watching` calls a function for each stage in it, and `showing` keeps a line on a terminal."""
+"""Progress of a compile: `watching` calls a function for each stage, and `showing` keeps a line on a terminal."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def expect(kernels: int) -> None:
 
 
 def advance() -> None:
-    """One more of the kernels that are expected is made."""
+    """Counts one more of the expected kernels."""
     line = _LINE.get()
     if line is not None:
         line.done += 1
@@ -61,7 +61,7 @@ def advance() -> None:
 
 
 class _Line:
-    """What a line on a terminal says of a compile. Its thread writes it; the compile changes its fields."""
+    """A line on a terminal about a compile. Its thread writes it; the compile changes its fields."""
 
     def __init__(self, stream: TextIO, name: str):
         self.stage, self.done, self.total = "import", 0, 0
@@ -132,14 +132,14 @@ def showing(name: str, wanted: bool = True) -> Iterator[None]:
 
 
 def is_looked_at(stream: TextIO | None) -> bool:
-    """Whether a line that changes can be seen: on a terminal that has a cursor, or in a notebook."""
+    """Tells whether a line that changes can be seen: on a terminal that has a cursor, or in a notebook."""
     if type(stream).__module__.startswith("ipykernel."):
         return True
     return is_terminal(stream) and os.environ.get("TERM") != "dumb"
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether somebody may be looking at a stream of the process, which has been closed where it is None."""
+    """Tells whether somebody may be looking at a stream of the process, which has been closed where it is None."""
     try:
         return stream is not None and stream.isatty()
     except (AttributeError, ValueError):  # what somebody has put in its place, or a stream that is closed

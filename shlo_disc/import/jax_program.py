@@ -180,7 +180,7 @@ def without_locations(exported: export.Exported) -> bytes:
 
 
 def _unknown_symbol(message: str) -> str:
-    """What to do about a constraint on a size that no argument has, by JAX's message."""
+    """Advice about a constraint on a size that no argument has, by JAX's message."""
     found = _NO_SYMBOL.search(message)
     if found is None:
         return message
@@ -188,7 +188,7 @@ def _unknown_symbol(message: str) -> str:
 
 
 def _not_an_array(message: str) -> str:
-    """What to do about an argument that JAX cannot trace, by JAX's message."""
+    """Advice about an argument that JAX cannot trace, by JAX's message."""
     found = _NO_ARRAY.search(message)
     if found is None:
         return message

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What `args=` and `kwargs=` of `shlo_disc.compile` say of a JAX function's arguments: pairs of a shape and a dtype."""
+"""Specifications of a JAX function's arguments, in `args=` and `kwargs=` of `shlo_disc.compile`: shapes and dtypes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def is_pair(leaf: Any) -> bool:
 
 
 def is_dtype(value: Any) -> bool:
-    """Whether a value is a dtype, or a text that is meant as the name of one and not as a shape."""
+    """Tells whether a value is a dtype, or a text that is meant as the name of one and not as a shape."""
     return not isinstance(value, str) or value in BY_NAME or _LIKE_A_DTYPE.fullmatch(value) is not None
 
 
@@ -82,7 +82,7 @@ def numpy_name(dtype: str, pair: Any) -> str:
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether an entry is one specification, right or wrong, and no container of others."""
+    """Tells whether an entry is one specification, right or wrong, and no container of others."""
     return is_pair(value) or _wanted(value) is not None
 
 

@@ -34,7 +34,7 @@ def noted_traces() -> Iterator[None]:
 
 
 def note_on(message: str) -> str:
-    """What helps against an error of that text; "" where nothing is known."""
+    """Advice against an error of that text; "" where there is none."""
     if found := _COMPARISON.match(message):
         return _on_comparison(*found.groups())
     if found := _DIVISION.search(message):

@@ -63,7 +63,7 @@ class KernelReport:
 
     @property
     def is_below_estimate(self) -> bool:
-        """Whether it took less than the least that was estimated, as where its data stays in caches between calls."""
+        """Tells whether it took less than the estimated least, as where its data stays in caches between calls."""
         if self.seconds is None or self.estimated_seconds is None:
             return False
         return self.seconds < self.estimated_seconds
@@ -75,7 +75,7 @@ class KernelReport:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a call at `dims` consists of. It is shown as a table, in a notebook as well."""
+    """The parts of a call at `dims`, shown as a table, in a notebook as well."""
 
     program: str
     dims: dict[str, int]
@@ -111,7 +111,7 @@ class Explanation:
         return f"<p>{escape(self._title())}</p><table>{cells(_HEADINGS, 'th')}{body}</table>{notes}"
 
     def _notes(self) -> list[str]:
-        """What the table needs said of its figures."""
+        """Notes on the figures of the table."""
         below = [f"#{number}" for number, kernel in enumerate(self.kernels) if kernel.is_below_estimate]
         return [f"{', '.join(below)}: {BELOW_ESTIMATE}"] if below else []
 

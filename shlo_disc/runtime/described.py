@@ -21,7 +21,7 @@ _OF_THE_COMPILE = frozenset({
     "as_text", "dump", "explain", "fusion_count", "kernels", "launches", "listing", "peak_memory_formula", "report",
     "signature", "source_lines", "stages", "timings", "trace",
 })  # fmt: skip
-"""What an Executable has, and a program that was loaded has not."""
+"""Attributes of an Executable that a loaded program lacks."""
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -81,7 +81,7 @@ def target_text(header: Mapping[str, Any]) -> str:
 
 
 def missing_text(kind: str, attribute: str, program: str) -> str:
-    """Why a program that was loaded lacks an attribute, in a sentence."""
+    """A sentence on why a loaded program lacks an attribute."""
     if attribute not in _OF_THE_COMPILE:
         return f"{kind!r} object has no attribute {attribute!r}"
     return (

@@ -52,7 +52,7 @@ class Structure:
         return {name: flat[place] for place, name in self._read}
 
     def _difference(self, found: _pytree.TreeSpec) -> str:
-        """What `forward` was exported with, and what a call of another structure has."""
+        """A sentence on the structure that `forward` was exported with, and that of a call with another one."""
         names = [*self._places.names, *self._names]
         wanted, given = (_children(spec, self._places.names) for spec in (self._spec, found))
         if list(wanted) != list(given):
@@ -84,7 +84,7 @@ def _positional_names(program: ExportedProgram) -> tuple[str, ...]:
 
 
 def _paths(program: ExportedProgram, spec: _pytree.TreeSpec, inputs: Sequence[str]) -> dict[str, str]:
-    """Where the user gives what the program reads as so-called inputs: `x`, or `batch['mask']`."""
+    """The user's name for an input of the program: `x`, or `batch['mask']`."""
     names = _positional_names(program)
     try:
         leaves, _ = _pytree.tree_flatten_with_path(spec.unflatten(list(range(len(inputs)))))

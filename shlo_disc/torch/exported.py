@@ -196,7 +196,7 @@ class ExportedExecutable:
         return self._structure.results.unflatten([values[place] for place in self._shown])
 
     def _names_of_leaves(self, given: dict[str, Any], count: int) -> dict[int, str]:
-        """What the user calls the arguments of the translated program, the last `count` of which calls give."""
+        """The user's names for the arguments of the translated program, the last `count` of which calls give."""
         first = len(self.executable.artifact.header["arguments"]) - count
         buffers = [f"the buffer {spec.target}" for spec in _state(self.program)[1]]
         names = [*buffers, *(self._structure.paths[name] for name in given)]

@@ -46,7 +46,7 @@ def code_size(op: ir.Operation | ir.OpView, outlined: bool = False) -> int:
 
 @functools.cache
 def _own_size(name: str, outlined: bool) -> int:
-    """The form that ops of a name take, whatever their types, operands and regions are."""
+    """The size of ops of a name, without what their types, operands and regions add."""
     short = name.removeprefix("stablehlo.")
     if short in _NOTHING or short == name:
         return 0

@@ -32,7 +32,7 @@ def opt(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What `opt` says of a pipeline that there is not, or one that breaks the program."""
+    """Errors of `opt` for a pipeline that does not exist, or that breaks the program."""
     status = main(["opt", *arguments])
     said = capsys.readouterr().err
     assert status == (1 if "[DISC-C100]" in said else 2), said

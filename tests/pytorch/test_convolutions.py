@@ -38,7 +38,7 @@ def _module() -> Any:
 
 
 def _graphs(run: Callable[[Any], Any], sizes: Sequence[tuple[int, ...]], count: Callable[[], int]) -> list[int]:
-    """How many graphs there are behind each call for inference."""
+    """The number of graphs after each call for inference."""
     counts = []
     with torch.no_grad():
         for size in sizes:

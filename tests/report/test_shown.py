@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where a report is written, and when a browser shows it."""
+"""Reports: the path that is written, and when a browser shows it."""
 
 from __future__ import annotations
 

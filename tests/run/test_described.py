@@ -56,7 +56,7 @@ def test_all_that_a_user_meets_is_a_line(executable: shlo_disc.Executable) -> No
 
 
 def test_nothing_is_shown_by_its_address(executable: shlo_disc.Executable) -> None:
-    """That is Python's way for classes which say nothing."""
+    """Python shows an address for classes without a repr."""
     x, w = np.ones((3, 8), np.float32), np.ones((8, 4), np.float32)
     made, client = executable.loaded, executable.loaded.client
     things = [

@@ -26,11 +26,11 @@ class Terminal(io.StringIO):
         return True
 
     def lines(self) -> list[str]:
-        """What it has shown, one after the other."""
+        """The texts that it has shown, one after the other."""
         return [line.rstrip() for line in self.getvalue().split("\r") if line.strip()]
 
     def left(self) -> str:
-        """What stands there: later text is written over earlier text from the beginning of the line on."""
+        """The visible text: later text is written over earlier text from the beginning of the line on."""
         shown: list[str] = []
         for text in self.getvalue().split("\r"):
             shown[: len(text)] = text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What an error's message says to do works when it is done literally."""
+"""Remedies of errors work when they are followed literally."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a type checker knows of programs: checked in `test_installed.py`, and never run."""
+"""Types of the public functions as a checker sees them: checked in `test_installed.py`, and never run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ExportedProgram:
 
 
 def compiled(exported: export.Exported, torch_program: ExportedProgram) -> None:
-    """What `compile` gives."""
+    """Types of `compile`'s results."""
     assert_type(shlo_disc.compile("module {}"), Executable)
     assert_type(shlo_disc.compile(Path("model.mlir"), target="cuda"), Executable)
     assert_type(shlo_disc.compile(b"module {}", options=shlo_disc.Options(threads=1)), Executable)
@@ -56,7 +56,7 @@ def filtered(model: Any, x: jax.Array) -> Any:
 
 
 def jitted(x: jax.Array) -> None:
-    """What `jit` gives."""
+    """Types of `jit`'s results."""
     assert_type(plain, Jitted)
     assert_type(chosen, Jitted)
     assert_type(shlo_disc.jit(jax.nn.softmax, dynamic="b, s"), Jitted)

@@ -276,7 +276,7 @@ class Expressions:
         return 0 if all(map(self.samples.is_attribute, same)) else 1
 
     def is_given(self, expression: Expr) -> bool:
-        """Whether an expression is a symbol that is a size of no argument."""
+        """Tells whether an expression is a symbol that is a size of no argument."""
         return expression in map(Expr.symbol, self.given)
 
     def give(self, number: int) -> None:

@@ -32,7 +32,7 @@ class Classes(Protocol):
 
 
 class Returned(NamedTuple):
-    """What a gradient belongs to: the number of its size, and of the padding at its beginning if it has one.
+    """The forward op of a gradient: the number of its size, and of the padding at its beginning if it has one.
 
     more: by how much the size that the gradient's padding makes is larger.
     """
@@ -77,7 +77,7 @@ def join_gradients(classes: Classes) -> dict[int, Returned]:
 
 
 def _is_same(classes: Classes, a: int, b: int) -> bool:
-    """Whether two numbers are known to be equal, or are 1, which are joined with nothing: they may be broadcast."""
+    """Tells whether two numbers are known to be equal, or are 1: those may be broadcast, and are joined with nothing."""
     values = classes.samples.values
     return classes.root(a) == classes.root(b) or set(values[a]) == set(values[b]) == {1}
 
@@ -110,7 +110,7 @@ class _Op:
         return [self.samples.values[n] for n in self.numbers(name)]
 
     def kernel(self) -> ir.Value:
-        """What the second operand is reversed and transposed from."""
+        """The value from which the second operand is reversed and transposed."""
         value: ir.Value = self.op.operands[1]
         while (position := self.samples.position.get(value.owner)) is not None:
             op = self.samples.operations[position]

@@ -62,7 +62,7 @@ class OpNumbers(Protocol):
         """The divisors of a number at all sizes."""
 
     def returned(self, number: int) -> Returned | None:
-        """What a gradient belongs to whose padding makes a size."""
+        """The forward op of the gradient whose padding makes a size."""
 
     def origin(self, number: int) -> Expr | None:
         """The size of the value that is used with a size; None of what is no such use, or has no expression."""
@@ -77,7 +77,7 @@ class OpNumbers(Protocol):
         """The expression of a number, the simplest that fits if none was chosen."""
 
     def is_given(self, expression: Expr) -> bool:
-        """Whether an expression is a symbol that is a size of no argument."""
+        """Tells whether an expression is a symbol that is a size of no argument."""
 
     def give(self, number: int) -> None:
         """Make a number that has no expression such a symbol, if that can be, one that has its values if there is."""
@@ -114,7 +114,7 @@ def choose_padding(numbers: OpNumbers, axis: Padded) -> None:
 
 
 def _first_of_gradient(numbers: OpNumbers, axis: Padded, low: Values) -> Expr | None:
-    """What the padding at the beginning of what a gradient belongs to leaves of a window."""
+    """The part of a window that the padding at the beginning of a gradient's forward op leaves."""
     returned = numbers.returned(axis.result)
     known = None if returned is None or returned.low is None else numbers.known(returned.low)
     if returned is None or returned.low is None or known is None or known.constant is not None:
@@ -197,7 +197,7 @@ def _pad(op: ir.OpView, sizes: Sizes, numbers: OpNumbers) -> Iterator[Padded]:
 
 
 def _is_padded(numbers: OpNumbers, low: int, high: int) -> bool:
-    """Whether there is padding at an end of an axis in some sample."""
+    """Tells whether there is padding at an end of an axis in some sample."""
     return any((*numbers.values(low), *numbers.values(high)))
 
 

@@ -61,7 +61,7 @@ def join_loops(classes: Classes) -> None:
 
 
 def _is_filled(samples: Samples, value: ir.Value) -> bool:
-    """Whether a value is a scalar that was spread out."""
+    """Tells whether a value is a scalar that was spread out."""
     position = samples.position.get(value.owner)
     if position is None or samples.operations[position].operation.name != "stablehlo.broadcast_in_dim":
         return False

@@ -64,10 +64,10 @@ class Relations(SizeRelations):
         join_cuts(self, separate)
         join_loops(self)
         self.returned = join_gradients(self)
-        """What gradients belong to, by the sizes that their paddings make."""
+        """The forward ops of gradients, by the sizes that their paddings make."""
 
     def _is_idle(self, op: ir.OpView, position: int) -> bool:
-        """Whether an op pads nothing in all samples. No program has it for that: at other sizes it does."""
+        """Tells whether an op pads nothing in all samples. No program has it for that: at other sizes it does."""
         names = self.samples.attribute_names.get(position, []) if op.operation.name == "stablehlo.pad" else []
         numbers = [n for name in names for n in self.samples.attributes[position, name]]
         return bool(numbers) and all(set(self.samples.values[n]) == {0} for n in numbers)

@@ -99,7 +99,7 @@ class Search:
         return self.values(expression) == values
 
     def is_less(self, one: Expr, other: Expr) -> bool:
-        """Whether an expression is less than another one at some larger sizes close to the samples', and never more."""
+        """Tells whether an expression is less than another one at some sizes near the samples', and never more."""
         near = ({name: v + k for name, v in e.items()} for e in self._environments for k in range(1, _MOST_NEARBY + 1))
         try:
             differences = {one.evaluate(environment) - other.evaluate(environment) for environment in near}

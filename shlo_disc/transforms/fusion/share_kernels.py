@@ -21,7 +21,7 @@ from shlo_disc.transforms.fusion.access import BROADCASTS
 from shlo_disc.transforms.policy import policy
 
 _MOST_NUMBERS = 16
-"""That a fusion is passed: each is an address in every call."""
+"""Numbers that a fusion is passed, at most: each is an address in every call."""
 
 _KINDS = frozenset(("loop", "reduce", "row_reduce"))
 _READERS = frozenset(f"stablehlo.{name}" for name in ("add", "compare", "maximum", "minimum", "multiply", "subtract"))
@@ -113,7 +113,7 @@ def _constants(function: func.FuncOp) -> list[ir.Operation]:
 
 
 def _is_number(constant: ir.Operation) -> bool:
-    """One float, which only ops read whose code does not depend on it."""
+    """Tells whether a constant is one float, and read only by ops of the body whose code does not depend on it."""
     (value,) = constant.results
     if dims_of(value) or not isinstance(element_type_of(value), ir.FloatType):
         return False

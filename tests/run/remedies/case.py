@@ -18,7 +18,7 @@ from shlo_disc.cli import main
 from shlo_disc.errors import DiscError
 
 Numbers = tuple[Any, Any]
-"""What a program has returned, and what it has to return."""
+"""The results of a program, and those that it has to return."""
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4)
 W = np.arange(12, dtype=np.float32).reshape(4, 3) / 7
@@ -50,7 +50,7 @@ class CommandFailed(Exception):
 
 
 def command(*words: str) -> str:
-    """What a command prints. Raises CommandFailed."""
+    """The output of a command. Raises CommandFailed."""
     printed, said = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
         try:

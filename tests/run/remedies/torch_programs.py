@@ -46,7 +46,7 @@ class TorchCase(Case):
         return torch.from_numpy(np.ascontiguousarray(array))
 
     def sums(self, program: Any, *more: Any) -> Numbers:
-        """What the program returns of two rows of numbers, and their sums."""
+        """Results of the program for two rows of numbers, and their sums."""
         return program(self.tensor(X), self.tensor(X), *more).numpy(), X + X
 
 

@@ -41,7 +41,7 @@ def executables(function: Function, dtype: str) -> tuple[shlo_disc.Executable, s
 
 
 def kernels(made: shlo_disc.Executable) -> int:
-    """How many different kernels a program has besides those that count."""
+    """The number of different kernels of a program besides those that count."""
     return len({k.name for k in made.kernels} - {"copy_bytes", "loop", "loop_add", "loop_compare"})
 
 
