@@ -26,7 +26,7 @@ from shlo_disc.runtime.exporting import exporting
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
-from .specifications import check_specifications, is_pair, numpy_name, parameters_of
+from .specifications import check_sequence, check_specifications, is_pair, numpy_name, parameters_of
 from .trace_notes import noted_traces
 
 _NO_ARRAY = re.compile(r"problematic value is of type <class '(.*?)'> and was passed to the function at path (\S+)\.\n")
@@ -50,9 +50,22 @@ def export_function(
     The last positional argument of what is exported are hidden arguments, one for each of the sizes that the function
     reads from data, whose names the program has; there is no such argument where there are no such sizes.
     """
-    check_specifications(args, kwargs, has_statics=hasattr(function, "trace"))
+    check_sequence(args)
     if isinstance(constraints, str):
         raise ProgramError(f"constraints= is a sequence of strings: write constraints=({constraints!r},)")
+    if not hasattr(function, "trace"):
+        check_specifications(args, kwargs)
+        return _export_jitted(function, jax.jit(function), args, kwargs, constraints)
+    try:
+        return _export_jitted(function, function, args, kwargs, constraints)
+    except (ArgumentTypeError, ProgramError):  # only now, for static arguments may look like shapes
+        check_specifications(args, kwargs)
+        raise
+
+
+def _export_jitted(
+    function: Callable[..., Any], jitted: Any, args: Sequence[Any], kwargs: dict[str, Any], constraints: Sequence[str]
+) -> JaxProgram:
     try:
         scope = export.SymbolicScope(constraints)
         # One by one: a tuple of two arguments may look like a pair.
@@ -63,7 +76,6 @@ def export_function(
         specs = (tuple(positional), dict(zip(kwargs, keyword, strict=True)))
     except ValueError as error:  # the texts of JAX's parser
         raise ProgramError(str(error)) from None
-    jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
     try:
         with tracing(()):
             exported, kept = _export(jitted, specs)

@@ -22,15 +22,16 @@ _LIKELY = "float32"
 _LIKE_A_DTYPE = re.compile(r"(b?float|u?int|complex|bool|double|half|single|key|((bf|f|u?i|u|c)\d))\w*")
 
 
-def check_specifications(args: Any, kwargs: dict[str, Any], has_statics: bool) -> None:
-    """Raises ProgramError, with what to write, for shapes and dtypes that are not in pairs, one for each argument.
-
-    has_statics: some arguments may be static ones of `jax.jit`, whose values may be texts.
-    """
+def check_sequence(args: Any) -> None:
+    """Raises ProgramError, with what to write, for `args` that are not a sequence."""
     if hasattr(args, "shape"):
         raise ProgramError("args= has one entry for each argument: for one array x, write args=(x,)")
     if isinstance(args, str) or not isinstance(args, Sequence):
         raise ProgramError(f'args= is a sequence such as (("b, 768", "float32"),), not {args!r}')
+
+
+def check_specifications(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Raises ProgramError, with what to write, for shapes and dtypes that are not in pairs, one for each argument."""
     if is_pair(args) and isinstance(args[0], str) and is_dtype(args[1]):
         raise ProgramError(f"args= has one entry for each argument: write args=({args!r},)")
     if args and all(_is_shape_text(entry) for entry in args):
@@ -38,7 +39,7 @@ def check_specifications(args: Any, kwargs: dict[str, Any], has_statics: bool) -
         raise ProgramError(f"args= has a shape and a dtype for each argument: write args={pairs!r}")
     for name, values in (("args", list(args)), ("kwargs", dict(kwargs))):
         for path, leaf in jax.tree_util.tree_flatten_with_path(values, is_leaf=_is_whole)[0]:
-            if not (has_statics and isinstance(leaf, str)) and (wanted := _wanted(leaf)) is not None:
+            if (wanted := _wanted(leaf)) is not None:
                 where = f"{name}{jax.tree_util.keystr(path)}"
                 raise ProgramError(f"args= and kwargs= have pairs of a shape and a dtype: write {where} as {wanted!r}")
 
@@ -124,4 +125,4 @@ def _is_key_dtype(value: Any) -> bool:
     return isinstance(scalar, type) and issubclass(scalar, jax.dtypes.prng_key)
 
 
-__all__ = ["check_specifications", "is_dtype", "is_pair", "numpy_name", "parameters_of"]
+__all__ = ["check_sequence", "check_specifications", "is_dtype", "is_pair", "numpy_name", "parameters_of"]

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.errors import ArgumentTypeError, OptionError
+from shlo_disc.errors import ArgumentTypeError, OptionError, ProgramError
 from shlo_disc.runtime import Client
 
 BASE = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -120,13 +120,11 @@ def test_masked_arrays_are_refused(doubled: shlo_disc.Executable, value: Any) ->
     "value", ["a", b"a", {1}, object(), np.array(["a"]), BASE.astype(object), BASE.astype(np.longdouble)]
 )
 def test_what_is_no_array_of_numbers(doubled: shlo_disc.Executable, value: Any) -> None:
-    for call in (
-        doubled,
-        shlo_disc.jit(lambda x: x + x),
-        lambda v: shlo_disc.compile(lambda x: x + x, args=(v,)),
-    ):
+    for call in (doubled, shlo_disc.jit(lambda x: x + x)):
         with pytest.raises(ArgumentTypeError):
             call(value)
+    with pytest.raises(ProgramError if isinstance(value, str) else ArgumentTypeError):  # a text is taken for a shape
+        shlo_disc.compile(lambda x: x + x, args=(value,))
 
 
 @pytest.mark.parametrize("value", [None, "a", BASE.astype(object), jax.random.key(0)], ids=str)
@@ -151,6 +149,13 @@ def test_static_arguments() -> None:
             shlo_disc.jit(jax.jit(scaled, **options))
     program = shlo_disc.compile(jax.jit(scaled, static_argnums=1), args=(("n", "float32"), "a"))
     np.testing.assert_array_equal(program(BASE[0]), 2 * BASE[0])
+
+
+@pytest.mark.parametrize("static", ["n, 4", ("a", 4), ("relu", "tanh", 3), ("b", 4, "float32")], ids=str)
+def test_static_arguments_that_look_like_shapes(static: Any) -> None:
+    function = jax.jit(lambda x, mode: x * len(mode), static_argnums=1)
+    program = shlo_disc.compile(function, args=(("n", "float32"), static))
+    np.testing.assert_array_equal(program(BASE[0]), len(static) * BASE[0])
 
 
 @pytest.mark.parametrize("dynamic", [3, ("n", "m"), "n, 5", "n,,m"], ids=str)

@@ -77,7 +77,7 @@ def join_gradients(classes: Classes) -> dict[int, Returned]:
 
 
 def _is_same(classes: Classes, a: int, b: int) -> bool:
-    """Tells whether two numbers are known to be equal, or are 1: those may be broadcast, and are joined with nothing."""
+    """Tells whether two numbers are known to be equal, or are 1: those may be broadcast and are never joined."""
     values = classes.samples.values
     return classes.root(a) == classes.root(b) or set(values[a]) == set(values[b]) == {1}
 
