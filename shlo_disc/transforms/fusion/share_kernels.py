@@ -7,7 +7,7 @@ in which such fusions differ become operands: constants of the program, of one e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -32,11 +32,12 @@ Constant = Callable[[ir.Attribute], ir.Value]
 
 @dataclass
 class _Fusion:
-    """A fusion, the constants of its body that may become operands, and its calls in the program."""
+    """A fusion, the constants of its body that may become operands, and its calls: by the program, and by fusions."""
 
     function: func.FuncOp
     constants: Sequence[ir.Operation]
     calls: list[func.CallOp] = field(default_factory=list)
+    inner_calls: list[func.CallOp] = field(default_factory=list)
 
     @cached_property
     def numbers(self) -> tuple[ir.Attribute, ...]:
@@ -48,7 +49,7 @@ SHARED_KERNEL: Pattern[list[_Fusion]] = Pattern("shared-kernel", "fusions that d
 
 @SHARED_KERNEL.requires("there are so many that compiling each takes longer than passing the numbers")
 def _are_many(alike: list[_Fusion]) -> bool:
-    return len({fusion.numbers for fusion in alike}) >= policy().shared_kernels > 0
+    return len({fusion.numbers for fusion in alike}) >= policy().shared_kernels
 
 
 @SHARED_KERNEL.requires("they differ in few numbers")
@@ -58,7 +59,7 @@ def _differ_in_few_numbers(alike: list[_Fusion]) -> bool:
 
 @SHARED_KERNEL.requires("each is called by the program, and not by another fusion")
 def _are_called_by_the_program(alike: list[_Fusion]) -> bool:
-    return all(fusion.calls for fusion in alike)
+    return all(fusion.calls and not fusion.inner_calls for fusion in alike)
 
 
 def _places(alike: Sequence[_Fusion]) -> list[int]:
@@ -68,15 +69,18 @@ def _places(alike: Sequence[_Fusion]) -> list[int]:
 
 def share_kernels(module: ir.Module, decisions: Decisions) -> None:
     """Pass numbers to the fusions of a fused module that are alike but for them, in place."""
+    least = policy().shared_kernels
     functions = [op for op in module.body.operations if isinstance(op, func.FuncOp) and is_fusion(op)]
-    fusions = {op.name.value: _Fusion(op, found) for op in functions if (found := _constants(op))}
-    if len(fusions) < policy().shared_kernels:
+    fusions = {op.name.value: _Fusion(op, found) for op in functions if least and (found := _constants(op))}
+    if len(fusions) < max(least, 1):
         return
     block = entry_block(module)
-    for call in (op for inner in all_blocks(block) for op in inner.operations if isinstance(op, func.CallOp)):
-        called = fusions.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
-        if called is not None:
+    for call in _calls_in(block):
+        if called := fusions.get(_callee_of(call)):
             called.calls.append(call)
+    for call in (call for function in functions for call in _calls_in(function.entry_block)):
+        if called := fusions.get(_callee_of(call)):
+            called.inner_calls.append(call)
     groups: dict[Hashable, list[_Fusion]] = {}
     for fusion in fusions.values():
         groups.setdefault(_Shape(fusion).key, []).append(fusion)
@@ -87,6 +91,14 @@ def share_kernels(module: ir.Module, decisions: Decisions) -> None:
             places = _places(several)
             for each in several:
                 _pass(each, places, constant)
+
+
+def _calls_in(block: ir.Block) -> Iterator[func.CallOp]:
+    return (op for inner in all_blocks(block) for op in inner.operations if isinstance(op, func.CallOp))
+
+
+def _callee_of(call: func.CallOp) -> str:
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
 def _several(alike: list[_Fusion]) -> list[_Fusion] | None:
@@ -108,8 +120,8 @@ def _constants(function: func.FuncOp) -> list[ir.Operation]:
     """The constants of a fusion that may become operands."""
     if kind_of(function) not in _KINDS:
         return []
-    names = [(op.operation, op.operation.name) for op in function.entry_block.operations]
-    return [op for op, name in names if name == "stablehlo.constant" and _is_number(op)]
+    ops = [op.operation for op in function.entry_block.operations]
+    return [op for op in ops if op.name == "stablehlo.constant" and _is_number(op)]
 
 
 def _is_number(constant: ir.Operation) -> bool:
@@ -117,18 +129,17 @@ def _is_number(constant: ir.Operation) -> bool:
     (value,) = constant.results
     if dims_of(value) or not isinstance(element_type_of(value), ir.FloatType):
         return False
-    return _is_only_computed_with(value)
+    return _is_only_computed_with(value, constant.block)
 
 
-def _is_only_computed_with(value: ir.Value) -> bool:
-    for use in value.uses:
-        op = use.owner.operation
-        if op.name in BROADCASTS:
-            if not _is_only_computed_with(op.results[0]):
-                return False
-        elif op.name not in _READERS:
-            return False
-    return True
+def _is_only_computed_with(value: ir.Value, block: ir.Block) -> bool:
+    """Tells whether only `_READERS` of a block read a value, as it is or spread out, and none in their regions."""
+    readers = [use.owner.operation for use in value.uses]
+    return all(
+        op.block == block
+        and (_is_only_computed_with(op.results[0], block) if op.name in BROADCASTS else op.name in _READERS)
+        for op in readers
+    )
 
 
 def _constants_of_the_program(block: ir.Block) -> Constant:

@@ -150,6 +150,24 @@ def test_in_branches_and_outside_of_them() -> None:
         np.testing.assert_allclose(made(x), jax.jit(run)(x), rtol=2e-5, atol=2e-6)
 
 
+def test_scalars_do_not_take_over_the_memory_of_numbers() -> None:
+    """A result as small as a number, in a call that is repeated."""
+
+    def run(x: jax.Array) -> jax.Array:
+        total = x.sum()
+        for number in NUMBERS:
+            total = lax.fori_loop(0, 3, lambda _, y, number=number: jnp.tanh(y * number + number), total)
+        return total
+
+    done, _ = compiled(run, "n")
+    assert taken(done, "shared-kernel") == 1
+    made = shlo_disc.compile(run, args=(("n", "float32"),), options=shlo_disc.Options(strict=True, guard_pages=True))
+    x = np.random.default_rng(3).standard_normal(17, dtype=np.float32)
+    results = [float(made(x)) for _ in range(4)]
+    assert len(set(results)) == 1
+    np.testing.assert_allclose(results[0], jax.jit(run)(x), rtol=1e-5)
+
+
 def test_a_limit_leaves_it_out() -> None:
     whole, _ = compiled(steps(SHARED["product"][0]), "b, d")
     number = next(d.number for d in whole.decisions["fusion"].made if d.pattern == "shared-kernel")

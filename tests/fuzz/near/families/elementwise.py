@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from tests.fuzz.near.builder import Builder
 from tests.fuzz.near.families.family import family
-from tests.fuzz.near.pieces.elementwise import NUMBERS
 
 FUNCTIONS = ("tanh", "half", "relu", "sin", "one_minus", "silu", "abs", "recip1", "masked")
 TWO = ("add", "sub", "mul", "max", "rsub", "gate", "select", "dist")
@@ -44,22 +43,6 @@ def chains(b: Builder) -> Sequence[int]:
         kept.append(x)
     late = b.rng.sample(kept, min(len(kept), b.pick(1, 2, 3)))
     return [x, *(b.f("half", v) for v in late if v != x)]
-
-
-@family("steps", "shared-kernel", "reduce", "elementwise")
-def steps(b: Builder) -> Sequence[int]:
-    """Steps that differ in numbers alone, or nearly, with a reduction between them; their results may be read late."""
-    x = b.arg(b.dim("b"), b.dim("s"))
-    first, second, kind = b.any(("mul", "add", "max", "sub", "rsub")), b.any(("add", "div1", "mul")), b.pick(1, 0)
-    made = []
-    for _ in range(b.pick(6, 4, 5, 9)):
-        y = b("number", x, f=b.pick(first, "mul"), number=str(b.any(NUMBERS)))
-        y = b.f(b.pick("tanh", "relu"), y) if b.flip(0.8) else y
-        y = b("number", y, f=second, number=str(b.any(NUMBERS))) if b.flip(0.8) else y
-        r = b("reduce", y, f=b.pick("max", "sum"), axis=b.pick(kind, 1 - kind), keep=True)
-        x = b.two("sub", y, r)
-        made.append(b.any((x, y, r)))
-    return [x, *b.rng.sample(made, b.pick(1, 2))]
 
 
 @family("broadcasts", "elementwise", "merge", "absorb", "broadcast")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tests.fuzz.near.builder import Builder
 from tests.fuzz.near.families.family import family
+from tests.fuzz.near.pieces.elementwise import NUMBERS
 from tests.fuzz.near.program import Rejected, Step, Type
 
 ACTIVATIONS = ("tanh", "sigmoid", "relu", "half", "silu")
@@ -239,3 +240,22 @@ def gradients(b: Builder) -> Sequence[int]:
 
 
 __all__ = ["Step"]
+
+
+@family("steps", "shared-kernel", "loop", "reduce")
+def steps(b: Builder) -> Sequence[int]:
+    """Loops whose bodies differ in numbers alone, or nearly; what one leaves may be read late."""
+    x = b.arg(*((b.dim("b"), b.dim("s")) if b.flip(0.8) else ()))
+    first, second = b.any(("mul", "add", "max", "sub", "rsub")), b.any(("add", "div1", "mul", "sub"))
+    function, axis = b.any(ACTIVATIONS), b.pick(0, 1, None) if b.rank(x) else None
+    made = [x]
+    for _ in range(b.pick(6, 4, 5, 9)):
+        body = b.body(((), "int32"), *_types(b, [x]))
+        y = body("number", 1, f=first if b.flip(0.9) else "mul", number=str(b.any(NUMBERS)))
+        y = body.f(function if b.flip(0.9) else "tanh", y)
+        y = body("number", y, f=second, number=str(b.pick(0.5, b.any(NUMBERS))))
+        if axis is not None:
+            y = body.two("sub", y, body("reduce", y, f="max", axis=axis if b.flip(0.9) else 1 - axis, keep=True))
+        y = body.f("tanh", y)
+        made.append(b.add("fori", made[-1], count=1, body=_program(body, [y]), carry=1, start=0, trip=b.pick(2, 1, 3)))
+    return [made[-1], *b.rng.sample(made[1:-1], b.pick(1, 0, 2))]
