@@ -8,7 +8,6 @@ installed.
 from __future__ import annotations
 
 import importlib
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc import errors
@@ -24,6 +23,7 @@ from shlo_disc.errors import (
     ShapeError,
     UnsupportedError,
 )
+from shlo_disc.installed import is_installed
 from shlo_disc.options import Options
 from shlo_disc.registry.custom_calls import register_custom_call
 from shlo_disc.schedule import KernelSchedule, Schedule
@@ -60,14 +60,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """The public names: what completion offers. Modules whose packages are not installed are left out."""
-    return [*__all__, *(module for module, package in _MODULES.items() if _is_installed(package))]
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ValueError:  # something stands in for it in `sys.modules`
-        return False
+    return [*__all__, *(module for module, package in _MODULES.items() if is_installed(package))]
 
 
 __all__ = [

@@ -7,7 +7,7 @@ import functools
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack, overload
 
 from shlo_disc import importing
 from shlo_disc.compiling import compile_read
@@ -135,56 +135,38 @@ def _refuse_module(program: Any) -> None:
         )
 
 
-@overload
-def jit(
-    function: Callable[..., Any],
-    *,
-    dynamic: Any = None,
-    constraints: Sequence[str] = (),
-    options: Options | None = None,
-    compile_once: bool = True,
-    static_argnums: int | Sequence[int] | None = None,
-    static_argnames: str | Sequence[str] | None = None,
-    donate_argnums: int | Sequence[int] = (),
-    filter: Literal[False] = False,
-) -> Jitted: ...
+class _FilterOptions(TypedDict, total=False):
+    """Options of `jit` with and without `filter=True`."""
+
+    dynamic: Any
+    constraints: Sequence[str]
+    options: Options | None
+    compile_once: bool
+
+
+class _JitOptions(_FilterOptions, total=False):
+    """Options of `jit` without `filter=True`."""
+
+    static_argnums: int | Sequence[int] | None
+    static_argnames: str | Sequence[str] | None
+    donate_argnums: int | Sequence[int]
+    filter: Literal[False]
 
 
 @overload
-def jit(
-    *,
-    dynamic: Any = None,
-    constraints: Sequence[str] = (),
-    options: Options | None = None,
-    compile_once: bool = True,
-    static_argnums: int | Sequence[int] | None = None,
-    static_argnames: str | Sequence[str] | None = None,
-    donate_argnums: int | Sequence[int] = (),
-    filter: Literal[False] = False,
-) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(function: Callable[..., Any], **options: Unpack[_JitOptions]) -> Jitted: ...
 
 
 @overload
-def jit(
-    function: Callable[..., Any],
-    *,
-    dynamic: Any = None,
-    constraints: Sequence[str] = (),
-    options: Options | None = None,
-    compile_once: bool = True,
-    filter: Literal[True],
-) -> FilteredJit: ...
+def jit(**options: Unpack[_JitOptions]) -> Callable[[Callable[..., Any]], Jitted]: ...
 
 
 @overload
-def jit(
-    *,
-    dynamic: Any = None,
-    constraints: Sequence[str] = (),
-    options: Options | None = None,
-    compile_once: bool = True,
-    filter: Literal[True],
-) -> Callable[[Callable[..., Any]], FilteredJit]: ...
+def jit(function: Callable[..., Any], *, filter: Literal[True], **options: Unpack[_FilterOptions]) -> FilteredJit: ...
+
+
+@overload
+def jit(*, filter: Literal[True], **options: Unpack[_FilterOptions]) -> Callable[[Callable[..., Any]], FilteredJit]: ...
 
 
 def jit(

@@ -7,10 +7,10 @@ import platform
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from importlib.util import find_spec
 from typing import Any
 
 from shlo_disc.errors import DiscError
+from shlo_disc.installed import is_installed
 
 WORKS, ABSENT, BROKEN = "works", "absent", "broken"
 
@@ -80,16 +80,9 @@ def _version(name: str) -> str:
         return ""
 
 
-def _is_installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ValueError:  # something stands in for it in `sys.modules`
-        return False
-
-
 def _need(*modules: str) -> None:
     """Raises _AbsentError where none of some modules is installed, and so none is meant to be."""
-    if not any(map(_is_installed, modules)):
+    if not any(map(is_installed, modules)):
         raise _AbsentError(f"{' and '.join(modules)} {'are' if len(modules) > 1 else 'is'} not installed")
 
 

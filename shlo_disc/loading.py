@@ -4,17 +4,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from shlo_disc.clients import client, client_for
-from shlo_disc.errors import ArtifactError
 from shlo_disc.runtime import Artifact, LoadedExecutable
-from shlo_disc.runtime.artifact import MAGIC
-
-_NO_ARTIFACT = (
-    "not a shlo_disc artifact, as Executable.save and `python -m shlo_disc compile` write them: compile a program by "
-    "shlo_disc.compile"
-)
 
 
 def load(path: str | os.PathLike[str], *, trust: bool = False, threads: int = 0, cpu: str = "") -> LoadedExecutable:
@@ -28,9 +20,6 @@ def load(path: str | os.PathLike[str], *, trust: bool = False, threads: int = 0,
     Needs NumPy and no more: neither JAX nor MLIR is imported. Raises ArtifactError where the file is damaged, not
     trusted, or made for another processor or device, DeviceError without a GPU, and OSError.
     """
-    with Path(path).open("rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise ArtifactError(_NO_ARTIFACT)
     artifact = Artifact.open(path, trust=trust)
     return (client_for(artifact, threads) if artifact.trusted else client(threads)).load(artifact, cpu=cpu)
 

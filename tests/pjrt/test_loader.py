@@ -250,7 +250,7 @@ def with_header(data: bytes, **changes: Any) -> bytes:
 
 ENCODED = base64.b64encode(b"").decode()
 WRONG: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "empty": (lambda data: b"\0", "truncated"),
+    "a byte": (lambda data: b"\0", "not a shlo_disc artifact"),
     "cut": (lambda data: data[:-1], "truncated"),
     "a flipped bit": (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "is damaged"),
     "text": (lambda data: b"func.func @main() { return }", "not a shlo_disc artifact"),

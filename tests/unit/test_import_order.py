@@ -15,8 +15,8 @@ ROOT = Path(shlo_disc.__file__).parent
 
 ORDER = (
     # What everything stands on.
-    "error_codes", "errors", "progress", "garbage", "text_diff", "function_texts", "dtypes", "stages", "target", "mlir",
-    "schedule", "options", "registry",
+    "error_codes", "errors", "installed", "progress", "garbage", "text_diff", "function_texts", "dtypes", "stages",
+    "target", "mlir", "schedule", "options", "registry",
     # What is known of shapes.
     "shape_dialect/symbolic", "runtime", "shape_dialect/dialect", "dense", "shape_dialect/utils",
     "shape_dialect/inference",

@@ -53,10 +53,11 @@ std::string_view read_section(std::string_view bytes, std::string_view row, cons
 
 /// The number of sections, once the table is known to be what was written.
 uint32_t check_table(std::string_view bytes) {
+  if (bytes.substr(0, kMagic.size()) != kMagic.substr(0, bytes.size()))
+    bad_artifact("not a shlo_disc artifact, as Executable.save and `python -m shlo_disc compile` write them: compile a "
+                 "program by shlo_disc.compile");
   if (bytes.size() < kPrefixBytes)
     bad_artifact("the artifact is truncated");
-  if (!bytes.starts_with(kMagic))
-    bad_artifact("not a shlo_disc artifact");
   auto version = number_at<uint32_t>(bytes, 8), count = number_at<uint32_t>(bytes, 12);
   auto length = number_at<uint64_t>(bytes, 16);
   if (version != kVersion)
