@@ -19,7 +19,7 @@ from shlo_disc.garbage import fewer_collections
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
-from shlo_disc.passes import PIPELINES, After, parse_pipeline, run_element, run_passes
+from shlo_disc.pass_pipelines import PIPELINES, After, parse_pipeline, run_element, run_passes
 from shlo_disc.programs import DescribedProgram
 from shlo_disc.reader import Limits
 from shlo_disc.runtime.native_module import Gpu

@@ -55,7 +55,7 @@ def write_reproducer(
     the versions of what took part, and `command.txt` the command that compiles it again. compilation: how far the
     compile went; `after-STAGE.mlir` is what the last stage before the one that failed has left, and `opt` goes on from.
     """
-    from shlo_disc.passes import PIPELINES
+    from shlo_disc.pass_pipelines import PIPELINES
 
     directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
     program = _write_program(read, directory)

@@ -31,8 +31,8 @@ SECOND = ("models", "ops")
 """The families whose programs are in the second file."""
 
 PACKAGE = (
-    "__init__.py", "dtypes.py", "error_codes.py", "errors.py", "options.py", "registry", "runtime", "schedule.py",
-    "shape_dialect/__init__.py", "shape_dialect/symbolic", "target.py",
+    "__init__.py", "dtypes.py", "error_codes.py", "errors.py", "installed.py", "options.py", "registry", "runtime",
+    "schedule.py", "shape_dialect/__init__.py", "shape_dialect/symbolic", "target.py",
 )  # fmt: skip
 """The part of shlo_disc that loads and calls programs."""
 BENCHMARKS = (

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from shlo_disc.cli import main
-from shlo_disc.passes import PASSES, PIPELINES, parse_pipeline, passes_table
+from shlo_disc.pass_pipelines import PIPELINES, parse_pipeline
+from shlo_disc.passes import PASSES, passes_table
 from shlo_disc.stages import STAGES
 from tests.ir.test_opt_stages import PROGRAMS
 

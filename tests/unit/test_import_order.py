@@ -24,7 +24,7 @@ ORDER = (
     "transforms", "codegen", "lowering", "lowering_cpu", "lowering_gpu", "verify", "reader", "child", "programs",
     "import", "importing",
     # The pipeline.
-    "ledger", "compilation", "call_checks", "artifact_header", "passes", "compiler",
+    "ledger", "compilation", "call_checks", "artifact_header", "passes", "pass_pipelines", "compiler",
     # What users see.
     "clients", "loading", "export_library", "stage_text", "report", "listing", "executable", "cache", "reproducer",
     "recovery", "isolated", "call_types", "recording", "compiling", "lowered", "torch", "jitted", "filtered", "api",

@@ -8,14 +8,14 @@ import os
 import sys
 import time
 
-from shlo_disc import passes
+from shlo_disc import pass_pipelines
 from shlo_disc.compilation import Compilation
 from shlo_disc.isolated.worker import main
 
-run = passes.run_element
+run = pass_pipelines.run_element
 
 
-def faulty(c: Compilation, element: passes.Element, stage: str, after: passes.After | None) -> None:
+def faulty(c: Compilation, element: pass_pipelines.Element, stage: str, after: pass_pipelines.After | None) -> None:
     """Takes the place of what runs a pass."""
     if stage == "fuse":
         fault(c.signature.name)
@@ -38,5 +38,5 @@ def fault(name: str) -> None:
 
 
 if __name__ == "__main__":
-    passes.run_element = faulty  # type: ignore[assignment]
+    pass_pipelines.run_element = faulty  # type: ignore[assignment]
     main()

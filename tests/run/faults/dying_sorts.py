@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import sys
 
-from shlo_disc import passes
+from shlo_disc import pass_pipelines
 from shlo_disc.compilation import Compilation
 from shlo_disc.reduce.worker import main
 
-run = passes.run_element
+run = pass_pipelines.run_element
 
 
 def die(c: Compilation, *arguments: object) -> None:
@@ -23,5 +23,5 @@ def die(c: Compilation, *arguments: object) -> None:
 
 
 if __name__ == "__main__":
-    passes.run_element = die  # type: ignore[assignment]
+    pass_pipelines.run_element = die  # type: ignore[assignment]
     main()
