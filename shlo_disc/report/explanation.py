@@ -135,7 +135,7 @@ class Explanation:
                     str(number),
                     k.name,
                     _number(k.seconds, 1e6, 1) if k.runs != 0 else "not run",
-                    _number(k.estimated_seconds, 1e6, 1),
+                    _number(None if k.is_below_estimate else k.estimated_seconds, 1e6, 1),
                     _number(k.share, 100, 0),
                     _number(moved, 1e-6, 3),
                     _number(k.flops, 1e-6, 3),
@@ -148,7 +148,7 @@ class Explanation:
         return rows
 
 
-BELOW_ESTIMATE = "faster than the least that was estimated, as where data stays in caches between calls; so without %"
+BELOW_ESTIMATE = "faster than was estimated, as where data stays in caches between calls; so without the least and %"
 _HEADINGS = ["#", "kernel", "us", "least us", "%", "MB", "MFLOP", "variant", "missing facts", "ops", "source"]
 _RIGHT = frozenset({0, 2, 3, 4, 5, 6})
 

@@ -63,8 +63,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 class Opened:
     """A page, what it has said on the console, and the helpers of the tests."""
 
-    def __init__(self, browser: Any, path: Path, scheme: str = "light"):
-        self.page = browser.new_page(viewport={"width": 1400, "height": 860}, color_scheme=scheme)
+    def __init__(self, browser: Any, path: Path, scheme: str = "light", width: int = 1400):
+        self.page = browser.new_page(viewport={"width": width, "height": 860}, color_scheme=scheme)
         self.said: list[str] = []
         self.requests: list[str] = []
         self.page.on("console", lambda message: self.said.append(message.text))
@@ -75,7 +75,7 @@ class Opened:
         self.page.goto(path.as_uri())
         self.page.wait_for_selector("#tab-overview[aria-selected=true]")
         self.seconds = time.perf_counter() - start
-        self.name = f"{path.stem}-{scheme}"
+        self.name = f"{path.stem}-{scheme}" if width == 1400 else f"{path.stem}-{scheme}-{width}"
 
     def open(self, tab: str) -> Any:
         """The panel, once it shows something."""
@@ -130,7 +130,9 @@ def test_a_click_into_the_picture_chooses_a_box(browser: Any, reports: dict[str,
     box = panel.locator("canvas").bounding_box()
     opened.page.wait_for_timeout(200)
     opened.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 5)
-    playwright.expect(panel.locator(".detail")).to_contain_text("Choose a box")
+    playwright.expect(panel.locator(".detail")).to_be_hidden()
+    panel.locator(".found li button").filter(has_text="gemm_4").click()
+    opened.page.wait_for_timeout(200)
     opened.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     playwright.expect(panel.locator(".detail h3")).to_contain_text("gemm_4")
     panel.locator("canvas").press("n")
@@ -220,6 +222,30 @@ def test_the_arena_and_the_kernels_of_other_sizes(browser: Any, reports: dict[st
     opened.picture("kernels")
     kernels.get_by_role("button", name="attention_0").click()
     playwright.expect(opened.page.locator("#panel-graph .detail h3")).to_contain_text("attention_0")
+    opened.close()
+
+
+CUT = """canvas => {
+  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+  copy.drawImage(canvas, 0, 0);
+  const columns = [0, canvas.width - 1].map(x => copy.getImageData(x, 0, 1, canvas.height).data);
+  return columns.some(column => column.some(value => value > 0));
+}"""
+"""Whether something is drawn at the left or right edge of a canvas."""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 800, 1400])
+def test_every_panel_has_room(browser: Any, reports: dict[str, Path], width: int, scheme: str) -> None:
+    opened = Opened(browser, reports["bert"], scheme, width)
+    for tab in ("overview", "stages", "graph", "facts", "arena", "kernels"):
+        panel = opened.open(tab)
+        opened.page.wait_for_timeout(200)
+        assert panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth"), tab
+        assert opened.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), tab
+        if tab == "graph":
+            assert not panel.locator("canvas").evaluate(CUT)
+        opened.picture(tab)
     opened.close()
 
 

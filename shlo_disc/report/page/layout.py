@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-WIDTH, HEIGHT = 240.0, 110.0
+WIDTH, HEIGHT = 240.0, 92.0
 """The distance of nodes, and of layers."""
 
 BEND_WIDTH = 26.0

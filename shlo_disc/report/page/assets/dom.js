@@ -109,7 +109,7 @@ function sortedTable(columns, rows, chosen) {
           "tr",
           { onclick: chosen && (() => chosen(row)) },
           columns.map((column) =>
-            el("td", { class: column.number ? "number" : column.wide && "wide" }, column.cell(row)),
+            el("td", { class: column.number ? "number" : column.wide && "wide", "data-name": column.name }, column.cell(row)),
           ),
         ),
       ),
@@ -117,5 +117,5 @@ function sortedTable(columns, rows, chosen) {
     more.hidden = all;
   }
   show();
-  return el("div", {}, el("table", {}, el("thead", {}, el("tr", {}, heads)), body), more);
+  return el("div", {}, el("table", { class: "cards" }, el("thead", {}, el("tr", {}, heads)), body), more);
 }

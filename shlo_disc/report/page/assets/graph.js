@@ -1,5 +1,9 @@
 // The graph of kernels: a canvas to pan and zoom, a list to search, and what is known of the chosen node.
 const BOX = { width: 200, height: 46 };
+const READABLE = 0.5; // the scale from which the names in boxes can be read
+const LEAST = 0.4; // the least that a graph opens at, to show all of its width
+const MOST = 0.8;
+const BAR = 46; // the height of the buttons above the graph
 
 class Graph {
   constructor(panel) {
@@ -24,31 +28,31 @@ class Graph {
     const button = (text, label, action) =>
       el("button", { type: "button", "aria-label": label, onclick: action }, text);
     const used = [...new Set(DOC.nodes.map((node) => node.kind))];
+    this.box = el("div", { class: "graph" });
     panel.append(
       el(
         "div",
         { class: "bar" },
         used.map((kind) => el("span", {}, swatch(kind), kind)),
       ),
+      this.box,
+    );
+    this.box.append(
+      el("div", { class: "found" }, this.search, this.told, this.hits),
       el(
         "div",
-        { class: "graph" },
-        el("div", { class: "found" }, this.search, this.told, this.hits),
+        { class: "canvas" },
+        this.canvas,
         el(
           "div",
-          { class: "canvas" },
-          this.canvas,
-          el(
-            "div",
-            { class: "bar" },
-            button("+", "Zoom in", () => this.zoom(1.4)),
-            button("-", "Zoom out", () => this.zoom(1 / 1.4)),
-            button("fit", "Show the whole graph", () => this.fit()),
-          ),
-          el("div", { class: "hint" }, "drag, wheel, arrows; click a box"),
+          { class: "bar" },
+          button("+", "Zoom in", () => this.zoom(1.4)),
+          button("-", "Zoom out", () => this.zoom(1 / 1.4)),
+          button("fit", "Show the whole graph", () => this.fit()),
         ),
-        this.detail,
+        el("div", { class: "hint" }, "drag, wheel, arrows; click a box for its ops, kernels and source lines"),
       ),
+      this.detail,
     );
     this.view = new LineView("Text of the node");
     this.edges = DOC.edges.map((edge) => {
@@ -122,25 +126,31 @@ class Graph {
     this.size = [box.width, box.height];
     this.canvas.width = box.width * devicePixelRatio;
     this.canvas.height = box.height * devicePixelRatio;
-    if (isFirst && this.chosen < 0) this.fit(0.55);
-    else if (isFirst) this.centre(this.chosen);
+    if (this.chosen >= 0) this.centre(this.chosen);
+    else if (isFirst) this.begin();
     this.draw();
   }
 
-  // Show all of the graph, or, where that would be unreadable, its beginning.
-  fit(least = 0) {
+  // Show all of the graph.
+  fit() {
     if (!this.size || !DOC.nodes.length) return;
-    const xs = DOC.nodes.map((n) => n.x),
-      ys = DOC.nodes.map((n) => n.y);
-    const low = [Math.min(...xs) - 130, Math.min(...ys) - 50],
-      high = [Math.max(...xs) + 130, Math.max(...ys) + 50];
-    const whole = Math.min(this.size[0] / (high[0] - low[0]), this.size[1] / (high[1] - low[1]), 1.2);
-    this.scale = Math.max(whole, least);
-    const middle = this.scale > whole ? DOC.nodes[ys.indexOf(Math.min(...ys))].x : (low[0] + high[0]) / 2;
-    this.origin = [
-      this.size[0] / 2 - middle * this.scale,
-      this.scale > whole ? -low[1] * this.scale : this.size[1] / 2 - ((low[1] + high[1]) / 2) * this.scale,
-    ];
+    const [low, high] = reach(DOC.nodes);
+    this.scale = Math.min(this.size[0] / (high[0] - low[0]), (this.size[1] - BAR) / (high[1] - low[1]), 1.2);
+    this.origin = [0, BAR].map((above, i) => (above + this.size[i] - (low[i] + high[i]) * this.scale) / 2);
+    this.draw();
+  }
+
+  // Show all of the graph, or, where that would be unreadable, its beginning, as large as its width allows.
+  begin() {
+    this.fit();
+    if (!this.size || !DOC.nodes.length || this.scale >= READABLE) return;
+    const top = reach(DOC.nodes)[0][1];
+    let low, high;
+    for (this.scale = MOST; ; this.scale /= 1.1) {
+      [low, high] = reach(DOC.nodes.filter((n) => n.y - BOX.height < top + this.size[1] / this.scale));
+      if (this.scale <= LEAST || (high[0] - low[0]) * this.scale <= this.size[0]) break;
+    }
+    this.origin = [(this.size[0] - (low[0] + high[0]) * this.scale) / 2, BAR - top * this.scale];
     this.draw();
   }
 
@@ -225,10 +235,10 @@ class Graph {
       g.clip();
       g.fillStyle = text;
       g.font = "600 13px system-ui, sans-serif";
-      g.fillText(node.name, x + 10, node.y - 4);
+      g.fillText(shortened(g, node.name), x + 10, node.y - 4);
       g.fillStyle = soft;
       g.font = "11px system-ui, sans-serif";
-      g.fillText(node.ops || node.outputs[0] || node.inputs[0] || node.kind, x + 10, node.y + 13);
+      g.fillText(shortened(g, node.ops || node.outputs[0] || node.inputs[0] || node.kind), x + 10, node.y + 13);
       g.restore();
     });
   }
@@ -268,14 +278,9 @@ class Graph {
 
   describe() {
     const node = DOC.nodes[this.chosen];
+    this.box.classList.toggle("alone", !node);
     if (!node) {
-      this.detail.replaceChildren(
-        el(
-          "p",
-          { class: "soft" },
-          "Choose a box: its ops, its kernels as MLIR and as machine code, and your source lines.",
-        ),
-      );
+      this.detail.replaceChildren();
       return;
     }
     const entry = (title, values) =>
@@ -329,6 +334,29 @@ class Graph {
     }
     if (DOC.nodes[this.chosen] === node) this.view.show(rows);
   }
+}
+
+// The corners of what some nodes cover, with a margin.
+function reach(nodes) {
+  const [xs, ys] = [nodes.map((n) => n.x), nodes.map((n) => n.y)];
+  const [dx, dy] = [BOX.width / 2 + 30, BOX.height / 2 + 27];
+  return [
+    [Math.min(...xs) - dx, Math.min(...ys) - dy],
+    [Math.max(...xs) + dx, Math.max(...ys) + dy],
+  ];
+}
+
+// A text that ends with an ellipsis where a box has no room for all of it.
+const shorter = new Map();
+function shortened(g, text) {
+  const key = `${g.font} ${text}`;
+  if (!shorter.has(key)) {
+    const fits = (t) => g.measureText(t).width <= BOX.width - 20;
+    let cut = text;
+    while (cut && !fits(cut === text ? cut : `${cut}…`)) cut = cut.slice(0, -1);
+    shorter.set(key, cut === text ? text : `${cut.trimEnd()}…`);
+  }
+  return shorter.get(key);
 }
 
 function trace(path, points) {

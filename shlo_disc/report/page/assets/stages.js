@@ -5,7 +5,7 @@ function stagesPanel(panel) {
   const names = Object.keys(DOC.texts);
   const view = new LineView("Text of the stage");
   let chosen = DOC.diffs.length ? DOC.diffs[0].right : names[0],
-    beside = true,
+    beside = innerWidth > 640,
     whole = false;
   const told = el("span", { class: "soft" });
   const chips = names.map((name) =>
@@ -13,7 +13,7 @@ function stagesPanel(panel) {
   );
   const besideBox = el("input", {
     type: "checkbox",
-    checked: true,
+    checked: beside,
     onchange: (e) => show({ beside: e.target.checked }),
   });
   const wholeBox = el("input", { type: "checkbox", onchange: (e) => show({ whole: e.target.checked }) });
