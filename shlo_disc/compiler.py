@@ -19,7 +19,7 @@ from shlo_disc.garbage import fewer_collections
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.mlir import ir
 from shlo_disc.options import Options
-from shlo_disc.pass_pipelines import PIPELINES, After, parse_pipeline, run_element, run_passes
+from shlo_disc.pass_pipelines import PIPELINES, After, added_passes, check_places, parse_pipeline, run_element
 from shlo_disc.programs import DescribedProgram
 from shlo_disc.reader import Limits
 from shlo_disc.runtime.native_module import Gpu
@@ -82,10 +82,11 @@ def named_target(target: str) -> str:
 
 def run_pipeline(c: Compilation, last: str = STAGES[-1], after: After | None = None) -> Compilation:
     """Run the stages that have not run yet, up to and including `last`, and `after` after each pass."""
+    check_places(c.options)
     with _working(c):
         done, end = (STAGES.index(stage) for stage in (c.stage, last))
         for name in STAGES[done + 1 : end + 1]:
-            run_stage(c, name, partial(run_passes, c, name, after))
+            run_stage(c, name, partial(_run_passes, c, name, after))
     return c
 
 
@@ -104,13 +105,14 @@ def run_text_pipeline(c: Compilation, text: str, after: After | None = None) -> 
     OptionError where the pipeline names what there is not, or a stage whose turn it is not.
     """
     elements = parse_pipeline(text)
+    check_places(c.options)
     with _working(c):
         for element in elements:
             due = next(iter(STAGES[STAGES.index(c.stage) + 1 :]), "")
             if element.name == due:
                 if element.changes:
                     c.change_options(**element.changes)
-                run_stage(c, due, partial(run_passes, c, due, after))
+                run_stage(c, due, partial(_run_passes, c, due, after))
             elif element.name in PIPELINES:
                 raise OptionError(f"after {c.stage} comes {due or 'nothing'}, and not {element.name}")
             elif due and element.name == parse_pipeline(PIPELINES[due])[-1].name:
@@ -119,6 +121,29 @@ def run_text_pipeline(c: Compilation, text: str, after: After | None = None) -> 
                 _guarded(element.name, partial(run_element, c, element, due, after))
                 _verify_all(c, element.name)
     return c
+
+
+def _run_passes(c: Compilation, stage: str, after: After | None) -> None:
+    """Run the passes of a stage, and those that the options add."""
+    for element in parse_pipeline(PIPELINES[stage]):
+        run_element(c, element, stage, after)
+        _run_added(c, element.name, stage, after)
+    _run_added(c, stage, stage, after)
+
+
+def _run_added(c: Compilation, place: str, stage: str, after: After | None) -> None:
+    """Run the passes that the options add after a stage or a pass, each of which is verified."""
+    for element in added_passes(c.options, place):
+        about = f"the pass {element.name}, which the options add after {place}, "
+        try:
+            run_element(c, element, stage, after)
+            _verify_all(c, element.name)
+        except CompilerError as error:
+            raise OptionError(f"{about}failed: {error.message}") from error
+        except (DiscError, OSError, MemoryError):
+            raise
+        except Exception as error:
+            raise OptionError(f"{about}failed: {type(error).__name__}: {error}") from error
 
 
 def run_stage(c: Compilation, name: str, work: Callable[[], None]) -> None:

@@ -49,6 +49,7 @@ CODES = (
         "DISC-O109", "OptionError", r": no schedule: |: not an archive of|has no recorded programs|no \.mlir file in",
         "a file or folder lacks what it must contain",
     ),
+    Code("DISC-O110", "OptionError", r"which the options add after .* failed", "a pass that the options add failed"),
     Code("DISC-O100", "OptionError", "", "an option has an invalid value"),
     # Calls.
     Code("DISC-S101", "ShapeError", r"^Rank mismatch", "an array has the wrong rank"),

@@ -54,6 +54,8 @@ class Options:
     strict: an internal error of a fusion or another pattern raises a CompilerError, where the program would otherwise
         be compiled without it, with a warning; and the sizes that ops imply are checked after each stage, as well as
         the IR. None means what the environment variable SHLO_DISC_STRICT says: 1 or 0.
+    passes: pipelines of your own to run after stages or passes, by their names, e.g. {"simplify": "drop-negations"}
+        (docs/guides/writing-a-pass.md). Such programs are not kept in a compile cache.
     schedule: how kernels are written, e.g. `Schedule.load(path)` of what `shlo_disc tune` wrote.
     cpu: the processors that the code is for: "host", that of this process; "x86-64-v3", all with AVX2 and FMA;
         "x86-64-v4", those with AVX-512; "sapphirerapids", those with AMX as well; or several of the latter, such as
@@ -93,6 +95,7 @@ class Options:
     reuse: bool = True
     deterministic: bool = False
     strict: bool | None = None
+    passes: Mapping[str, str] = field(default_factory=dict)
     schedule: Schedule = field(default_factory=Schedule)
     cpu: str | Sequence[str] = field(default_factory=stated_cpu)
     symbolic: bool = False
@@ -131,6 +134,8 @@ class Options:
             raise OptionError(f"compile_seconds must be a positive number or None, not {seconds!r}")
         if not self.isolate and (seconds is not None or self.compile_bytes is not None):
             raise OptionError("compile_seconds and compile_bytes are limits of a process: they need isolate=True")
+        if self.isolate and self.passes:
+            raise OptionError("passes are registered in this process; a compile with isolate=True has one of its own")
 
     def _check_choices(self) -> None:
         either = (True, False, None)
@@ -153,6 +158,8 @@ class Options:
             raise OptionError(f"output must be 'numpy', 'jax', 'buffer' or None, not {self.output!r}")
         if not isinstance(self.cache_dir, str | os.PathLike | None):
             raise OptionError(f"cache_dir must be a path or None, not {self.cache_dir!r}")
+        if not isinstance(self.passes, Mapping) or not all(isinstance(t, str) for t in self.passes.values()):
+            raise OptionError(f"passes must map names to pipelines, e.g. {{'simplify': 'cse'}}, not {self.passes!r}")
         if not isinstance(self.hints, Mapping):
             raise OptionError(f"hints must map symbols to sizes, e.g. {{'s': 128}}, not {self.hints!r}")
         for name, value in self.hints.items():
@@ -175,7 +182,10 @@ class Options:
             "read_bytes": self.bytes_to_read,
         }
         return (
-            stated | resolved | {"hints": dict(self.hints), "schedule": self.schedule.to_json(), "cache_dir": cache_dir}
+            stated
+            | resolved
+            | {"hints": dict(self.hints), "passes": dict(self.passes)}
+            | {"schedule": self.schedule.to_json(), "cache_dir": cache_dir}
         )
 
     @staticmethod

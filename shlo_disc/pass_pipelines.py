@@ -121,10 +121,22 @@ def passes_of(name: str) -> list[Pass]:
     return [PASSES[e.name] for e in parse_pipeline(PIPELINES[name]) if e.name in PASSES]
 
 
-def run_passes(c: Compilation, stage: str, after: After | None = None) -> None:
-    """Run the passes of a stage."""
-    for element in parse_pipeline(PIPELINES[stage]):
-        run_element(c, element, stage, after)
+def added_passes(options: Options, place: str) -> list[Element]:
+    """The passes that the options add after a stage or a pass."""
+    found = parse_pipeline(options.passes[place]) if place in options.passes else []
+    for element in found:
+        if element.name in PIPELINES:
+            raise OptionError(f"{element.name!r} is a stage, and no pass of ours to run after {place!r}")
+    return found
+
+
+def check_places(options: Options) -> None:
+    """Raises OptionError where the options add passes after what there is not."""
+    stages = {stage: [e.name for e in parse_pipeline(text)] for stage, text in PIPELINES.items()}
+    places = dict.fromkeys([*stages, *(name for names in stages.values() for name in names)])
+    for place in options.passes:
+        if place not in places:
+            raise OptionError(f"no stage or pass {place!r} to run others after; there are {', '.join(places)}")
 
 
 def run_element(c: Compilation, element: Element, stage: str, after: After | None = None) -> None:
@@ -157,5 +169,5 @@ def _stock(text: str) -> passmanager.PassManager:
 
 
 __all__ = [
-    "PIPELINES", "After", "Element", "parse_pipeline", "passes_of", "run_element", "run_passes",
+    "PIPELINES", "After", "Element", "added_passes", "check_places", "parse_pipeline", "passes_of", "run_element",
 ]  # fmt: skip

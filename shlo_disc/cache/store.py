@@ -33,7 +33,12 @@ class CacheWarning(UserWarning):
 
 
 def open_cache(options: Options) -> CompileCache | None:
-    """The cache that the options, or else the environment, name. Raises OptionError when it cannot be trusted."""
+    """The cache that the options, or else the environment, name; none for passes of the user's, which have no version.
+
+    Raises OptionError when it cannot be trusted.
+    """
+    if options.passes:
+        return None
     chosen = os.environ.get(ENVIRONMENT_VARIABLE, "") if options.cache_dir is None else os.fspath(options.cache_dir)
     if not chosen:
         return None
