@@ -97,7 +97,7 @@ def _erase_unused_sizes(c: Compilation) -> None:
 
 @_pass("annotate", "hints")
 def _infer_sizes(c: Compilation) -> None:
-    """Give every dynamic size a symbol or an expression, and declare what is known of them."""
+    """Give every dynamic size a symbol or an expression, and declare the facts about it."""
     infer_sizes(made(c.module), c.options.hints)
 
 
@@ -115,55 +115,55 @@ def _write_signature(c: Compilation) -> None:
 
 @_pass("simplify")
 def _expand_library_calls(c: Compilation) -> None:
-    """Make linear algebra, Fourier transforms and collectives calls of library functions."""
+    """Rewrite linear algebra, Fourier transforms and collectives to calls of library functions."""
     expand.expand(made(c.module))
 
 
 @_pass("simplify")
 def _remove_quantized_types(c: Compilation) -> None:
-    """Compute with the floats that quantized elements stand for."""
+    """Compute with the floats that quantized elements represent."""
     remove_quantized_types(made(c.module))
 
 
 @_pass("simplify")
 def _materialize_shapes(c: Compilation) -> None:
-    """Replace computations of sizes by the sizes that they are, `disc.shape`."""
+    """Replace computations of sizes by `disc.shape`, which states the sizes."""
     materialize_shapes(made(c.module), c.facts)
 
 
 @_pass("simplify")
 def _expand_bodies(c: Compilation) -> None:
-    """Inline maps and rewrite windows whose bodies other patterns never see."""
+    """Inline maps, and rewrite windows whose bodies other patterns do not visit."""
     patterns.apply(expand.BODIES, made(c.module))
 
 
 @_pass("simplify")
 def _decompose_complex(c: Compilation) -> None:
-    """Make each complex tensor two of reals."""
+    """Split each complex tensor into two real ones."""
     decompose(made(c.module))
 
 
 @_pass("simplify")
 def _simplify_control_flow(c: Compilation) -> None:
-    """Remove what loops carry for nothing, and branches whose choice is known."""
+    """Remove unused loop-carried values, and branches whose condition is known."""
     simplify_control_flow(entry_block(made(c.module)))
 
 
 @_pass("simplify", "max_fusions")
 def _hoist_scanned_products(c: Compilation) -> None:
-    """Move products of the rows that a loop reads out of the loop, as one product."""
+    """Hoist matrix products of the rows that a loop reads, as one product before the loop."""
     hoist_scanned_products(entry_block(made(c.module)), c.decisions["hoist"])
 
 
 @_pass("simplify")
 def _expand_ops(c: Compilation) -> None:
-    """Rewrite ops that have no kernel of their own into others."""
+    """Rewrite ops without a kernel into other ops."""
     patterns.apply(expand.PATTERNS, made(c.module))
 
 
 @_pass("simplify")
 def _unify_sizes(c: Compilation) -> None:
-    """Write sizes that are proved to be equal alike, in types and attributes."""
+    """Rewrite provably equal sizes to one form, in types and attributes."""
     block = entry_block(made(c.module))
     ends = [*block.arguments, *terminator_of(block).operands]
     unify_sizes(block, c.facts, (size for value in ends for size in dims_of(value)))
@@ -171,31 +171,31 @@ def _unify_sizes(c: Compilation) -> None:
 
 @_pass("simplify")
 def _simplify_ops(c: Compilation) -> None:
-    """Simplify movements of data, products and reductions."""
+    """Simplify data movement, matrix products and reductions."""
     patterns.apply(patterns.PATTERNS, made(c.module))
 
 
 @_pass("simplify", "max_fusions")
 def _hoist_accumulated_products(c: Compilation) -> None:
-    """Make a sum of products that a loop adds up one product behind the loop."""
+    """Replace a sum of matrix products accumulated in a loop by one product after the loop."""
     hoist_accumulated_products(entry_block(made(c.module)), c.decisions["hoist"])
 
 
 @_pass("simplify", "max_fusions")
 def _split_reductions(c: Compilation) -> None:
-    """Reduce many elements to few in parts, and then over the parts, where the target does so."""
+    """Split reductions of many elements to few into partial reductions, on targets that do so."""
     split_reductions(entry_block(made(c.module)), c.facts, c.decisions["hoist"])
 
 
 @_pass("simplify", "max_fusions")
 def _pre_transpose_weights(c: Compilation) -> None:
-    """Transpose the weights of products within loops once, before the loop."""
+    """Transpose the weights of matrix products in a loop once, before the loop."""
     pre_transpose_weights(entry_block(made(c.module)), c.decisions["hoist"])
 
 
 @_pass("simplify", "max_fusions")
 def _hoist_invariants(c: Compilation) -> None:
-    """Move what does not change out of loops."""
+    """Hoist loop-invariant ops."""
     hoist_invariants(entry_block(made(c.module)), c.facts, c.decisions["hoist"])
 
 
@@ -211,14 +211,14 @@ def _isolate_regions(c: Compilation) -> None:
 
 @_pass("fuse")
 def _count_flops(c: Compilation) -> None:
-    """Write the floating-point operations of a call into the module."""
+    """Write the number of floating-point operations of a call into the module."""
     module = made(c.module)
     module.operation.attributes[FLOPS] = dim_attr(c.facts.simplify(flops_in(module, entry_block(module))))
 
 
 @_pass("fuse")
 def _thin_barriers(c: Compilation) -> None:
-    """Let barriers hold only what has to stay behind them."""
+    """Remove values that need no ordering from barriers."""
     thin_barriers(entry_block(made(c.module)))
 
 
@@ -232,32 +232,32 @@ def _fuse_groups(c: Compilation) -> None:
 
 @_pass("fuse", "max_fusions")
 def _fuse_attention(c: Compilation) -> None:
-    """Fuse two products and the row kernel between them."""
+    """Fuse two matrix products and the row kernel between them."""
     outline_attentions(made(c.module), c.decisions["fusion"])
 
 
 @_pass("fuse", "max_fusions")
 def _merge_recurrences(c: Compilation) -> None:
-    """Fuse recurrences that do not need each other horizontally."""
+    """Fuse independent recurrences horizontally."""
     merge_recurrences(made(c.module), c.decisions["fusion"])
 
 
 @_pass("fuse", "max_fusions")
 def _fuse_gemm(c: Compilation) -> None:
-    """Fuse products with their epilogues, and products of one left-hand side, where the target does so."""
+    """Fuse matrix products with their epilogues, and those that share a left-hand side, on targets that do so."""
     if policy().has_gemm_epilogues:
         fuse_products(made(c.module), c.decisions["fusion"])
 
 
 @_pass("fuse", "max_fusions")
 def _share_kernels(c: Compilation) -> None:
-    """Pass numbers to fusions that differ in nothing else, where the target does so."""
+    """Share one kernel among fusions that differ only in constants, passed as arguments, on targets that do so."""
     share_kernels(made(c.module), c.decisions["fusion"])
 
 
 @_pass("fuse")
 def _remove_barriers(c: Compilation) -> None:
-    """Remove the barriers, which have done their work."""
+    """Remove the barriers, which are no longer needed."""
     remove_barriers(entry_block(made(c.module)))
 
 
@@ -266,13 +266,13 @@ def _remove_barriers(c: Compilation) -> None:
 
 @_pass("plan")
 def _split_segments(c: Compilation) -> None:
-    """Bring what needs sizes from data behind the reading of them."""
+    """Move ops that need data-dependent sizes after the ops that read these sizes."""
     split_segments(made(c.module))
 
 
 @_pass("plan", "reuse")
 def _assign_buffers(c: Compilation) -> None:
-    """Assign every value a buffer, by its liveness: a result, or a part of the symbolic arena."""
+    """Assign a buffer to every value, by liveness: a result, or a slice of the symbolic arena."""
     assign_buffers(made(c.module), c.facts, c.decisions["reuse"])
 
 
@@ -281,14 +281,14 @@ def _assign_buffers(c: Compilation) -> None:
 
 @_pass("kernels", "deterministic")
 def _build_kernels(c: Compilation) -> None:
-    """Emit the kernels of fusions, and write on each call which one it is."""
+    """Emit the kernels of fusions, and name the kernel of each call."""
     _require_solved(c)
     c.module = c.backend.build_kernels(made(c.module), c.facts)
 
 
 @_pass("host")
 def _build_host(c: Compilation) -> None:
-    """Make a program of `disc_host` of the calls, loops and branches."""
+    """Turn calls, loops and branches into a program of `disc_host`."""
     c.module = build_host(made(c.module), c.facts, c.signature, checks_of(c), c.backend.tile_of)
 
 
@@ -297,13 +297,13 @@ def _build_host(c: Compilation) -> None:
 
 @_pass("codegen")
 def _lower_host(c: Compilation) -> None:
-    """Lower the host program to the LLVM dialect, and add micro-kernels; a GPU's kernels stay apart."""
+    """Lower the host program to the LLVM dialect, and add micro-kernels; GPU kernels stay separate."""
     c.code = c.backend.lower_host(made(c.module), c.signature)
 
 
 @_pass("codegen")
 def _legalize_for_target(c: Compilation) -> None:
-    """Take apart what LLVM gets wrong: masked loads of more than a register, without registers of masks."""
+    """Split masked loads wider than a register, which LLVM miscompiles on targets without mask registers."""
     for section, module in made(c.code).modules.items():
         c.backend.legalize(section, module)
 
@@ -323,7 +323,7 @@ def _translate_to_llvm_ir(c: Compilation) -> None:
 
 @_pass("codegen", "opt_level")
 def _emit_object(c: Compilation) -> None:
-    """Optimise, and select instructions: an object, and PTX for GPUs. The object has its header's digest."""
+    """Optimise and select instructions: an object file with the digest of its header, and PTX for GPUs."""
     c.header = artifact_header(c)
     made(c.code).embedded = {HEADER_DIGEST: Artifact(c.header, {}).header_digest()}
     c.sections = {section: c.backend.emit(section, text, made(c.code)) for section, text in c.llvm_ir.items()}

@@ -41,30 +41,30 @@ def _check_stage(v: Scope, module: ir.Operation) -> None:
 
 
 def _check_flops(v: Scope, module: ir.Operation) -> None:
-    """The floating-point operations of a call, a size."""
+    """The number of floating-point operations of a call, as a size."""
     v.check_sizes([read_size(module.attributes[FLOPS])])
 
 
 def _check_arenas(v: Scope, module: ir.Operation) -> None:
-    """The size of each segment's arena in bytes."""
+    """The size of the arena of each segment, in bytes."""
     v.arenas = arenas_of(module)
     v.check_sizes(v.arenas)
 
 
 def _check_participants(v: Scope, module: ir.Operation) -> None:
-    """The module is compiled to run on all of so many participants, and not for one that runs alone."""
+    """The number of participants on which the module runs, if it does not run on one alone."""
     if read_integer(module.attributes[PARTICIPANTS]) < 1:
         raise Malformed("there is no participant")
 
 
 def _check_segment(v: Scope, op: ir.Operation) -> None:
-    """The segment of the call in which an op runs, where that is not the first."""
+    """The segment in which an op runs, if it is not the first."""
     if read_integer(op.attributes[SEGMENT]) < 1:
         raise Malformed("the first segment is not noted, and there is none before it")
 
 
 def _check_buffers(v: Scope, op: ir.Operation) -> None:
-    """Where each result lies: `#disc.buffer<...>`, one for each, in an arena that there is."""
+    """The buffer of each result: one `#disc.buffer<...>` for each, in an arena that exists."""
     buffers = buffers_of(op)
     if len(buffers) != len(op.results):
         raise Malformed(f"{len(buffers)} buffers are given for {len(op.results)} results")
@@ -79,14 +79,14 @@ def _check_buffers(v: Scope, op: ir.Operation) -> None:
 
 
 def _check_library(v: Scope, op: ir.Operation) -> None:
-    """What a library function is told: `#disc.library<...>`, an element type for each operand and result."""
+    """The parameters of a library function: `#disc.library<...>`, with an element type for each operand and result."""
     function = library_function_of(op)
     if len(function.operands) != len(op.operands) or len(function.results) != len(op.results):
         raise Malformed("element types are given for another number of operands or results")
 
 
 def _check_window(v: Scope, op: ir.Operation) -> None:
-    """Windows whose parameters are sizes: `#disc.window<...>`, one of each for each dimension."""
+    """Windows with symbolic parameters: `#disc.window<...>`, with one value of each parameter for each dimension."""
     window = read_window(op.attributes[WINDOW])
     rank = ir.RankedTensorType(op.operands[0].type).rank
     for name in ("size", "stride", "base_dilation", "dilation", "low", "high"):
@@ -97,12 +97,12 @@ def _check_window(v: Scope, op: ir.Operation) -> None:
 
 
 def _check_layout(v: Scope, op: ir.Operation) -> None:
-    """On an argument or result: the axis that each axis is to JAX, in an order other than row-major."""
+    """On an argument or result that is not row-major: for each axis, the axis that it is in JAX."""
     raise Malformed(f"{LAYOUT} stands on arguments and results")
 
 
 def _check_fusion(v: Scope, op: ir.Operation) -> None:
-    """What a fusion is: `#disc.fusion<...>`, see below."""
+    """The kind and parameters of a fusion: `#disc.fusion<...>`, see below."""
     function = op.opview
     what = kinds.fusion_of(function)
     check = FUSIONS.get(type(what))

@@ -33,7 +33,7 @@ class ResultBuffer:
 
 @dataclass(frozen=True)
 class ArenaBuffer:
-    """`bytes` bytes from `offset` on in the arena of a segment."""
+    """A slice of `bytes` bytes at `offset` in the arena of a segment."""
 
     space: ClassVar[str] = "arena"
     offset: Expr

@@ -22,9 +22,9 @@ MOST_BOUNDED_DIMS = 32
 class Symbol:
     """The attributes of a `disc.symbol`: a size that the caller chooses, or that is read from data.
 
-    min, max: inclusive bounds; without `min`, it is 0 for the former. divisor, residue: the size is the residue modulo
-    the divisor. hints: likely values. segment: the part of the call from which on a size that is read from data is
-    known, see `transforms/segments.py`.
+    min, max: inclusive bounds; without `min`, a size that the caller chooses is at least 0. divisor, residue: the size
+    is congruent to the residue modulo the divisor. hints: likely values. data: the size is read from data. segment: the
+    first segment in which such a size is known, see `transforms/segments.py`.
     """
 
     min: int | None = None
@@ -55,9 +55,10 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Wording:
-    """The attributes of a `disc.constraint` besides the relation: what the error of a call that breaks it says.
+    """The attributes of a `disc.constraint` besides the relation: the error of a call that breaks it.
 
-    message: a template in which `{i}` stands for operand i; "" for a text of ours. origin: what requires it.
+    message: a template in which `{i}` stands for operand i; "" for our default text. origin: what requires the
+    relation.
     """
 
     origin: str

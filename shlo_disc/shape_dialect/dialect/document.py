@@ -98,34 +98,36 @@ _OPS: dict[str, tuple[type | None, str]] = {
 
 _INTRODUCTION = """# The dialects disc and disc_host
 
-What the stages print besides stock dialects: `disc` says what is known of sizes, what a fusion is, and where values
-lie, up to `kernels`; `disc_host` is what a program does when it is called. Whatever a stage decides stands in the
-module.
+The stages of the compiler print two dialects besides those of MLIR and StableHLO. `disc` holds the facts about sizes,
+the fusions and the buffers, up to the stage `kernels`. `disc_host` is the host program: what a call runs. The module
+contains every decision of a stage.
 
-Generated from `shlo_disc/shape_dialect/dialect/` by `python -m shlo_disc dialect`; `--irdl` prints the dialect as IRDL,
-which is shipped as `disc.irdl.mlir`: tools that load IRDL open our dumps with it.
+This page is generated from `shlo_disc/shape_dialect/dialect/` by `python -m shlo_disc dialect`. With `--irdl` the
+command prints the dialects as IRDL, MLIR's format for dialect definitions. The package contains that text as
+`disc.irdl.mlir`, with which tools that load IRDL can open our dumps.
 
 A size is a number, a symbol `@s`, or an expression of symbols in the normal form and spelling of `jax.export`, `@"2*s +
-1"`. A tensor type carries its sizes as its encoding: `tensor<?x768xf32, [@s, 768]>` has one entry a dimension, the
-dimension's own number where that is static, and a size that names declared symbols where it is `?`. After `annotate` no
-`?` is without one. An entry that has its default is left out.
+1"`. The encoding of a tensor type holds its sizes, one entry for each dimension: `tensor<?x768xf32, [@s, 768]>`. The
+entry of a static dimension is its number; the entry of a `?` is a size over declared symbols. After `annotate` every
+`?` has such an entry. Entries of attributes are omitted if they have their default.
 """
 
 
 _HOST = """## The host program
 
-After `host`, a program is a function for each of its segments, over buffers, `memref<?xi8>`: those of all arguments,
-then of all results, then the segments' arenas. Parts of an arena are `memref.view`s of it, loops and branches are
-`scf`. What an op of ours is told stands in its attribute `call`, a dictionary; the names and kinds of fusions, and what
-kernels choose at run time, stand beside it for those who want to know.
+After `host`, a program has one function for each of its segments (the parts of a program between reads of
+data-dependent sizes). The arguments of the function are buffers, `memref<?xi8>`: those of all arguments, then of all
+results, then the arenas of the segments. Parts of an arena are `memref.view`s, loops and branches are `scf`. The
+parameters of our ops are in the attribute `call`, a dictionary. Further attributes are for readers only: the names and
+kinds of fusions, and the choices of kernels at run time.
 """
 
 
 _FUSIONS = """
 ## Fusions
 
-`#disc.fusion<"row_reduce", {collapsed, columns = 1 : i64}>`: the kind, and what the kind says. `collapsed`: every
-operand is read at the index that is written, up to broadcasts, over as few axes as can be.
+`#disc.fusion<"row_reduce", {collapsed, columns = 1 : i64}>`: the kind, and its parameters. `collapsed`: every operand
+is read at the index that is written, up to broadcasts, and axes are merged as far as possible.
 """
 
 

@@ -27,7 +27,8 @@ FUSION = "disc.fusion"
 class Fusion:
     """The kinds derive from this. `kind` is the name in the attribute.
 
-    collapsed: every operand is read at the index that is written, up to broadcasts, over as few axes as can be.
+    collapsed: every operand is read at the index that is written, up to broadcasts, and axes are merged as far as
+    possible.
     """
 
     kind: ClassVar[str] = ""
@@ -55,16 +56,16 @@ def _kind(name: str) -> Callable[[Kind], Kind]:
 @_kind("loop")
 @dataclass(frozen=True)
 class Loop(Fusion):
-    """Each element of the results is computed by itself."""
+    """Computes each element of the results independently."""
 
 
 @_kind("row_reduce")
 @dataclass(frozen=True)
 class RowReduce(Fusion):
-    """Each row is reduced along its last `columns` axes, and then gone through again: softmax, normalisations.
+    """Reduces each row along its last `columns` axes, then traverses it again: softmax, normalisations.
 
-    accumulators: in a "gemm", the result in whose buffer the sums of the product lie until it is written; -1 where
-    they need a buffer. bounded: the kernel is told how many columns count.
+    accumulators: in a "gemm", the result whose buffer holds the sums of the product until the result is written; -1 if
+    they need a separate buffer. bounded: the kernel gets the number of columns that count.
     """
 
     columns: int = 0
@@ -75,10 +76,10 @@ class RowReduce(Fusion):
 @_kind("epilogue")
 @dataclass(frozen=True)
 class Epilogue(Fusion):
-    """A loop in a "gemm" that reads tiles of sums: its argument `sums`, whose rows have `row` elements.
+    """A loop in a "gemm" that reads tiles of accumulators: its argument `sums`, whose rows have `row` elements.
 
-    accumulators: where the product may be computed by itself, the result in whose buffer its sums lie until it is
-    written; -1 where they need a buffer.
+    accumulators: if the product can be computed separately, the result whose buffer holds its sums until the result is
+    written; -1 if they need a separate buffer.
     """
 
     sums: int = 0
@@ -89,13 +90,13 @@ class Epilogue(Fusion):
 @_kind("reduce")
 @dataclass(frozen=True)
 class Reduce(Fusion):
-    """Reductions that are not along rows."""
+    """Reductions along axes other than the rows."""
 
 
 @_kind("scatter")
 @dataclass(frozen=True)
 class Scatter(Fusion):
-    """Changes some elements. `updates`: for each result the argument that it starts from, or -1."""
+    """Changes some elements. `updates`: the argument from which each result starts, or -1."""
 
     updates: tuple[int, ...] = ()
 
@@ -103,7 +104,7 @@ class Scatter(Fusion):
 @_kind("update")
 @dataclass(frozen=True)
 class Update(Fusion):
-    """Writes one window. `updates`: for each result the argument that it starts from, or -1."""
+    """Writes one window. `updates`: the argument from which each result starts, or -1."""
 
     updates: tuple[int, ...] = ()
 
@@ -111,7 +112,7 @@ class Update(Fusion):
 @_kind("concatenate")
 @dataclass(frozen=True)
 class Concatenate(Fusion):
-    """Copies pieces behind each other."""
+    """Copies pieces one after the other."""
 
 
 @_kind("nonzero")
@@ -122,11 +123,11 @@ class Nonzero(Fusion):
 
 @dataclass(frozen=True)
 class RecurrentLoop:
-    """A loop over independent rows. `states`, `scalars` and `stacks` are positions among the values that it carries.
+    """A loop over independent rows. `states`, `scalars` and `stacks` are positions among its loop-carried values.
 
-    states: axis 0 is the rows. stacks: an iteration writes a window and reads nothing; `windows` has for each the axis
-    of the window that is the rows. covered: the stacks of which every element is written. trip: how many iterations
-    there are, where sizes tell.
+    states: values whose axis 0 is the rows. stacks: values into which an iteration writes a window, without reading
+    them; `windows` has the row axis of each window. covered: the stacks whose elements are all written. trip: the
+    number of iterations, if it follows from sizes.
     """
 
     states: tuple[int, ...]
@@ -140,7 +141,7 @@ class RecurrentLoop:
 @_kind("recurrence")
 @dataclass(frozen=True)
 class Recurrence(Fusion):
-    """Loops over independent rows, in their order: each thread has rows of its own from start to end."""
+    """Loops over independent rows, in program order: each thread runs all iterations for its own rows."""
 
     loops: tuple[RecurrentLoop, ...] = ()
 
@@ -148,7 +149,7 @@ class Recurrence(Fusion):
 @_kind("scan")
 @dataclass(frozen=True)
 class Scan(Fusion):
-    """Sums, or other combinations, of all prefixes of an axis; of all suffixes where `reverse`."""
+    """Sums, or other combinations, of all prefixes of an axis, or of all suffixes if `reverse`."""
 
     axis: int = 0
     reverse: bool = False
@@ -163,13 +164,13 @@ class SelectAndScatter(Fusion):
 @_kind("window")
 @dataclass(frozen=True)
 class Windows(Fusion):
-    """Windows that overlap, of what lies in memory: poolings, and convolutions without a kernel of their own."""
+    """Overlapping windows over operands in memory: pooling, and convolutions without a dedicated kernel."""
 
 
 @_kind("sort")
 @dataclass(frozen=True)
 class Sort(Fusion):
-    """Sorts along an axis. The second half of the results is memory to work in."""
+    """Sorts along an axis. The second half of the results is scratch memory."""
 
 
 @_kind("top_k")
@@ -184,7 +185,7 @@ class TopK(Fusion):
 @_kind("dot")
 @dataclass(frozen=True)
 class Dot(Fusion):
-    """A dot_general, as a GEMM where `product` says so, else as a kernel."""
+    """A dot_general: a GEMM if `product` is present, else a kernel."""
 
     product: MatrixProduct | None = None
 
@@ -192,7 +193,7 @@ class Dot(Fusion):
 @_kind("convolution")
 @dataclass(frozen=True)
 class Convolution(Fusion):
-    """A convolution, as a GEMM over its windows where `product` allows it, else as a kernel."""
+    """A convolution: a GEMM over its windows if `product` is present, else a kernel."""
 
     product: ConvolutionProduct | None = None
 
@@ -200,16 +201,16 @@ class Convolution(Fusion):
 @_kind("gemm")
 @dataclass(frozen=True)
 class Gemm(Fusion):
-    """Calls of products of one left-hand side, each with the epilogue or row kernel that follows it, as one call."""
+    """Products that share a left-hand side, each with its epilogue or row kernel, as one call."""
 
 
 @_kind("attention")
 @dataclass(frozen=True)
 class Attention(Fusion):
-    """Calls of two products and of the row kernel between them. `rows` is that kernel's function.
+    """Two products and the row kernel between them. `rows` is the function of that kernel.
 
-    row_operands: for each operand of the row kernel the operand of this one, or -1 for the scores. online: rows come in
-    pieces, and the row kernel is a softmax; else the last result is scratch for a row of scores.
+    row_operands: for each operand of the row kernel, the operand of this fusion, or -1 for the scores. online: rows are
+    processed in pieces, and the row kernel is a softmax; else the last result is scratch for a row of scores.
     """
 
     rows: FunctionName = FunctionName("")
@@ -221,7 +222,7 @@ class Attention(Fusion):
 @_kind("library")
 @dataclass(frozen=True)
 class Library(Fusion):
-    """One call of a library function: of the runtime, of LAPACK, or the user's."""
+    """One call of a library function: of the runtime, of LAPACK, or registered by the user."""
 
 
 # ---- reading and writing --------------------------------------------------------------------------------------------

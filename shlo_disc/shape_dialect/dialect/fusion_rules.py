@@ -30,7 +30,7 @@ def _index(name: str, number: int, count: int, *, least: int = 0) -> None:
 
 
 def _check_row_reduce(v: Scope, function: func.FuncOp, what: kinds.RowReduce) -> None:
-    """There are no more columns than axes, and `accumulators` is one of the results."""
+    """`columns` is at most the number of axes, and `accumulators` is the number of a result."""
     values = (value for op in function.entry_block.operations for value in (*op.operands, *op.results))
     rank = max((ir.RankedTensorType(value.type).rank for value in values), default=0)
     _index("columns", what.columns, rank + 1)
@@ -39,7 +39,7 @@ def _check_row_reduce(v: Scope, function: func.FuncOp, what: kinds.RowReduce) ->
 
 
 def _check_epilogue(v: Scope, function: func.FuncOp, what: kinds.Epilogue) -> None:
-    """`sums` is one of the arguments, and `accumulators` one of the results."""
+    """`sums` is the number of an argument, and `accumulators` that of a result."""
     _index("sums", what.sums, len(_arguments(function)))
     if what.accumulators is not None:
         _index("accumulators", what.accumulators, len(_results(function)), least=-1)
@@ -47,7 +47,7 @@ def _check_epilogue(v: Scope, function: func.FuncOp, what: kinds.Epilogue) -> No
 
 
 def _check_updates(v: Scope, function: func.FuncOp, what: kinds.Scatter | kinds.Update) -> None:
-    """Each result starts from an argument of its type."""
+    """Each result starts from an argument of the same type."""
     results, arguments = _results(function), _arguments(function)
     if len(what.updates) != len(results):
         raise Malformed(f"{kinds.FUSION}: {len(what.updates)} updates for {len(results)} results")
@@ -58,7 +58,7 @@ def _check_updates(v: Scope, function: func.FuncOp, what: kinds.Scatter | kinds.
 
 
 def _check_recurrence(v: Scope, function: func.FuncOp, what: kinds.Recurrence) -> None:
-    """There is one of `loops` for each loop, and a role for each carried value: a scalar, rows, or an updated stack."""
+    """`loops` has one entry for each loop, and each carried value has a role: scalar, rows, or updated stack."""
     whiles = [op for op in function.entry_block.operations if op.operation.name == "stablehlo.while"]
     if len(what.loops) != len(whiles):
         raise Malformed(f"{kinds.FUSION}: {len(what.loops)} loops are said of {len(whiles)}")
@@ -91,7 +91,7 @@ def _check_loop(v: Scope, loop: ir.OpView, said: kinds.RecurrentLoop) -> None:
 
 
 def _check_scan(v: Scope, function: func.FuncOp, what: kinds.Scan) -> None:
-    """There are windows, and `axis` is one of theirs."""
+    """It has a window op, and `axis` is one of its axes."""
     op = next((op for op in function.entry_block.operations if op.operation.name == "stablehlo.reduce_window"), None)
     if op is None:
         raise Malformed(f"{kinds.FUSION}: a fusion of kind scan has no windows")
@@ -99,7 +99,7 @@ def _check_scan(v: Scope, function: func.FuncOp, what: kinds.Scan) -> None:
 
 
 def _check_dot(v: Scope, function: func.FuncOp, what: kinds.Dot) -> None:
-    """The loops go through all elements of the operands, which have the element type, and of the result."""
+    """The loops cover all elements of the operands and of the result, and the operands have the element type."""
     if what.product is not None:
         _check_gemm(v, function, what.product)
         (result,) = _results(function)
@@ -132,7 +132,7 @@ def _check_covered(v: Scope, gemm: MatrixProduct, side: str, value: ir.Value) ->
 
 
 def _check_convolution(v: Scope, function: func.FuncOp, what: kinds.Convolution) -> None:
-    """Input and result have the sizes of the function's."""
+    """Input and result have the same sizes as those of the function."""
     if what.product is None:
         return
     _check_gemm(v, function, what.product.product)
@@ -158,7 +158,7 @@ def _check_attention(v: Scope, function: func.FuncOp, what: kinds.Attention) -> 
 
 
 def _check_library_call(v: Scope, function: func.FuncOp, what: kinds.Library) -> None:
-    """It begins with a call that has `disc.library`."""
+    """Its first op is a call with `disc.library`."""
     op = next(iter(function.entry_block.operations))
     if LIBRARY not in op.attributes:
         raise Malformed(f"{kinds.FUSION}: a fusion of kind library does not begin with a call that says {LIBRARY}")

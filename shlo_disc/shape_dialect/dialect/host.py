@@ -45,9 +45,9 @@ FUSION = "fusion"
 
 @dataclass(frozen=True)
 class Guard:
-    """A choice that generated code makes at run time, because the facts do not: `variant` where `conditions` hold.
+    """A choice that generated code makes at run time, because no fact decides it: `variant` if `conditions` hold.
 
-    of_size: they are a matter of how large a call is, rather than such as a program could state.
+    of_size: the conditions depend on how large a call is; they are not constraints that a program could state.
     """
 
     variant: str
@@ -70,12 +70,12 @@ class Guard:
 
 @dataclass(frozen=True)
 class KernelUse:
-    """A kernel, a function of the module `@kernels`, with what it is told besides its buffers.
+    """A kernel, a function of the module `@kernels`, with its arguments besides the buffers.
 
-    sizes: its arguments behind the buffers and the range of work. given: the places among these of sizes that the
-    runtime tells as it goes, which are not among `sizes`; the runtime's address, of one that is launched by itself.
-    items: how much work there is, of which threads take at least `grain` at a time; on GPUs, an item is a block of
-    `threads`.
+    sizes: its arguments after the buffers and the range of work. given: the positions among these of values that the
+    runtime fills in during the call and that `sizes` leaves out; for a kernel that is launched alone, the address of
+    the runtime. items: the amount of work, of which threads take at least `grain` at a time; on GPUs, an item is a
+    block of `threads`.
     """
 
     kernel: FunctionName
@@ -88,9 +88,9 @@ class KernelUse:
 
 @dataclass(frozen=True)
 class ChosenKernel:
-    """The attribute `disc.kernel` of a call: the kernel, and what it chooses at run time.
+    """The attribute `disc.kernel` of a call: the kernel, and its choices at run time.
 
-    clears: the numbers of results that have to hold zeros before it runs.
+    clears: the numbers of the results that must be zero before it runs.
     """
 
     use: KernelUse
@@ -113,7 +113,7 @@ def kernel_attribute(chosen: ChosenKernel) -> ir.Attribute:
 
 @dataclass(frozen=True)
 class Check:
-    """A condition on sizes and the text of its error: `kind` as in the artifact's header.
+    """A condition on sizes and the text of its error. `kind` is that of the artifact's header.
 
     In the text, `{i}` stands for the value of operand i.
     """
@@ -130,9 +130,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a segment knows before it runs: the bytes of its arena, and what it checks.
+    """The plan of a segment: the bytes of its arena, and its checks.
 
-    reads: the symbols that were read from data for its sake. writes: the results that it is the first to write.
+    reads: the symbols that are read from data for this segment. writes: the results that this segment is the first to
+    write.
     """
 
     arena: Expr
@@ -157,7 +158,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class PackedFormat:
-    """How products of an element type are computed: `multiplier` is what multiplies words of a packed form."""
+    """How matrix products of an element type are computed: `multiplier` multiplies the words of a packed form."""
 
     element: str
     multiplier: str
@@ -165,7 +166,7 @@ class PackedFormat:
 
 @dataclass(frozen=True)
 class GemmTile:
-    """The micro-kernel of a GEMM: at most `rows` by `columns` sums, two registers of `lanes` to a row."""
+    """The micro-kernel of a GEMM: at most `rows` by `columns` accumulators, two registers of `lanes` for each row."""
 
     format: PackedFormat
     lanes: int
@@ -197,10 +198,10 @@ class Packed:
 
 @dataclass(frozen=True)
 class GemmEpilogue:
-    """The kernel that takes up a product's sums. `operands` are those of the op, -1 for the sums.
+    """The kernel that reads the accumulators of a product. `operands` are operand numbers of the op, -1 for these.
 
-    Where the kernel reads tiles (`use.given` has their step, first column and the one past the last), the sums have no
-    buffer; else it reads whole rows of the product's result.
+    If the kernel reads tiles (`use.given` has their step, first column and end column), the accumulators have no
+    buffer; else it reads whole rows of the result of the product.
     """
 
     use: KernelUse
@@ -209,7 +210,7 @@ class GemmEpilogue:
 
 @dataclass(frozen=True)
 class GemmProduct:
-    """One product of a GEMM, whose operands are those of the op. `result` and `packed` are -1 where there is none."""
+    """One product of a GEMM. Its operands are those of the op; `result` and `packed` are -1 if there is none."""
 
     problem: MatrixProduct
     result: int = -1
@@ -219,7 +220,7 @@ class GemmProduct:
 
 @dataclass(frozen=True)
 class Gemm:
-    """Products of one left-hand side."""
+    """Products that share a left-hand side."""
 
     tile: GemmTile
     products: tuple[GemmProduct, ...]
@@ -232,10 +233,10 @@ those of TF32 as the program says."""
 
 @dataclass(frozen=True)
 class LibraryEpilogue:
-    """What a library does by itself with the sums of a product, which it writes to operand `result` alone.
+    """An epilogue that a library computes itself. The library writes operand `result` only.
 
-    It adds operand `bias`, an element a column and of the result's element type, where that is not -1. rounded: the
-    result is of the sides' element type, to which it rounds once, after that.
+    bias: an operand to add, with one element for each column, of the element type of the result; -1 for none. rounded:
+    the result has the element type of both sides, to which the library rounds once, after the addition.
     """
 
     result: int
@@ -245,10 +246,10 @@ class LibraryEpilogue:
 
 @dataclass(frozen=True)
 class DeviceEpilogue:
-    """A loop over the elements of a product's result, which lie there in the order of rows.
+    """A loop over the elements of the result of a product, which is row-major.
 
-    `kernel` is the loop by itself: `operands`, numbers of the op's, are its buffers, and number `sums` of these is the
-    product's result. library: what a library may do in place of all that.
+    kernel: the loop as a separate kernel. operands: its buffers, as operand numbers of the op; number `sums` of these
+    is the result of the product. library: the same epilogue, if a library can compute it.
     """
 
     kernel: KernelUse
@@ -259,13 +260,14 @@ class DeviceEpilogue:
 
 @dataclass(frozen=True)
 class DeviceProduct:
-    """One product on a device, by rows: operands 0 and 1 are its sides, operand 2 is its result.
+    """One row-major product on a GPU: operands 0 and 1 are its sides, operand 2 is its result.
 
-    A library computes it, or, where there is none that takes it, `kernel`. precision: one of "full", "default" and
-    "tf32", for elements of f32. rounded: the result is of the sides' element type, to which each sum is rounded once.
+    A library computes it or, if no library supports it, `kernel`. precision: one of "full", "default" and "tf32", for
+    f32 elements. rounded: the result has the element type of both sides, to which each sum is rounded once.
 
-    epilogue: what follows. `kernel` does it as well and writes no sums: its buffers are both sides, and those of the
-    epilogue but the sums. A library writes the sums, for the epilogue's own kernel.
+    epilogue: the ops after the product. `kernel` computes them too, and does not store the sums: its buffers are both
+    sides, and those of the epilogue except the sums. After a library, which stores the sums, the kernel of the epilogue
+    runs.
     """
 
     problem: MatrixProduct
@@ -285,7 +287,7 @@ class DeviceProduct:
 
 @dataclass(frozen=True)
 class ConvolutionCall:
-    """A convolution as a GEMM. `gemm` has its product once more, with the operands of the op."""
+    """A convolution as a GEMM. `gemm` repeats its product, with the operand numbers of the op."""
 
     tile: GemmTile
     problem: ConvolutionProduct
@@ -294,10 +296,10 @@ class ConvolutionCall:
 
 @dataclass(frozen=True)
 class AttentionCall:
-    """An attention, whose operands are those of the op. `scratch` holds a row of scores.
+    """An attention; operands are numbered as in the op. `scratch` holds a row of scores.
 
-    rows: the kernel that makes weights of scores; `row_operands` are its buffers, -1 for the scores and for the weights
-    behind them. `rows.given` is how many columns count, where a causal mask hides the others.
+    rows: the kernel that turns scores into weights; `row_operands` are its buffers, -1 for the scores and for the
+    weights after them. `rows.given` has the number of columns that count, if a causal mask hides the others.
     """
 
     tile: GemmTile
@@ -310,7 +312,7 @@ class AttentionCall:
 
 @dataclass(frozen=True)
 class LibraryCall:
-    """A function of a library: what it is told, and the sizes of each operand and result."""
+    """A library function: its parameters, and the sizes of each operand and result."""
 
     target: str
     function: LibraryFunction
@@ -319,14 +321,14 @@ class LibraryCall:
 
 @dataclass(frozen=True)
 class Bytes:
-    """How many bytes are copied, or cleared."""
+    """The number of bytes that are copied or cleared."""
 
     bytes: Expr
 
 
 @dataclass(frozen=True)
 class Bind:
-    """The symbols whose values a tensor of integers of type `element` has."""
+    """The symbols whose values are in a tensor of integers of type `element`."""
 
     symbols: tuple[str, ...]
     element: ir.Type = field(hash=False)

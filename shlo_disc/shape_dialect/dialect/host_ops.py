@@ -33,14 +33,14 @@ class DiscHost(ext.Dialect, name="disc_host"):
 
 
 class PlanOp(DiscHost.Operation, name="plan"):
-    """What a segment computes and checks before it runs. The n-th plan is that of the n-th segment."""
+    """The sizes that a segment computes, and its checks, before it runs. The n-th plan belongs to the n-th segment."""
 
     call: ir.DictAttr
     verify_invariants = staticmethod(verify_by)
 
 
 class SizeOp(DiscHost.Operation, name="size", traits=[ext.Pure]):
-    """A size, which the segment's plan has computed."""
+    """A size that the plan of the segment has computed."""
 
     call: ir.DictAttr
     result: ir.OpResult[Any]
@@ -56,7 +56,7 @@ class ConstantOp(DiscHost.Operation, name="constant", traits=[ext.Pure]):
 
 
 class PackedOp(DiscHost.Operation, name="packed", traits=[ext.Pure]):
-    """The packed form of a right-hand side of products, or nothing in a call in which there is none."""
+    """The packed form of the right-hand side of matrix products, or nothing if a call has none."""
 
     rhs: ext.Operand[Any]
     call: ir.DictAttr
@@ -73,7 +73,7 @@ class LaunchOp(DiscHost.Operation, name="launch"):
 
 
 class GemmOp(DiscHost.Operation, name="gemm"):
-    """Matrix products of one left-hand side, each with its epilogue."""
+    """Matrix products that share a left-hand side, each with its epilogue."""
 
     buffers: Sequence[ext.Operand[Any]]
     call: ir.DictAttr
@@ -81,7 +81,7 @@ class GemmOp(DiscHost.Operation, name="gemm"):
 
 
 class ProductOp(DiscHost.Operation, name="product"):
-    """A matrix product on a device with what follows it, by a library, a kernel, or both."""
+    """A matrix product on a GPU with its epilogue, computed by a library, a kernel, or both."""
 
     buffers: Sequence[ext.Operand[Any]]
     call: ir.DictAttr
@@ -130,7 +130,7 @@ class ClearOp(DiscHost.Operation, name="clear"):
 
 
 class BindOp(DiscHost.Operation, name="bind"):
-    """Reads symbols' values from data, for the plans of later segments."""
+    """Reads the values of symbols from data, for the plans of later segments."""
 
     source: ext.Operand[Any]
     call: ir.DictAttr

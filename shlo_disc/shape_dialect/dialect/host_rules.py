@@ -44,7 +44,7 @@ _EPILOGUE_SIZES = 3
 
 
 def _is_told(op: ir.OpView) -> None:
-    """It is told what its `call` has to say."""
+    """Its `call` has the right entries."""
     call_of(op)
 
 
@@ -91,7 +91,7 @@ def check_use(v: Scope, use: KernelUse, buffers: int) -> None:
 
 
 def check_choice(v: Scope, op: ir.Operation) -> None:
-    """The kernel that a call is: `#disc.kernel<...>`, one of `@kernels`, with a value for each of its sizes."""
+    """The kernel of a call: `#disc.kernel<...>`, one of `@kernels`, with a value for each of its sizes."""
     chosen = kernel_of(op)
     use = chosen.use
     if use.kernel not in v.kernels:
@@ -111,14 +111,14 @@ def _size(v: Scope, op: ir.Operation) -> None:
 
 
 def _constant(v: Scope, op: ir.Operation) -> None:
-    """There is a `memref.global` of its name."""
+    """A `memref.global` has its name."""
     call: Constant = call_of(op)
     if call.name not in v.constants:
         raise Malformed(f"there is no constant @{call.name}")
 
 
 def _plan(v: Scope, op: ir.Operation) -> None:
-    """Its symbols are declared, and it writes results that the program has."""
+    """Its symbols are declared, and the results that it writes exist."""
     call: Plan = call_of(op)
     sizes = [call.arena]
     for check in call.checks:
@@ -130,7 +130,7 @@ def _plan(v: Scope, op: ir.Operation) -> None:
 
 
 def _launch(v: Scope, op: ir.Operation) -> None:
-    """It is a kernel of `@kernels`, with as many buffers and sizes, and its symbols are declared."""
+    """Its kernel is in `@kernels` and has as many buffers and sizes. Its symbols are declared."""
     call: KernelUse = call_of(op)
     told = [v.runtime_sizes[call.kernel]] if call.kernel in v.runtime_sizes else []
     if list(call.given) != told:
@@ -139,7 +139,7 @@ def _launch(v: Scope, op: ir.Operation) -> None:
 
 
 def _gemm(v: Scope, op: ir.Operation) -> None:
-    """Operands are those of the op, one left-hand side for all products, and epilogues are kernels."""
+    """Operand numbers are in range, all products have one left-hand side, and epilogues are kernels."""
     call: Gemm = call_of(op)
     if not call.products or len({product.problem.lhs for product in call.products}) != 1:
         raise Malformed("it is no product, or those of several left-hand sides")
@@ -148,7 +148,7 @@ def _gemm(v: Scope, op: ir.Operation) -> None:
 
 
 def _device_product(v: Scope, op: ir.Operation) -> None:
-    """Its result lies in rows, its kernel is one of `@kernels` and is told the problem, and its epilogue reads that."""
+    """Its result is row-major, its kernel is in `@kernels` and gets the sizes of the problem. Its epilogue reads it."""
     call: DeviceProduct = call_of(op)
     problem = call.problem
     if (problem.lhs, problem.rhs) != (0, 1) or problem.n.result.constant != 1:
@@ -192,7 +192,7 @@ def _device_epilogue(v: Scope, op: ir.Operation, call: DeviceProduct, epilogue: 
 
 
 def _convolution(v: Scope, op: ir.Operation) -> None:
-    """Operands are those of the op, an epilogue is a kernel, and the GEMM is the product of the problem."""
+    """Operand numbers are in range, an epilogue is a kernel, and the GEMM is the product of the problem."""
     call: ConvolutionCall = call_of(op)
     _product(v, op, call.gemm)
     problem = call.problem
@@ -227,7 +227,7 @@ def _sizes_of(problem: MatrixProduct) -> Iterator[Expr]:
 
 
 def _attention(v: Scope, op: ir.Operation) -> None:
-    """Operands are those of the op, and the rows are a kernel that is given the scores and writes the weights."""
+    """Operand numbers are in range, and `rows` is a kernel that reads the scores and writes the weights."""
     call: AttentionCall = call_of(op)
     problem = call.problem
     _numbers(op, [problem.query.number, problem.key.number, problem.value.number, call.result, call.scratch])

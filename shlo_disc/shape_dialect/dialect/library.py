@@ -14,10 +14,10 @@ LIBRARY = "disc.library"
 
 @dataclass(frozen=True)
 class LibraryFunction:
-    """What the function is told besides its arrays: their element types, and integer `parameters`.
+    """What a library function receives besides its arrays: their element types, and integer `parameters`.
 
-    groups: of a collective, its groups of participants. custom: the attributes of a call of the user's function, as the
-    program has them; `aliases` are its pairs of a result and the operand whose contents that starts with.
+    groups: the groups of participants of a collective. custom: the attributes of a custom call, as in the program.
+    aliases: pairs of a result of a custom call and the operand with whose contents the result starts.
     """
 
     operands: tuple[ir.Type, ...]

@@ -19,14 +19,14 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
 def _symbol(op: ir.OpView) -> None:
-    """Its name is that of a symbol, its bounds are in order, and it has a residue that the divisor can leave."""
+    """Its name is valid for a symbol, `min` is at most `max`, and the residue is less than the divisor."""
     if Expr.parse(name_of(op)).is_symbol is None:
         raise Malformed(f"{name_of(op)!r} is no name of a symbol")
     symbol_of(op).check()
 
 
 def _dim(op: ir.OpView) -> None:
-    """Its name is an expression of symbols, in normal form, and no single symbol."""
+    """Its name is an expression of symbols in normal form, other than a single symbol."""
     _check_dim(tuple(op.attributes.items()))
 
 
@@ -41,12 +41,12 @@ def _check_dim(attributes: tuple[tuple[str, ir.Attribute], ...]) -> None:
 
 
 def _constraint(op: ir.OpView) -> None:
-    """It is a relation of two sizes."""
+    """It is a relation between two sizes."""
     constraint_of(op)
 
 
 def _shape(op: ir.OpView) -> None:
-    """It has as many sizes as its result, integers of rank 0 or 1, has elements."""
+    """Its result has integers and rank 0 or 1, and one element for each size."""
     result = ir.RankedTensorType(op.results[0].type)
     dims = [read_size(entry) for entry in as_kind(ir.ArrayAttr, op.attributes["dims"], "an array of sizes")]
     is_whole = isinstance(result.element_type, ir.IntegerType | ir.IndexType)
@@ -69,7 +69,7 @@ def _bind(op: ir.OpView) -> None:
 
 
 def _nonzero(op: ir.OpView) -> None:
-    """The mask is a vector of booleans and the result one of integers."""
+    """The mask is a vector of booleans, and the result a vector of integers."""
     mask, result = ir.RankedTensorType(op.operands[0].type), ir.RankedTensorType(op.results[0].type)
     if mask.rank != 1 or str(mask.element_type) != "i1":
         raise Malformed(f"its mask is {mask}, no vector of booleans")
@@ -109,7 +109,7 @@ def _bind_names(v: Scope, op: ir.Operation) -> None:
 
 
 def _signature_fits(v: Scope, op: ir.Operation) -> None:
-    """It is the only one. Arguments that are kept, and results, are the entry function's: number, dtypes and sizes."""
+    """It is the only one. Number, dtypes and sizes of kept arguments and of results are those of the entry function."""
     if sum(other.operation.name == op.name for other in v.module.body.operations) != 1:
         raise Malformed("there is another one")
     said = v.declared

@@ -129,7 +129,7 @@ class ShapeOp(Disc.Operation, name="shape", traits=[ext.Pure]):
 
 
 class BindOp(Disc.Operation, name="bind"):
-    """The elements of `value` are the values of `symbols`, in row-major order. Whoever uses a symbol comes later."""
+    """The elements of `value` are the values of `symbols`, in row-major order. Uses of the symbols come later."""
 
     value: ext.Operand[Any]
     symbols: ir.ArrayAttr

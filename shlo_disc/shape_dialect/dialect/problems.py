@@ -21,7 +21,7 @@ MOST_ROW_AXES = 5
 
 @dataclass(frozen=True)
 class Axis:
-    """A loop of a GEMM: its size and its stride in each of lhs, rhs and result (0: not there)."""
+    """A loop of a GEMM: its size, and its stride in lhs, rhs and result (0: the axis is absent)."""
 
     size: Expr
     lhs: Expr
@@ -90,9 +90,9 @@ class MatrixProduct:
 
 @dataclass(frozen=True)
 class ConvolutionProduct:
-    """A convolution as a GEMM whose operand 0 is the input, and operand 1 has the weights.
+    """A convolution as a GEMM. Operand 0 is the input, operand 1 the weights.
 
-    `input` and `result` are in the order batch, space, features; `padding` is that at the low ends. `may_transform`:
+    `input` and `result` have the order batch, space, features; `padding` is the padding at the low ends. may_transform:
     Winograd's algorithm may be used.
     """
 
@@ -108,7 +108,7 @@ class ConvolutionProduct:
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand of an attention: its number, and its first element there."""
+    """An operand of an attention: its number, and the position of its first element."""
 
     number: int
     start: int = 0
@@ -116,7 +116,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class AttentionAxis:
-    """A loop over rows of an attention: its size, and its strides (0: not there)."""
+    """A loop over rows of an attention: its size, and its strides (0: the axis is absent)."""
 
     size: Expr
     query: Expr
@@ -127,10 +127,10 @@ class AttentionAxis:
 
 @dataclass(frozen=True)
 class Causal:
-    """Column c of row r counts only where c <= r + offset, while scores are no larger than `magnitude`.
+    """Column c of row r counts only if c <= r + offset, as long as scores are at most `magnitude`.
 
-    That is so if the offset is not negative and `reach`, the largest number that a position is part of, has 32 bits.
-    Where rows come in pieces, the magnitude is 0: which columns count is for the kernel to see.
+    This requires that the offset is not negative, and that `reach`, the largest number computed from a position, fits
+    in 32 bits. If rows are processed in pieces, the magnitude is 0: the kernel determines which columns count.
     """
 
     offset: Expr
@@ -140,11 +140,12 @@ class Causal:
 
 @dataclass(frozen=True)
 class AttentionProblem:
-    """Attention with whole rows: scores = query key', weights = a row kernel of them, result = weights value.
+    """Attention with whole rows: scores = query key', weights = row kernel of the scores, result = weights value.
 
-    batch: the loops outside; `rows` is the loop over rows of one matrix, with the strides of query and result. Sizes:
-    `columns` of the scores, `depth` of query and key, `width` of value and result. `query_depth`: the stride of the
-    query along the depth, and so on. `rounds`: sums are rounded to the result's element type.
+    batch: the outer loops. rows: the loop over the rows of one matrix, with the strides of query and result. The sizes
+    are `columns` of the scores, `depth` of query and key, and `width` of value and result. query_depth: the stride of
+    the query along the depth; the other strides are named in the same way. rounds: sums are rounded to the element type
+    of the result.
     """
 
     element: str

@@ -23,11 +23,11 @@ DTYPES = {dtype.mlir: dtype.name for dtype in BY_MLIR.values()}
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """One leaf: its path in the caller's pytree, its dtype and its symbolic shape.
+    """One leaf: its path in the pytree of the caller, its dtype and its symbolic shape.
 
-    memory: the kind of memory that JAX wants it in, "" where it does not say.
-    layout: the axis that each axis is to JAX, in an order other than row-major; () where they are the same.
-    key: the implementation of the PRNG keys whose data this is, a key in the last dim; "" for numbers.
+    memory: the memory kind that JAX requests, or "" for none.
+    layout: for each axis, the axis that it is in JAX, if the order is not row-major; else ().
+    key: the implementation, if this is the data of PRNG keys (the last dimension is a key); "" for numbers.
     """
 
     path: str
@@ -98,7 +98,7 @@ def dtype_of(value: ir.Value) -> str:
 
 @dataclass(frozen=True)
 class Declared:
-    """The attributes of a `disc.signature` besides its name: a Signature, with trees as JSON ("": there is none)."""
+    """The attributes of a `disc.signature` besides its name: a Signature, with trees as JSON ("" for none)."""
 
     arguments: tuple[TensorSpec, ...] = ()
     results: tuple[TensorSpec, ...] = ()

@@ -21,7 +21,7 @@ WINDOW = "disc.window"
 
 @dataclass(frozen=True)
 class Window:
-    """One entry a dimension. `base_dilation` spreads the operand's elements, `dilation` the window's."""
+    """One value per dimension. `base_dilation` spreads the elements of the operand, `dilation` those of the window."""
 
     size: Dims
     stride: Dims
