@@ -62,22 +62,22 @@ def compile(
     kwargs: dict[str, Any] | None = None,
     constraints: Sequence[str] = (),
 ) -> Any:
-    """Compile a program once, for every shape it admits.
+    """Compile a program once, for all shapes that its signature allows.
 
-    Returns an `Executable`, or for a `torch.export.ExportedProgram` a `shlo_disc.torch.ExportedExecutable`, which is
-    called with tensors as the module was.
+    Returns an `Executable`. For a `torch.export.ExportedProgram` it returns a `shlo_disc.torch.ExportedExecutable`,
+    which you call with tensors, like the module.
 
     program: a `torch.export.ExportedProgram`; a `jax.export.Exported`, or what its `serialize` wrote (bytes or a path);
     StableHLO as text, bytecode or portable artifact (str, bytes or a path); or a JAX function with `args=`/`kwargs=`
-    whose leaves are arrays, `jax.ShapeDtypeStruct`s or pairs like ("b, s, 768", "float32"). `constraints` are JAX's,
-    e.g. "s <= 512", and apply to a JAX function. JAX takes symbols to be at least 1: where a size may be 0,
-    write "b - 1". An Exported for several platforms is compiled for that of the target.
-    target: "cpu"; "cuda", the first NVIDIA GPU of this machine; or "cuda:sm_80" or "cuda:sm_90", for GPUs of that
-    generation and later ones, or "cuda:sm_90a", for that generation alone.
+    whose leaves are arrays, `jax.ShapeDtypeStruct`s or pairs like ("b, s, 768", "float32"). `constraints` are those of
+    JAX, e.g. "s <= 512", for JAX functions. JAX assumes that symbols are at least 1: if a size may be 0, write "b - 1".
+    An Exported for several platforms is compiled for the platform of the target.
+    target: "cpu"; "cuda" for the first NVIDIA GPU of this machine; "cuda:sm_80" or "cuda:sm_90" for GPUs of that
+    generation and later ones; or "cuda:sm_90a" for that generation only.
 
-    Raises ProgramError when the program cannot be parsed or verified, UnsupportedError listing every construct that
-    cannot be compiled, with the user's source lines, OptionError for a target that does not exist, and another
-    DiscError where the target lacks its tools.
+    Raises ProgramError if the program cannot be parsed or verified; UnsupportedError, which lists, with your source
+    lines, every construct that cannot be compiled; OptionError for an unknown target; and another DiscError if the
+    tools of the target are missing.
     """
     options = Options() if options is None else options
     if not isinstance(options, Options):
@@ -181,19 +181,20 @@ def jit(
     donate_argnums: int | Sequence[int] = (),
     filter: bool = False,
 ) -> Any:
-    """Like `jax.jit`, but one compilation serves every size.
+    """Like `jax.jit`, but one compile serves every size.
 
     dynamic: the symbolic shapes, as `jax.export.symbolic_args_specs` takes them: one string for all arguments, or one
     for each positional argument (None: static), e.g. dynamic=("b, s", "b, s, ..."); "b - 1" for a size that may be 0.
     compile_once: a call that does not fit the compiled program raises RecompileError; with False it compiles again.
-    static_argnums, static_argnames: arguments that are no arrays, as `jax.jit` has them; each of their values, which
-    are hashable, is a program of its own. donate_argnums: arguments whose arrays a call may take over; JAX's and
-    Buffers are deleted then. filter: whatever is no array in the arguments and results, Python's numbers too, is
-    static, as `equinox.filter_jit` has it: for models that hold functions and settings beside their arrays.
+    static_argnums, static_argnames: arguments that are not arrays, as in `jax.jit`. Their values must be hashable, and
+    each has a separate program. donate_argnums: arguments whose memory the results may reuse. A call deletes the
+    jax.Arrays and Buffers in them. filter: everything in the arguments and results that is not an array is static,
+    Python numbers included, as in `equinox.filter_jit`. Use it for models that contain functions and settings besides
+    arrays.
 
-    `.trace(...)` and `.lower(...)` of the function go step by step, as those of `jax.jit` do.
+    `.trace(...)` and `.lower(...)` of the function run the steps separately, as in `jax.jit`.
 
-    Raises OptionError for options that do not fit each other or the function.
+    Raises OptionError for options that contradict each other or do not match the function.
     """
     if function is None:
         return functools.partial(

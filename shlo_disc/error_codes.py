@@ -73,7 +73,9 @@ CODES = (
     Code("DISC-A103", "ArtifactError", r"made for", "the artifact is for another processor or device"),
     Code("DISC-A104", "ArtifactError", r"not registered in this process", "a custom call is not registered"),
     Code("DISC-A105", "ArtifactError", r"has a node of type", "the pytree of the artifact contains a class of yours"),
-    Code("DISC-A106", "ArtifactError", r"which no other process has", "the program calls functions that cannot be saved"),
+    Code(
+        "DISC-A106", "ArtifactError", r"which no other process has", "the program calls functions that cannot be saved",
+    ),
     Code("DISC-A100", "ArtifactError", "", "the artifact is damaged"),
     # What is no fault of the user's.
     Code("DISC-C101", "CompilerError", r"^the process that compiles ended", "the compiler process ended unexpectedly"),

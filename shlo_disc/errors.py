@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The one error hierarchy of the project.
+"""The errors of shlo_disc.
 
-Every error that a user can cause derives from `DiscError`, and also from the Python built-in that a caller would expect
-to catch, so that `except ValueError` works on a wrong size and `except TypeError` on a wrong dtype or pytree.
+Every error that you can cause derives from `DiscError` and from a matching Python built-in, so `except ValueError`
+catches a wrong size and `except TypeError` a wrong dtype or pytree.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from shlo_disc.error_codes import advice_of, code_of
 
 
 class DiscError(Exception):
-    """Base class of every error raised on purpose by shlo_disc. Its text is `message`, and `code` in brackets."""
+    """Base class of every error that shlo_disc raises on purpose. Its text is `message`, then `code` in brackets."""
 
     def __str__(self) -> str:
         message, code = self.message, self.code
@@ -23,56 +23,56 @@ class DiscError(Exception):
 
     @property
     def message(self) -> str:
-        """The text without the code, which an error that is raised again already has."""
+        """The text without the code."""
         said, code = super().__str__(), self.code
         return said.removesuffix(f"[{code}]").rstrip() if code and said.endswith(f"[{code}]") else said
 
     @property
     def code(self) -> str:
-        """The stable name of what went wrong, such as "DISC-S101", which `python -m shlo_disc why` explains."""
+        """The stable code of the error, such as "DISC-S101", which `python -m shlo_disc why` explains."""
         return code_of((kind.__name__ for kind in type(self).__mro__), super().__str__())
 
     @property
     def remedy(self) -> str:
-        """General advice, the end of the code's page; "" where there is no page."""
+        """General advice: the end of the page of the code; "" if there is no page."""
         return advice_of(self.code)
 
 
 class ProgramError(DiscError, ValueError):
-    """The program cannot be parsed, deserialised or verified. The message carries the position."""
+    """The program cannot be parsed, deserialized or verified. The message has the position."""
 
 
 class OptionError(DiscError, ValueError):
-    """An option, a target or a hint that does not exist or does not fit the program."""
+    """An option, target or hint does not exist or does not match the program."""
 
 
 class ShapeError(DiscError, ValueError):
-    """A call's sizes break the program's signature: wrong rank or size, a broken constraint, an overflow."""
+    """The sizes of a call violate the signature: a wrong rank or size, a violated constraint, an overflow."""
 
 
 class ArgumentTypeError(DiscError, TypeError):
-    """A call's dtypes or pytree break the program's signature."""
+    """The dtypes or the pytree of a call violate the signature."""
 
 
 class ArtifactError(DiscError, ValueError):
-    """An artifact is damaged, of another version, or made for another processor."""
+    """An artifact is damaged, has another version, or is for another processor."""
 
 
 class RecompileError(DiscError, RuntimeError):
-    """`shlo_disc.jit(..., compile_once=True)` would have had to compile a second time, or the plugin a function more
-    often than SHLO_DISC_MAX_PROGRAMS allows."""
+    """A function of `shlo_disc.jit(..., compile_once=True)` needs a second compile, or the plugin needs more programs
+    for a function than SHLO_DISC_MAX_PROGRAMS allows."""
 
 
 class CustomCallError(DiscError, RuntimeError):
-    """A function that was registered for a custom call reported an error. The program has run; its results are lost."""
+    """A function registered for a custom call returned an error. The program has run; its results are lost."""
 
 
 class DeviceError(DiscError, RuntimeError):
-    """A GPU or its driver is missing, or work on it failed. The message has the driver's words."""
+    """A GPU or its driver is missing, or work on it failed. The message quotes the driver."""
 
 
 class CompilerError(DiscError, RuntimeError):
-    """A stage produced IR that breaks its own rules. This is a defect of shlo_disc, not of the program."""
+    """A stage failed, or produced IR that violates its rules. This is a bug in shlo_disc, not in the program."""
 
 
 class ReaderError(DiscError, RuntimeError):

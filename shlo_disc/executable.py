@@ -41,15 +41,15 @@ class KernelLaunch(NamedTuple):
 
 
 class Executable(NativeOwner):
-    """A compiled program: call it with arrays of any admissible shape.
+    """A compiled program: call it with arrays of any shape that its signature allows.
 
-    Takes and returns NumPy arrays, jax.Arrays and DLPack arrays in the program's own pytree. jax.Arrays that are given
-    for donated arguments are deleted. Functions that JAX traces may call it, too: inside `jax.jit`, `jax.vmap`, and
-    `jax.grad` where the program has a gradient (docs/in-jax.md). Raises ShapeError on a wrong rank, size or constraint
-    and ArgumentTypeError on a wrong dtype or pytree; nothing has run then.
+    It takes and returns NumPy arrays, jax.Arrays and DLPack arrays in the pytree of the program. A call deletes
+    jax.Arrays that are passed for donated arguments. You can also call it in functions that JAX traces: inside
+    `jax.jit`, `jax.vmap`, and `jax.grad` if the program has a gradient (docs/in-jax.md). Raises ShapeError on a wrong
+    rank, size or constraint and ArgumentTypeError on a wrong dtype or pytree, before anything runs.
 
-    Pickled, it is the program as portable bytes, and the options: who reads it compiles it anew, for the processor
-    there. A gradient is not pickled. Copies are the executable itself.
+    It is pickled as the program in portable form and the options, and compiled again when it is unpickled, for the
+    processor of that machine. Gradients are not pickled. Copying returns the executable itself.
     """
 
     pickle_instead = "it was compiled by the plugin"
@@ -99,21 +99,21 @@ class Executable(NativeOwner):
         return self._loaded.execute(args, kwargs, output=self._output)
 
     def execute_sharded(self, shards: Sequence[Sequence[Any]]) -> list[Any]:
-        """Run a program of several replicas, each on positional arguments of its own; returns the results of each.
+        """Run a program of several replicas, each on its own positional arguments; returns the results of each.
 
-        Raises ValueError for a wrong number of shards, and what a call raises.
+        Raises ValueError for a wrong number of shards, and the errors of a call.
         """
         return self._loaded.execute_sharded(shards, output=self._output)
 
     def bind(self, *args: Any, donate: bool = False, copy: bool = True) -> BoundExecutable:
-        """The program with its first arguments fixed, as serving does with weights; call it with the others.
+        """The program with its first arguments fixed, such as weights in serving; call it with the others.
 
-        Right-hand sides of products among them are packed once for all shapes, and where nothing else reads them only
-        the packed form is kept; everything else is copied. The arrays given may be changed or dropped afterwards; with
-        `donate`, the jax.Arrays and Buffers among them are deleted, one by one, so that no two copies of all weights
-        are ever in memory. Without `copy`, arrays are kept alive and read where they lie, those that are strided or
-        unaligned aside; they must not change while the binding is in use, since packed forms would not follow. Raises
-        ValueError when arrays are to be deleted and not copied, ArgumentTypeError, ShapeError and AllocationError.
+        Right-hand sides of matrix products are packed once for all shapes; if nothing else reads them, only the packed
+        form is kept. All other arrays are copied. You may change or drop the arrays afterwards. With `donate`, each
+        jax.Array or Buffer is deleted once it has been packed or copied, so the weights are never in memory twice. With
+        `copy=False`, the arrays are kept alive and read in place, unless they are strided or unaligned; do not change
+        them while the bound program is in use, because packed forms would not change. Raises ValueError for `donate`
+        with `copy=False`, ArgumentTypeError, ShapeError and AllocationError.
         """
         return self._loaded.bind(*args, output=self._output, donate=donate, copy=copy)
 
@@ -135,14 +135,14 @@ class Executable(NativeOwner):
 
     @property
     def target(self) -> str:
-        """What it is compiled for: "cpu", or the name of a GPU's architecture, e.g. "cuda:sm_90"."""
+        """The target of the program: "cpu", or the name of a GPU architecture, e.g. "cuda:sm_90"."""
         return str(self._artifact.header["target"].get("name", CPU))
 
     @property
     def compile_count(self) -> int:
-        """How often native code was generated for this program: once, however many shapes were run.
+        """How often native code was generated for this program: once for all shapes.
 
-        0 when the native code came from the compile cache.
+        It is 0 if the native code came from the compile cache.
         """
         return self._compile_count
 
@@ -160,22 +160,22 @@ class Executable(NativeOwner):
 
     @property
     def kernels(self) -> list[KernelLaunch]:
-        """Every launch of a call, in the program's order; those of a loop or branch stand there once."""
+        """Every launch of a call, in program order; those in a loop or branch are listed once."""
         return [KernelLaunch(launch.name, launch.kind) for launch in self.launches]
 
     @property
     def fusion_count(self) -> int:
-        """How many decisions to fuse were made, `Options(max_fusions=...)` at most."""
+        """The number of fusion decisions, at most `Options(max_fusions=...)`."""
         return self._at("fuse").decisions["fusion"].taken
 
     @property
     def timings(self) -> dict[str, float]:
-        """Seconds that each stage took; those of "cache" alone when the program came from the compile cache."""
+        """The seconds of each stage; only those of "cache" if the program came from the compile cache."""
         return dict(self._timings)
 
     @property
     def options(self) -> Options:
-        """What was chosen when the program was compiled."""
+        """The options with which the program was compiled."""
         return self._options
 
     @property
@@ -184,19 +184,19 @@ class Executable(NativeOwner):
         return self._artifact
 
     def save(self, path: str | os.PathLike[str], *, prepack: bool = False) -> None:
-        """Write the program to a file, which `shlo_disc.load` loads where there is no compiler.
+        """Write the program to a file, which `shlo_disc.load` loads without a compiler.
 
-        prepack: constant weights are written as products read them, so that who loads the file need not pack them, and
-        processes share them. Raises OSError, and ArtifactError for a program that calls functions of Python or other
+        prepack: write constant weights in the layout that matrix products read, so that loading need not pack them, and
+        processes share them. Raises OSError, and ArtifactError for a program that calls Python functions or other
         programs.
         """
         (self._artifact.prepacked() if prepack else self._artifact).save(path)
 
     def export_library(self, path: str | os.PathLike[str], name: str | None = None) -> None:
-        """Write a shared library of the program and the runtime, and beside it a C header with its types.
+        """Write a shared library with the program and the runtime, and beside it a C header with the types.
 
-        name: what its functions begin with; by default that of the file. Needs the system's C compiler. What is raised,
-        and for which programs, tells `shlo_disc.export_library.export_library`.
+        name: the prefix of its functions; by default the name of the file. This needs the C compiler of the system.
+        `shlo_disc.export_library.export_library` documents the errors.
         """
         from shlo_disc.export_library import export_library
 
@@ -204,11 +204,11 @@ class Executable(NativeOwner):
 
     @property
     def loaded(self) -> LoadedExecutable:
-        """The runtime's executable."""
+        """The executable of the runtime."""
         return self._loaded
 
     def as_text(self, stage: str = "simplify") -> str:
-        """A stage's MLIR, or "llvm" (LLVM IR); "optimized-llvm" or "asm" for CPUs, "ptx" for GPUs.
+        """The MLIR of a stage, or "llvm" (LLVM IR); "optimized-llvm" or "asm" for CPUs, "ptx" for GPUs.
 
         Raises OptionError on another name.
         """
@@ -217,7 +217,7 @@ class Executable(NativeOwner):
         return stage_text(self._at(stage if stage in STAGES else STAGES[-1]), stage)
 
     def dump(self, directory: str | Path) -> list[Path]:
-        """Write every stage's text to `directory`; returns the files."""
+        """Write the text of every stage to `directory`; returns the files."""
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         files = []
@@ -233,33 +233,33 @@ class Executable(NativeOwner):
         return files
 
     def seen_shapes(self) -> list[dict[str, int]]:
-        """The symbols' values in calls so far that are still remembered, most recent first: what to tune for."""
+        """The values of the symbols in recent calls, most recent first: sizes to tune for."""
         return self._loaded.seen_shapes()
 
     def explain(self, **dims: int) -> Explanation:
-        """What a call at given symbol values consists of, kernel by kernel, measured on synthetic arguments.
+        """The kernels of a call at given values of the symbols, measured on synthetic arguments.
 
-        For each: ops, the variant chosen, bytes, flops, the time taken beside the least that the machine allows, the
-        facts that are missing and the user's line. Print it for a table. The first call measures the machine as well,
-        which takes a second or two. On a GPU, times are the GPU's own. Raises ShapeError when the values are not
-        admissible, DeviceError where there is no GPU.
+        Each has its ops, chosen variant, bytes, flops, time beside the least time that the machine allows, missing
+        facts and source line. Print it for a table. The first call also measures the machine, which takes a second or
+        two. On a GPU, the times come from the GPU. Raises ShapeError for values that the program does not allow,
+        DeviceError if there is no GPU.
         """
         from shlo_disc.report.explanation import explain
 
         return explain(self._loaded.artifact.level(), self._loaded.client, self._at("host"), dims)
 
     def listing(self, *stages: str, file: str = "") -> Listing:
-        """The code, kernel by kernel, beside the user's lines: at the stage "kernels" (MLIR) and the target's views.
+        """The code, kernel by kernel, beside your source lines: of the stage "kernels" (MLIR) and of the target.
 
-        By default the kernels' MLIR and assembly, or PTX for a GPU. Print it. file: where a program is that is text and
-        names no files, for its lines. Raises OptionError on other stages.
+        By default it has the MLIR of the kernels and assembly, or PTX for a GPU. Print it. file: the file of a program
+        as text that names no files, for its lines. Raises OptionError on other stages.
         """
         from shlo_disc.listing.program import program_listing
 
         return program_listing(self._at(STAGES[-1]), stages, file)
 
     def source_lines(self) -> dict[str, list[str]]:
-        """The user's lines, such as "model.py:12", that each fusion of `launches` came from."""
+        """The source lines of each fusion of `launches`, such as "model.py:12"."""
         from shlo_disc.listing.program import source_lines
 
         module = self._at("plan").snapshots["plan"].opview
@@ -267,7 +267,7 @@ class Executable(NativeOwner):
 
     @property
     def launches(self) -> list[Launched]:
-        """As `kernels`, with the fusion and the functions of each, and the choices left to run time."""
+        """Like `kernels`, with the fusion, the functions and the run-time choices of each."""
         from shlo_disc.lowering.launches import launches_in
 
         return launches_in(self._at("host").snapshots["host"])
@@ -279,12 +279,12 @@ class Executable(NativeOwner):
         *,
         show: bool | None = None,
     ) -> Path:
-        """Write one HTML page of all that the compile did, which needs nothing else (docs/report.md); returns its path.
+        """Write a self-contained HTML page about the compile (docs/report.md); returns its path.
 
-        path: None for a new temporary file. dims: values of the symbols, such as [{"b": 2, "s": 16}]; at each of them
-        the arena is drawn and the kernels are measured, as `explain` does. show: whether to open the page in a browser,
-        where there is a display; by default a temporary one is. Raises ShapeError when values are not admissible, and
-        OSError.
+        path: None for a new temporary file. dims: values of the symbols, such as [{"b": 2, "s": 16}]; the page shows
+        the arena and measures the kernels at each of them, as `explain` does. show: whether to open the page in a
+        browser, if there is a display; by default only temporary pages are opened. Raises ShapeError for values that
+        the program does not allow, and OSError.
         """
         from shlo_disc.report.page import report_page
         from shlo_disc.report.page.browser import show_page, temporary_page
@@ -300,7 +300,8 @@ class Executable(NativeOwner):
     def trace(self, path: str | os.PathLike[str], dims: Iterable[Mapping[str, int]] = ()) -> Path:
         """Write a trace of the compile, and of a call at each of `dims`, for https://ui.perfetto.dev; returns its path.
 
-        Raises ShapeError when values are not admissible, DeviceError for calls where there is no GPU, and OSError.
+        Raises ShapeError for values that the program does not allow, DeviceError for calls if there is no GPU, and
+        OSError.
         """
         import json
 
@@ -314,9 +315,9 @@ class Executable(NativeOwner):
     # ---- what it needs --------------------------------------------------------------------------------------------
 
     def out_shape(self, **dims: int) -> Any:
-        """The results for given symbol values: a jax.ShapeDtypeStruct at each leaf of the program's result pytree.
+        """The shapes of the results for given values of the symbols: a pytree of jax.ShapeDtypeStructs.
 
-        Raises ShapeError when the values are not admissible. Nothing is allocated and nothing runs.
+        Raises ShapeError for values that the program does not allow. Nothing is allocated and nothing runs.
         """
         import jax  # here, for a program that is not JAX's needs it for nothing else
 
@@ -333,20 +334,20 @@ class Executable(NativeOwner):
 
     @property
     def memory_stats(self) -> dict[str, Any]:
-        """The device's counters: live and peak bytes, allocations."""
+        """The counters of the device: live and peak bytes, allocations."""
         return self._loaded.devices()[0].memory_stats()
 
     def prepare(self, **dims: int) -> None:
-        """Take the memory of a call at these symbol values now, so that no first call waits for it.
+        """Allocate the memory of a call at these values of the symbols now, so that no first call waits for it.
 
-        With the largest sizes that are expected, every first call of a size is as fast as its repetition.
+        If you pass the largest sizes that you expect, the first call at every size is as fast as a repeated one.
         """
         self._loaded.prepare(**dims)
 
     def measure_peak_memory(self, *args: Any, **kwargs: Any) -> int:
-        """Run the program once and return the bytes it allocated at its peak, by the allocator's own count.
+        """Run the program once and return its peak of allocated bytes, as counted by the allocator.
 
-        Meaningful while no other thread allocates from the same client.
+        The result is meaningful only if no other thread allocates from the same client.
         """
         collect_dropped()
         self._client.reset_peak()
@@ -355,15 +356,15 @@ class Executable(NativeOwner):
         return self.memory_stats["peak_bytes"] - before
 
     def memory(self, **dims: int) -> MemoryStats:
-        """Arena, result and constant bytes of one call at given symbol values."""
+        """The bytes of arena, results and constants of one call at given values of the symbols."""
         return self._loaded.memory_stats(**dims)
 
     def cost_analysis(self, **dims: int) -> dict[str, float]:
-        """The "flops" of one call at given symbol values, and its "bytes accessed": arguments and results."""
+        """The "flops" of one call at given values of the symbols, and its "bytes accessed": arguments and results."""
         return self._loaded.cost_analysis(**dims)
 
     def peak_memory(self, **dims: int) -> int:
-        """Bytes that one call allocates (arena and results) at given symbol values."""
+        """The bytes that one call allocates (arena and results) at given values of the symbols."""
         return self._loaded.peak_memory(**dims)
 
     @property

@@ -97,7 +97,7 @@ class _Parameters:
 
 
 class Jitted:
-    """A JAX function compiled on first use; see `shlo_disc.jit`. A method where it stands in a class."""
+    """A JAX function that is compiled on first use; see `shlo_disc.jit`. In a class it is a method."""
 
     def __init__(
         self,
@@ -153,12 +153,11 @@ class Jitted:
         return found[-1]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the function. The first call exports and compiles it; later calls of any admissible size only run.
+        """Run the function. The first call exports and compiles it; later calls at any allowed size only run it.
 
-        Functions that JAX traces may call it as well (docs/in-jax.md): it is compiled while JAX traces them then.
-        Types are those of `jax.jit`: dtypes of 64 bits are taken as such of 32 unless jax_enable_x64 is set, and a
-        Python number is an argument of another type than an array. Each combination of values of static arguments is a
-        program of its own.
+        You can also call it in functions that JAX traces (docs/in-jax.md); it is then compiled during tracing. Types
+        are those of `jax.jit`: 64-bit dtypes become 32-bit ones unless jax_enable_x64 is set, and a Python number has
+        another type than an array. Each combination of values of static arguments has a separate program.
         """
         if not (self._static.numbers or self._static.names):
             return self._program(((), ()), (args, kwargs)).call((args, kwargs))
@@ -166,14 +165,14 @@ class Jitted:
         return self._program(statics, (args, kwargs)).call(rest)
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
-        """The function traced for such arguments, arrays or `jax.ShapeDtypeStruct`s, and not compiled."""
+        """Trace the function for these arguments (arrays or `jax.ShapeDtypeStruct`s) without compiling it."""
         statics, rest = self._split(args, kwargs)
         return self._program(statics, (args, kwargs)).trace(rest)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """The function as StableHLO for such arguments, as `trace`; its `compile` gives an Executable.
+        """Lower the function to StableHLO for arguments as in `trace`; `compile` of the result returns an Executable.
 
-        What it compiles is not what calls of the function run.
+        Calls of the function do not use that Executable.
         """
         return self.trace(*args, **kwargs).lower()
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""NumPy functions whose results have a size that depends on data: `nonzero`, `unique`, boolean indexing.
+"""NumPy functions whose results have data-dependent sizes: `nonzero`, `unique`, boolean indexing.
 
-They can be called with arrays, where each function is compiled once for each dtype and rank, and inside functions that
-`shlo_disc.jit` or `shlo_disc.compile` traces, where the result has a symbolic size that all of `jax.numpy` can go on
-with. Gradients flow through the elements that are selected. Raise ProgramError where JAX alone traces, under `jax.jit`
-or `jax.vmap`.
+You can call them with arrays; each function is compiled once for each dtype and rank. You can also call them in
+functions that `shlo_disc.jit` or `shlo_disc.compile` traces; the result then has a symbolic size, and you can pass it
+to any function of `jax.numpy`. Gradients flow through the selected elements. Under plain `jax.jit` or `jax.vmap` they
+raise ProgramError.
 """
 
 from __future__ import annotations
@@ -86,13 +86,13 @@ def _mask_last(options: dict[str, Any], rank: int, mask_rank: int) -> tuple[Sequ
 
 @_also_on_arrays()
 def flatnonzero(a: Any) -> Any:
-    """The positions of the elements that are not zero in the flattened `a`, as `numpy.flatnonzero`."""
+    """The positions of the nonzero elements in the flattened `a`, as in `numpy.flatnonzero`."""
     return traced_flatnonzero(jax.lax.stop_gradient(a).reshape(-1) != 0)
 
 
 @_also_on_arrays()
 def nonzero(a: Any) -> tuple[Any, ...]:
-    """The indices of the elements that are not zero, one array for each axis, as `numpy.nonzero`."""
+    """The indices of the nonzero elements, one array for each axis, as in `numpy.nonzero`."""
     if a.ndim == 0:
         raise ShapeError("nonzero of a scalar: use a.reshape(1)")
     return _unravel(flatnonzero(a), a.shape)
@@ -100,13 +100,13 @@ def nonzero(a: Any) -> tuple[Any, ...]:
 
 @_also_on_arrays()
 def where(condition: Any) -> tuple[Any, ...]:
-    """`nonzero(condition)`, as `numpy.where` of one argument; with three the size is known: use `jax.numpy.where`."""
+    """`nonzero(condition)`, like `numpy.where` with one argument; for three arguments use `jax.numpy.where`."""
     return nonzero(condition)
 
 
 @_also_on_arrays()
 def argwhere(a: Any) -> Any:
-    """The indices of the elements that are not zero, one row for each, as `numpy.argwhere`."""
+    """The indices of the nonzero elements, one row for each, as in `numpy.argwhere`."""
     if a.ndim == 0:
         return jnp.zeros((flatnonzero(a).shape[0], 0), jax.dtypes.canonicalize_dtype(np.int64))
     return jnp.stack(_unravel(flatnonzero(a), a.shape), axis=-1)
@@ -124,7 +124,7 @@ def compress(condition: Any, a: Any, *, axis: int | None = None) -> Any:
 
 @_also_on_arrays(_mask_first)
 def extract(condition: Any, a: Any) -> Any:
-    """The elements of `a` where `condition`, of the same shape, is true, as `numpy.extract`."""
+    """The elements of `a` where `condition`, of the same shape, is true, as in `numpy.extract`."""
     return boolean_index(a, condition)
 
 
@@ -138,10 +138,10 @@ def boolean_index(a: Any, mask: Any) -> Any:
 
 @_also_on_arrays()
 def unique(a: Any, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    """The sorted distinct elements of `a`, as `numpy.unique`: NaNs count as equal.
+    """The sorted distinct elements of `a`, as in `numpy.unique`: NaNs count as equal.
 
-    With `return_index` also where each is found first in the flattened `a`, with `return_inverse` which of them each
-    element of `a` is, with `return_counts` how often each is found.
+    `return_index` adds the position of the first occurrence of each in the flattened `a`, `return_inverse` the index of
+    each element of `a` among the distinct elements, and `return_counts` the number of occurrences of each.
     """
     shape = a.shape
     a = a.reshape(-1)

@@ -36,54 +36,55 @@ def stated_cpu() -> str:
 
 @dataclass(frozen=True)
 class Options:
-    """Compilation options.
+    """Options of the compiler, and of the calls of the program.
 
     threads: size of the thread pool; 0 means the processors this process may use.
     hints: likely values of symbols, e.g. {"s": 128}; they steer cost estimates, never correctness.
     verify: check the IR after every stage.
-    opt_level: LLVM's optimisation level, 0 to 3. None is 1 for processors, whose kernels are written as the vector code
-        that they shall be, so that more costs time and wins none; and 3 for GPUs.
+    opt_level: LLVM's optimisation level, 0 to 3. None means 1 for processors, because the compiler emits their kernels
+        as vector code and higher levels only take longer, and 3 for GPUs.
     output: "numpy", "jax" or "buffer" results; None gives jax.Arrays when an argument is one, else NumPy arrays.
-    max_fusions: make no more decisions to fuse than these, in the order in which they come up (None: all): halving the
-        number finds the fusion that a fault comes from. `Executable.fusion_count` tells how many there are.
-    reuse: whether the memory plan may give several values one buffer, one after the other. False gives every value its
-        own, for finding faults.
-    deterministic: a program gives the same bits whenever it is called with the same arguments. On processors it always
-        does. On GPUs, scatters that add floats then combine updates one after the other, as do those that replace
-        elements, where they otherwise add them as they come: slower by far for many indices.
-    strict: an internal error of a fusion or another pattern raises a CompilerError, where the program would otherwise
-        be compiled without it, with a warning; and the sizes that ops imply are checked after each stage, as well as
-        the IR. None means what the environment variable SHLO_DISC_STRICT says: 1 or 0.
+    max_fusions: the largest number of fusion decisions, in program order (None: no limit). Halve the number to find the
+        fusion that causes a fault. `Executable.fusion_count` returns how many there were.
+    reuse: whether several values may share a buffer, one after the other. False gives every value a separate buffer, to
+        find faults.
+    deterministic: calls with the same arguments return the same bits. On processors they always do. On GPUs, scatters
+        that add floats or replace elements then combine their updates in order instead of atomically, which is much
+        slower for many indices.
+    strict: an internal error of a fusion or another pattern raises a CompilerError; otherwise the program is compiled
+        without that pattern, with a warning. The sizes that ops imply are also checked after each stage, as well as the
+        IR. None means the value of the environment variable SHLO_DISC_STRICT, 1 or 0.
     passes: pipelines of your own to run after stages or passes, by their names, e.g. {"simplify": "drop-negations"}
         (docs/guides/writing-a-pass.md). Such programs are not kept in a compile cache.
-    schedule: how kernels are written, e.g. `Schedule.load(path)` of what `shlo_disc tune` wrote.
-    cpu: the processors that the code is for: "host", that of this process; "x86-64-v3", all with AVX2 and FMA;
-        "x86-64-v4", those with AVX-512; "sapphirerapids", those with AMX as well; or several of the latter, such as
-        ("x86-64-v3", "x86-64-v4"): an artifact then has code for each, and the best that a processor has is run. The
-        default is the name that the environment variable SHLO_DISC_CPU has, or else "host".
-    symbolic: make the argument sizes above 1 of a static StableHLO program symbols, as far as its ops leave them free.
-        Numbers that the program has made of its sizes, such as the divisor of a mean or the window of a running sum,
-        stay what they are: for those, export it with symbolic sizes.
-    replicas: how many devices run the program together, each on arguments of its own (`Executable.execute_sharded`), as
-        the program says by `mhlo.num_replicas`; for StableHLO programs.
-    dump: a directory that receives every stage's text.
-    cache_dir: a directory in which compiled programs are kept for later processes (docs/compile-cache.md); None means
-        what the environment variable SHLO_DISC_CACHE_DIR names, and "" no directory at all.
-    cache_bytes: the most that the directory may hold; what was used longest ago goes first.
-    guard_pages: arguments, results and the arena end at an inaccessible page, and memory is 0xFF before it is written:
-        a kernel that accesses what is not its own gets a signal, or NaNs. Slow; for tests. None means what the
-        environment variable SHLO_DISC_GUARD_PAGES says: 1 or 0.
+    schedule: the form of each kernel, e.g. `Schedule.load(path)` of a file that `shlo_disc tune` wrote.
+    cpu: the processors that the code is for: "host", the processor of this process; "x86-64-v3", all with AVX2 and FMA;
+        "x86-64-v4", those with AVX-512; "sapphirerapids", those with AMX as well; or several of the last three, such as
+        ("x86-64-v3", "x86-64-v4"): the artifact then has code for each, and a processor runs the best that it supports.
+        The default is the value of the environment variable SHLO_DISC_CPU, or else "host".
+    symbolic: turn the argument sizes above 1 of a static StableHLO program into symbols, where its ops allow it.
+        Numbers that were computed from sizes, such as the divisor of a mean or the window of a running sum, stay
+        constant; to make them follow the sizes, export the program with symbolic sizes.
+    replicas: the number of devices that run a StableHLO program together, each with its own arguments
+        (`Executable.execute_sharded`); as `mhlo.num_replicas` in the program.
+    dump: a directory to which the text of every stage is written.
+    cache_dir: the directory of the compile cache, which keeps compiled programs for later processes
+        (docs/compile-cache.md). None means the value of the environment variable SHLO_DISC_CACHE_DIR, and "" no cache.
+    cache_bytes: the largest size of that directory; the least recently used files are removed first.
+    guard_pages: arguments, results and the arena end at an inaccessible page, and memory is filled with 0xFF before it
+        is used, so a kernel that accesses memory outside its buffers causes a signal or NaNs. Slow; for tests. None
+        means the value of the environment variable SHLO_DISC_GUARD_PAGES, 1 or 0.
     read_seconds, read_bytes: the processor time and the memory that reading a program from outside (text, bytecode,
-        serialized exports) may take; a large one is granted a second more for each megabyte, and 32 times its size.
-        None means what the environment variables SHLO_DISC_READ_SECONDS and SHLO_DISC_READ_BYTES say, or else 2 s and
-        1 GiB.
-    isolate: compile in a process of its own, so that a program or a defect that ends MLIR or LLVM ends that process and
-        is a CompilerError here. A process is started when it is needed and kept for later compiles. Looking at stages
-        (`as_text`, `signature`, `kernels`) runs them again, in this process.
-    progress: whether a compile that takes more than two seconds shows how far it is, on a terminal or in a notebook, in
-        one line of standard error that is erased in the end. None means what the environment variable
-        SHLO_DISC_PROGRESS says, 1 or 0, or else 1.
-    compile_seconds, compile_bytes: with `isolate`, the time and the memory that a compile may take; None: any.
+        serialized exports) may take. Large programs may take one more second per megabyte, and 32 times their size.
+        None means the values of the environment variables SHLO_DISC_READ_SECONDS and SHLO_DISC_READ_BYTES, or else 2 s
+        and 1 GiB.
+    isolate: compile in a separate process. If MLIR or LLVM aborts, only that process ends, and you get a CompilerError.
+        The process starts at the first compile and is reused. `as_text`, `signature` and `kernels` run the stages again
+        in your process.
+    progress: whether a compile that takes more than two seconds shows its progress on a terminal or in a notebook, in
+        one line of standard error that is erased at the end. None means the value of the environment variable
+        SHLO_DISC_PROGRESS, 1 or 0, or else 1.
+    compile_seconds, compile_bytes: with `isolate`, the time and the memory that a compile may take; None means no
+        limit.
     """
 
     threads: int = 0
@@ -172,7 +173,7 @@ class Options:
         return f"Options({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in chosen)})"
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as data of JSON, what the environment says included; `from_json` reads it."""
+        """All fields as JSON data, values from the environment included; `from_json` reads them."""
         stated = {f.name: getattr(self, f.name) for f in fields(self)}
         cache_dir = None if self.cache_dir is None else os.fspath(self.cache_dir)
         resolved = {
@@ -190,7 +191,7 @@ class Options:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Options:
-        """Raises OptionError when the data are not those of options."""
+        """The options from JSON data. Raises OptionError if the data are not options."""
         try:
             return Options(**{**data, "schedule": Schedule.from_json(data["schedule"])})
         except (KeyError, TypeError) as error:
@@ -213,17 +214,17 @@ class Options:
 
     @property
     def has_progress(self) -> bool:
-        """Tells whether a long compile shows how far it is."""
+        """Whether a long compile shows its progress."""
         return os.environ.get(PROGRESS_VARIABLE, "") != "0" if self.progress is None else self.progress
 
     @property
     def seconds_to_read(self) -> int:
-        """The processor time that reading a program may take. Raises OptionError for what the environment says."""
+        """The processor time for reading a program. Raises OptionError for an invalid environment variable."""
         return _stated(READ_SECONDS_VARIABLE, _READ_SECONDS) if self.read_seconds is None else self.read_seconds
 
     @property
     def bytes_to_read(self) -> int:
-        """The memory that reading a program may take. Raises OptionError for what the environment says."""
+        """The memory for reading a program. Raises OptionError for an invalid environment variable."""
         return _stated(READ_BYTES_VARIABLE, _READ_BYTES) if self.read_bytes is None else self.read_bytes
 
 

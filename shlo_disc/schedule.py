@@ -18,10 +18,10 @@ _UNROLLS = (1, 2, 4, 8)
 
 @dataclass(frozen=True)
 class KernelSchedule:
-    """`unroll`: vector registers of elements worked on together in long rows, two at most in short ones; None for what
-    is best as a rule. `serial_work`: simple vector operations below which a launch is not divided among threads.
+    """`unroll`: the number of vector registers processed together in long rows, at most two in short ones; None for the
+    default choice. `serial_work`: launches with fewer simple vector operations than this run on one thread.
 
-    Raises OptionError on a value that no kernel can have.
+    Raises OptionError for a value that no kernel supports.
     """
 
     unroll: int | None = None
@@ -36,13 +36,13 @@ class KernelSchedule:
 
 @dataclass(frozen=True)
 class Schedule:
-    """For each kernel by its name, as `Executable.kernels` gives it; `default` for all others."""
+    """The forms of kernels, by their names as in `Executable.kernels`; `default` is for all others."""
 
     kernels: Mapping[str, KernelSchedule] = field(default_factory=dict, hash=False)
     default: KernelSchedule = KernelSchedule()
 
     def of(self, kernel: str) -> KernelSchedule:
-        """The schedule of one kernel."""
+        """The form of one kernel."""
         return self.kernels.get(kernel, self.default)
 
     def key(self) -> str:
@@ -56,7 +56,7 @@ class Schedule:
 
     @staticmethod
     def from_json(data: Any) -> Schedule:
-        """Raises OptionError when the data are not those of a schedule."""
+        """The schedule from JSON data. Raises OptionError if the data are not a schedule."""
         try:
             if data["format"] != FORMAT:
                 raise OptionError(f"a schedule of format {data['format']!r}; this release reads format {FORMAT}")
@@ -67,7 +67,7 @@ class Schedule:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Schedule:
-        """Reads a file that `save` wrote. Raises OptionError when it is no schedule, OSError when it cannot be read."""
+        """Reads a file of `save`. Raises OptionError if it is not a schedule, OSError if it cannot be read."""
         try:
             data = json.loads(Path(path).read_text())
         except ValueError as error:

@@ -41,20 +41,20 @@ def is_callback(name: str) -> bool:
 
 
 def register_custom_call(name: str, target: Any, *, convention: str | None = None) -> None:
-    """Let programs call a native function as `stablehlo.custom_call @name` (`jax.ffi.ffi_call(name, ...)`).
+    """Register a native function that programs call as `stablehlo.custom_call @name` (`jax.ffi.ffi_call(name, ...)`).
 
     target: a ctypes function pointer, an integer address, or a PyCapsule such as `jax.ffi.pycapsule` makes.
     convention: "c", the plain C signature of `shlo_disc/include/shlo_disc_custom_call.h`; or "ffi", a handler of XLA's
-    FFI. By default PyCapsules are handlers, and all else has the plain signature.
+    FFI. By default PyCapsules are handlers, and everything else has the plain signature.
 
-    The function is called natively while a program runs, without Python's lock, from whichever threads run programs,
-    several at once. It gets the arrays as they are at that run, so the sizes of symbolic dimensions are plain numbers,
-    and the attributes of the call. What it reports as an error, the call raises as CustomCallError.
+    The threads that run programs call the function, several at once and without Python's lock. It gets the arrays of
+    the run, in which the sizes of symbolic dimensions are numbers, and the attributes of the call. If it returns an
+    error, the call of the program raises CustomCallError.
 
-    Register before compiling, and before loading an artifact: artifacts record the names of the functions they call and
-    hold no code of theirs. A name that is registered again stands for the new function in programs that are loaded from
-    then on. What was registered is kept alive until the process ends; code behind a bare address is the caller's to
-    keep. Raises OptionError when `target` or `convention` is neither.
+    Register a function before you compile programs or load artifacts that call it: artifacts contain the names of the
+    functions, but not their code. If you register a name again, programs loaded from then on call the new function.
+    Registered functions are kept alive until the process ends; for a plain address, you must keep the code alive.
+    Raises OptionError for any other `target` or `convention`.
     """
     if not isinstance(name, str) or not name:
         raise OptionError(f"the name of a custom call is a string, not {name!r}")

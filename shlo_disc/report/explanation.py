@@ -31,11 +31,11 @@ RUNS = 7
 class KernelReport:
     """One command of a program at given sizes.
 
-    `variant`: what was chosen at run time; `missing`: the facts that would have made the choice when compiling.
-    `bytes_read`, `bytes_written` and `flops` are those of one run, None where sizes are read from data; a multiply-add
-    is two. `runs`: how often it ran in the call, None for one of a single work item, which the program calls by
-    itself and nobody times. `estimated_seconds` is the least that the machine's ceilings allow for one run, `seconds`
-    what one took.
+    `variant`: the variant chosen at run time; `missing`: the facts that would have decided it at compile time.
+    `bytes_read`, `bytes_written` and `flops` are those of one run, None if sizes depend on data; a multiply-add counts
+    as two. `runs`: how often it ran in the call; None for a command with a single work item, which the program calls
+    directly and which is not timed. `estimated_seconds` is the least time that this machine allows for one run,
+    `seconds` the measured time.
     """
 
     name: str
@@ -53,9 +53,9 @@ class KernelReport:
 
     @property
     def share(self) -> float | None:
-        """The part of the roofline that is reached: 1 is as fast as the machine allows.
+        """The ratio to the roofline: 1 is as fast as the machine allows.
 
-        None where nothing was measured, and where the estimate is no limit, as `is_below_estimate` says.
+        None if nothing was measured, or if the time is below the estimate (`is_below_estimate`).
         """
         if not self.seconds or self.estimated_seconds is None or self.is_below_estimate:
             return None
@@ -63,19 +63,20 @@ class KernelReport:
 
     @property
     def is_below_estimate(self) -> bool:
-        """Tells whether it took less than the estimated least, as where its data stays in caches between calls."""
+        """Whether it took less than the estimated least time, for example because its data stays in caches between
+        calls."""
         if self.seconds is None or self.estimated_seconds is None:
             return False
         return self.seconds < self.estimated_seconds
 
     def to_json(self) -> dict[str, Any]:
-        """The fields, and what follows from them."""
+        """The fields, and values derived from them."""
         return {**asdict(self), "share": self.share, "is_below_estimate": self.is_below_estimate}
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The parts of a call at `dims`, shown as a table, in a notebook as well."""
+    """The commands of a call at `dims`; prints as a table, also in notebooks."""
 
     program: str
     dims: dict[str, int]
@@ -84,11 +85,11 @@ class Explanation:
 
     @property
     def seconds(self) -> float:
-        """All commands together."""
+        """The time of all commands together."""
         return sum(k.seconds or 0.0 for k in self.kernels)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as numbers, texts, lists and dicts."""
+        """All data as numbers, strings, lists and dicts."""
         kernels = [k.to_json() for k in self.kernels]
         return {"program": self.program, "dims": self.dims, "machine": self.machine.to_json(), "kernels": kernels}
 

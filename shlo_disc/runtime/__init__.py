@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Loading and running compiled programs, with PJRT's nouns: Client, Device, Memory, Buffer, LoadedExecutable, Event.
+"""Load and run compiled programs. The classes are those of PJRT: Client, Device, Memory, Buffer, LoadedExecutable,
+Event.
 
-Needs neither JAX nor MLIR: JAX's arrays and trees are understood when the caller already uses them.
+This needs neither JAX nor MLIR. JAX arrays and pytrees are accepted if the process has imported JAX.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Tree:
 
 class Buffer:
     """
-    An array in the device's memory. Its elements never change after it is made.
+    An array in the memory of a device. Its elements never change.
     """
 
     @property
@@ -38,27 +38,27 @@ class Buffer:
     def dtype(self) -> object: ...
     @property
     def memory(self) -> Any:
-        """The Memory that it lies in."""
+        """The Memory that holds it."""
 
     @property
     def device(self) -> Any: ...
     def copy_to_memory(self, memory: object) -> Buffer:
-        """The same elements in another Memory. All are the machine's and elements never change: none is moved."""
+        """The same elements in another Memory. All kinds are memory of this machine, so nothing is copied."""
 
     def on_device_size_in_bytes(self) -> int: ...
     def delete(self) -> None:
-        """Gives the memory up; arrays made from it before keep their share."""
+        """Releases the memory; arrays made from it earlier keep their part."""
 
     def is_deleted(self) -> bool: ...
     def is_ready(self) -> bool:
-        """Whether the elements are there: always, for a Buffer is made by a call that has ended."""
+        """Whether the elements are ready: always true on the CPU, where a call has ended when it returns a Buffer."""
 
     def ready_event(self) -> Any:
-        """The Event that the elements are there."""
+        """An Event that completes when the elements are ready."""
 
     def block_until_ready(self) -> object: ...
     def to_host(self) -> object:
-        """A NumPy copy that is the caller's own."""
+        """A copy as a NumPy array."""
 
     def __array__(self, dtype: object | None = None, copy: object | None = None) -> object: ...
     def __dlpack__(

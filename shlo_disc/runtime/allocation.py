@@ -7,10 +7,10 @@ from shlo_disc.errors import DiscError
 
 
 class AllocationError(DiscError, MemoryError):
-    """Memory for a call could not be had. The executable stays usable.
+    """The memory for a call could not be allocated. You can call the executable again.
 
-    `bytes_asked` is the size of the allocation that failed, in bytes; -1 when the size itself does not fit 64 bits,
-    or is one of the runtime's own tables.
+    `bytes_asked` is the size of the failed allocation in bytes; -1 if the size itself does not fit in 64 bits, or for
+    an internal table of the runtime.
     """
 
     def __init__(self, bytes_asked: int, message: str):

@@ -56,8 +56,8 @@ Bytes = bytes | bytearray | memoryview
 class Artifact(NativeOwner):
     """One compiled program.
 
-    `header` is JSON data as the native interface defines it. Sections are written in their order; a name has up to 8
-    characters of ASCII.
+    `header` is JSON data, as the native interface defines it. Sections are written in order; a name has up to 8 ASCII
+    characters.
     """
 
     header: Mapping[str, Any]
@@ -86,31 +86,32 @@ class Artifact(NativeOwner):
 
     @classmethod
     def of(cls, header: Mapping[str, Any], code: Bytes, constants: Bytes = b"", portable: Bytes = b"") -> Artifact:
-        """A program for CPUs: an ELF relocatable object, the block that the header's constants lie in, and the
-        StableHLO portable artifact, which may be left out."""
+        """A program for CPUs: an ELF relocatable object, the block with the constants of the header and, optionally,
+        the StableHLO portable artifact."""
         return cls(header, {"object": code, "consts": constants, "portable": portable})
 
     @property
     def object(self) -> Bytes:
-        """The object code for CPUs; empty where there is none."""
+        """The object code for CPUs; empty if there is none."""
         return self.sections.get("object", b"")
 
     @property
     def constants(self) -> Bytes:
-        """The block that the header's constants lie in."""
+        """The block with the constants of the header."""
         return self.sections.get("consts", b"")
 
     @property
     def packed(self) -> Bytes:
-        """The constants as products read them; empty where the program packs them when it is loaded."""
+        """The constants in the layout that matrix products read; empty if they are packed when the program is
+        loaded."""
         return self.sections.get("packed", b"")
 
     def prepacked(self) -> Artifact:
-        """The same with the constants that products read packed for them, as loading else does in memory of its own.
+        """The same program with prepacked constants, which loading would otherwise pack in its own memory.
 
-        Those that nothing else reads are packed only. Processes that map one file of it share all constants. A program
-        without such constants, and one for GPUs, are left as they are. Raises ArtifactError where a header is
-        malformed.
+        Constants that only matrix products read are stored in packed form only. Processes that map the same file share
+        all constants. Programs without such constants, and programs for GPUs, do not change. Raises ArtifactError for a
+        malformed header.
         """
         made = Artifact.of_levels([level._with_packed() for level in self.levels()])
         return self._with(b"", made.header, made.sections)
@@ -137,14 +138,15 @@ class Artifact(NativeOwner):
 
     @property
     def portable(self) -> Bytes:
-        """The StableHLO portable artifact; empty where it was left out."""
+        """The StableHLO portable artifact; empty if it was left out."""
         return self.sections.get("portable", b"")
 
     @classmethod
     def of_levels(cls, levels: Sequence[Artifact]) -> Artifact:
         """One program compiled for several levels of processors, the least demanding one first.
 
-        Other sections than code and constants are those of the first. Raises ArtifactError for more than nine levels.
+        Sections other than code and constants are those of the first level. Raises ArtifactError for more than nine
+        levels.
         """
         first, *others = levels
         if len(levels) > _MOST_LEVELS:
@@ -159,9 +161,9 @@ class Artifact(NativeOwner):
         return cls(first.header, sections)
 
     def levels(self) -> list[Artifact]:
-        """The program for each level of processors that there is code for, the least demanding one first.
+        """The program for each level of processors in the artifact, the least demanding one first.
 
-        Raises ArtifactError where the header of one is malformed.
+        Raises ArtifactError for a malformed header.
         """
         others = [name for name in self.sections if name[:-1] in _LEVELLED and name[-1:].isdigit()]
         common = {name: data for name, data in self.sections.items() if name not in others}
@@ -174,14 +176,14 @@ class Artifact(NativeOwner):
         return found
 
     def level(self, cpu: str = "") -> Artifact:
-        """The program for the best level that this processor can run, or for that of the name `cpu`.
+        """The program for the best level that this processor supports, or for the level `cpu`.
 
-        Raises ArtifactError where there is no code for it.
+        Raises ArtifactError if there is no code for it.
         """
         return self.levels()[self.level_number(cpu)]
 
     def level_number(self, cpu: str = "") -> int:
-        """Which of `levels` that is. Raises as `level`."""
+        """The position of that level in `levels`. Raises the same errors as `level`."""
         return _native.choose_level([level.header_text for level in self.levels()], cpu)
 
     def _with(self, text: bytes, header: Mapping[str, Any], sections: Mapping[str, Bytes]) -> Artifact:
@@ -191,7 +193,7 @@ class Artifact(NativeOwner):
         return made
 
     def check_portable(self) -> None:
-        """Raise ArtifactError for a program that calls what no other process has."""
+        """Raise ArtifactError for a program that calls functions that exist only in this process."""
         for name, what in OF_THIS_PROCESS.items():
             if f'"target":"{name}"'.encode() in self.header_text:
                 raise ArtifactError(
@@ -205,19 +207,21 @@ class Artifact(NativeOwner):
 
     @property
     def header_text(self) -> bytes:
-        """The header as JSON. Raises ArtifactError when it is not JSON data."""
+        """The header as JSON. Raises ArtifactError if it is not JSON data."""
         return self._read or _encode_header(self.header)
 
     def header_digest(self) -> bytes:
-        """What the object code has of the header, as `HEADER_DIGEST`, so that it is run with no other one.
+        """The digest of the header, which the object code contains as `HEADER_DIGEST`, so that it runs with no other
+        one.
 
-        It is the same for the artifact as `prepacked`, and as the plugin serializes it.
+        It does not change with `prepacked`, nor when the plugin serializes the artifact.
         """
         digest: bytes = _native.header_digest(self.header_text)
         return digest
 
     def serialize(self) -> bytes:
-        """The artifact as bytes. Raises ArtifactError when the header is not JSON data, or on a section's name."""
+        """The artifact as bytes. Raises ArtifactError if the header is not JSON data, or for an invalid section
+        name."""
         sections = {_HEADER: self.header_text, **self.sections}
         wrong = [n for n in self.sections if n == _HEADER or not (n.isascii() and 0 < len(n) <= 8 and "\0" not in n)]
         if wrong or len(sections) > _MOST_SECTIONS:
@@ -239,10 +243,10 @@ class Artifact(NativeOwner):
 
     @classmethod
     def deserialize(cls, data: Bytes, *, trust: bool = False) -> Artifact:
-        """Reads and checks an artifact. Raises ArtifactError on any damage or another format version.
+        """Read and check an artifact. Raises ArtifactError if it is damaged or has another format version.
 
-        The bytes may hold native code, which can do anything this process can: pass `trust=True` only when you know
-        who made them. Without it the header and the portable program can be read, but the program cannot be loaded.
+        The bytes may contain native code, which can do anything that this process can: pass `trust=True` only if you
+        know who made them. Without it you can read the header and the portable program, but not load the program.
         """
         view = memoryview(data).cast("B")
         sections = {name: view[start : start + length] for name, start, length in _native.sections_of(view)}
@@ -252,7 +256,7 @@ class Artifact(NativeOwner):
         return artifact
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the artifact to a file, whole or not at all: what reads it meanwhile has the file that was there.
+        """Write the artifact to a file atomically: until then, readers get the previous file.
 
         Raises ArtifactError as `serialize` and `check_portable` do, and OSError.
         """
@@ -268,10 +272,10 @@ class Artifact(NativeOwner):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
-        """Read a file that `save` wrote. It is mapped, so that processes which load it share its constants.
+        """Read a file of `save`. The file is mapped, so processes that load it share its constants.
 
-        The file must not be changed in place while the program is in use; `save` puts another one there. `trust` and
-        what is raised are as for `deserialize`, and OSError.
+        Do not change the file in place while the program is in use; `save` replaces the file. `trust` and the errors
+        are those of `deserialize`, and OSError.
         """
         with Path(path).open("rb") as file:
             try:
@@ -281,7 +285,7 @@ class Artifact(NativeOwner):
         return cls.deserialize(data, trust=trust)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the serialised artifact, in hexadecimal."""
+        """The SHA-256 of the serialized artifact, in hexadecimal."""
         return hashlib.sha256(self.serialize()).hexdigest()
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class BoundExecutable(NativeOwner):
-    """A program whose first arguments are fixed: call it with the others. Thread-safe, as the program itself."""
+    """A program whose first arguments are fixed: call it with the others. Thread-safe, like the program itself."""
 
     pickle_instead = "pickle the Executable and the arrays, and bind them again"
 
@@ -64,7 +64,7 @@ class BoundExecutable(NativeOwner):
         return program_table(f"BoundExecutable {header['name']}", header, [target_row(header), fixed])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the program on its other arguments; results are jax.Arrays when any argument, bound or not, is one."""
+        """Runs the program on its other arguments; results are jax.Arrays if any argument, bound or not, is one."""
         if kwargs and self._names:
             args, kwargs = self._names.by_position(args, kwargs)
         return self._native.execute(args, kwargs, self._output)
@@ -84,7 +84,7 @@ class BoundExecutable(NativeOwner):
     def record(
         self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
     ) -> tuple[list[RecordedSpan], list[RecordedSpan]]:
-        """Run the program once: its commands as they ran, and for those that were divided what each thread did of them.
+        """Run the program once and return its commands as they ran, with the part of each thread for divided ones.
 
         Raises DeviceError on a GPU.
         """

@@ -19,7 +19,8 @@ OUTPUTS = {
 
 @dataclass(frozen=True)
 class CommandTime:
-    """How often a command of the program ran in a call, the seconds of all its runs, and the way the runtime chose."""
+    """How often a command ran in a call, the seconds of all its runs together, and the variant that the runtime
+    chose."""
 
     calls: int
     seconds: float

@@ -28,13 +28,14 @@ _Result = TypeVar("_Result")
 
 
 class Client:
-    """What programs are loaded into. Executables of one client share its threads and its memory.
+    """Programs are loaded into a client. Executables of one client share its threads and its memory.
 
-    `device_count`: devices that share these, for programs of several devices. `threads`: 0 means one a processor that
-    this process may run on. `memory_limit`: most bytes for arenas, results and copies at a time, 0 for none.
-    `cache_limit`: most bytes of freed memory kept for later calls. `guard_pages`: a test mode in which the arena, every
-    result and a copy of every argument end at an inaccessible page. `native_device`: the native core's, with threads
-    and memory of its own, in place of all of the latter; or several, one for each device.
+    `device_count`: the number of devices that share these, for programs of several devices. `threads`: 0 means one for
+    each processor on which this process may run. `memory_limit`: the largest number of bytes for arenas, results and
+    copies at a time, 0 for no limit. `cache_limit`: the largest number of bytes of freed memory kept for later calls.
+    `guard_pages`: a test mode in which the arena, every result and a copy of every argument end at an inaccessible
+    page. `native_device`: a device of the native core, which replaces the parameters above; or several, one for each
+    device.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Client:
 
     @classmethod
     def of_process(cls, device_count: int = 1) -> Client:
-        """A client whose threads and memory are the process's: those of the PJRT plugin, too."""
+        """A client that shares the threads and the memory of the process, also with the PJRT plugin."""
         return cls(device_count=device_count, native_device=_native.default_device())
 
     @classmethod
@@ -81,16 +82,16 @@ class Client:
         fuses_products: bool | None = None,
         graphs: bool | int = True,
     ) -> Client:
-        """A client for an NVIDIA GPU of this machine, by its number. Its memory and its stream of work are its own.
+        """A client for an NVIDIA GPU of this machine, by its number, with separate memory and a separate stream.
 
-        For several numbers, it is one for as many GPUs, on which programs of several devices run (`execute_sharded`).
-        Calls give their work to the GPU and come back; results that are Buffers are there later. `uses_libraries`:
-        cuBLASLt, where it is installed, multiplies matrices of the types that it has; programs have kernels for all
-        others. `allow_tf32`: it may round factors of f32 to 10 bits, as XLA does on GPUs, in products whose precision
-        is the default. `fuses_products`: a product with what follows it is always one kernel of the program's
-        (True), or never where a library takes the product (False), rather than what is estimated to be faster.
-        `graphs`: whether calls that come again are CUDA graphs, or the most of these that are kept
-        (`Device.launch_stats` counts them). Raises DeviceError where there is no such GPU, or no driver.
+        With several numbers, the client has several GPUs, for programs of several devices (`execute_sharded`). Calls
+        submit their work to the GPU and return; Buffer results become ready later. `uses_libraries`: cuBLASLt, if
+        installed, computes matrix products of the types that it supports; kernels of the program compute all others.
+        `allow_tf32`: cuBLASLt may round f32 operands to 10 bits, as XLA does on GPUs, in products of default precision.
+        `fuses_products`: True always computes a product and its epilogue in one kernel of the program; False never does
+        if a library supports the product; None chooses by estimated time. `graphs`: whether repeated calls become CUDA
+        graphs, or the largest number of graphs to keep (`Device.launch_stats` counts them). Raises DeviceError if there
+        is no such GPU, or no driver.
         """
         kept = DEFAULT_GRAPHS if graphs is True else int(graphs)
         ordinals = [ordinal] if isinstance(ordinal, int) else list(ordinal)
@@ -107,7 +108,7 @@ class Client:
         return list(self._devices)
 
     def device(self, id: int) -> Device:
-        """The device with a number. Raises ValueError when there is none."""
+        """The device with this number. Raises ValueError if there is none."""
         if not 0 <= id < len(self._devices):
             raise ValueError(f"there is no device {id}; there are {len(self._devices)}")
         return self._devices[id]
@@ -117,14 +118,14 @@ class Client:
         return [memory for device in self._devices for memory in device.memories()]
 
     def topology(self) -> TopologyDescription:
-        """What is known of the devices without the client."""
+        """A description of the devices that does not need the client."""
         return self._topology
 
     def buffer_from_host(self, array: Any, place: Device | Memory | None = None) -> Buffer:
         """A Buffer with a copy of `array`, by default in the default memory of the first device.
 
-        `array`: of NumPy, or anything with `__array__` or `__dlpack__`. Raises ArgumentTypeError for element types that
-        programs do not have.
+        `array`: a NumPy array, or any object with `__array__` or `__dlpack__`. Raises ArgumentTypeError for unsupported
+        element types.
         """
         if is_key_array(array):
             array = key_data(array, "the array", "")
@@ -149,13 +150,13 @@ class Client:
         perf_map: bool = False,
         cpu: str = "",
     ) -> LoadedExecutable:
-        """Makes a program callable.
+        """Load a program, so that it can be called.
 
         `artifact` is an Artifact, or the bytes of one with `trust=True`. `in_tree`, `out_tree`: jax PyTreeDefs or
-        TreeSpecs of (args, kwargs) and of the results, in place of those in the header. `memo_bytes`: most bytes of
-        remembered shapes. `perf_map`: write the functions' names where Linux perf finds them. `cpu`: of an artifact for
-        several levels of processors, the one to run, such as "x86-64-v3"; "" means the best that this processor has.
-        Raises ArtifactError when the artifact is damaged, untrusted, or made for another processor.
+        TreeSpecs of (args, kwargs) and of the results, which replace those in the header. `memo_bytes`: the largest
+        size of the plan cache in bytes. `perf_map`: write the names of the functions for Linux perf. `cpu`: the level
+        of processors to run, such as "x86-64-v3", if the artifact has several; "" means the best that this processor
+        supports. Raises ArtifactError if the artifact is damaged, untrusted, or for another processor.
         """
         if not isinstance(artifact, Artifact):
             artifact = Artifact.deserialize(artifact, trust=trust)
@@ -164,7 +165,7 @@ class Client:
         )
 
     def run_async(self, function: Callable[[], _Result]) -> Future[_Result]:
-        """Run a function in a thread of the client's, after those that were given before."""
+        """Run a function in a thread of the client, after the functions passed before it."""
         return Future(self._worker.submit(function))
 
     @functools.cached_property
@@ -172,12 +173,12 @@ class Client:
         return concurrent.futures.ThreadPoolExecutor(1, "shlo_disc")
 
     def trim(self) -> int:
-        """Returns cached memory to the system; the bytes returned. What GPUs exchange arrays by goes, too."""
+        """Release cached memory to the system, and the communicators of GPUs; returns the number of bytes."""
         if len(self.native_devices) > 1:
             _native.destroy_nccl_groups()
         return sum(native.trim() for native in self.native_devices)
 
     def reset_peak(self) -> None:
-        """Sets the peak counter to what is live."""
+        """Set the peak counter to the bytes in use."""
         for native in self.native_devices:
             native.reset_peak()

@@ -15,7 +15,7 @@ from . import _native
 class Memory:
     """A memory of one device, by its kind: "device" (the default), "pinned_host" or "unpinned_host".
 
-    All kinds that processors have are the machine's memory; programs say in which one their results are to be.
+    On processors, all kinds are the same memory of the machine; programs name the kind of their results.
     """
 
     def __init__(self, device: Device, id: int, kind: str):
@@ -32,7 +32,7 @@ class Memory:
 
 
 class Device:
-    """The machine's processors, or a GPU, as one of the devices of a client."""
+    """A device of a client: the processors of this machine, or a GPU."""
 
     process_index = 0
 
@@ -60,12 +60,12 @@ class Device:
 
     @property
     def device_kind(self) -> str:
-        """ "cpu", or the GPU's name."""
+        """ "cpu", or the name of the GPU."""
         return "cpu" if self._gpu is None else self._gpu.facts["name"]
 
     @property
     def compute_capability(self) -> tuple[int, int]:
-        """A GPU's. Raises AttributeError for processors."""
+        """The compute capability of a GPU. Raises AttributeError for processors."""
         if self._gpu is None:
             raise AttributeError("processors have no compute capability")
         major, minor = self._gpu.facts["compute_capability"]
@@ -73,24 +73,24 @@ class Device:
 
     @property
     def local_hardware_id(self) -> int:
-        """The device's number among those of this process, and a GPU's in the machine."""
+        """The number of the device in this process; for a GPU, its number in the machine."""
         return self.id if self._gpu is None else self._gpu.ordinal
 
     @property
     def threads(self) -> int:
-        """Threads that one call may use, the caller's included; 1 where a GPU computes."""
+        """The number of threads that one call may use, including the caller; 1 for a GPU."""
         return self._native.threads if self._gpu is None else 1
 
     def memories(self) -> list[Memory]:
-        """The device's memories, the default one first."""
+        """The memories of the device, the default one first."""
         return list(self._memories)
 
     def default_memory(self) -> Memory:
-        """Where arrays lie that nobody wants elsewhere."""
+        """The memory of arrays for which no other memory is requested."""
         return self._memories[0]
 
     def memory(self, kind: str) -> Memory:
-        """The memory of a kind. Raises ValueError when there is none."""
+        """The memory of this kind. Raises ValueError if there is none."""
         for memory in self._memories:
             if memory.kind == kind:
                 return memory
@@ -101,8 +101,8 @@ class Device:
         return self._native.memory_stats()
 
     def launch_stats(self) -> dict[str, int]:
-        """How programs were given to a GPU: `runs` of segments command by command, and their `commands`; `replays` as a
-        CUDA graph; `captures` that made one and `graph_failures`; `graphs` that are kept, and `graph_commands` in them.
+        """Counts of launches on a GPU: `runs` of segments command by command, and their `commands`; `replays` of CUDA
+        graphs; `captures` of graphs and `graph_failures`; `graphs` that are kept, and `graph_commands` in them.
 
         Raises AttributeError for processors.
         """
@@ -112,7 +112,7 @@ class Device:
 
 
 class TopologyDescription:
-    """What is known of the devices without a client. The PJRT plugin says the same, byte for byte."""
+    """A description of the devices that does not need a client. That of the PJRT plugin is the same, byte for byte."""
 
     platform = "cpu"
 
@@ -131,17 +131,17 @@ class TopologyDescription:
 
     @property
     def device_count(self) -> int:
-        """How many devices there are; their numbers are those below it."""
+        """The number of devices, which are numbered from 0."""
         return self._native.device_count
 
     @property
     def memory_kinds(self) -> list[str]:
-        """The kinds of memory that each device has, the default one first."""
+        """The memory kinds of each device, the default one first."""
         return list(_native.Topology.memory_kinds)
 
     @property
     def fingerprint(self) -> int:
-        """The same for equal topologies only."""
+        """A value that is equal only for equal topologies."""
         return self._native.fingerprint
 
     def serialize(self) -> bytes:
@@ -150,5 +150,5 @@ class TopologyDescription:
 
     @classmethod
     def deserialize(cls, data: bytes) -> TopologyDescription:
-        """Read what `serialize` has written. Raises ValueError for other bytes."""
+        """Read the output of `serialize`. Raises ValueError for other bytes."""
         return cls(_native.Topology.deserialize(bytes(data)).device_count)

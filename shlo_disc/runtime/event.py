@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 class Event:
-    """Something that has happened, or will. Thread-safe."""
+    """Something that has happened or will happen. Thread-safe."""
 
     def __init__(self, future: concurrent.futures.Future[Any]):
         self._future = future
@@ -32,23 +32,23 @@ class Event:
         return self._future.done()
 
     def error(self) -> BaseException | None:
-        """What it failed with, None if it did not; waits."""
+        """Wait, and return the error with which it failed, or None."""
         return self._future.exception()
 
     def block_until_ready(self, timeout: float | None = None) -> None:
-        """Wait. Raises what it failed with, and TimeoutError after `timeout` seconds."""
+        """Wait. Raises the error with which it failed, and TimeoutError after `timeout` seconds."""
         self._future.result(timeout)
 
     def on_ready(self, callback: Callable[[BaseException | None], None]) -> None:
-        """Call `callback` with the failure or None: at once, or later in the thread in which it happens."""
+        """Call `callback` with the error or None: at once, or later in the thread in which it happens."""
         self._future.add_done_callback(lambda done: callback(done.exception()))
 
 
 class Future(Event, Generic[Result]):
-    """An Event with a result. Can be awaited."""
+    """An Event with a result. You can `await` it."""
 
     def result(self, timeout: float | None = None) -> Result:
-        """Wait for the result. Raises what it failed with, and TimeoutError after `timeout` seconds."""
+        """Wait for the result. Raises the error with which it failed, and TimeoutError after `timeout` seconds."""
         found: Result = self._future.result(timeout)
         return found
 

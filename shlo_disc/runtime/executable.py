@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MemoryStats:
-    """Bytes that one call needs at one shape: the arena for temporaries, the results, and both together.
+    """The bytes that one call needs at one shape: the arena for temporary values, the results, and both together.
 
-    Those of the constants and of the native code are the program's, and there once.
+    Constants and native code belong to the program, and are in memory once.
     """
 
     arena_bytes: int
@@ -51,21 +51,21 @@ class MemoryStats:
 
     @property
     def peak_bytes(self) -> int:
-        """The most that is allocated during a call, arguments and constants not counted."""
+        """The peak of bytes allocated during a call, without arguments and constants."""
         return self.arena_bytes + self.result_bytes
 
 
 class LoadedExecutable(NativeOwner):
     """A program in memory. Calls are thread-safe and check every argument before anything runs.
 
-    Raises from a call: ArgumentTypeError (structure, dtype), ShapeError (rank, size, constraint, overflow),
-    AllocationError (memory); after any of them the executable can be called again.
+    A call raises ArgumentTypeError (structure, dtype), ShapeError (rank, size, constraint, overflow) or AllocationError
+    (memory). After any of these you can call the executable again.
 
-    Arguments may be given by the names of the parameters of the function that was compiled, where these are known.
+    You can pass arguments by the parameter names of the compiled function, if these are known.
 
-    Inside functions that JAX traces (`jax.jit`, `jax.vmap`, `jax.grad`) calls take JAX's tracers (docs/in-jax.md).
-    `gradient` gives the program's vector-Jacobian product there: of flat arguments and cotangents of results.
-    `keeps`: what only this process has and the program calls, such as functions of Python.
+    In functions that JAX traces (`jax.jit`, `jax.vmap`, `jax.grad`), calls accept JAX's tracers (docs/in-jax.md).
+    `gradient` returns the vector-Jacobian product of the program there, of flat arguments and cotangents of results.
+    `keeps`: objects of this process that the program calls, such as Python functions.
     """
 
     pickle_instead = "pickle its artifact, which is to be trusted anew, or the Executable, which is compiled anew"
@@ -149,7 +149,7 @@ class LoadedExecutable(NativeOwner):
             raise AttributeError(missing_text(type(self).__name__, name, self.__dict__.get("name", "")))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the program; results are jax.Arrays when any argument is one, else NumPy arrays."""
+        """Runs the program; results are jax.Arrays if any argument is one, else NumPy arrays."""
         if kwargs and self.parameter_names:
             args, kwargs = self.parameter_names.by_position(args, kwargs)
         try:
@@ -164,7 +164,7 @@ class LoadedExecutable(NativeOwner):
     ) -> Any:
         """Runs the program on `args` and `kwargs`; `output` is "numpy", "jax", "buffer", or None as in a call.
 
-        Buffers that are given for donated arguments are deleted when the call has succeeded.
+        Buffers that are passed for donated arguments are deleted after the call has succeeded.
         """
         if kwargs and self.parameter_names:
             args, kwargs = self.parameter_names.by_position(args, kwargs)
@@ -183,9 +183,9 @@ class LoadedExecutable(NativeOwner):
     def execute_async(
         self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = "buffer"
     ) -> Future[Any]:
-        """As `execute`, in a thread of the client's; calls run in the order in which they are given.
+        """Like `execute`, in a thread of the client; calls run in the order in which you make them.
 
-        The arrays must not be changed before the call has ended. Ctrl-C ends the wait for the result, not the call.
+        Do not change the arrays before the call has ended. Ctrl-C ends the wait for the result, not the call.
         """
         return self._client.run_async(functools.partial(self.execute, tuple(args), kwargs, output=output))
 
@@ -196,11 +196,11 @@ class LoadedExecutable(NativeOwner):
         devices: Sequence[Device] | None = None,
         output: str | None = None,
     ) -> list[Any]:
-        """Runs the program on several devices at once, each on arguments of its own; returns the results of each.
+        """Runs the program on several devices at once, each on its own arguments; returns the results of each.
 
-        `shards`: the positional arguments for each device, as many as the program has replicas. `devices`: where
-        Buffers that are results lie, by default the client's first ones. Raises ValueError for a wrong number of
-        either, CustomCallError when devices wait for each other in vain, and what a call raises.
+        `shards`: the positional arguments for each device, one entry per replica of the program. `devices`: the devices
+        of Buffer results, by default the first ones of the client. Raises ValueError for a wrong number of either,
+        CustomCallError if devices would wait for each other forever, and the errors of a call.
         """
         places = list(self.devices() if devices is None else devices)
         if len(shards) != self.num_replicas or len(places) != self.num_replicas:
@@ -216,28 +216,28 @@ class LoadedExecutable(NativeOwner):
         return first.execute_sharded(calls, memories, output_of(output), on)
 
     def bind(self, *args: Any, output: str | None = None, donate: bool = False, copy: bool = True) -> BoundExecutable:
-        """The program with its first arguments fixed, as serving does with weights. `output`: as in `execute`.
+        """The program with its first arguments fixed, such as weights in serving. `output`: as in `execute`.
 
-        Right-hand sides of products among them are packed once for all shapes, everything else is copied. The arrays
-        may be changed or dropped afterwards. With `donate`, each jax.Array or Buffer is deleted as soon as what is
-        needed of it is made, so that weights are never in memory twice. Without `copy`, arrays are kept alive and read
-        where they lie, those that are strided or unaligned aside; they must not change while the binding is in use,
-        since packed forms would not follow. Raises ValueError when arrays are to be deleted and not copied,
-        ArgumentTypeError and ShapeError before anything is deleted, AllocationError.
+        Right-hand sides of matrix products are packed once for all shapes; all other arrays are copied. You may change
+        or drop the arrays afterwards. With `donate`, each jax.Array or Buffer is deleted once it has been packed or
+        copied, so weights are never in memory twice. With `copy=False`, the arrays are kept alive and read in place,
+        unless they are strided or unaligned; do not change them while the bound program is in use, because packed forms
+        would not change. Raises ValueError for `donate` with `copy=False`, ArgumentTypeError and ShapeError before
+        anything is deleted, and AllocationError.
         """
         return BoundExecutable(self, args, output, donate, copy)
 
     def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[CommandTime]:
-        """Run the program, drop its results, and tell what each of its commands took, on a GPU by the GPU's clock.
+        """Run the program, drop its results, and return the time of each command; on a GPU, as timed by the GPU.
 
-        Commands count as in the program's text; one that the program runs without the runtime has no calls. Raises what
-        a call raises.
+        Commands are in program order; a command that runs without the runtime has no calls. Raises the errors of a
+        call.
         """
         return command_times(self._alive().profile(tuple(args), dict(kwargs or {})))
 
     @property
     def client(self) -> Client:
-        """Where it runs."""
+        """The client on which it runs."""
         return self._client
 
     @property
@@ -252,7 +252,7 @@ class LoadedExecutable(NativeOwner):
 
     @property
     def header(self) -> Mapping[str, Any]:
-        """The header of what runs: of the artifact's level that this processor runs."""
+        """The header of the code that runs: that of the level of processors that was chosen."""
         return self._level.header
 
     @functools.cached_property
@@ -269,7 +269,7 @@ class LoadedExecutable(NativeOwner):
         return self._client.devices()[: self.num_replicas]
 
     def dims_of(self, *shapes: Sequence[int]) -> dict[str, int]:
-        """The values of the symbolic dimensions for arguments of these shapes, one a leaf. Raises ShapeError."""
+        """The values of the symbols for arguments of these shapes, one shape for each leaf. Raises ShapeError."""
         arguments = self._level.header["arguments"]
         if len(shapes) != len(arguments):
             raise ShapeError(f"'{self.name}' has {len(arguments)} arguments, not {len(shapes)}")
@@ -285,15 +285,15 @@ class LoadedExecutable(NativeOwner):
         return dict(zip(self._symbols, self._alive().symbols_of(sizes), strict=False))
 
     def output_shapes(self, **dims: int) -> Any:
-        """The result tree with a shape tuple at each leaf, for values of the symbolic dimensions."""
+        """The result tree with a shape tuple at each leaf, for values of the symbols."""
         return _rebuild(self.out_tree, iter(self.result_shapes(**dims)))
 
     def result_shapes(self, **dims: int) -> tuple[tuple[int, ...], ...]:
-        """The shape of every result leaf, for values of the symbolic dimensions. Raises ShapeError."""
+        """The shape of every result leaf, for values of the symbols. Raises ShapeError."""
         return tuple(tuple(shape) for shape in self._plan(dims)[1])
 
     def memory_stats(self, **dims: int) -> MemoryStats:
-        """Bytes that a call needs for values of the symbolic dimensions. Raises ShapeError when not admissible."""
+        """The bytes that a call needs at values of the symbols. Raises ShapeError for values that are not allowed."""
         arena_bytes, _, result_bytes = self._plan(dims)
         values = dim_values(self._symbols, dims)
         arguments = sum(_bytes_of(row, values) for row in self._level.header["arguments"])
@@ -301,11 +301,11 @@ class LoadedExecutable(NativeOwner):
         return MemoryStats(arena_bytes, sum(result_bytes), constants, arguments, self._alive().code_bytes)
 
     def cost_analysis(self, **dims: int) -> dict[str, float]:
-        """What a call has to do at values of the symbolic dimensions, under XLA's names. Raises ShapeError.
+        """The work of a call at values of the symbols, under XLA's names. Raises ShapeError.
 
-        "bytes accessed": arguments and results, each read or written once. "flops": arithmetic on elements, a
-        multiply-add counted as two and any other op as one, bodies of loops as often as they are known to run, and of
-        branches the longest.
+        "bytes accessed": arguments and results, each read or written once. "flops": arithmetic on elements. A
+        multiply-add counts as two and any other op as one; loop bodies count as often as they are known to run, and of
+        several branches the longest counts.
         """
         stats = self.memory_stats(**dims)
         cost = {"bytes accessed": float(stats.argument_bytes + stats.result_bytes)}
@@ -315,27 +315,27 @@ class LoadedExecutable(NativeOwner):
         return cost
 
     def peak_memory(self, **dims: int) -> int:
-        """Most bytes allocated during a call, arguments and constants not counted."""
+        """The peak of bytes allocated during a call, without arguments and constants."""
         return self.memory_stats(**dims).peak_bytes
 
     def prepare(self, **dims: int) -> None:
-        """Take the memory of a call at these values of the symbolic dimensions now.
+        """Allocate the memory of a call at these values of the symbols now.
 
-        A later call that needs no more of it finds its pages warm; otherwise the first call of a size beyond all before
-        it waits for the system to clear them. Raises ShapeError when the values are not admissible.
+        A later call that needs no more memory than this does not wait for the system to clear pages, as the first call
+        at a new largest size otherwise does. Raises ShapeError for values that are not allowed.
         """
         self._alive().prepare(self._values(dims))
 
     def plan_cache(self) -> tuple[int, int]:
-        """Number of remembered shapes, and the bytes they take."""
+        """The number of cached plans (one per shape), and their size in bytes."""
         return self._alive().memo_size, self._alive().memo_bytes
 
     def seen_shapes(self) -> list[dict[str, int]]:
-        """The symbols' values in calls so far that are still remembered, most recent first."""
+        """The values of the symbols in recent calls, most recent first."""
         return [dict(zip(self._symbols, values, strict=False)) for values in self._alive().memo_symbols()]
 
     def delete(self) -> None:
-        """Gives the code and the constants up once calls in progress are done. Later calls raise RuntimeError."""
+        """Release the code and the constants once calls in progress have ended. Later calls raise RuntimeError."""
         self._native, self._on = _Deleted(self.name), {}
 
     def is_deleted(self) -> bool:

@@ -177,5 +177,5 @@ class _Count:
 
 
 def graph_count() -> int:
-    """How many graphs of Dynamo's, forwards and backwards, this process has compiled."""
+    """The number of Dynamo graphs, forward and backward, that this process has compiled."""
     return _Count.graphs

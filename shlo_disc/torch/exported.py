@@ -140,13 +140,13 @@ def _state(program: ExportedProgram) -> tuple[list[Any], list[Any]]:
 
 
 class ExportedExecutable:
-    """A compiled program of PyTorch: call it as the module that was exported, with tensors of any admissible size.
+    """A compiled PyTorch program: call it like the exported module, with tensors of any allowed size.
 
-    Parameters and buffers are those of the exported program. They are bound, and right-hand sides of products packed,
-    at the first call, and again after one of them has changed in place (an optimizer's step, `load_state_dict`).
-    Buffers that the program changes are written back. Gradients do not flow through a call: arguments that require one
-    are refused where PyTorch records gradients.
-    Raises ShapeError for sizes outside of the exported ranges, and ArgumentTypeError for other dtypes or structures.
+    Parameters and buffers are those of the exported program. The first call binds them and packs the right-hand sides
+    of matrix products; a later call does so again after one of them has changed in place (a step of an optimizer,
+    `load_state_dict`). Mutated buffers are written back. Gradients do not flow through a call: while PyTorch records
+    gradients, arguments that require one are rejected. Raises ShapeError for sizes outside of the exported ranges, and
+    ArgumentTypeError for other dtypes or structures.
     """
 
     def __init__(self, program: ExportedProgram, executable: Executable, translated: Any):

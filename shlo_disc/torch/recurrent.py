@@ -29,16 +29,17 @@ def export(
     dynamic_shapes: Any = None,
     **options: Any,
 ) -> torch.export.ExportedProgram:
-    """`torch.export.export`, with recurrent modules whose length may be a symbol. Raises what that raises."""
+    """`torch.export.export`, with recurrent modules whose length may be a symbol. Raises the same errors."""
     with as_scans():
         return torch.export.export(module, args, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, **options)
 
 
 @contextmanager
 def as_scans() -> Iterator[None]:
-    """Inside, `nn.LSTM`, `nn.GRU` and `nn.RNN` are computed by scans. Their subclasses with a `forward` are not.
+    """A context in which `nn.LSTM`, `nn.GRU` and `nn.RNN`, but not subclasses with a `forward`, compute scans.
 
-    What is exported inside, or called for the first time under `torch.compile`, has these scans in its graphs.
+    Modules that you export inside, or call there for the first time under `torch.compile`, have these scans in their
+    graphs.
     """
     kinds = (nn.LSTM, nn.GRU, nn.RNN)
     with _lock:

@@ -222,23 +222,23 @@ nb::tuple shape_tuple(const int64_t *shape, size_t rank) {
 }
 
 void bind_buffer(nb::module_ &module) {
-  nb::class_<Buffer>(module, "Buffer", "An array in the device's memory. Its elements never change after it is made.")
+  nb::class_<Buffer>(module, "Buffer", "An array in the memory of a device. Its elements never change.")
       .def_prop_ro("shape", [](const Buffer &self) { return shape_tuple(self.shape().data(), self.shape().size()); })
       .def_prop_ro("dtype", [](const Buffer &self) {
         return steal_or_throw(reinterpret_cast<PyObject *>(descr_of(self.dtype())));
       })
-      .def_prop_ro("memory", &Buffer::memory, "The Memory that it lies in.")
+      .def_prop_ro("memory", &Buffer::memory, "The Memory that holds it.")
       .def_prop_ro("device", [](const Buffer &self) { return self.memory().attr("device"); })
       .def(
           "copy_to_memory",
           [](const Buffer &self, nb::object memory) { return self.in_memory(std::move(memory)); },
           nb::arg("memory"),
-          "The same elements in another Memory. All are the machine's and elements never change: none is moved.")
+          "The same elements in another Memory. All kinds are memory of this machine, so nothing is copied.")
       .def("on_device_size_in_bytes", &Buffer::byte_size)
-      .def("delete", &Buffer::remove, "Gives the memory up; arrays made from it before keep their share.")
+      .def("delete", &Buffer::remove, "Releases the memory; arrays made from it earlier keep their part.")
       .def("is_deleted", &Buffer::is_deleted)
       .def("is_ready", &Buffer::is_ready,
-           "Whether the elements are there: always on the CPU, for a Buffer is made by a call that has ended.")
+           "Whether the elements are ready: always true on the CPU, where a call has ended when it returns a Buffer.")
       .def("ready_event",
            [](nb::handle self) {
              const auto &buffer = nb::cast<const Buffer &>(self);
@@ -246,14 +246,14 @@ void bind_buffer(nb::module_ &module) {
              nb::module_ events = nb::module_::import_("shlo_disc.runtime.event");
              return buffer.device() ? events.attr("device_event")(self) : events.attr("ready_event")();
            },
-           "The Event that the elements are there.")
+           "An Event that completes when the elements are ready.")
       .def("block_until_ready",
            [](nb::handle self) {
              nb::cast<const Buffer &>(self).wait();
              return nb::borrow(self);
            })
       .def("to_host", [](const Buffer &self) { return to_array(self, nb::none(), nb::bool_(true)); },
-           "A NumPy copy that is the caller's own.")
+           "A copy as a NumPy array.")
       .def("__array__", &to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
       .def(
           "__dlpack__",
