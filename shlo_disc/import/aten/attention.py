@@ -33,7 +33,7 @@ def attention(
     scale: Any = None,
     grouped: bool = False,
 ) -> ir.Value:
-    """softmax(scale * query @ key.T + mask) @ value; rows of which the mask lets nothing through are 0."""
+    """softmax(scale * query @ key.T + mask) @ value; fully masked rows are 0."""
     if dropout:
         raise t.refuse("attention with dropout has no translation", "decompose it")
     batch = t.dims[:-2]
@@ -52,7 +52,7 @@ def flash_attention(
     mask: ir.Value | None = None,
     scale: Any = None,
 ) -> tuple[ir.Value, ir.Value]:
-    """Attention, and the logarithm of what each row of exp(scores) sums to."""
+    """Attention, and the logarithm of the sum of each row of exp(scores)."""
     if dropout:
         raise t.refuse("attention with dropout has no translation", "decompose it")
     batch = t.dims[:-2]
@@ -133,7 +133,7 @@ def encoder_layer(
     mask: ir.Value | None = None,
     mask_type: int | None = None,
 ) -> ir.Value:
-    """What `torch.nn.TransformerEncoderLayer` calls in evaluation. Rows of which the mask leaves nothing are NaN."""
+    """The op that `torch.nn.TransformerEncoderLayer` calls in evaluation. Fully masked rows are NaN."""
 
     def norm(value: ir.Value, weight: ir.Value, bias: ir.Value) -> ir.Value:
         return layer_norm(t, value, (width,), weight, bias, epsilon)

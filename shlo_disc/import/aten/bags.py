@@ -34,7 +34,7 @@ def embedding_bag(
     _has_end: bool = False,
     padding: int = -1,
 ) -> tuple[ir.Value | None, ...]:
-    """The sums, means or maxima of the rows of each bag, the bag of each row, and how many rows each bag has.
+    """The sums, means or maxima of the rows of each bag, the bag of each row, and the number of rows of each bag.
 
     Bags begin at `offsets`. Rows at the index `padding` are left out. Which rows the maxima are of is not computed.
     """

@@ -54,7 +54,7 @@ def polar(t: Graph, size: ir.Value, angle: ir.Value) -> ir.Value:
 
 @translates("real", takes_complex=True)
 def real(t: Graph, x: ir.Value) -> ir.Value:
-    """The real part; a real number is its own."""
+    """The real part; that of a real number is the number."""
     return parts(t, x)[0] if t.dtype_of(x).is_complex else x
 
 
@@ -74,7 +74,7 @@ def as_pairs(t: Graph, z: ir.Value) -> ir.Value:
 
 @translates("view_as_complex", "view_as_complex_copy", takes_complex=True)
 def of_pairs(t: Graph, x: ir.Value) -> ir.Value:
-    """Complex numbers whose parts lie along the last axis."""
+    """Complex numbers whose parts are along the last axis."""
     axis = len(t.dims)
     return joined(t, *(t.reshape(piece(t, x, axis, start, _ONE), t.dims) for start in (_ZERO, _ONE)))
 
@@ -95,7 +95,7 @@ def conjugate(t: Graph, x: Any) -> ir.Value:
 
 @translates("resolve_conj", "resolve_neg", takes_complex=True)
 def resolved(t: Graph, x: ir.Value) -> ir.Value:
-    """The tensor itself: nothing is left to be negated."""
+    """The tensor itself; no conjugation or negation is pending."""
     return x
 
 
@@ -267,7 +267,7 @@ def deviation(t: Graph, z: ir.Value, axes: Any = None, correction: Any = None, *
 
 @translates_complex("var_mean.correction")
 def variance_and_mean(t: Graph, z: ir.Value, axes: Any = None, correction: Any = None, *_: Any) -> tuple[ir.Value, ...]:
-    """Both."""
+    """Variance and mean."""
     return _moments(t, z, axes, correction)
 
 

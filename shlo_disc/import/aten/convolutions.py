@@ -40,7 +40,7 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> ir.Value:
-    """A convolution over the axes behind batch and features, or the transpose of one."""
+    """A convolution over the axes after batch and features, or a transposed one."""
     rank = len(dims_of(kernel)) - 2
     if len(dims_of(x)) == rank + 1:
         x = t.reshape(x, (_ONE, *dims_of(x)))
@@ -142,7 +142,7 @@ def convolution_backward(
     groups: int,
     wanted: Sequence[bool],
 ) -> tuple[ir.Value | None, ...]:
-    """The gradients of the operand, the kernel and the bias, those that are wanted."""
+    """The requested gradients, of operand, kernel and bias."""
     rank = len(dims_of(kernel)) - 2
     if len(dims_of(x)) != rank + 2:
         raise t.refuse("the gradient of a convolution without a batch axis has no translation", "add a batch axis")

@@ -15,13 +15,13 @@ from .table import translates
 
 @translates("full", "full_like")
 def full(t: Graph, _: Any, number: Any, *__: Any) -> ir.Value:
-    """A number everywhere."""
+    """A tensor filled with a number."""
     return t.operand(number, t.dtype)
 
 
 @translates("new_full")
 def full_of_size(t: Graph, _: Any, __: Any, number: Any, *___: Any) -> ir.Value:
-    """A number everywhere."""
+    """A tensor filled with a number."""
     return t.operand(number, t.dtype)
 
 
@@ -34,7 +34,7 @@ def scalar(t: Graph, number: Any, *_: Any) -> ir.Value:
 @translates("zeros", "zeros_like", "new_zeros", "empty.memory_format", "empty_like", "new_empty", "empty_permuted",
             "new_empty_strided", "empty_strided")  # fmt: skip
 def zeros(t: Graph, *_: Any) -> ir.Value:
-    """Zeros; they also stand where PyTorch leaves memory as it is."""
+    """Zeros, also where PyTorch leaves memory uninitialized."""
     return t.constant(0, t.dtype, t.dims)
 
 
@@ -52,7 +52,7 @@ def filled(t: Graph, _: Any, number: Any) -> ir.Value:
 
 @translates("arange.start_step", "arange.start", "arange")
 def arange(t: Graph, *arguments: Any) -> ir.Value:
-    """start + step * i, of as many elements as PyTorch says, computed in integers or double precision."""
+    """start + step * i, computed in integers or double precision; PyTorch determines the number of elements."""
     overload = str(t.node.target).rpartition(".")[2]
     start: Any = 0 if overload == "default" else arguments[0]
     step: Any = arguments[2] if overload == "start_step" else 1

@@ -50,7 +50,7 @@ def bind(t: Graph, value: ir.Value, size: Expr) -> None:
 
 @translates("nonzero")
 def nonzero(t: Graph, x: ir.Value) -> ir.Value:
-    """The indices of the elements that are not zero, one to a row."""
+    """The indices of the nonzero elements, one per row."""
     count, rank = t.dims
     found = places_of(t, x, count)
     if not found:

@@ -63,7 +63,7 @@ def _norms(t: Graph, x: ir.Value, p: float) -> ir.Value:
 
 @translates("_pdist_forward")
 def pdist(t: Graph, x: ir.Value, p: float = 2.0) -> ir.Value:
-    """The p-norms of the differences of each row and those behind it, row by row."""
+    """The p-norms of the differences of each row and the rows after it, row by row."""
     count, width = dims_of(x)
     wide = (count, count, width)
     both = (t.broadcast(x, wide, axes) for axes in ([0, 2], [1, 2]))

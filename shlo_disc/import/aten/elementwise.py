@@ -58,7 +58,7 @@ for _aten, _op in {"ceil": "ceil", "floor": "floor", "round": "round_nearest_eve
 
 @translates("trunc")
 def trunc(t: Graph, x: ir.Value) -> ir.Value:
-    """The integer towards zero."""
+    """The integer part, rounded towards zero."""
     return _truncated(t, x) if t.dtype.is_floating_point else x
 
 
@@ -101,7 +101,7 @@ def negative(t: Graph, x: ir.Value) -> ir.Value:
 
 @translates("sign", "sgn")
 def sign(t: Graph, x: ir.Value) -> ir.Value:
-    """-1, 0 or 1; that of NaN is 0, as PyTorch has it."""
+    """-1, 0 or 1; 0 for NaN, as in PyTorch."""
     if t.dtype in (torch.bool, torch.uint8):
         return t.convert(t.convert(x, torch.bool), t.dtype)
     found = t.pointwise("sign", x)
@@ -112,7 +112,7 @@ def sign(t: Graph, x: ir.Value) -> ir.Value:
 
 @translates("signbit")
 def signbit(t: Graph, x: ir.Value) -> ir.Value:
-    """Whether the sign bit is set, that of -0.0 and of NaNs too."""
+    """Whether the sign bit is set, also for -0.0 and NaNs."""
     kind = t.dtype_of(x)
     if not kind.is_floating_point:
         return t.compare("LT", x, t.constant(0, kind, t.dims))
@@ -135,7 +135,7 @@ def relu(t: Graph, x: ir.Value) -> ir.Value:
 
 @translates("isnan")
 def isnan(t: Graph, x: ir.Value) -> ir.Value:
-    """Whether an element is no number."""
+    """Whether an element is NaN."""
     return t.compare("NE", x, x)
 
 
@@ -156,7 +156,7 @@ def logical_not(t: Graph, x: ir.Value) -> ir.Value:
 
 @translates("bitwise_not")
 def bitwise_not(t: Graph, x: ir.Value) -> ir.Value:
-    """All bits turned."""
+    """All bits inverted."""
     return t.pointwise("not", x)
 
 
@@ -209,7 +209,7 @@ def _scaled(t: Graph, value: Any, alpha: Any) -> ir.Value:
 
 @translates("add.Tensor", "add.Scalar")
 def plus(t: Graph, x: Any, y: Any, alpha: Any = 1) -> ir.Value:
-    """x + alpha * y; booleans are or-ed."""
+    """x + alpha * y; logical or for booleans."""
     if t.dtype == torch.bool:
         return t.pointwise("or", *_operands(t, t.dtype, x, y))
     return t.convert(t.pointwise("add", t.operand(x, working(t.dtype)), _scaled(t, y, alpha)), t.dtype)
@@ -229,7 +229,7 @@ def minus_from(t: Graph, x: Any, y: Any, alpha: Any = 1) -> ir.Value:
 
 @translates("mul.Tensor", "mul.Scalar")
 def times(t: Graph, x: Any, y: Any) -> ir.Value:
-    """x * y; booleans are and-ed."""
+    """x * y; logical and for booleans."""
     return t.pointwise("and" if t.dtype == torch.bool else "multiply", *_operands(t, t.dtype, x, y))
 
 
@@ -299,7 +299,7 @@ def fmod(t: Graph, x: Any, y: Any) -> ir.Value:
 
 @translates("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
 def remainder(t: Graph, x: Any, y: Any) -> ir.Value:
-    """The remainder with the sign of y, as Python's."""
+    """The remainder with the sign of y, as in Python."""
     kind = working(t.dtype)
     a, b = _operands(t, kind, x, y)
     rest = t.pointwise("remainder", a, b)
@@ -313,7 +313,7 @@ def remainder(t: Graph, x: Any, y: Any) -> ir.Value:
 
 @translates("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar")
 def power(t: Graph, x: Any, y: Any) -> ir.Value:
-    """x to the power of y; a negative power of an integer is 0, but for those of 1 and -1."""
+    """x to the power of y; negative powers of integers are 0, except those of 1 and -1."""
     if t.dtype.is_floating_point:
         return t.convert(_float_power(t, x, y), t.dtype)
     if t.dtype == torch.bool:
@@ -349,7 +349,7 @@ def atan2(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
 
 @translates("hypot")
 def hypot(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
-    """The length of a vector, without overflow on the way."""
+    """The length of a vector, without intermediate overflow."""
     kind = working(t.dtype)
     a, b = (t.pointwise("abs", v) for v in _operands(t, kind, x, y))
     long, short = t.pointwise("maximum", a, b), t.pointwise("minimum", a, b)
@@ -442,7 +442,7 @@ def where(t: Graph, condition: ir.Value, x: Any, y: Any) -> ir.Value:
 
 @translates("clamp", "clamp.Tensor")
 def clamp(t: Graph, x: ir.Value, low: Any = None, high: Any = None) -> ir.Value:
-    """x between two bounds, the upper one where they cross."""
+    """x clamped between two bounds; the upper bound if they cross."""
     found = t.operand(x, t.dtype)
     if low is not None:
         found = t.pointwise("maximum", found, t.operand(low, t.dtype))
@@ -451,13 +451,13 @@ def clamp(t: Graph, x: ir.Value, low: Any = None, high: Any = None) -> ir.Value:
 
 @translates("hardtanh")
 def hardtanh(t: Graph, x: ir.Value, low: Any, high: Any) -> ir.Value:
-    """x between two numbers."""
+    """x clamped between two numbers."""
     return clamp(t, x, low, high)
 
 
 @translates("leaky_relu")
 def leaky_relu(t: Graph, x: ir.Value, slope: Any) -> ir.Value:
-    """x, or a part of it where it is negative."""
+    """x, or a fraction of it if it is negative."""
     kind = working(t.dtype)
     value = t.operand(x, kind)
     above = t.compare("GT", value, t.constant(0, kind, t.dims))
@@ -477,7 +477,7 @@ def elu(t: Graph, x: ir.Value, alpha: Any = 1, scale: Any = 1, input_scale: Any 
 
 @translates("gelu")
 def gelu(t: Graph, x: ir.Value, approximate: str = "none") -> ir.Value:
-    """x times the normal distribution up to x, or the approximation of it by a hyperbolic tangent."""
+    """x times the normal distribution function of x, or its approximation with tanh."""
     kind = working(t.dtype)
     value = t.convert(x, kind)
 

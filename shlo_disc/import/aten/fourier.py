@@ -30,7 +30,7 @@ _ONE = Expr.const(1)
 
 @translates("_fft_r2c", takes_complex=True)
 def of_reals(t: Graph, x: ir.Value, axes: Sequence[int], normalization: int, onesided: bool) -> ir.Value:
-    """The transform of real numbers; with `onesided`, without the half along the last axis that symmetry says."""
+    """The transform of real numbers; with `onesided`, without the half along the last axis that follows by symmetry."""
     numbers = [axis_of(a, len(t.dims)) for a in axes]
     count = product(dims_of(x)[a] for a in numbers)
     if onesided:

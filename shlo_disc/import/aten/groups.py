@@ -22,7 +22,7 @@ _ONE = Expr.const(1)
 
 @translates("transformers.grouped_mm_fallback.default", "_grouped_mm")
 def grouped_product(t: Graph, x: ir.Value, weights: ir.Value, ends: Any = None, bias: Any = None, *_: Any) -> ir.Value:
-    """The rows up to each end by the matrix of their group; rows behind the last end are 0."""
+    """The rows up to each end times the matrix of their group; rows after the last end are 0."""
     _check(t, x, weights, ends, bias)
 
     def step(group: ir.Value, total: ir.Value) -> list[ir.Value]:

@@ -113,7 +113,7 @@ def embedding(t: Graph, table: ir.Value, index: ir.Value, *_: Any) -> ir.Value:
 
 @translates("gather")
 def gather(t: Graph, x: ir.Value, axis: int, index: ir.Value, *_: Any) -> ir.Value:
-    """The elements at indices along one axis, each at its own place of the others."""
+    """The elements at indices along one axis, each at its position along the others."""
     if not dims_of(x):
         return t.reshape(x, t.dims)
     places = _along(t, axis, index, len(dims_of(x)))
@@ -129,7 +129,7 @@ def _along(t: Graph, axis: int, index: ir.Value, rank: int) -> ir.Value:
 
 @translates("index.Tensor", "_unsafe_index.Tensor")
 def index(t: Graph, x: ir.Value, indices: Sequence[ir.Value | None]) -> ir.Value:
-    """NumPy's indexing by tensors of integers, which are broadcast with one another, or by one mask."""
+    """NumPy's indexing by integer tensors, which are broadcast, or by one mask."""
     first = next((a for a, v in enumerate(indices) if v is not None), 0)
     mask = indices[first]
     if mask is not None and t.dtype_of(mask) == torch.bool and sum(v is not None for v in indices) == 1:
@@ -143,7 +143,7 @@ def index(t: Graph, x: ir.Value, indices: Sequence[ir.Value | None]) -> ir.Value
 
 @translates("masked_select")
 def masked_select(t: Graph, x: ir.Value, mask: ir.Value) -> ir.Value:
-    """The elements where a mask holds, both broadcast, in row-major order."""
+    """The elements where a mask is true, both broadcast, in row-major order."""
     dims = broadcast_dims([dims_of(x), dims_of(mask)])
     found = places_of(t, t.stretch(mask, dims), t.dims[0])
     return gather_at(t, t.stretch(x, dims), list(range(len(dims))), _places(t, found, t.dims))
@@ -176,7 +176,7 @@ def broadcast_dims(shapes: Sequence[Dims]) -> Dims:
 def index_put(
     t: Graph, x: ir.Value, indices: Sequence[ir.Value | None], values: ir.Value, accumulate: bool = False, *_: Any
 ) -> ir.Value:
-    """NumPy's assignment by tensors of integers; with `accumulate`, added to what is there."""
+    """NumPy's assignment by integer tensors; with `accumulate`, values are added."""
     if len([v for v in indices if v is not None]) == 1 and (mask := _mask_of(t, x, indices)) is not None:
         if accumulate:
             raise t.refuse("adding by a mask has no translation", "use torch.where")
@@ -226,7 +226,7 @@ def _numbers(t: Graph, mask: ir.Value) -> ir.Value:
 
 @translates("masked_scatter")
 def masked_scatter(t: Graph, x: ir.Value, mask: ir.Value, source: ir.Value) -> ir.Value:
-    """A tensor whose elements where a mask holds are those of another one, in order."""
+    """A tensor whose elements where a mask is true are replaced by those of another tensor, in order."""
     values = t.reshape(source, (product(dims_of(source)),))
     return filled(t, t.stretch(x, t.dims), t.stretch(mask, t.dims), values)
 
@@ -263,13 +263,13 @@ def written(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: Any, name
 
 @translates("scatter.src", "scatter.value")
 def scatter(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: Any) -> ir.Value:
-    """Elements replaced."""
+    """A tensor with some elements replaced."""
     return written(t, x, axis, index, source, None)
 
 
 @translates("scatter_add")
 def scatter_add(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: ir.Value) -> ir.Value:
-    """Elements added to."""
+    """A tensor with values added to some elements."""
     return written(t, x, axis, index, source, "add")
 
 
@@ -280,7 +280,7 @@ _REDUCTIONS = {"sum": "add", "prod": "multiply", "amax": "maximum", "amin": "min
 def scatter_reduce(
     t: Graph, x: ir.Value, axis: int, index: ir.Value, source: ir.Value, reduce: str, include_self: bool = True
 ) -> ir.Value:
-    """Elements reduced with others."""
+    """A tensor with some elements reduced with values."""
     if reduce not in _REDUCTIONS or not include_self:
         raise t.refuse("this reduction has no translation", "use sum, prod, amax or amin with include_self=True")
     return written(t, x, axis, index, source, _REDUCTIONS[reduce])
@@ -288,7 +288,7 @@ def scatter_reduce(
 
 @translates("masked_fill.Scalar", "masked_fill.Tensor")
 def masked_fill(t: Graph, x: ir.Value, mask: ir.Value, number: Any) -> ir.Value:
-    """A number where a mask holds."""
+    """A number where a mask is true."""
     return t.select(t.stretch(mask, t.dims), t.operand(number, t.dtype), t.operand(x, t.dtype))
 
 
@@ -296,7 +296,7 @@ def masked_fill(t: Graph, x: ir.Value, mask: ir.Value, number: Any) -> ir.Value:
 def slice_replaced(
     t: Graph, x: ir.Value, source: ir.Value, axis: int = 0, start: Any = None, _: Any = None, step: Any = 1
 ) -> ir.Value:
-    """A tensor whose slice is another one."""
+    """A tensor with a slice replaced by another tensor."""
     axis = axis_of(axis, len(t.dims))
     size, count = t.dims[axis], dims_of(source)[axis]
     first, source = start_of(start, size), t.convert(source, t.dtype)
@@ -329,7 +329,7 @@ def diagonal(t: Graph, x: ir.Value, offset: int = 0, first: int = 0, second: int
 def diagonal_replaced(
     t: Graph, x: ir.Value, source: ir.Value, offset: int = 0, first: int = 0, second: int = 1
 ) -> ir.Value:
-    """A tensor whose diagonal of two axes is another tensor's last axis."""
+    """A tensor whose diagonal over two axes is replaced by the last axis of another tensor."""
     rank = len(t.dims)
     axes = [axis_of(first, rank), axis_of(second, rank)]
     source = t.convert(source, t.dtype)
@@ -349,7 +349,7 @@ def _diagonal_places(t: Graph, count: Expr, offset: int) -> ir.Value:
 
 @translates("as_strided")
 def as_strided(t: Graph, x: ir.Value, _: Sequence[Any], strides: Sequence[Any], offset: Any = None) -> ir.Value:
-    """The elements at offset + the sum of index * stride of a tensor that is all of its memory, in row-major order."""
+    """The elements at offset + the sum of index * stride of a row-major tensor that covers its memory."""
     memory = _memory(t, x)
     return gather_at(t, memory, [0], _strided_places(t, t.dims, strides, offset))
 
@@ -358,7 +358,7 @@ def as_strided(t: Graph, x: ir.Value, _: Sequence[Any], strides: Sequence[Any], 
 def as_strided_replaced(
     t: Graph, x: ir.Value, source: ir.Value, _: Sequence[Any], strides: Sequence[Any], offset: Any = None
 ) -> ir.Value:
-    """A tensor, all of its memory, whose elements at offset + the sum of index * stride are another one's."""
+    """A tensor that covers its memory, whose elements at offset + the sum of index * stride are replaced."""
     memory, dims = _memory(t, x), dims_of(source)
     places = _strided_places(t, dims, strides, offset)
     return t.reshape(scatter_at(t, memory, [0], places, t.convert(source, t.dtype), None), t.dims)

@@ -46,7 +46,7 @@ def log_total(t: Graph, x: ir.Value, axis: int) -> ir.Value:
 
 @translates("_softmax", "softmax.int", "_safe_softmax")
 def softmax(t: Graph, x: ir.Value, axis: int, *_: Any) -> ir.Value:
-    """exp(x) over its sum along an axis."""
+    """exp(x) divided by its sum along an axis."""
     value = t.convert(x, working(t.dtype))
     if not t.dims:
         return t.convert(softmax_along(t, t.reshape(value, (_ONE,)), 0), t.dtype)
@@ -56,7 +56,7 @@ def softmax(t: Graph, x: ir.Value, axis: int, *_: Any) -> ir.Value:
 
 @translates("_log_softmax", "log_softmax.int")
 def log_softmax(t: Graph, x: ir.Value, axis: int, *_: Any) -> ir.Value:
-    """x less the logarithm of the sum of exp(x) along an axis."""
+    """x minus the logarithm of the sum of exp(x) along an axis."""
     value = t.convert(x, working(t.dtype))
     value = value if t.dims else t.reshape(value, (_ONE,))
     dims = dims_of(value)
@@ -99,7 +99,7 @@ def _normalised(t: Graph, x: ir.Value, axes: Sequence[int], epsilon: Any) -> tup
 def native_layer_norm(
     t: Graph, x: ir.Value, shape: Sequence[Any], weight: ir.Value | None, bias: ir.Value | None, epsilon: float
 ) -> tuple[ir.Value, ...]:
-    """Normalised along the last axes; the mean and the inverse deviation."""
+    """Normalised along the last axes; also the mean and the inverse standard deviation."""
     rank = len(dims_of(x))
     axes = list(range(rank - len(shape), rank))
     found, mean, inverse = _normalised(t, t.convert(x, working(t.dtype)), axes, epsilon)
@@ -122,7 +122,7 @@ def layer_norm(
 def native_group_norm(
     t: Graph, x: ir.Value, weight: Any, bias: Any, _n: Any, _c: Any, _hw: Any, groups: int, epsilon: float
 ) -> tuple[ir.Value, ...]:
-    """Normalised over each group of channels; the mean and the inverse deviation of each group."""
+    """Normalised over each group of channels; also the mean and the inverse standard deviation of each group."""
     dims = dims_of(x)
     count = Expr.const(groups)
     wide = (dims[0], count, dims[1] // groups, *dims[2:])
@@ -191,7 +191,7 @@ def _saved(t: Graph, mean: ir.Value, inverse: ir.Value, training: bool) -> list[
 def batch_norm_functional(
     t: Graph, x: ir.Value, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: Any, epsilon: Any
 ) -> tuple[ir.Value | None, ...]:
-    """With the new running statistics as results."""
+    """Batch normalisation, with the new running statistics as results."""
     found, average, inverse, *new = _batch_norm(t, x, weight, bias, mean, variance, training, momentum, epsilon)
     return found, *_saved(t, average, inverse, training), *new
 
@@ -200,7 +200,7 @@ def batch_norm_functional(
 def batch_norm_without_statistics(
     t: Graph, x: ir.Value, weight: Any, bias: Any, training: bool, momentum: Any, epsilon: Any
 ) -> tuple[ir.Value, ...]:
-    """Without running statistics."""
+    """Batch normalisation without running statistics."""
     found, average, inverse, *_ = _batch_norm(t, x, weight, bias, None, None, training, momentum, epsilon)
     return found, *_saved(t, average, inverse, True)
 
@@ -209,6 +209,6 @@ def batch_norm_without_statistics(
 def batch_norm_for_inference(
     t: Graph, x: ir.Value, weight: Any, bias: Any, mean: Any, variance: Any, momentum: Any, epsilon: Any
 ) -> tuple[ir.Value, ...]:
-    """By the running statistics."""
+    """Batch normalisation by the running statistics."""
     found, average, inverse, *_ = _batch_norm(t, x, weight, bias, mean, variance, False, momentum, epsilon)
     return found, *_saved(t, average, inverse, False)

@@ -57,7 +57,7 @@ def _comparison(t: Graph, direction: str, a: ir.Value, b: ir.Value, kind: str | 
 
 @translates("sort", "sort.stable")
 def sort(t: Graph, x: ir.Value, *arguments: Any) -> tuple[ir.Value, ir.Value]:
-    """The elements sorted along an axis, and where they stood."""
+    """The elements sorted along an axis, and their positions."""
     axis, descending = arguments[-2:]
     if not dims_of(x):
         return x, t.constant(0, torch.int64)
@@ -66,13 +66,13 @@ def sort(t: Graph, x: ir.Value, *arguments: Any) -> tuple[ir.Value, ir.Value]:
 
 @translates("argsort", "argsort.stable")
 def argsort(t: Graph, x: ir.Value, *arguments: Any) -> ir.Value:
-    """Where the sorted elements stood."""
+    """The positions of the sorted elements."""
     return sort(t, x, *arguments)[1]
 
 
 @translates("topk")
 def topk(t: Graph, x: ir.Value, count: Any, axis: int = -1, largest: bool = True, *_: Any) -> tuple[ir.Value, ir.Value]:
-    """The `count` largest or smallest elements along an axis, sorted, and where they stood."""
+    """The `count` largest or smallest elements along an axis, sorted, and their positions."""
     if not dims_of(x):
         return x, t.constant(0, torch.int64)
     number = axis_of(axis, len(dims_of(x)))

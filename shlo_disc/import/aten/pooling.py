@@ -99,7 +99,7 @@ def avg_pool(
     t: Graph, x: ir.Value, window: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
     ceil: bool = False, with_padding: bool = True, divisor: int | None = None,
 ) -> ir.Value:  # fmt: skip
-    """The mean of each window, by how many elements it has, those of the padding with or without."""
+    """The mean of each window, over its number of elements, with or without padding."""
     rank = {"avg_pool1d": 1, "avg_pool2d": 2, "avg_pool3d": 3}[str(t.node.target).split(".")[1]]
     window = for_each(window, rank)
     stride = for_each(stride, rank) if stride else window
@@ -139,7 +139,7 @@ def _divisors(
     "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"
 )
 def adaptive_avg_pool(t: Graph, x: ir.Value, size: Sequence[Any]) -> ir.Value:
-    """The means of as many windows as there shall be, from floor(i * n / count) to ceil((i + 1) * n / count)."""
+    """The means of `count` windows, from floor(i * n / count) to ceil((i + 1) * n / count)."""
     value = t.convert(x, working(t.dtype))
     rank = len(dims_of(x))
     for axis, count in enumerate(map(as_expr, size), rank - len(size)):
@@ -178,7 +178,7 @@ def _adaptive_windows(t: Graph, size: Expr, count: Expr, kind: torch.dtype) -> t
 
 @translates("_adaptive_avg_pool2d_backward")
 def adaptive_avg_pool_backward(t: Graph, gradient: ir.Value, x: ir.Value) -> ir.Value:
-    """The gradient of each window over how many elements it has, added to all of them."""
+    """The gradient of each window divided by its number of elements, added to all of them."""
     value, rank = t.convert(gradient, working(t.dtype)), len(t.dims)
     for axis in (rank - 2, rank - 1):
         value = _means_backward(t, value, axis, dims_of(x)[axis])
@@ -208,7 +208,7 @@ def max_pool_with_indices(
     dilation: Sequence[int] = (1,),
     ceil: bool = False,
 ) -> tuple[ir.Value, ir.Value]:
-    """The largest element of each window and where it is in its plane, the first of equal ones, or the last NaN."""
+    """The largest element of each window and its position in its plane: the first of equal ones, or the last NaN."""
     window = for_each(window, 2)
     stride = for_each(stride, 2) if stride else window
     padding, dilation = for_each(padding, 2), for_each(dilation, 2)
@@ -250,7 +250,7 @@ def _places_in_plane(
 
 @translates("adaptive_max_pool2d", "adaptive_max_pool3d")
 def adaptive_max_pool(t: Graph, x: ir.Value, size: Sequence[Any]) -> tuple[ir.Value, ir.Value]:
-    """The largest element of each of as many windows as there shall be, and where it is among all of its channel.
+    """The largest element of each window, for a given number of windows, and its position in its channel.
 
     Of equal elements it is the first. One axis after the other is done, the last one first.
     """

@@ -38,7 +38,7 @@ def dot(
 
 @translates("mm", "dot", "mv", "bmm")
 def plain_product(t: Graph, x: ir.Value, y: ir.Value, *_: Any) -> ir.Value:
-    """A product of matrices, of a matrix and a vector, of vectors, or of as many matrices of each."""
+    """A product of matrices, of a matrix and a vector, of vectors, or of two batches of matrices."""
     return _product(t, x, y, t.dtype_of(x))
 
 

@@ -85,19 +85,19 @@ def _below(t: Graph, probability: Any) -> ir.Value:
 
 @draws("rand", "rand_like")
 def rand(t: Graph, *_: Any) -> ir.Value:
-    """Uniform from 0 to 1."""
+    """Uniformly distributed from 0 to 1."""
     return t.convert(uniform(t, _kind(t)), t.dtype)
 
 
 @draws("randn", "randn_like")
 def randn(t: Graph, *_: Any) -> ir.Value:
-    """Normal of mean 0 and deviation 1."""
+    """Normally distributed with mean 0 and standard deviation 1."""
     return t.convert(normal(t, _kind(t)), t.dtype)
 
 
 @draws("uniform")
 def uniform_between(t: Graph, _: ir.Value, low: Any = 0.0, high: Any = 1.0, *__: Any) -> ir.Value:
-    """Uniform between two numbers."""
+    """Uniformly distributed between two numbers."""
     kind = _kind(t)
     width = t.pointwise("subtract", t.operand(high, kind), t.operand(low, kind))
     found = t.pointwise("multiply", uniform(t, kind), width)
@@ -106,7 +106,7 @@ def uniform_between(t: Graph, _: ir.Value, low: Any = 0.0, high: Any = 1.0, *__:
 
 @draws("normal_functional")
 def normal_about(t: Graph, _: ir.Value, mean: Any = 0.0, deviation: Any = 1.0, *__: Any) -> ir.Value:
-    """Normal of some mean and deviation."""
+    """Normally distributed with the given mean and standard deviation."""
     kind = _kind(t)
     found = t.pointwise("multiply", normal(t, kind), t.operand(deviation, kind))
     return t.convert(t.pointwise("add", found, t.operand(mean, kind)), t.dtype)
@@ -114,7 +114,7 @@ def normal_about(t: Graph, _: ir.Value, mean: Any = 0.0, deviation: Any = 1.0, *
 
 @draws("randint", "randint.low", "randint_like", "randint_like.low_dtype")
 def randint(t: Graph, *arguments: Any) -> ir.Value:
-    """Whole numbers from `low` up to `high`, which is none of them, of a range below 2^24."""
+    """Integers from `low` to `high` - 1, for a range below 2^24."""
     name = str(t.node.target)
     numbers = arguments[1:] if "_like" in name else arguments
     low, high = (numbers[0], numbers[1]) if ".low" in name else (0, numbers[0])
@@ -127,14 +127,14 @@ def randint(t: Graph, *arguments: Any) -> ir.Value:
 
 @draws("bernoulli.p", "bernoulli")
 def bernoulli(t: Graph, x: ir.Value, probability: Any = None, *_: Any) -> ir.Value:
-    """1 with a probability, else 0."""
+    """1 with the given probability, else 0."""
     chosen = x if str(t.node.target).endswith("bernoulli.default") else probability
     return t.convert(_below(t, chosen), t.dtype)
 
 
 @draws("native_dropout")
 def native_dropout(t: Graph, x: ir.Value, probability: float, train: bool | None) -> tuple[ir.Value, ir.Value]:
-    """x with elements left out by a probability and the others scaled up, and which were kept."""
+    """x with elements dropped with the given probability and the others scaled up, and the mask of kept elements."""
     if train is False or probability == 0:
         return x, t.constant(True, torch.bool, t.dims)
     if probability == 1:

@@ -69,7 +69,7 @@ def _is_axes(value: Any) -> bool:
 
 @translates("mean", "mean.dim")
 def mean(t: Graph, x: ir.Value, axes: Any = None, *_: Any) -> ir.Value:
-    """The sum along axes over how many there are."""
+    """The mean along axes."""
     numbers = axes_of(axes if _is_axes(axes) else None, len(dims_of(x)))
     kind = working(t.dtype)
     found = summed(t, t.convert(x, kind), numbers)
@@ -89,7 +89,7 @@ def multiplied(t: Graph, x: ir.Value, axis: Any = None, *_: Any) -> ir.Value:
 
 @translates("var.correction")
 def variance(t: Graph, x: ir.Value, axes: Any = None, correction: Any = None, *_: Any) -> ir.Value:
-    """The mean square of the distance from the mean, over `correction` fewer elements than there are (1)."""
+    """The variance: the sum of squared distances from the mean, over the number of elements less `correction` (1)."""
     numbers = axes_of(axes, len(dims_of(x)))
     found, _mean = moments(t, t.convert(x, working(t.dtype)), numbers, 1 if correction is None else correction)
     return t.reshape(t.convert(found, t.dtype), t.dims)
@@ -105,7 +105,7 @@ def deviation(t: Graph, x: ir.Value, axes: Any = None, correction: Any = None, *
 
 @translates("var_mean.correction")
 def variance_and_mean(t: Graph, x: ir.Value, axes: Any = None, correction: Any = None, *_: Any) -> tuple[ir.Value, ...]:
-    """Both."""
+    """Variance and mean."""
     numbers = axes_of(axes, len(dims_of(x)))
     both = moments(t, t.convert(x, working(t.dtype)), numbers, 1 if correction is None else correction)
     return tuple(t.reshape(t.convert(v, t.dtype), t.dims) for v in both)

@@ -86,7 +86,7 @@ def _kind(t: Graph) -> torch.dtype:
 
 def _resampled(width: int, shape: Filter) -> Callable[..., ir.Value]:
     def translate(t: Graph, x: ir.Value, _: Any, corners: bool, *factors: Any) -> ir.Value:
-        """Images in another size, each result the mean of what lies in its filter."""
+        """Images in another size; each result is the mean of the elements in its filter."""
         kind = _kind(t)
         value = t.convert(x, kind)
         for axis, factor in zip((2, 3), factors or (None, None), strict=True):
@@ -100,7 +100,7 @@ def _resampled(width: int, shape: Filter) -> Callable[..., ir.Value]:
 
 def _resampled_backward(width: int, shape: Filter) -> Callable[..., ir.Value]:
     def translate(t: Graph, gradient: ir.Value, _: Any, __: Any, corners: bool, *factors: Any) -> ir.Value:
-        """The gradient of each result given to what lies in its filter, by the same weights."""
+        """The gradient of each result distributed over the elements in its filter, with the same weights."""
         kind = _kind(t)
         value = t.convert(gradient, kind)
         for axis, factor in zip((2, 3), factors or (None, None), strict=True):

@@ -29,7 +29,7 @@ def searchsorted(
     side: str | None = None,
     sorter: ir.Value | None = None,
 ) -> ir.Value:
-    """The place of each value in a sorted sequence, before its equals, or behind them on the right side."""
+    """The position of each value in a sorted sequence, before or after (`right`) equal ones."""
     if sorter is not None:
         sequence = gather(t, sequence, -1, sorter)
     return _places(t, sequence, values, right or side == "right")
@@ -37,7 +37,7 @@ def searchsorted(
 
 @translates("bucketize.Tensor", "bucketize.Scalar")
 def bucketize(t: Graph, values: Any, sequence: ir.Value, out_int32: bool = False, right: bool = False) -> ir.Value:
-    """The place of each value among sorted boundaries."""
+    """The position of each value among sorted boundaries."""
     return _places(t, sequence, values, right)
 
 
@@ -92,7 +92,7 @@ def _read(t: Graph, row: ir.Value, places: ir.Value) -> ir.Value:
 
 @translates("histc")
 def histc(t: Graph, x: ir.Value, bins: int = 100, low: Any = 0, high: Any = 0) -> ir.Value:
-    """How many elements each of as many equal intervals between two numbers, or the extremes, has."""
+    """The number of elements in each of `bins` equal intervals between two numbers, or between the extremes."""
     kind, dims = working(t.dtype), (product(dims_of(x)),)
     value = t.reshape(t.convert(x, kind), dims)
     first, last = (t.number(n, kind) for n in (low, high))

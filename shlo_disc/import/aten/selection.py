@@ -42,7 +42,7 @@ def _shaped(t: Graph, values: ir.Value, places: ir.Value) -> tuple[ir.Value, ir.
 
 @translates("median.dim")
 def median(t: Graph, x: ir.Value, axis: int, _: bool = False) -> tuple[ir.Value, ir.Value]:
-    """The lower median along an axis and where it stands; NaN where there is one."""
+    """The lower median along an axis and its position; NaN if there is one."""
     if not dims_of(x):
         return x, t.constant(0, torch.int64)
     number = axis_of(axis, len(dims_of(x)))
@@ -60,7 +60,7 @@ def median(t: Graph, x: ir.Value, axis: int, _: bool = False) -> tuple[ir.Value,
 
 @translates("nanmedian.dim")
 def nanmedian(t: Graph, x: ir.Value, axis: int, keep: bool = False) -> tuple[ir.Value, ir.Value]:
-    """The lower median of the elements along an axis that are not NaN, and where it stands."""
+    """The lower median of the elements along an axis that are not NaN, and its position."""
     if not dims_of(x) or not t.dtype.is_floating_point:
         return median(t, x, axis, keep)
     number = axis_of(axis, len(dims_of(x)))
@@ -87,7 +87,7 @@ translates("nanmedian")(_of_all(nanmedian))
 
 @translates("kthvalue")
 def kthvalue(t: Graph, x: ir.Value, k: Any, axis: int = -1, _: bool = False) -> tuple[ir.Value, ir.Value]:
-    """The k-th smallest element along an axis, from 1 on, and where it stands; NaN is the largest."""
+    """The k-th smallest element along an axis, counted from 1, and its position; NaN is the largest."""
     if not dims_of(x):
         return x, t.constant(0, torch.int64)
     number = axis_of(axis, len(dims_of(x)))
@@ -97,7 +97,7 @@ def kthvalue(t: Graph, x: ir.Value, k: Any, axis: int = -1, _: bool = False) -> 
 
 @translates("mode")
 def mode(t: Graph, x: ir.Value, axis: int = -1, _: bool = False) -> tuple[ir.Value, ir.Value]:
-    """The most frequent element along an axis, the smallest of several, and where it stands last."""
+    """The most frequent element along an axis, the smallest of several, and its last position."""
     dims = dims_of(x)
     if not dims:
         return x, t.constant(0, torch.int64)
@@ -118,7 +118,7 @@ def mode(t: Graph, x: ir.Value, axis: int = -1, _: bool = False) -> tuple[ir.Val
 
 def _extreme(name: str, start: Callable[[torch.dtype], float | int]) -> Callable[..., tuple[ir.Value, ir.Value]]:
     def translate(t: Graph, x: ir.Value, axis: int) -> tuple[ir.Value, ir.Value]:
-        """The extreme element up to each place along an axis, and where it stands last; NaN from the first one on."""
+        """The running extreme along an axis, and its last position; NaN from the first NaN on."""
         dims = dims_of(x)
         if not dims:
             return x, t.constant(0, torch.int64)
@@ -142,7 +142,7 @@ translates("cummin")(_extreme("minimum", highest))
 
 @translates("logcumsumexp")
 def logcumsumexp(t: Graph, x: ir.Value, axis: int) -> ir.Value:
-    """The logarithm of the sum of exp(x) up to each place along an axis.
+    """The logarithm of the running sum of exp(x) along an axis.
 
     Each sum is formed beside the largest element so far, as in online softmax, so that nothing overflows.
     """

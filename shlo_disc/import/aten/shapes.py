@@ -26,7 +26,7 @@ _END = (1 << 63) - 1
     "squeeze_copy", "unsqueeze_copy", "flatten.using_ints", "unflatten.int",
 )  # fmt: skip
 def reshaped(t: Graph, x: ir.Value, *_: Any) -> ir.Value:
-    """The same elements in the sizes of the result."""
+    """The same elements in the shape of the result."""
     return t.reshape(x, t.dims)
 
 
@@ -38,13 +38,13 @@ def permuted(t: Graph, x: ir.Value, order: Sequence[int]) -> ir.Value:
 
 @translates("t", "numpy_T")
 def turned(t: Graph, x: ir.Value) -> ir.Value:
-    """A matrix with its axes exchanged; a vector as it is."""
+    """A transposed matrix; a vector does not change."""
     return t.transpose(x, list(range(len(dims_of(x))))[::-1])
 
 
 @translates("transpose.int")
 def transposed(t: Graph, x: ir.Value, first: int, second: int) -> ir.Value:
-    """Two axes exchanged."""
+    """Two axes swapped."""
     rank = len(dims_of(x))
     order = list(range(rank))
     if rank:
@@ -55,13 +55,13 @@ def transposed(t: Graph, x: ir.Value, first: int, second: int) -> ir.Value:
 
 @translates("expand", "expand_copy", "broadcast_to")
 def expanded(t: Graph, x: ir.Value, *_: Any) -> ir.Value:
-    """Axes of size 1, and new ones in front, stretched."""
+    """Axes of size 1, and new leading axes, broadcast."""
     return t.stretch(x, t.dims)
 
 
 @translates("copy")
 def copied(t: Graph, _: Any, source: Any, *__: Any) -> ir.Value:
-    """The second tensor in the sizes and the dtype of the first."""
+    """The second tensor in the shape and the dtype of the first."""
     return t.operand(source, t.dtype)
 
 
@@ -117,7 +117,7 @@ def start_of(start: Any, size: Expr) -> Expr:
 
 @translates("slice.Tensor", "slice_copy.Tensor")
 def sliced(t: Graph, x: ir.Value, axis: int = 0, start: Any = None, _: Any = None, step: Any = 1) -> ir.Value:
-    """A slice as Python's; PyTorch says how many elements it has."""
+    """A slice as in Python; PyTorch determines its number of elements."""
     axis = axis_of(axis, len(t.dims))
     return piece(t, x, axis, start_of(start, dims_of(x)[axis]), t.dims[axis], step_of(t, step))
 
@@ -138,7 +138,7 @@ def narrowed(t: Graph, x: ir.Value, axis: int, start: Any, _: Any) -> ir.Value:
 
 @translates("select.int", "select_copy.int")
 def selected(t: Graph, x: ir.Value, axis: int, index: Any) -> ir.Value:
-    """The elements at one index of an axis, which is gone."""
+    """The elements at one index of an axis, which is removed."""
     axis = axis_of(axis, len(dims_of(x)))
     return t.reshape(piece(t, x, axis, place(index, dims_of(x)[axis]), _ONE), t.dims)
 
@@ -153,7 +153,7 @@ def _pieces(t: Graph, x: ir.Value, axis: int, sizes: Sequence[Expr]) -> list[ir.
 
 @translates("split_with_sizes", "split_with_sizes_copy", "split.Tensor", "split_copy.Tensor", "chunk")
 def split(t: Graph, x: ir.Value, _: Any, axis: int = 0) -> tuple[ir.Value, ...]:
-    """Pieces one after the other along an axis, of the sizes that PyTorch says."""
+    """Consecutive pieces along an axis, of the sizes that PyTorch determines."""
     axis = axis_of(axis, len(dims_of(x)))
     return tuple(_pieces(t, x, axis, [out.dims[axis] for out in t.outs]))
 
@@ -175,7 +175,7 @@ def slices(t: Graph, x: ir.Value, axis: int, count: int) -> list[ir.Value]:
 
 @translates("cat")
 def concatenated(t: Graph, parts: Sequence[ir.Value], axis: int = 0) -> ir.Value:
-    """Tensors one after the other; vectors of size 0 fit any others, as they do in PyTorch."""
+    """Tensors concatenated; vectors of size 0 are skipped, as in PyTorch."""
     rank = len(t.dims)
     fitting = [p for p in parts if len(dims_of(p)) == rank and (rank == 1 or dims_of(p) != (_ZERO,))]
     values = [t.convert(p, t.dtype) for p in fitting]
@@ -192,7 +192,7 @@ def join(t: Graph, values: Sequence[ir.Value], axis: int, dims: Dims) -> ir.Valu
 
 @translates("stack")
 def stacked(t: Graph, parts: Sequence[ir.Value], axis: int = 0) -> ir.Value:
-    """Tensors side by side along a new axis."""
+    """Tensors stacked along a new axis."""
     axis = axis_of(axis, len(t.dims))
     dims = (*t.dims[:axis], _ONE, *t.dims[axis + 1 :])
     values = [t.reshape(t.convert(p, t.dtype), dims) for p in parts]
@@ -201,7 +201,7 @@ def stacked(t: Graph, parts: Sequence[ir.Value], axis: int = 0) -> ir.Value:
 
 @translates("constant_pad_nd")
 def padded(t: Graph, x: ir.Value, pads: Sequence[Any], number: Any = 0) -> ir.Value:
-    """Elements more, or fewer, before and behind the last axes."""
+    """Elements added or removed before and after those of the last axes."""
     low, high = [_ZERO] * len(t.dims), [_ZERO] * len(t.dims)
     for position in range(len(pads) // 2):
         axis = len(t.dims) - 1 - position
@@ -226,7 +226,7 @@ def pad(t: Graph, x: ir.Value, fill: ir.Value, low: Sequence[Expr], high: Sequen
 
 @translates("repeat")
 def repeated(t: Graph, x: ir.Value, times: Sequence[Any]) -> ir.Value:
-    """A tensor side by side with itself along each axis."""
+    """A tensor repeated along each axis."""
     source = (*[_ONE] * (len(times) - len(dims_of(x))), *dims_of(x))
     wide = [e for count, d in zip(times, source, strict=True) for e in (as_expr(count), d)]
     spread = t.broadcast(t.reshape(x, source), wide, range(1, 2 * len(source), 2))
@@ -235,7 +235,7 @@ def repeated(t: Graph, x: ir.Value, times: Sequence[Any]) -> ir.Value:
 
 @translates("flip")
 def flipped(t: Graph, x: ir.Value, axes: Sequence[int]) -> ir.Value:
-    """The elements in the other order along axes."""
+    """The elements in reverse order along axes."""
     numbers = sorted({axis_of(a, len(t.dims)) for a in axes})
     if not numbers or not t.dims:
         return x
@@ -244,7 +244,7 @@ def flipped(t: Graph, x: ir.Value, axes: Sequence[int]) -> ir.Value:
 
 @translates("select_scatter")
 def index_replaced(t: Graph, x: ir.Value, source: ir.Value, axis: int, index: Any) -> ir.Value:
-    """A tensor whose elements at one index of an axis are others."""
+    """A tensor whose elements at one index of an axis are replaced."""
     axis = axis_of(axis, len(t.dims))
     dims = tuple(_ONE if a == axis else d for a, d in enumerate(t.dims))
     at = t.compare("EQ", t.iota(t.dims, axis, torch.int64), t.operand(place(index, t.dims[axis]), torch.int64))
