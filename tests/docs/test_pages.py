@@ -52,7 +52,7 @@ MEASURED = ("docs/benchmarks.md", "docs/gpu.md", "docs/testing.md")
 """The pages where measurements stand, with the command, the machine and the date. Others may repeat them."""
 PRINTED = (*MEASURED, "docs/ops.md")
 FIGURE = re.compile(
-    r"(?<![\w.-])(\d[\d,]*(?:\.\d+)?)[\s-]?"
+    r"(?<![\w.-])(\d(?:[\d,]*\d)?(?:\.\d+)?)[\s-]?"
     r"(?:seconds?|s|ms|[uµ]s|ns|(?:micro|milli)seconds|minutes|[kKMG]i?B|times|%)(?!\w)"
 )
 
