@@ -15,7 +15,7 @@ from shlo_disc.shape_dialect.utils.called_operations import CALLS
 
 from .formulas import FORMULAS, Sizes
 from .op_numbers import OpNumbers
-from .paddings import PADDED, choose_padding
+from .paddings import PADDED, are_strides_padded, choose_padding
 from .relations import Relations
 from .samples import NotGeneralError, Samples
 from .search import Found, Search, Values
@@ -52,9 +52,11 @@ class Expressions:
         self.facts = Facts()
         """Symbols are at least 1."""
         self.contested: set[int] = set()
-        """Sizes that are known as those of prefixes of them, which are as large in the samples only."""
+        """Sizes that are known as those of prefixes, and prefixes that are: they are as large in the samples only."""
         self.separate: set[int] = set()
         """Numbers that are equal in the samples only: of a slice, then, and of where something is cut."""
+        self.pads_to_strides = are_strides_padded(samples)
+        """Whether the padding of some windows with strides changes."""
         self._known: dict[int, Expr] = {}
         self._bases: list[Expr] = []
         self._stated: list[Expr] = []  # by attributes

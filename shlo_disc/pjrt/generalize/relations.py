@@ -26,7 +26,6 @@ from .gradients import join_gradients
 from .pieces import join_cuts, join_loops
 from .samples import Samples
 
-
 class Relations(SizeRelations):
     """Classes of equal numbers."""
 
@@ -36,7 +35,7 @@ class Relations(SizeRelations):
         contested: AbstractSet[int] = frozenset(),
         separate: AbstractSet[int] = frozenset(),
     ):
-        """contested: sizes that are used as prefixes, though they are as large in all samples.
+        """contested: sizes that are used as prefixes, though they are as large in all samples, and such prefixes.
 
         separate: numbers at which values are cut, but not all at one place.
         """
@@ -76,7 +75,7 @@ class Relations(SizeRelations):
         for a, b in zip(sizes, used, strict=True):
             if set(self.samples.values[a]) == {1}:
                 self.stretches.append((a, b))
-            elif a not in self._contested:
+            elif self._contested.isdisjoint((a, b)):
                 self.join(a, b)
 
     def root(self, number: int) -> int:
