@@ -82,6 +82,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[int], np.ndarray]]] = {
     "two halves": (lambda x: x[:, : x.shape[1] // 2] + x[:, x.shape[1] - x.shape[1] // 2 :], rows),
     "median": (lambda x: jnp.median(x, 1), rows),
     "the middle half": (lambda x: jnp.sin(x[x.shape[0] // 4 : 3 * x.shape[0] // 4]), draw),
+    "the middle half of rows": (lambda x: jnp.sin(x[:, x.shape[1] // 4 : 3 * x.shape[1] // 4]), rows),
     "roll by a third": (lambda x: jnp.roll(x, x.shape[1] // 3, 1), rows),
     "associative_scan": (lambda x: lax.associative_scan(jnp.add, x, axis=1), rows),
     "a stride of a quarter": (lambda x: jnp.sin(x[:: x.shape[0] // 4]), draw),

@@ -140,8 +140,13 @@ class Expressions:
         return [{s: self.samples.values[n][i] for s, n in self.symbols.items()} for i in range(count)]
 
     def _constants(self) -> set[int]:
-        """The numbers that are the same in all samples, such as strides; as one more, too, where they are holes."""
-        fixed = {values[0] for values in self.samples.values if len(set(values)) == 1}
+        """The numbers that are the same in all samples, such as strides; as one more, too, where they are holes.
+
+        Those of symbols are not: that the samples have as many rows says nothing of columns.
+        """
+        free, root = set(self._known), self.relations.root
+        same = (n for n in range(len(self.samples.values)) if self.samples.is_fixed(n) and root(n) not in free)
+        fixed = {self.samples.values[n][0] for n in same}
         holes = [
             n for (_, name), numbers in self.samples.attributes.items() if name == "interior_padding" for n in numbers
         ]

@@ -147,7 +147,7 @@ class Search:
         found = self._line(values, handicaps, near, divisors)
         bases = [base for base, _ in handicaps[:_MOST_PAIRED]]
         if found is None or found.cost > _PLAIN + 1:
-            pair = self._line(values, list(_pairs(bases)), near, ((),))
+            pair = self._line(values, list(self._pairs(bases)), near, ((),))
             found = _cheaper(found, pair and Found(pair.cost + 1, pair.expression))
         return found or self._sum(values, bases, near) or self._extremum(values, bases, near)
 
@@ -178,6 +178,24 @@ class Search:
             return None
         cost, term, factor = best
         return Found(cost, factor * term.expression() + (values[0] - factor * term.values[0]))
+
+    def _pairs(self, bases: Sequence[Expr]) -> Iterator[tuple[Expr, float]]:
+        """Products and sums of two sizes, and, with what they cost more, the larger one, and quotients of two.
+
+        A size that has not changed in three samples is no part of a sum: a number says as much.
+        """
+        for e in bases:
+            yield e * e, 0
+        for e, f in combinations(bases, 2):
+            yield e * f, 0
+            if len(self._environments) < 3 or (self._varies(e) and self._varies(f)):
+                yield from ((e + f, 0.3), (e - f, 0.3))
+        for e, f in combinations(bases, 2):
+            yield from ((Expr.minimum(e, f), 1), (Expr.maximum(e, f), 1))
+            yield from ((e // f, 2), (f // e, 2), (e % f, 2), (f % e, 2))
+
+    def _varies(self, expression: Expr) -> bool:
+        return len(set(self.values(expression) or ())) > 1
 
     def _cost(self, term: Term, near: tuple[int, ...]) -> float:
         if term.divisor == 1:
@@ -347,17 +365,6 @@ def _divisors_in(expression: Expr) -> set[int]:
     atoms = [atom for atom in expression.atoms() if isinstance(atom, FloorDiv | Mod)]
     inner = [_divisors_in(operand) for atom in atoms for operand in atom.operands]
     return {k for atom in atoms if (k := atom.divisor.constant)}.union(*inner)
-
-
-def _pairs(bases: Sequence[Expr]) -> Iterator[tuple[Expr, float]]:
-    """Products and sums of two sizes, and, with what they cost more, the larger one, and quotients of two."""
-    for e in bases:
-        yield e * e, 0
-    for e, f in combinations(bases, 2):
-        yield from ((e * f, 0), (e + f, 0.3), (e - f, 0.3))
-    for e, f in combinations(bases, 2):
-        yield from ((Expr.minimum(e, f), 1), (Expr.maximum(e, f), 1))
-        yield from ((e // f, 2), (f // e, 2), (e % f, 2), (f % e, 2))
 
 
 def _small_factors(number: int) -> list[int]:
