@@ -26,6 +26,10 @@ from .gradients import join_gradients
 from .pieces import join_cuts, join_loops
 from .samples import Samples
 
+_TOP_K = "mhlo.backend_config"
+"""The attribute in which `ApproxTopK` has a number, its count, and no other call has any."""
+
+
 class Relations(SizeRelations):
     """Classes of equal numbers."""
 
@@ -151,7 +155,10 @@ def _constant(r: Relations, op: ir.OpView, position: int) -> None:
 
 
 def _custom_call(r: Relations, op: ir.OpView, position: int) -> None:
-    """A result that lies where an operand does has its shape."""
+    """A result that lies where an operand does has its shape. A call for the largest elements states how many."""
+    for count in r.samples.attributes.get((position, _TOP_K), []):
+        axis = ir.IntegerAttr(ir.DictAttr(op.attributes[_TOP_K])["reduction_dim"]).value
+        r.join_all([count] * len(op.results), [r.samples.dims[result][axis] for result in op.results])
     if "output_operand_aliases" not in op.attributes:
         return
     for attribute in ir.ArrayAttr(op.attributes["output_operand_aliases"]):
