@@ -36,6 +36,18 @@ def interleaved(x: Any) -> Any:
     return jnp.stack([x[:half], x[half:][:half]], 1).ravel()
 
 
+def wholes(x: Any) -> Any:
+    """Whole rows of a half, of which nothing is left over in the first samples."""
+    half = x[: x.shape[0] // 2]
+    return half[: half.shape[0] // 3 * 3].reshape(-1, 3).sum(1)
+
+
+def padded_twice(x: Any) -> Any:
+    """The first padding tells that the second one, which is the same in the first samples, is to strides, too."""
+    inner = lax.conv_general_dilated(x[None, None], np.ones((1, 1, 3), np.float32), (2,), "SAME")
+    return lax.reduce_window(inner[0, 0], 0.0, lax.add, (5,), (3,), "SAME")
+
+
 def parted(x: Any) -> Any:
     """The two halves, and the size that is where the second one starts."""
     half = x.shape[0] // 2
@@ -53,6 +65,8 @@ CASES: dict[str, tuple[Function, Sequence[int]]] = {
     "parts that are the same": (lambda x: x[: x.shape[0] // 4 * 4].reshape(-1, 4).sum(1), (9, 10, 13, 22)),
     "a half that is the same": (lambda x: jnp.sin(x[x.shape[0] // 2 :]), (18, 19, 27, 30)),
     "a prefix that is the same": (lambda x: jnp.sin(x[: x.shape[0] // 3]), (21, 22, 30, 35)),
+    "nothing is left of a rounded size": (wholes, (12, 18, 13, 16, 21)),
+    "a padding beside one that changes": (padded_twice, (25, 26, 23, 28, 30, 31)),
     "a slice that is as large as its prefix": (interleaved, (8, 12, 9, 15)),
     "two pieces with a gap": (parted, (8, 12, 9, 15)),
     "two slices of that kind": (lambda x: interleaved(jnp.sin(interleaved(x))), (8, 12, 9, 15)),

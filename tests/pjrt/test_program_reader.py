@@ -56,6 +56,21 @@ def test_names_and_places_in_the_source_do_not_count() -> None:
     assert of(first, (4,))["skeleton"] == of(second, (5,))["skeleton"]
 
 
+def test_the_count_of_approximate_top_k_is_a_number() -> None:
+    """All else that configures the call is not."""
+    a, b = (of(lambda x, k=k: lax.approx_max_k(x, k), (3, 9)) for k in (4, 5))
+    assert a["skeleton"] == b["skeleton"]
+    pairs = {(x, y) for x, y in zip(a["numbers"], b["numbers"], strict=True) if x != y}
+    assert pairs == {(4, 5)}
+    others = (
+        of(lambda x: lax.approx_max_k(x, 4, 0), (9, 9)),
+        of(lambda x: lax.approx_max_k(x, 4, recall_target=0.5), (3, 9)),
+        of(lambda x: lax.approx_max_k(x, 4, reduction_input_size_override=100), (3, 9)),
+        of(lambda x: lax.approx_min_k(x, 4), (3, 9)),
+    )
+    assert len({a["skeleton"], *(other["skeleton"] for other in others)}) == 5
+
+
 OTHERS: dict[str, Callable[..., Any]] = {
     "op": lambda x, y: jnp.sin(x) + y.T,
     "operands": lambda x, y: jnp.cos(y.T) + x,

@@ -12,9 +12,11 @@ symbols, and an expression of the symbols for every number:
 | `samples` | reads the programs and finds the place of each number in the module of one of them |
 | `relations` | which numbers are the same at all sizes, as far as the ops tell |
 | `pieces`, `gradients` | which numbers of ops belong together: where a value is cut, what gradients return to |
+| `symbols` | which sizes of arguments are symbols, and which numbers count as constants of the program |
 | `expressions`, `op_numbers` | an expression for each number: the op's formula, else the simplest that fits |
 | `formulas`, `paddings`, `slices` | sizes that ops imply, paddings that sizes imply, bounds of slices |
-| `search` | the simplest expression of some values |
+| `elements` | constants: numbers, sizes, or hidden arguments |
+| `search`, `terms`, `costs` | the simplest expression of some values, what it is made of, and what is simple |
 | `emit`, `dynamic_forms` | rewrites the module: `?` for sizes, dynamic forms of ops that state them, hidden arguments |
 | `steps` | the expressions as the table computes them |
 

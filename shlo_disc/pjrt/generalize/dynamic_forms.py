@@ -198,7 +198,7 @@ def _rng_bit_generator(e: Emission, op: ir.OpView, position: int) -> list[ir.Val
 
 
 def _custom_call(e: Emission, op: ir.OpView, position: int) -> list[ir.Value]:
-    """The call of a registered function, with operands that are the sizes of its results, as jax.export has them."""
+    """The call of a registered function, or for the largest elements, with its results' sizes, as jax.export has it."""
     attributes = {name: op.attributes[name] for name in op.attributes}
     attributes[_SHAPE_OPERANDS] = _positions(len(op.operands), len(op.results))
     return _custom_call_results(op, [*op.operands, *(e.sizes(e.dims(result)) for result in op.results)], attributes)

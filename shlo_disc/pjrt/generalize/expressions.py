@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations_with_replacement
 from math import inf
 
 from shlo_disc.mlir import ir
@@ -13,28 +12,24 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.called_operations import CALLS
 
+from .elements import choose_elements
 from .formulas import FORMULAS, Sizes
 from .op_numbers import OpNumbers
-from .paddings import PADDED, choose_padding
+from .paddings import PADDED, are_strides_padded, choose_padding
 from .relations import Relations
 from .samples import NotGeneralError, Samples
 from .search import Found, Search, Values
 from .slices import choose_bounds, choose_chunks, choose_prefixes
+from .symbols import choose_symbols, constants_of
 
 _MOST_BASES = 24  # expressions that a number may be made of
-_LARGEST_OFFSET = 8  # of an integer constant from a size
 _MOST_GIVEN = 16  # symbols that are sizes of no argument
 _STATED = 1.8
 """What an expression costs that another attribute has, or its difference from a constant: the padding of a gradient."""
 
-_LARGEST_CONSTANT = 1 << 12  # of those that count as strides, windows, or sizes that others are rounded to
-
 
 class Expressions:
-    """The symbols are sizes of the arguments that change, and those before them in the same argument.
-
-    A size before one that changes is no symbol if an argument that does not change has it, too: that may be a weight.
-    The first size of both is none of a weight, but counts the elements of a batch.
+    """The symbols are sizes of arguments (`symbols.choose_symbols`).
 
     A number that no expression gives, or only one that costs more than `most_cost`, is a symbol, too: a size that the
     program's caller has chosen, as that of `jnp.zeros(n)`.
@@ -47,29 +42,34 @@ class Expressions:
         """The number that each symbol is."""
         self.given: list[str] = []
         """The symbols that are sizes of no argument."""
-        self.hidden: list[int] = []
-        """The positions of the constants that are arguments."""
         self.facts = Facts()
         """Symbols are at least 1."""
         self.contested: set[int] = set()
-        """Sizes that are known as those of prefixes of them, which are as large in the samples only."""
+        """Sizes that are known as those of prefixes, and prefixes that are: they are as large in the samples only."""
         self.separate: set[int] = set()
         """Numbers that are equal in the samples only: of a slice, then, and of where something is cut."""
+        self.pads_to_strides = are_strides_padded(samples)
+        """Whether the padding of some windows with strides changes."""
         self._known: dict[int, Expr] = {}
-        self._bases: list[Expr] = []
         self._stated: list[Expr] = []  # by attributes
         self._visited: set[str] = set()
         self._most_cost = most_cost
         self.main = relations.callee("main")
-        self._declare()
+        for number in choose_symbols(samples, relations):
+            name = f"s{len(self.symbols)}"
+            self.symbols[name] = number
+            self._known[relations.root(number)] = Expr.symbol(name)
+            self.facts.declare(name, min=1)
+        self.bases = [Expr.symbol(name) for name in self.symbols]
+        """What other sizes may be made of."""
         self._sizes = {relations.root(n) for n in range(len(samples.values)) if not samples.is_attribute(n)}
-        self._search = Search(self._environments(), self._constants())
+        self._search = Search(self._environments(), constants_of(samples, relations, self.symbols.values()))
         elements = {number for numbers in samples.elements.values() for number in numbers}
         sizes = {values for number, values in enumerate(samples.values) if number not in elements}
-        self._search.learn_divisors(sizes, self._bases)
+        self._search.learn_divisors(sizes, self.bases)
         self._function("main")
-        for position in samples.elements:
-            self._constant(position)
+        self.hidden = [position for position in samples.elements if not choose_elements(self, position)]
+        """The positions of the constants that are arguments."""
 
     def of(self, number: int) -> Expr:
         """The expression of a number, the simplest that fits if none was chosen. Raises NotGeneralError."""
@@ -112,66 +112,10 @@ class Expressions:
             return wanted
         return (Expr.maximum if self.is_broadcast(size, used) else Expr.minimum)(known, wanted)
 
-    def _declare(self) -> None:
-        arguments = [self.samples.dims.get(a, []) for a in self.main.regions[0].blocks[0].arguments]
-        moving = [[axis for axis, n in enumerate(dims) if not self.samples.is_fixed(n)] for dims in arguments]
-        free = [(n, axis in axes) for dims, axes in zip(arguments, moving, strict=True) if axes
-                for axis, n in enumerate(dims[: axes[-1] + 1]) if min(self.samples.values[n])]  # fmt: skip
-        self._stretch([number for number, _ in free])
-        still = [dims for dims, axes in zip(arguments, moving, strict=True) if not axes]
-        root = self.relations.root
-        first, others = {root(dims[0]) for dims in still if dims}, {root(n) for dims in still for n in dims[1:]}
-        batch = {root(dims[0]) for dims, axes in zip(arguments, moving, strict=True) if axes}
-        for number, moves in free:
-            is_weight = root(number) in others or (root(number) in first and root(number) not in batch)
-            if root(number) not in self._known and (moves or not is_weight):
-                name = f"s{len(self.symbols)}"
-                self.symbols[name] = number
-                self._known[root(number)] = Expr.symbol(name)
-        self._bases = [Expr.symbol(name) for name in self.symbols]
-        for name in self.symbols:
-            self.facts.declare(name, min=1)
-
     def _environments(self) -> list[dict[str, int]]:
         """The symbols' values in each sample."""
         count = len(self.samples.values[0]) if self.samples.values else 0
         return [{s: self.samples.values[n][i] for s, n in self.symbols.items()} for i in range(count)]
-
-    def _constants(self) -> set[int]:
-        """The numbers that are the same in all samples, such as strides; as one more, too, where they are holes."""
-        fixed = {values[0] for values in self.samples.values if len(set(values)) == 1}
-        holes = [
-            n for (_, name), numbers in self.samples.attributes.items() if name == "interior_padding" for n in numbers
-        ]
-        fixed |= {self.samples.values[n][0] + 1 for n in holes if self.samples.is_fixed(n)}
-        return {n for n in fixed if 1 < n <= _LARGEST_CONSTANT}
-
-    def _stretch(self, free: Sequence[int]) -> None:
-        """Decide which sizes of 1 are broadcast: not those that may be symbols, and not those that nobody wrote."""
-        root, values = self.relations.root, self.samples.values
-        pairs = [*self.relations.stretches, *self._broadcasts()]
-        arguments = self.main.regions[0].blocks[0].arguments
-        fixed = [n for a in arguments for n in self.samples.dims.get(a, []) if n not in free]
-        joined = True
-        while joined:
-            joined = False
-            symbols, ones = {root(n) for n in free}, {root(n) for n in [*self.relations.ones, *fixed]}
-            for source, result in pairs:
-                is_same = root(source) in symbols or root(source) not in ones
-                if root(source) != root(result) and is_same and values[source] == values[result]:
-                    self.relations.join(source, result)
-                    joined = True
-
-    def _broadcasts(self) -> Iterable[tuple[int, int]]:
-        for op in self.samples.operations:
-            if op.operation.name == "stablehlo.broadcast_in_dim":
-                position = self.samples.position[op.operation]
-                is_plain = position in self.samples.plain
-                operand = self.samples.origin(op.operands[0]) if is_plain else op.operands[0]
-                source, result = (self.samples.dims.get(v, []) for v in (operand, op.results[0]))
-                source = self.samples.operands.get((position, 0), source)
-                targets = ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"])
-                yield from ((source[axis], result[target]) for axis, target in enumerate(targets) if result)
 
     def _function(self, name: str) -> None:
         """A function's body, those of what it calls where it calls them."""
@@ -232,7 +176,7 @@ class Expressions:
 
         is_stated: by an attribute, so that it may be what another attribute states.
         """
-        found = self._search.find(values, near, self._bases, divisors)
+        found = self._search.find(values, near, self.bases, divisors)
         if found and found.cost > self._most_cost:
             found = None
         if not is_stated or (found and found.cost < _STATED):
@@ -299,53 +243,19 @@ class Expressions:
         self._search.add_symbol(name, self.samples.values[number])
         self.set(number, Expr.symbol(name))
 
+    def state(self, number: int, expression: Expr) -> None:
+        """Decide on the expression of a number that no size is made of, such as a constant's element."""
+        self._known[self.relations.root(number)] = expression
+
     def set(self, number: int, expression: Expr) -> None:
         """Decide on the expression of a number's class.
 
         Sizes may be made of it if it is one: what an attribute has, such as a remainder, is equal by chance too often.
         """
         self._known[self.relations.root(number)] = expression
-        bases = self._bases if self.relations.root(number) in self._sizes else self._stated
+        bases = self.bases if self.relations.root(number) in self._sizes else self._stated
         if expression.constant is None and expression not in bases and len(bases) < _MOST_BASES:
             bases.append(expression)
-
-    def _constant(self, position: int) -> None:
-        """A constant's elements: the same in all programs, a size, or else an argument."""
-        numbers = self.samples.elements[position]
-        if all(self.samples.is_fixed(n) for n in numbers):
-            for number in numbers:
-                count = self._trip_count(position, number)
-                value = Expr.const(self.samples.values[number][0]) if count is None else count
-                self._known[self.relations.root(number)] = value
-            return
-        element = ir.RankedTensorType(self.samples.operations[position].results[0].type).element_type
-        if position in self.samples.splats and str(element) in ("i32", "i64"):
-            found = self._integer(self.samples.values[numbers[0]])
-            if found is not None:
-                self._known[self.relations.root(numbers[0])] = found
-                return
-        if isinstance(element, ir.IntegerType) and element.width in (2, 4):
-            raise NotGeneralError("a constant of 2 or 4 bits changes", self.samples.place(numbers[0]))
-        self.hidden.append(position)
-
-    def _trip_count(self, position: int, number: int) -> Expr | None:
-        """The first size of what a loop goes through, where the loop's condition has an integer that is as large.
-
-        It is the same in the samples, but its expression is no number.
-        """
-        constant = self.samples.operations[position]
-        owner = constant.operation.parent
-        if owner is None or owner.name != "stablehlo.while" or constant.operation.block != owner.regions[0].blocks[0]:
-            return None
-        sizes = (self.of(dims[0]) for v in owner.operands if (dims := self.samples.dims.get(v)))
-        return next((e for e in sizes if e.constant is None and self.fits(e, number)), None)
-
-    def _integer(self, values: Sequence[int]) -> Expr | None:
-        """A size, a size and a little, or a product of two."""
-        nearby = (e + c for e in self._bases for c in range(-_LARGEST_OFFSET, _LARGEST_OFFSET + 1))
-        products = (e * f for e, f in combinations_with_replacement(self._bases, 2))
-        candidates = [*self._bases, *nearby, *products]
-        return next((e for e in candidates if self._search.fits(e, tuple(values))), None)
 
 
 __all__ = ["Expressions"]

@@ -116,6 +116,9 @@ class OpNumbers:
     def returned(self, number: int) -> Returned | None:
         return self._expressions.relations.returned.get(number)
 
+    def pads_to_strides(self) -> bool:
+        return self._expressions.pads_to_strides
+
     def find(self, values: Values, is_stated: bool = False) -> Found | None:
         return self._expressions.find(values, self._near, self._divisors, is_stated)
 
@@ -127,6 +130,9 @@ class OpNumbers:
 
     def give(self, number: int) -> None:
         self._expressions.give(number)
+
+    def contest(self, number: int) -> None:
+        self._expressions.contested.add(number)
 
     def set(self, number: int, expression: Expr) -> None:
         if not self._expressions.is_known(number) and self._expressions.fits(expression, number):

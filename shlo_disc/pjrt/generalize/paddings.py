@@ -18,6 +18,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv, round_up
 
 from .formulas import Sizes, window_axes, window_of
 from .gradients import Returned
+from .samples import Samples
 from .search import Found, Values
 
 _FIXED_SIZE = 2.5
@@ -64,6 +65,9 @@ class OpNumbers(Protocol):
     def returned(self, number: int) -> Returned | None:
         """The forward op of the gradient whose padding makes a size."""
 
+    def pads_to_strides(self) -> bool:
+        """Tells whether the padding of some windows with strides changes with the sizes (`are_strides_padded`)."""
+
     def origin(self, number: int) -> Expr | None:
         """The size of the value that is used with a size; None of what is no such use, or has no expression."""
 
@@ -82,6 +86,9 @@ class OpNumbers(Protocol):
     def give(self, number: int) -> None:
         """Make a number that has no expression such a symbol, if that can be, one that has its values if there is."""
 
+    def contest(self, number: int) -> None:
+        """Note that the size with which a value is used need not be that of the value, as it is in the samples."""
+
     def set(self, number: int, expression: Expr) -> None:
         """Decide on an expression, which has the values of the number, unless there is one."""
 
@@ -89,12 +96,12 @@ class OpNumbers(Protocol):
 def choose_padding(numbers: OpNumbers, axis: Padded) -> None:
     """Choose expressions of a padding that is not the same in all samples, and of the result's size with it.
 
-    One that is the same may have been to a multiple, of which the samples are all as much short, or to the size of what
-    a gradient belongs to.
+    One that is the same may have been to a multiple, of which the samples are all as much short, to the size of what a
+    gradient belongs to, or to whole strides.
     """
     low, high = numbers.values(axis.low), numbers.values(axis.high)
     varying = [values for values in (low, high) if len(set(values)) > 1]
-    result = _rounded(numbers, axis) or _returned(numbers, axis)
+    result = _rounded(numbers, axis) or _returned(numbers, axis) or _whole_strides(numbers, axis, low, high)
     if not varying and result is None:
         return
     result = result or _result(numbers, axis)
@@ -153,6 +160,20 @@ def _returned(numbers: OpNumbers, axis: Padded) -> Found | None:
     if returned is None or size is None or size.constant is not None:
         return None
     return Found(0, size + returned.more)
+
+
+def _whole_strides(numbers: OpNumbers, axis: Padded, low: Values, high: Values) -> Found | None:
+    """As many windows as there are strides, where the padding would be this one, and that of other windows changes."""
+    is_free = axis.may_round and axis.extent.constant is None and numbers.known(axis.result) is None
+    if not is_free or axis.stride.constant in (None, 1) or not numbers.pads_to_strides():
+        return None
+    count = ceildiv(axis.extent, axis.stride)
+    total = Expr.maximum((count - 1) * axis.stride + axis.window - axis.extent, 0)
+    is_so = numbers.evaluate(count) == numbers.values(axis.result) and (
+        numbers.evaluate(total) == tuple(map(sum, zip(low, high, strict=True)))
+    )
+    is_half = low in (numbers.evaluate(total // 2), numbers.evaluate(total - total // 2))
+    return Found(0, count) if is_so and is_half else None
 
 
 def _result(numbers: OpNumbers, axis: Padded) -> Found | None:
@@ -216,6 +237,16 @@ def _windows(op: ir.OpView, sizes: Sizes, numbers: OpNumbers) -> Iterator[Padded
     yield from map(Padded, lows, highs, result, extents, windows, window.stride, may_round)
 
 
+def are_strides_padded(samples: Samples) -> bool:
+    """Tells whether a padding of windows with strides changes: to whole strides, then, as others' may be, too."""
+    for position in samples.attribute_names:
+        strides, padding = (samples.attributes.get((position, name), []) for name in ("window_strides", "padding"))
+        for stride, *pair in zip(strides, padding[::2], padding[1::2], strict=False):
+            if set(samples.values[stride]) != {1} and not all(map(samples.is_fixed, pair)):
+                return True
+    return False
+
+
 PADDED: dict[str, Callable[[ir.OpView, Sizes, OpNumbers], Iterable[Padded]]] = {
     "stablehlo.convolution": _windows,
     "stablehlo.pad": _pad,
@@ -224,4 +255,4 @@ PADDED: dict[str, Callable[[ir.OpView, Sizes, OpNumbers], Iterable[Padded]]] = {
 }
 """The axes of ops that have padding."""
 
-__all__ = ["PADDED", "OpNumbers", "Padded", "choose_padding"]
+__all__ = ["PADDED", "OpNumbers", "Padded", "are_strides_padded", "choose_padding"]

@@ -26,6 +26,9 @@ from .gradients import join_gradients
 from .pieces import join_cuts, join_loops
 from .samples import Samples
 
+_TOP_K = "mhlo.backend_config"
+"""The attribute in which `ApproxTopK` has a number, its count, and no other call has any."""
+
 
 class Relations(SizeRelations):
     """Classes of equal numbers."""
@@ -36,7 +39,7 @@ class Relations(SizeRelations):
         contested: AbstractSet[int] = frozenset(),
         separate: AbstractSet[int] = frozenset(),
     ):
-        """contested: sizes that are used as prefixes, though they are as large in all samples.
+        """contested: sizes that are used as prefixes, though they are as large in all samples, and such prefixes.
 
         separate: numbers at which values are cut, but not all at one place.
         """
@@ -76,7 +79,7 @@ class Relations(SizeRelations):
         for a, b in zip(sizes, used, strict=True):
             if set(self.samples.values[a]) == {1}:
                 self.stretches.append((a, b))
-            elif a not in self._contested:
+            elif self._contested.isdisjoint((a, b)):
                 self.join(a, b)
 
     def root(self, number: int) -> int:
@@ -152,7 +155,10 @@ def _constant(r: Relations, op: ir.OpView, position: int) -> None:
 
 
 def _custom_call(r: Relations, op: ir.OpView, position: int) -> None:
-    """A result that lies where an operand does has its shape."""
+    """A result that lies where an operand does has its shape. A call for the largest elements states how many."""
+    for count in r.samples.attributes.get((position, _TOP_K), []):
+        axis = ir.IntegerAttr(ir.DictAttr(op.attributes[_TOP_K])["reduction_dim"]).value
+        r.join_all([count] * len(op.results), [r.samples.dims[result][axis] for result in op.results])
     if "output_operand_aliases" not in op.attributes:
         return
     for attribute in ir.ArrayAttr(op.attributes["output_operand_aliases"]):

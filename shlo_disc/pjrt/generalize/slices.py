@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.inference.size_relations import reshape_groups
-from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr, Symbol
 
 from .paddings import OpNumbers
 
@@ -76,7 +76,7 @@ def _choose_start(numbers: OpNumbers, size: int, limit: int, start: int) -> None
 def choose_chunks(op: ir.OpView, numbers: OpNumbers) -> None:
     """Choose expressions of prefixes that a reshape cuts into equal parts: all whole ones that there are, if it is so.
 
-    What is left has to be smaller than a part in each sample.
+    What is left has to be smaller than a part in each sample. It may be nothing in all of them, if that is chance.
     """
     used, results = numbers.operand_numbers(0), numbers.result_numbers()
     for group, axes in reshape_groups(*(ir.RankedTensorType(v.type).shape for v in (op.operands[0], op.results[0]))):
@@ -86,16 +86,29 @@ def choose_chunks(op: ir.OpView, numbers: OpNumbers) -> None:
 
 
 def _choose_multiple(numbers: OpNumbers, used: int, parts: list[int]) -> None:
-    whole = numbers.origin(used)
-    if whole is None or whole.constant is not None or numbers.known(used) is not None:
+    whole, values = numbers.origin(used), numbers.values(used)
+    if whole is None or whole.constant is not None:
         return
-    if numbers.evaluate(whole) == numbers.values(used):
-        return
-    is_fixed = len(set(numbers.values(used))) == 1  # then all parts are, and one of them is none at other sizes
-    for part in parts if is_fixed else [numbers.divisor(used)]:
-        if part > 1 and numbers.evaluate(whole // part * part) == numbers.values(used):
-            numbers.set(used, whole // part * part)
+    is_fixed = len(set(values)) == 1  # then all parts are, and one of them is none at other sizes
+    candidates = [part for part in (parts if is_fixed else [numbers.divisor(used)]) if part > 1]
+    if numbers.evaluate(whole) == values:
+        if not _may_leave(whole, candidates):
             return
+        numbers.contest(used)
+    if numbers.known(used) is not None:
+        return
+    found = numbers.find(values)
+    bases = [whole] if found is None or not _may_leave(found.expression, candidates) else [whole, found.expression]
+    multiples = (base // part * part for base in bases for part in candidates)
+    multiple = next((e for e in multiples if numbers.evaluate(e) == values), None)
+    if multiple is not None:
+        numbers.set(used, multiple)
+
+
+def _may_leave(size: Expr, parts: Sequence[int]) -> bool:
+    """Tells whether a size is rounded, so that no caller sees to it that it is a multiple, and is one of no part."""
+    is_rounded = any(not isinstance(atom, Symbol) for atom in size.atoms())
+    return is_rounded and bool(parts) and not any(size // part * part == size for part in parts)
 
 
 __all__ = ["choose_bounds", "choose_chunks", "choose_prefixes"]

@@ -8,9 +8,10 @@ import pytest
 from tests.fuzz.sizes.run import examine
 
 QUICK = (0, 3)
+SEEDS = (*range(40), 193)
 
 
-@pytest.mark.parametrize("seed", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in range(40)])
+@pytest.mark.parametrize("seed", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in SEEDS])
 def test_chain(seed: int) -> None:
     """Compare with the results of XLA, and count programs."""
     chain = examine(seed)

@@ -314,9 +314,13 @@ uint64_t Elements::element_type(uint64_t tensor_type) const {
 
 const BytecodeEntry &Elements::vhlo_attribute(uint64_t index) const {
   const BytecodeEntry &entry = at(bytecode_.attributes, index);
-  if (!entry.is_binary || bytecode_.dialects[entry.dialect] != "vhlo")
+  if (!is_vhlo(entry))
     throw Unreadable("an attribute is not of VHLO");
   return entry;
+}
+
+bool Elements::is_vhlo(const BytecodeEntry &entry) const {
+  return entry.is_binary && bytecode_.dialects[entry.dialect] == "vhlo";
 }
 
 bool Elements::is_builtin(const BytecodeEntry &entry) const {
@@ -393,20 +397,31 @@ std::optional<size_t> Elements::rank(uint64_t type) const {
   return cursor.varint() == ranked_tensor ? std::optional<size_t>(cursor.count()) : std::nullopt;
 }
 
-Expansion Elements::named_integers(uint64_t index) {
+bool Elements::is_dictionary(uint64_t index) const {
+  const BytecodeEntry &entry = at(bytecode_.attributes, index);
+  return is_vhlo(entry) && Cursor(entry.bytes).varint() == dictionary_attribute;
+}
+
+bool Elements::is_text(uint64_t index, std::string_view text) const {
+  const BytecodeEntry &entry = at(bytecode_.attributes, index);
+  return is_vhlo(entry) && Cursor(entry.bytes).varint() == string && text_of(index) == text;
+}
+
+Expansion Elements::named_integers(uint64_t index, std::string_view only) {
   Cursor cursor(vhlo_attribute(index).bytes);
   if (cursor.varint() != dictionary_attribute)
-    throw Unreadable("the attributes of a composite are not a dictionary");
+    throw Unreadable("what has names is not a dictionary");
   Expansion out;
   uint64_t count = cursor.count();
   out.tokens.number(count);
   for (; count > 0; --count) {
-    append(out, attribute(cursor.varint()));
+    uint64_t name = cursor.varint();
+    append(out, attribute(name));
     uint64_t value = cursor.varint();
     Cursor read(vhlo_attribute(value).bytes);
     bool is_integer = read.varint() == integer_attribute;
     uint64_t type_index = is_integer ? read.varint() : 0;
-    is_integer = is_integer && bits_of(type_index) > 8;
+    is_integer = is_integer && bits_of(type_index) > 8 && (only.empty() || text_of(name) == only);
     out.tokens.number(is_integer);
     if (is_integer) {
       append(out, type(type_index));

@@ -48,8 +48,12 @@ public:
   ConstantData constant(uint64_t attribute);
   /// The elements of a tensor of 64-bit integers; nothing for any other attribute.
   std::optional<std::vector<int64_t>> integers(uint64_t attribute) const;
-  /// The integers in a dictionary, in its order, and all else of it as tokens.
-  Expansion named_integers(uint64_t attribute);
+  /// Whether an attribute is a dictionary of VHLO's.
+  bool is_dictionary(uint64_t attribute) const;
+  /// Whether an attribute is this string.
+  bool is_text(uint64_t attribute, std::string_view text) const;
+  /// The integers in a dictionary, in its order, and all else of it as tokens; if `only` is a name, the integer of that.
+  Expansion named_integers(uint64_t attribute, std::string_view only);
   /// The text of an attribute that is a string.
   std::string_view text_of(uint64_t attribute) const;
   /// Nothing for what is no plain tensor.
@@ -57,6 +61,7 @@ public:
 
 private:
   const BytecodeEntry &vhlo_attribute(uint64_t index) const;
+  bool is_vhlo(const BytecodeEntry &entry) const;
   Expansion read_type(uint64_t index);
   Expansion read_attribute(uint64_t index);
   Expansion read_builtin_attribute(uint64_t index);

@@ -17,6 +17,7 @@ namespace {
 constexpr size_t most_tokens = 64 << 20;
 constexpr size_t most_numbers = 16 << 20;
 constexpr int most_regions = 128; // in each other, with those of called functions
+constexpr std::string_view call_configuration = "mhlo.backend_config";
 
 enum OpPart : uint8_t {
   has_attributes = 1,
@@ -124,14 +125,16 @@ private:
   OpHeader header(Cursor &cursor) const;
   void begin(OpHeader &op);
   bool is_splat(const OpHeader &op);
+  bool is_top_k(const OpHeader &op) const;
   ProgramValue used(uint64_t operand);
   bool is_plain(const OpHeader &op);
   bool is_use(uint64_t origin, uint64_t operand, uint64_t result);
   std::string_view properties(uint64_t name, uint64_t index, uint32_t op);
   OpAttributes &op_attributes(uint64_t name, uint64_t index);
   void read_attributes(std::string_view op_name, std::string_view bytes, OpAttributes &out);
-  void dictionary(uint64_t index);
+  void dictionary(const OpHeader &op);
   void attribute(std::string_view name, uint64_t value, OpAttributes &out);
+  void attribute_numbers(const OpAttributes &attributes, uint32_t op);
   void constant_value(uint64_t attribute, uint32_t op);
   void operands(const OpHeader &op, const std::vector<ProgramValue> &values);
   void results(const OpHeader &op);
@@ -328,7 +331,7 @@ void Reader::op(Cursor &cursor, int depth, bool is_called) {
   tokens_.text(name);
   tokens_.number(op.parts & ~has_use_orders);
   if (op.dictionary)
-    dictionary(*op.dictionary);
+    dictionary(op);
   std::string_view named;
   if (op.properties && name != "module") // of a module they are its name and its visibility
     named = properties(op.name, *op.properties, op.position);
@@ -431,16 +434,28 @@ void Reader::regions(Cursor &cursor, uint32_t op, int depth) {
     values_.leave_isolated();
 }
 
-/// The attributes that are not the op's own. What they state is fixed.
-void Reader::dictionary(uint64_t index) {
-  auto named = elements_.dictionary(index);
+/// The attributes that are not the op's own. What they state is fixed, but the count of a call for the largest elements.
+void Reader::dictionary(const OpHeader &op) {
+  auto named = elements_.dictionary(*op.dictionary);
   tokens_.number(named.size());
-  OpAttributes fixed;
+  OpAttributes read;
   for (auto [name, value] : named) {
-    fixed.tokens.text(name);
-    attribute({}, value, fixed);
+    bool has_count = name == call_configuration && elements_.is_dictionary(value) && is_top_k(op);
+    read.tokens.text(name);
+    attribute(has_count ? call_configuration : std::string_view(), value, read);
   }
-  tokens_.append(fixed.tokens);
+  tokens_.append(read.tokens);
+  attribute_numbers(read, op.position);
+}
+
+/// Whether an op is the call that `jax.lax.approx_max_k` makes.
+bool Reader::is_top_k(const OpHeader &op) const {
+  if (bytecode_.ops[op.name].name != "custom_call_v1" || !op.properties)
+    return false;
+  for (Cursor cursor(at(bytecode_.properties, *op.properties)); !cursor.empty();)
+    if (elements_.is_text(cursor.varint(), "ApproxTopK"))
+      return true;
+  return false;
 }
 
 /// The function that the op calls or is, if any.
@@ -454,9 +469,15 @@ std::string_view Reader::properties(uint64_t name, uint64_t index, uint32_t op) 
   }
   const OpAttributes &found = op_attributes(name, index);
   tokens_.append(found.tokens);
-  for (size_t i = 0; i < found.numbers.size(); ++i)
-    number(found.numbers[i], {NumberPlace::attribute, op, 0, found.places[i].second, 0, found.places[i].first});
+  attribute_numbers(found, op);
   return found.function;
+}
+
+void Reader::attribute_numbers(const OpAttributes &attributes, uint32_t op) {
+  for (size_t i = 0; i < attributes.numbers.size(); ++i) {
+    auto [name, place] = attributes.places[i];
+    number(attributes.numbers[i], {NumberPlace::attribute, op, 0, place, 0, name});
+  }
 }
 
 OpAttributes &Reader::op_attributes(uint64_t name, uint64_t index) {
@@ -489,8 +510,8 @@ void Reader::attribute(std::string_view name, uint64_t value, OpAttributes &out)
     out.is_private = elements_.text_of(value) == "private";
   std::optional<std::vector<int64_t>> integers = is_sized(name) ? elements_.integers(value) : std::nullopt;
   std::optional<Expansion> named;
-  if (name == "composite_attributes")
-    named = elements_.named_integers(value);
+  if (name == "composite_attributes" || name == call_configuration)
+    named = elements_.named_integers(value, name == call_configuration ? "top_k" : std::string_view());
   out.tokens.number(integers ? 1 : named ? 2 : 0);
   if (!integers && !named) {
     const Expansion &whole = elements_.attribute(value);
