@@ -27,6 +27,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--rounds", type=int, default=3, help="fresh processes of each contestant (3)")
     parser.add_argument("--budget", type=float, default=0.1, help="seconds of warm calls a contestant and shape (0.1)")
     parser.add_argument("--small", action="store_true", help="small models and three shapes: does everything run?")
+    parser.add_argument("--add", action="store_true", help="keep the figures of a stream's other contestants")
     parser.add_argument("--output", type=Path, default=RESULTS, help="the JSON file; other streams in it are kept")
     parser.add_argument("--page", action="store_true", help="measure nothing; write the tables into docs/comparison.md")
     options = parser.parse_args(arguments)
@@ -55,7 +56,10 @@ def run(options: argparse.Namespace) -> int:
     for name in options.streams or STREAMS:
         with tempfile.TemporaryDirectory() as folder:
             work = STREAMS[name](options.small)
-            kept[name] = measure(work, Path(folder), names, options.rounds, options.budget, _log)
+            measured = measure(work, Path(folder), names, options.rounds, options.budget, _log)
+        rows = (kept.get(name, {}).get("contestants", {}) if options.add else {}) | measured["contestants"]
+        in_order = sorted(rows, key=list(CONTESTANTS).index)
+        kept[name] = measured | {"contestants": {who: rows[who] for who in in_order}}
         results = {stream: kept[stream] for stream in STREAMS if stream in kept}
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(results, indent=1) + "\n")

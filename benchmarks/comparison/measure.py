@@ -32,7 +32,7 @@ from examples.model import relative_error
 Result = dict[str, Any]
 Log = Callable[[str], None]
 
-FIGURES = ("first_seconds", "total_seconds", "peak_bytes")
+FIGURES = ("ahead_seconds", "first_seconds", "total_seconds", "peak_bytes")
 """What is measured in each round; the results have the medians."""
 
 
@@ -99,11 +99,12 @@ def run_stream(folder: Folder, name: str, calls: Sequence[int], exported: Result
 
 
 def median_row(rounds: Sequence[Result]) -> Result:
-    """The medians over the rounds, or the first refusal."""
+    """The medians over the rounds, and the total of each; or the first refusal."""
     for row in rounds:
         if "refused" in row:
             return {"refused": row["refused"]}
-    return rounds[-1] | {key: statistics.median(row[key] for row in rounds) for key in ("ahead_seconds", *FIGURES)}
+    medians = {key: statistics.median(row[key] for row in rounds) for key in FIGURES}
+    return rounds[-1] | medians | {"total_of_rounds": [row["total_seconds"] for row in rounds]}
 
 
 def _warm(folder: Folder, processes: dict[str, Process], rows: dict[str, Result], budget: float, log: Log) -> None:

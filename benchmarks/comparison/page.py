@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import statistics
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ TOLERANCE = 1e-3
 
 
 def seconds(value: float) -> str:
-    """Seconds with two decimals, or one from ten on."""
+    """Seconds with three digits or so."""
+    if value < 0.1:
+        return f"{value:.3f}"
     return f"{value:.2f}" if value < 10 else f"{value:.1f}"
 
 
@@ -61,7 +64,8 @@ def stream_table(stream: Result) -> str:
     lines, marked = [], set()
     for number, (name, row) in enumerate(rows.items()):
         if name not in ran:
-            lines.append([CONTESTANTS[name].title, *["-"] * (len(COLUMNS) - 1), f"refused: {row['refused']}"])
+            reason = textwrap.shorten(row["refused"].replace("|", "/"), 120, placeholder="...")
+            lines.append([CONTESTANTS[name].title, *["-"] * (len(COLUMNS) - 1), f"refused: {reason}"])
             continue
         lines.append([CONTESTANTS[name].title, *(shown(figure(row)) for _, figure, shown in COLUMNS)])
         for place, (head, figure, _) in enumerate(COLUMNS, start=1):

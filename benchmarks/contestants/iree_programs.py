@@ -42,7 +42,7 @@ class Iree(Contestant):
             program,
             input_type=dialect,
             target_backends=["llvm-cpu"],
-            extra_args=["--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O2"],
+            extra_args=["--iree-llvmcpu-target-cpu=host"],
         )
         config = iree.runtime.Config("local-task")
         module = iree.runtime.load_vm_module(iree.runtime.VmModule.copy_buffer(config.vm_instance, binary), config)

@@ -12,6 +12,7 @@ from benchmarks.comparison import page
 from benchmarks.comparison.__main__ import main
 from benchmarks.comparison.measure import median_row, padding
 from benchmarks.comparison.streams import CALLS, SHAPES, STREAMS, order
+from benchmarks.contestants import CONTESTANTS
 from benchmarks.data import Folder
 
 
@@ -25,6 +26,21 @@ def stream(**contestants: Any) -> dict[str, Any]:
         "title": "model", "measured": "2026-01-02", "processor": "CPU", "threads": 2, "rounds": 3, "padded": 1.5,
         "versions": {"jax": "1.0", "torch": "absent"}, "reference": "jax.jit", "contestants": contestants,
     }  # fmt: skip
+
+
+def test_the_tables_of_the_page_are_current() -> None:
+    """`python -m benchmarks.comparison --page` writes them."""
+    text = page.PAGE.read_text()
+    assert page.with_tables(text, page.read()) == text
+
+
+def test_the_results_are_those_of_the_streams() -> None:
+    results = page.read()
+    assert list(results) == list(STREAMS)
+    for name, measured in results.items():
+        assert measured["shapes"] == [list(shape) for shape in STREAMS[name](False).shapes]
+        assert measured["calls"] == order(SHAPES)
+        assert set(measured["contestants"]) <= set(CONTESTANTS)
 
 
 @pytest.mark.parametrize("name", list(STREAMS))
