@@ -211,5 +211,7 @@ def all_works() -> dict[str, Callable[[bool], Work]]:
 
 
 def find(name: str, small: bool = False) -> Work:
-    """The work called `name`. Raises KeyError when there is none."""
-    return all_works()[name](small)
+    """The work or the stream of `benchmarks.comparison` called `name`. Raises KeyError when there is none."""
+    from benchmarks.comparison.streams import STREAMS  # which imports this file
+
+    return (all_works() | STREAMS)[name](small)

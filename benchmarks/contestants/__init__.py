@@ -107,6 +107,7 @@ def _installed(package: str) -> bool:
 
 
 ONNX_EXPORT = ("torch", "onnx", "onnxscript")
+IREE = ("iree.compiler", "iree.runtime")
 
 CONTESTANTS: dict[str, Entry] = {
     "ours": Entry("shlo_disc", "ours", "Passed", ("shlo_disc",), ours=True),
@@ -123,6 +124,7 @@ CONTESTANTS: dict[str, Entry] = {
     "ours_backend_frozen": Entry(
         "shlo_disc, torch.compile frozen", "ours_torch", "Frozen", ("shlo_disc", "torch"), freezes=True, ours=True
     ),
+    "ours_plugin": Entry("shlo_disc, plugin", "ours_plugin", "Plugin", ("shlo_disc",), ours=True),
     "jit": Entry("jax.jit", "jax_jit", "Jit", ("jax",)),
     "jit_buckets": Entry("jax.jit, powers of two", "jax_jit", "Buckets", ("jax",)),
     "torch_eager": Entry("torch eager", "pytorch", "Eager", ("torch",)),
@@ -131,6 +133,7 @@ CONTESTANTS: dict[str, Entry] = {
     "torch_frozen": Entry("torch.compile frozen", "pytorch", "Frozen", ("torch",), freezes=True),
     "onnxruntime": Entry("ONNX Runtime", "onnx_models", "OnnxRuntime", ("onnxruntime", *ONNX_EXPORT), True, onnx=True),
     "openvino": Entry("OpenVINO", "onnx_models", "OpenVino", ("openvino", *ONNX_EXPORT), True, onnx=True),
-    "iree": Entry("IREE", "iree_programs", "Iree", ("iree.compiler", "iree.runtime")),
+    "iree": Entry("IREE", "iree_programs", "Iree", IREE),
+    "iree_torch": Entry("IREE, PyTorch", "iree_programs", "IreeTorch", (*IREE, "torch", "torch_mlir"), freezes=True),
 }
 """Every contestant by name, in the order of the tables."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.contestants import Kernels, Refused
 from benchmarks.contestants.jax_arrays import JaxContestant
-from benchmarks.data import leaves, like, load, size
+from benchmarks.data import Folder, leaves, like, load, size
 
 NOT_KERNELS = {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "after-all", "iota"}
 """HLO instructions of an entry computation that launch nothing."""
@@ -29,6 +29,11 @@ class Jit(JaxContestant):
     def call(self, inputs: Any) -> Any:
         """Runs the program of the shape."""
         return self.jitted(self.params, *inputs)
+
+    def compiles(self) -> int:
+        """Programs that jax.jit keeps, one for each combination of shapes."""
+        count: int = self.jitted._cache_size()  # type: ignore[attr-defined]
+        return count
 
     def kernels(self, index: int) -> Kernels:
         """The instructions of the optimised entry computation, by opcode."""
@@ -55,11 +60,7 @@ class Buckets(Jit):
 
     def place(self, index: int) -> Any:
         """NumPy inputs, as they come from a client; the sizes to pad them to; the sizes of the results."""
-        symbols = self.folder.symbols(index)
-        rounded = dict(symbols)
-        for (name, value), limit in zip(symbols.items(), self.folder.limits, strict=True):
-            if name in self.folder.padded:
-                rounded[name] = max(value, min(_power(value), limit))
+        symbols, rounded = self.folder.symbols(index), rounded_up(self.folder, index)
         inputs = load(self.folder.inputs(index))
         kept = [tuple(size(dim, symbols) for dim in dims) for dims in self.folder.results]
         padded = [tuple(size(dim, rounded) for dim in dims) for dims in self.folder.specs]
@@ -75,6 +76,15 @@ class Buckets(Jit):
     def kernels(self, index: int) -> Kernels:
         """Those of jax.jit."""
         return {}
+
+
+def rounded_up(folder: Folder, index: int) -> dict[str, int]:
+    """The symbols' values at a shape; those that may be padded are powers of two, or the largest the program takes."""
+    rounded = folder.symbols(index)
+    for (name, value), limit in zip(folder.symbols(index).items(), folder.limits, strict=True):
+        if name in folder.padded:
+            rounded[name] = max(value, min(_power(value), limit))
+    return rounded
 
 
 def _pad(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

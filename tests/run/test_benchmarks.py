@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 
+from benchmarks.comparison.streams import STREAMS
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.data import load
 from benchmarks.works import all_works, find
@@ -73,7 +74,7 @@ def test_an_exported_model_gives_the_numbers_of_eager(
     assert exported.compiles() == 1
 
 
-@pytest.mark.parametrize("name", list(all_works()))
+@pytest.mark.parametrize("name", [*all_works(), *STREAMS])
 def test_a_pytorch_model_gives_the_numbers_of_jax(name: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from benchmarks.contestants.pytorch import Eager
@@ -88,6 +89,22 @@ def test_a_pytorch_model_gives_the_numbers_of_jax(name: str, tmp_path: Path) -> 
         got = eager.arrays(eager.call(eager.place(index)))
         assert jax.tree.structure(got) == jax.tree.structure(want)
         assert relative_error(got, want) < 1e-4
+
+
+@pytest.mark.slow
+def test_a_small_comparison_from_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    who = ["ours", "ours_plugin", "jit", "jit_buckets", "iree"]
+    arguments = ["mlp", "--small", "--rounds", "1", "--output", str(file), "--contestants", *who]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.comparison", *arguments], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    absent = CONTESTANTS["iree"].missing()
+    assert not absent or f"IREE is left out: {absent} is not installed" in done.stdout
+    rows = json.loads(file.read_text())["mlp"]["contestants"]
+    assert [rows[name]["compiles"] for name in who[:4]] == [1, 2, 3, 3]
+    assert max(rows[name]["error"] for name in who[:4]) < 1e-5
 
 
 @pytest.mark.slow
