@@ -89,7 +89,7 @@ wheels:
 	$(PYTHON) scripts/make_wheels.py
 
 # Pages, notebooks and examples, where nothing but the package is installed. To leave PyTorch out, name the others:
-# make check-install STAGES='plain notebooks pypjrt examples'. For a wheel: WHEEL=dist/NAME.whl.
+# make check-install STAGES='saved plain notebooks pypjrt examples'. For a wheel: WHEEL=dist/NAME.whl.
 STAGES ?=
 check-install:
 	$(PYTHON) -m scripts.check_install $(if $(WHEEL),--wheel $(WHEEL)) $(STAGES)

@@ -27,6 +27,8 @@ from tests.docs import page
 ROOT = page.ROOT
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 HEADERS = "clone/shlo_disc/runtime/native/pjrt"
+SAVED = "saved"
+"""The stage that loads saved programs beside NumPy alone."""
 TIMEOUT = 900
 """Seconds that one page, notebook or example may take."""
 
@@ -104,7 +106,7 @@ def with_torch() -> Iterator[Task]:
     """What needs PyTorch."""
     yield from pages("torch")
     yield from notebooks(with_torch=True)
-    yield Task("examples/torch", ("python", "-m", "examples.torch"))
+    yield Task("examples/torch", ("python", "-m", "examples.torch", "bert", "tagger"))
 
 
 STAGES = (
@@ -112,8 +114,24 @@ STAGES = (
     Stage("notebooks", "", ("nbclient", "ipykernel"), notebooks),
     Stage("pypjrt", "", ("pypjrt",), lambda: pages("pypjrt")),
     Stage("examples", "examples", (), training),
-    Stage("torch", "torch", (), with_torch),
+    Stage("torch", "torch", ("nbclient", "ipykernel"), with_torch),
 )
+
+
+def clean_environment(first: Path) -> dict[str, str]:
+    """This process's variables without what a new user lacks: settings of Python and of ours, and a CUDA toolkit.
+
+    first: the folder in which programs are looked for first.
+    """
+    hidden = ("SHLO_DISC_", "PYTHON", "CUDA_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+    folders = [folder for folder in kept.get("PATH", "").split(os.pathsep) if not has_cuda(Path(folder))]
+    return {**kept, "PATH": os.pathsep.join([str(first), *folders])}
+
+
+def has_cuda(folder: Path) -> bool:
+    """Whether a folder of programs has those of a CUDA toolkit."""
+    return any((folder / name).exists() for name in ("nvcc", "ptxas"))
 
 
 class Check:
@@ -131,7 +149,7 @@ class Check:
     def stage(self, stage: Stage) -> None:
         """Install what a stage needs, and run it."""
         start = time.perf_counter()
-        print(f"{stage.name}: pip install {stage.extra and f'[{stage.extra}]'} {' '.join(stage.packages)}", flush=True)
+        print(f"{stage.name}: {' '.join([f'shlo_disc[{stage.extra}]', *stage.packages]).replace('[]', '')}", flush=True)
         wheel = f"{self.wheel}[{stage.extra}]" if stage.extra else str(self.wheel)
         install(self.python, wheel, *stage.packages)
         print(f"  installed  {time.perf_counter() - start:6.1f} s", flush=True)
@@ -162,9 +180,7 @@ class Check:
 
     def error_of(self, task: Task) -> str:
         """What a task that fails has printed; empty when it succeeds."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SHLO_DISC_", "PYTHON"))}
-        path = f"{self.python.parent}{os.pathsep}{kept.get('PATH', '')}"
-        variables = {**kept, "JAX_PLATFORMS": "cpu", "PATH": path, **task.variables}
+        variables = {**clean_environment(self.python.parent), "JAX_PLATFORMS": "cpu", **task.variables}
         where = self.folder / task.folder
         try:
             done = subprocess.run(  # noqa: S603
@@ -177,7 +193,7 @@ class Check:
 
 def main() -> int:
     """Installs and runs; returns the exit status."""
-    names = [stage.name for stage in STAGES]
+    names = [SAVED, *(stage.name for stage in STAGES)]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"of {', '.join(names)}; by default all, in order")
     parser.add_argument("--wheel", type=Path, help="what is installed; by default a wheel of this clone, built first")
@@ -190,7 +206,8 @@ def main() -> int:
         folder = Path(temporary)
         wheel = options.wheel or build(options.python, folder)
         check = Check(options.python, wheel.resolve(), folder)
-        check.loads_alone(options.python)
+        if not options.stages or SAVED in options.stages:
+            check.loads_alone(options.python)
         for stage in STAGES:
             if not options.stages or stage.name in options.stages:
                 check.stage(stage)

