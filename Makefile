@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 # What Python has compiled of the sources is kept, whatever the environment says: many tests start processes.
 RUN := PYTHONDONTWRITEBYTECODE= JAX_PLATFORMS=cpu $(VENV)/bin/python
 
-.PHONY: demo test test-v3 test-slow lint docs format bench corpus wheels gpu-test gpu-bench gpu-bundle clean help
+.PHONY: demo test test-v3 test-slow lint docs format bench corpus wheels check-install gpu-test gpu-bench gpu-bundle clean help
 
 help:
-	@echo "make demo | test | test-v3 | test-slow | lint | docs | format | bench | corpus | wheels | clean"
+	@echo "make demo | test | test-v3 | test-slow | lint | docs | format | bench | corpus | wheels | check-install | clean"
 	@echo "make gpu-test | gpu-bench, where there is an NVIDIA GPU; gpu-bundle, for a machine that has one (docs/gpu.md)"
 
 $(STAMP): pyproject.toml CMakeLists.txt $(wildcard $(addprefix shlo_disc/runtime/native/,* */*))
@@ -87,6 +87,12 @@ gpu-bundle: $(STAMP)
 # For each Python of 3.11 to 3.13 that is found, into dist/; each is installed and tried.
 wheels:
 	$(PYTHON) scripts/make_wheels.py
+
+# Pages, notebooks and examples, where nothing but the package is installed. To leave PyTorch out, name the others:
+# make check-install STAGES='saved plain notebooks pypjrt examples'. For a wheel: WHEEL=dist/NAME.whl.
+STAGES ?=
+check-install:
+	$(PYTHON) -m scripts.check_install $(if $(WHEEL),--wheel $(WHEEL)) $(STAGES)
 
 clean:
 	rm -rf $(VENV) $(CORPUS_VENV) build dist stubs demo_out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A recurrent network trained with Equinox and Optax on batches of changing sizes.
 
-`pip install shlo_disc[examples]`, then `JAX_PLATFORMS=shlo_disc,cpu python -m examples.train_equinox --check`.
+`pip install -e '.[examples]'` in the clone; `JAX_PLATFORMS=shlo_disc,cpu python -m examples.train_equinox --check`.
 The network learns the stride of each sequence. A function of NumPy counts what it gets right (`jax.pure_callback`),
 `io_callback` writes that down, and half way the model goes through a file.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A causal transformer trained with Flax and Optax on batches of changing sizes, under plain `jax.jit`.
 
-`pip install shlo_disc[examples]`, then `JAX_PLATFORMS=shlo_disc,cpu python -m examples.train_flax --check`.
+`pip install -e '.[examples]'` in the clone; `JAX_PLATFORMS=shlo_disc,cpu python -m examples.train_flax --check`.
 Dropout draws from `jax.random`, the state is donated, a callback reports the norm of the gradients, and half way the
 state goes through a checkpoint of Orbax.
 """

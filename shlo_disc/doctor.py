@@ -10,7 +10,7 @@ from importlib import metadata
 from typing import Any
 
 from shlo_disc.errors import DiscError
-from shlo_disc.installed import is_installed
+from shlo_disc.installed import DEPENDENCIES, is_installed
 
 WORKS, ABSENT, BROKEN = "works", "absent", "broken"
 
@@ -141,11 +141,13 @@ def _plugin() -> str:
 
 
 def _blas() -> str:
+    if not is_installed("scipy"):
+        raise _AbsentError("SciPy is not installed: vectors times matrices are slower, and LAPACK is missing")
     from shlo_disc.runtime.native_module import install_blas
 
     if not install_blas():
         raise DiscError("SciPy has no BLAS to share")
-    return f"SciPy {_version('scipy')} multiplies f32 and f64 matrices without a kernel of their own, and has LAPACK"
+    return f"SciPy {_version('scipy')} multiplies vectors and matrices in f32 and f64, and has LAPACK"
 
 
 def _c_library() -> str:
@@ -181,15 +183,15 @@ Check = tuple[str, str, bool, Callable[[], str]]
 _CHECKS: tuple[Check, ...] = (
     ("versions", "", True, _versions),
     ("processor", "use a machine with AVX2: x86-64-v3 or later", True, _processor),
-    ("compile and run", "pip install --force-reinstall shlo_disc; only saved programs run without", True, _compile),
-    ("JAX", "pip install shlo_disc, with what it depends on", False, _jax),
+    ("compile and run", f"pip install {DEPENDENCIES}; only saved programs run without", True, _compile),
+    ("JAX", f"pip install {DEPENDENCIES}", False, _jax),
     ("files of jax.export", "pip install jax flatbuffers", False, _serialized),
     ("plugin for jax.jit", "reinstall shlo_disc and JAX into one environment", False, _plugin),
     ("BLAS", "pip install scipy", False, _blas),
     ("C library", "reinstall from a wheel", False, _c_library),
-    ("code for GPUs", "pip install 'shlo_disc[cuda]'", False, _gpu_code),
+    ("code for GPUs", f"pip install {DEPENDENCIES} nvidia-nvvm", False, _gpu_code),
     ("GPU", "programs for GPUs run where NVIDIA's driver is, of CUDA 12.0 or later", False, _gpu),
-    ("PyTorch", "pip install 'shlo_disc[torch]'", False, _torch),
+    ("PyTorch", "pip install torch", False, _torch),
 )
 """The topic, the fix, whether nothing works without it, and what tries it."""
 

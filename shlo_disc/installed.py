@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+DEPENDENCIES = "jax torch-mlir llvmlite flatbuffers"
+"""What programs are compiled with, as package indexes call it; JAX depends on NumPy and SciPy."""
+
 
 def is_installed(package: str) -> bool:
     """Tells whether a top-level package can be imported, without importing it."""
@@ -14,4 +17,4 @@ def is_installed(package: str) -> bool:
         return False
 
 
-__all__ = ["is_installed"]
+__all__ = ["DEPENDENCIES", "is_installed"]

@@ -92,7 +92,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     marked = [item for item in items if item.get_closest_marker("ptxas")]
     if not marked or ptxas_available():
         return
-    reason = "ptxas is absent: install CUDA, or pip install 'shlo_disc[cuda]', to assemble GPU code"
+    reason = "ptxas is absent: install CUDA, or pip install '.[cuda]', to assemble GPU code"
     for item in marked:
         item.add_marker(pytest.mark.skip(reason=reason))
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //! A compiled program from Rust, without crates. Arguments: an artifact of f32[b, s] with one result of f32, and b and s.
 //!
+//!     python -c 'import jax, shlo_disc; shlo_disc.compile(jax.nn.softmax, args=(("b, s", "float32"),)).save("softmax.disc")'
+//!     lib=$(dirname $(python -c 'import shlo_disc; print(shlo_disc.get_library())'))
 //!     rustc score.rs -L $lib -l shlo_disc_runtime -C link-arg=-Wl,-rpath,$lib && ./score softmax.disc 2 3
 
 use std::ffi::{c_char, c_void, CStr, CString};

@@ -176,7 +176,7 @@ def test_tune_tells_nothing_unasked(program: Path, tmp_path: Path) -> None:
 
 def test_programs_need_a_compiler(program: Path) -> None:
     status, out, err = run("info", program, is_bare=True)
-    assert (status, out) == (1, "") and "is not installed: pip install shlo_disc" in err
+    assert (status, out) == (1, "") and "is not installed: pip install jax torch-mlir" in err
 
 
 BARE = ("info", "inspect", f"run --trust --dims {DIMS}", f"bench --trust --rounds 2 --dims {DIMS}", "disasm", "diff")

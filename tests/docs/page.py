@@ -9,7 +9,8 @@ the block before it prints: `...` stands for anything, and spaces in a row are o
     <!-- needs: MODULE -->      it runs where that module is installed
     <!-- file: NAME -->         it is written to that file before anything runs
 
-and anywhere in a page `<!-- environment: NAME=VALUE ... -->` holds for all of its blocks.
+and anywhere in a page `<!-- environment: NAME=VALUE ... -->` holds for all of its blocks. The blocks run with whatever
+shlo_disc this Python has installed. `python tests/docs/page.py docs/install.md` checks a page, and needs nothing else.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = frozenset({"python", "sh", "text", "c", "cpp", "json", "mlir", "mermaid", "{toctree}", "{eval-rst}"})
+ERRORS = ROOT / "docs" / "errors"  # whose examples raise what the pages say: tests/run/test_error_codes.py
 _MARK = re.compile(r"<!-- (left out|needs|file): (.+) -->")
 _ENVIRONMENT = re.compile(r"^<!-- environment: (.+) -->$", re.MULTILINE)
 _BEGIN = "\x1e"
@@ -100,6 +103,11 @@ class Page:
         return [block.marks["left out"] for block in self.blocks if "left out" in block.marks]
 
     @property
+    def needs(self) -> set[str]:
+        """The modules without which some of its blocks do not run."""
+        return {block.marks["needs"] for block in self.blocks if block.can_run and "needs" in block.marks}
+
+    @property
     def printed(self) -> list[tuple[Block, Block]]:
         """Each program that runs here and whose output is shown, and the block that shows it."""
         found = []
@@ -148,7 +156,7 @@ class Page:
     def _whole_environment(self) -> dict[str, str]:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
         kept = {name: value for name, value in os.environ.items() if not name.startswith("SHLO_DISC_")}
-        return {**kept, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "PATH": path, **self.environment}
+        return {**kept, "JAX_PLATFORMS": "cpu", "PATH": path, **self.environment}
 
 
 def _parts(output: str) -> Iterator[tuple[int, str]]:
@@ -170,3 +178,20 @@ def _plain(text: str) -> str:
 def read(name: str) -> Page:
     """A page of this repository, by its path."""
     return Page(name, (ROOT / name).read_text())
+
+
+def names() -> list[str]:
+    """The pages whose blocks are programs or might be, README.md first."""
+    pages = [path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent != ERRORS]
+    return ["README.md", *(str(path.relative_to(ROOT)) for path in pages)]
+
+
+def programs() -> list[str]:
+    """The pages that have a block to run."""
+    return [name for name in names() if any(block.can_run for block in read(name).blocks)]
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as temporary:
+            read(argument).check(Path(temporary))

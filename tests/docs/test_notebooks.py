@@ -8,25 +8,21 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("nbclient")
+
+from tests.docs.notebook import NOTEBOOKS, check  # noqa: E402 - needs both
 
 
 @pytest.mark.slow  # `make docs`, which every change has to pass, runs them
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+def test_notebook(path: Path, tmp_path: Path) -> None:
     if "torch" in path.stem and importlib.util.find_spec("torch") is None:
         pytest.skip("PyTorch is not installed")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    notebook = nbformat.read(path, as_version=4)
-    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": tmp_path}}).execute()
-    printed = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    assert any(output.output_type == "stream" for output in printed)
+    check(path, tmp_path)
 
 
 def test_notebooks_are_kept_without_outputs() -> None:
-    nbformat = pytest.importorskip("nbformat")
     assert {path.stem for path in NOTEBOOKS} >= {"serving_jax", "serving_torch", "training_jax"}
     for path in NOTEBOOKS:
         notebook = nbformat.read(path, as_version=4)

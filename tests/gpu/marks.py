@@ -7,7 +7,7 @@ import pytest
 
 from tests.gpu.no_driver import has_driver, has_libdevice
 
-needs_libdevice = pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install 'shlo_disc[cuda]'")
+needs_libdevice = pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install '.[cuda]'")
 """For programs that are compiled to PTX."""
 
 needs_no_driver = pytest.mark.skipif(has_driver(), reason="NVIDIA's own driver is here; a process has one")

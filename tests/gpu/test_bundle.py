@@ -226,7 +226,7 @@ def test_a_python_without_a_native_core_is_told_what_to_install(bare: Path, unpa
 # ---- the parts ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install 'shlo_disc[cuda]'")
+@pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install '.[cuda]'")
 def test_a_program_is_read_as_it_was_written(tmp_path: Path) -> None:
     bundle = Bundle(tmp_path)
     source = timed_at("cross_entropy", (3, 40), (128, 768))
@@ -243,7 +243,7 @@ def test_a_program_is_read_as_it_was_written(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read(call.results[0].array), jax.jit(source.function)({}, *given))
 
 
-@pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install 'shlo_disc[cuda]'")
+@pytest.mark.skipif(not has_libdevice(), reason="libdevice is absent: pip install '.[cuda]'")
 @pytest.mark.parametrize("name", ["narrow_floats", "any_and_all"])
 def test_recorded_cases_are_right_in_the_emulator(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several results, of bf16, f16 and booleans, checked as on a GPU."""

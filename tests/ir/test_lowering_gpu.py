@@ -43,7 +43,7 @@ def available(find: Callable[[], Path]) -> bool:
 
 
 needs_libdevice = pytest.mark.skipif(
-    not available(cuda_toolkit.find_libdevice), reason="libdevice is absent: pip install 'shlo_disc[cuda]'"
+    not available(cuda_toolkit.find_libdevice), reason="libdevice is absent: pip install '.[cuda]'"
 )
 
 

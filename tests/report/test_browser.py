@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reports in a headless Chromium: `pip install 'shlo_disc[browser]'`, and `apt-get install chromium` or
+"""Reports in a headless Chromium: `pip install '.[browser]'`, and `apt-get install chromium` or
 `python -m playwright install chromium`.
 
 With SHLO_DISC_SCREENSHOTS naming a directory, pictures of the pages are left there.
@@ -21,7 +21,7 @@ import shlo_disc
 from examples import bert
 from tests.report.large_program import large_program
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'shlo_disc[browser]'")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install '.[browser]'")
 
 pytestmark = pytest.mark.slow
 
