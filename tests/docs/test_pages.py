@@ -45,7 +45,7 @@ def test_links_outside_of_the_site(name: str) -> None:
     assert not [link for link in links if not link.startswith("http") and not (ROOT / link).exists()]
 
 
-MEASURED = ("docs/benchmarks.md", "docs/gpu.md", "docs/testing.md")
+MEASURED = ("docs/benchmarks.md", "docs/gpu.md", "docs/install.md", "docs/testing.md")
 """The pages where measurements stand, with the command, the machine and the date. Others may repeat them."""
 PRINTED = (*MEASURED, "docs/ops.md")
 FIGURE = re.compile(
