@@ -50,7 +50,7 @@ def seconds(work: Callable[[], object]) -> float:
 def ours(program: Program) -> dict[str, float]:
     """Processor seconds of our compile by stage, up to where the next one begins, and of `all`."""
     import shlo_disc
-    from shlo_disc.progress import watching
+    from shlo_disc.lowering.progress import watching
 
     exported = _exported(program)
     options = shlo_disc.Options(cache_dir="")

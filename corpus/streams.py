@@ -23,7 +23,7 @@ def run_stream(client: str, name: str, sizes: Sequence[int]) -> dict[str, Any]:
     """Build and call an entry at some sizes: the seconds of the processor, and the programs of each function."""
     import jax
 
-    from shlo_disc.ledger.book import LEDGER
+    from shlo_disc.driver.ledger.book import LEDGER
     from shlo_disc.runtime.native_module import observe_programs
 
     entry = find_entry(client, name)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import shlo_disc.compiler  # noqa: F401  # fills the table of patterns
+import shlo_disc.driver.compiler  # noqa: F401  # fills the table of patterns
 from shlo_disc.transforms.decisions import PATTERNS
 from tests.fuzz.near.case import COMPOSITE
 from tests.fuzz.near.families import FAMILIES

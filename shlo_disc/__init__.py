@@ -23,26 +23,24 @@ from shlo_disc.errors import (
     ShapeError,
     UnsupportedError,
 )
-from shlo_disc.installed import is_installed
-from shlo_disc.options import Options
-from shlo_disc.registry.custom_calls import register_custom_call
-from shlo_disc.schedule import KernelSchedule, Schedule
+from shlo_disc.options import KernelSchedule, Options, Schedule
+from shlo_disc.runtime.installed import is_installed
+from shlo_disc.shape_dialect.registry.custom_calls import register_custom_call
 
 if TYPE_CHECKING:
     from shlo_disc import numpy as numpy
     from shlo_disc import runtime as runtime
     from shlo_disc import torch as torch
-    from shlo_disc.api import compile, jit
-    from shlo_disc.executable import Executable
-    from shlo_disc.loading import load
+    from shlo_disc.api.compile import compile, jit
+    from shlo_disc.api.load import load
+    from shlo_disc.driver.executable import Executable
     from shlo_disc.runtime.c_api import get_include, get_library, get_pjrt_plugin
 
 __version__ = "0.1.0"
 
 _LAZY = {
-    "Executable": "shlo_disc.executable", "compile": "shlo_disc.api", "get_include": "shlo_disc.runtime.c_api",
-    "get_library": "shlo_disc.runtime.c_api", "get_pjrt_plugin": "shlo_disc.runtime.c_api", "jit": "shlo_disc.api",
-    "load": "shlo_disc.loading",
+    "Executable": "driver.executable", "compile": "api.compile", "get_include": "runtime.c_api",
+    "get_library": "runtime.c_api", "get_pjrt_plugin": "runtime.c_api", "jit": "api.compile", "load": "api.load",
 }  # fmt: skip
 """The names that are imported when they are first used, and their modules."""
 
@@ -55,7 +53,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"shlo_disc.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'shlo_disc' has no attribute {name!r}")
-    return getattr(importlib.import_module(_LAZY[name]), name)
+    return getattr(importlib.import_module(f"shlo_disc.{_LAZY[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from shlo_disc.errors import ShapeError
-from shlo_disc.importing import traced_flatnonzero
+from shlo_disc.importer.requested_sizes import traced_flatnonzero
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -53,7 +53,7 @@ def _also_on_arrays(shapes: Shapes = _own_sizes) -> Callable[[_Function], _Funct
 
 
 def _executable(function: Callable[..., Any], shapes: Shapes, arrays: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    from shlo_disc.api import compile
+    from shlo_disc.api.compile import compile
 
     static = any(0 in a.shape for a in arrays)  # variables of JAX start at 1
     sizes = [a.shape for a in arrays] if static else shapes(options, *(len(a.shape) for a in arrays))

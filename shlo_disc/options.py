@@ -1,15 +1,140 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Everything that can be chosen about a compilation, in one object."""
+"""Everything that can be chosen about a compilation: the target, the schedules of kernels, and `Options`."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
-from shlo_disc.errors import OptionError
-from shlo_disc.schedule import Schedule
+from shlo_disc.errors import DeviceError, OptionError
+
+# ---- targets --------------------------------------------------------------------------------------------------------
+
+CPU = "cpu"
+CUDA = "cuda"
+"""The GPU that is found when a program is compiled, whatever its architecture is."""
+CUDA_ARCHITECTURES = ("sm_80", "sm_90", "sm_90a")
+"""Each can do what those before it can. An "a" stands for instructions that no later generation has."""
+TARGETS = (CPU, CUDA, *(f"{CUDA}:{a}" for a in CUDA_ARCHITECTURES))
+
+Capability = tuple[int, int]
+"""A GPU's compute capability: (9, 0) for an H100."""
+
+
+def jax_platforms(target: str) -> tuple[str, ...]:
+    """The platforms of JAX whose programs are compiled for a target, best first; our plugin's are as the CPU's."""
+    return ("cpu", "shlo_disc") if target == CPU else ("cuda", "cpu", "shlo_disc")
+
+
+def check_target(target: str) -> None:
+    """Raises OptionError listing the targets for any other name."""
+    if target not in TARGETS:
+        raise OptionError(f"unknown target {target!r}; targets are {', '.join(map(repr, TARGETS))}")
+
+
+def cuda_architecture(target: str) -> str | None:
+    """The NVIDIA architecture that a target names, e.g. "sm_90"; None for "cpu".
+
+    Raises OptionError listing the targets for any other name.
+    """
+    check_target(target)
+    if target == CUDA:
+        raise OptionError("the target 'cuda' has no architecture before a GPU is asked for it")
+    return None if target == CPU else target.removeprefix(f"{CUDA}:")
+
+
+def runs_on(architecture: str, capability: Capability) -> bool:
+    """Whether a GPU runs code for an architecture: "sm_90" is for its generation and later ones, "sm_90a" for it alone.
+
+    Raises ValueError for what is no architecture's name.
+    """
+    digits = architecture.removeprefix("sm_").removesuffix("a")
+    wanted = int(digits[:-1]), int(digits[-1:])
+    return capability == wanted if architecture.endswith("a") else capability >= wanted
+
+
+def architecture_for(capability: Capability) -> str:
+    """The best of the architectures that a GPU runs code for. Raises DeviceError for GPUs that are older than all."""
+    found = [architecture for architecture in CUDA_ARCHITECTURES if runs_on(architecture, capability)]
+    if not found:
+        raise DeviceError(f"the GPU is an sm_{capability[0]}{capability[1]}; programs need an {CUDA_ARCHITECTURES[0]}")
+    return found[-1]
+
+
+# ---- schedules ------------------------------------------------------------------------------------------------------
+
+FORMAT = 1
+_UNROLLS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True)
+class KernelSchedule:
+    """`unroll`: the number of vector registers processed together in long rows, at most two in short ones; None for the
+    default choice. `serial_work`: launches with fewer simple vector operations than this run on one thread.
+
+    Raises OptionError for a value that no kernel supports.
+    """
+
+    unroll: int | None = None
+    serial_work: int = 300_000
+
+    def __post_init__(self) -> None:
+        if self.unroll is not None and self.unroll not in _UNROLLS:
+            raise OptionError(f"a schedule's unroll must be one of {_UNROLLS}, not {self.unroll!r}")
+        if not isinstance(self.serial_work, int) or not 0 < self.serial_work < 1 << 40:
+            raise OptionError(f"a schedule's serial_work must be an integer from 1 to 2**40, not {self.serial_work!r}")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The forms of kernels, by their names as in `Executable.kernels`; `default` is for all others."""
+
+    kernels: Mapping[str, KernelSchedule] = field(default_factory=dict, hash=False)
+    default: KernelSchedule = KernelSchedule()
+
+    def of(self, kernel: str) -> KernelSchedule:
+        """The form of one kernel."""
+        return self.kernels.get(kernel, self.default)
+
+    def key(self) -> str:
+        """A text that is the same for equal schedules."""
+        return json.dumps(self.to_json(), sort_keys=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form that `from_json` reads."""
+        kernels = {name: asdict(schedule) for name, schedule in sorted(self.kernels.items())}
+        return {"format": FORMAT, "default": asdict(self.default), "kernels": kernels}
+
+    @staticmethod
+    def from_json(data: Any) -> Schedule:
+        """The schedule from JSON data. Raises OptionError if the data are not a schedule."""
+        try:
+            if data["format"] != FORMAT:
+                raise OptionError(f"a schedule of format {data['format']!r}; this release reads format {FORMAT}")
+            kernels = {str(name): KernelSchedule(**row) for name, row in data["kernels"].items()}
+            return Schedule(kernels, KernelSchedule(**data["default"]))
+        except (AttributeError, KeyError, TypeError) as error:
+            raise OptionError(f"this is no schedule: {error!r}") from None
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Schedule:
+        """Reads a file of `save`. Raises OptionError if it is not a schedule, OSError if it cannot be read."""
+        try:
+            data = json.loads(Path(path).read_text())
+        except ValueError as error:
+            raise OptionError(f"{os.fspath(path)}: no schedule: {error}") from None
+        return Schedule.from_json(data)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the schedule as JSON."""
+        Path(path).write_text(json.dumps(self.to_json(), indent=1) + "\n")
+
+
+# ---- options --------------------------------------------------------------------------------------------------------
 
 OUTPUTS = ("numpy", "jax", "buffer", None)
 LEVELS = ("x86-64-v3", "x86-64-v4", "sapphirerapids")

@@ -22,9 +22,9 @@ class Passed(JaxContestant):
     """One executable for all shapes; weights are arguments."""
 
     compiler: tuple[str, ...] = (
-        "shlo_disc.compiler",
-        "shlo_disc.import.import_program",
-        "shlo_disc.import.jax_signature",
+        "shlo_disc.driver.compiler",
+        "shlo_disc.importer.import_program",
+        "shlo_disc.importer.jax_signature",
     )
     """What is imported with the other libraries: by itself it is imported when the first program is compiled."""
 

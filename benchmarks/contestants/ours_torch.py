@@ -19,10 +19,10 @@ from benchmarks.data import Folder, leaves, like, load, size
 from benchmarks.torch_models import find
 
 COMPILER = (
-    "shlo_disc.compiler",
-    "shlo_disc.import.import_program",
-    "shlo_disc.import.aten.decompositions",
-    "shlo_disc.import.aten.graphs",
+    "shlo_disc.driver.compiler",
+    "shlo_disc.importer.import_program",
+    "shlo_disc.importer.aten.decompositions",
+    "shlo_disc.importer.aten.graphs",
 )
 """What is imported with the other libraries: by itself it is imported when the first program is compiled."""
 

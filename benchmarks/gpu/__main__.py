@@ -16,9 +16,9 @@ from benchmarks.gpu import run
 from benchmarks.gpu.bundle import Bundle, Refusal
 from benchmarks.gpu.recording import record
 from benchmarks.gpu.works import sources_of, works
-from shlo_disc.compiler import named_target
+from shlo_disc.driver.compiler import named_target
 from shlo_disc.errors import DiscError
-from shlo_disc.target import CUDA
+from shlo_disc.options import CUDA
 
 
 def main(arguments: list[str]) -> int:

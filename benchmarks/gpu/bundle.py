@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from shlo_disc.dtypes import BY_NAME, BY_NUMPY, numpy_dtype
 from shlo_disc.runtime import Artifact
+from shlo_disc.shape_dialect.dtypes import BY_NAME, BY_NUMPY, numpy_dtype
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 Json = dict[str, Any]

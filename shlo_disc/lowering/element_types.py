@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from shlo_disc.mlir import arith, ir
 from shlo_disc.shape_dialect.dialect.remembered import remembered
+from shlo_disc.shape_dialect.mlir import arith, ir
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from shlo_disc.lowering.element_types import (
 )
 from shlo_disc.lowering.elementwise import Elementwise, MathLibrary
 from shlo_disc.lowering.positions import Position, PositionMath, index_constant
-from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE

@@ -22,7 +22,7 @@ from shlo_disc.lowering.element_types import (
     round_to,
     to_memory,
 )
-from shlo_disc.mlir import arith, ir, math, vector
+from shlo_disc.shape_dialect.mlir import arith, ir, math, vector
 
 Unary = Callable[[ir.Value], ir.Value]
 

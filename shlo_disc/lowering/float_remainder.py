@@ -7,7 +7,7 @@ every pair of finite floats.
 
 from __future__ import annotations
 
-from shlo_disc.mlir import arith, ir, math, scf, vector
+from shlo_disc.shape_dialect.mlir import arith, ir, math, scf, vector
 
 
 def _number(like_value: ir.Value, number: float | int) -> ir.Value:

@@ -15,9 +15,9 @@ from typing import Any
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.positions import index_constant
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.host import Guard
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 

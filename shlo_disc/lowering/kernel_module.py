@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import KERNELS
+from shlo_disc.shape_dialect.mlir import ir
 
 
 def copied(module: ir.Module) -> ir.Module:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.mlir import arith, func, ir
 from shlo_disc.shape_dialect.dialect.fusion import columns_of, fusion_of, kind_of
 from shlo_disc.shape_dialect.dialect.host import Guard
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.mlir import arith, func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE

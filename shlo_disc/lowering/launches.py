@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import (
     FUSION,
     GUARDS,
@@ -20,6 +19,7 @@ from shlo_disc.shape_dialect.dialect.host import (
     call_of,
 )
 from shlo_disc.shape_dialect.dialect.records import codec_of
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 

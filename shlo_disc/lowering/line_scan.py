@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering.reduction import Accumulators, Combiner
-from shlo_disc.mlir import arith, func, ir
 from shlo_disc.shape_dialect.dialect.fusion import Scan, fusion_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.mlir import arith, func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 

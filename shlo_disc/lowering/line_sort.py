@@ -12,8 +12,8 @@ from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.mlir import arith, func, ir, math, memref
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC
+from shlo_disc.shape_dialect.mlir import arith, func, ir, math, memref
 
 Rows = list[ir.Value]
 """One row of every operand, as memrefs of rank 1."""

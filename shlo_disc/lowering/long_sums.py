@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from shlo_disc.lowering.element_types import constant_like
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.mlir import arith, ir, scf
+from shlo_disc.shape_dialect.mlir import arith, ir, scf
 
 Values = list[ir.Value]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from shlo_disc.lowering.frame import Frame
 from shlo_disc.lowering.positions import index_constant
-from shlo_disc.mlir import arith, ir
 from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.mlir import arith, ir
 
 
 def piece_starts(frame: Frame, pieces: Sequence[ir.Value], axis: int) -> list[ir.Value]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.mlir import arith, ir, vector
+from shlo_disc.shape_dialect.mlir import arith, ir, vector
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from shlo_disc.lowering.index_rules.movement import scalar_starts
 from shlo_disc.lowering.kernels import op_cost
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.recurrence_schedule import IterationSchedule, Step
-from shlo_disc.mlir import arith, func, ir, scf
 from shlo_disc.shape_dialect.dialect.fusion import Recurrence, fusion_of
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.mlir import arith, func, ir, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.fusion.recurrence import LoopOfRows, dots_of, recurrence_of, row_dims
 

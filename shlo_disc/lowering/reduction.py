@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from shlo_disc.lowering.element_types import Element, constant_like, element_of, number_attribute, round_to
 from shlo_disc.lowering.elementwise import Elementwise, same_lanes
-from shlo_disc.mlir import arith, ir, vector
+from shlo_disc.shape_dialect.mlir import arith, ir, vector
 
 Accumulators = list[ir.Value]
 

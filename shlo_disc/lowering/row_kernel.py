@@ -17,7 +17,7 @@ from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.long_sums import LongSums
 from shlo_disc.lowering.reduction import Combiner, start_values
 from shlo_disc.lowering.rows import RowAnalysis
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 
 Values = list[ir.Value]
 Body = Callable[[Positions, Values, ir.Value | None], Values]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.mlir import func, ir
 
 
 @dataclass

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shlo_disc.dense import array_of
 from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.frame import Frame
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.mlir import arith, func, ir, scf, stablehlo
+from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.dialect.fusion import Scatter, kind_of, updates_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.mlir import arith, func, ir, scf, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.fusion.access import defining_op, resolve
 

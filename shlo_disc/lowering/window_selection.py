@@ -15,8 +15,8 @@ from shlo_disc.lowering.index_rules import nest
 from shlo_disc.lowering.index_rules.windows import conjunction, window_position
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.mlir import arith, func, ir
 from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.mlir import arith, func, ir
 from shlo_disc.shape_dialect.utils.windows import window_of
 
 

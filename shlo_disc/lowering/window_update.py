@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.frame import Frame
 from shlo_disc.lowering.positions import Position
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 
 
 def write_into_window(

@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shlo_disc import codegen
+from shlo_disc.lowering import codegen
 from shlo_disc.lowering.host_llvm.program import LoweredProgram
 from shlo_disc.lowering_cpu.host import lower_host
 from shlo_disc.lowering_cpu.kernels import build_kernels
 from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import tile_of
 from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.lowering_cpu.policy import CPU_POLICY
-from shlo_disc.mlir import ir
-from shlo_disc.schedule import Schedule
+from shlo_disc.options import Schedule
 from shlo_disc.shape_dialect.dialect.host import GemmTile
 from shlo_disc.shape_dialect.dialect.signature import Signature
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import cast
 
-from shlo_disc import progress
+from shlo_disc.lowering import progress
 from shlo_disc.lowering.columns import has_columns
 from shlo_disc.lowering.elements import MathLibrary
 from shlo_disc.lowering.kernel_module import KernelModule, copied
@@ -38,7 +38,6 @@ from shlo_disc.lowering_cpu.emitters.top_k_kernel import build_top_k
 from shlo_disc.lowering_cpu.emitters.update_kernel import build_update
 from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.lowering_cpu.vector_math.outlined import OutlinedFunctions
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.buffers import ResultBuffer, buffers_of
 from shlo_disc.shape_dialect.dialect.fusion import (
     Attention,
@@ -52,6 +51,7 @@ from shlo_disc.shape_dialect.dialect.fusion import (
 )
 from shlo_disc.shape_dialect.dialect.host import KERNEL, ChosenKernel, KernelUse, kernel_attribute
 from shlo_disc.shape_dialect.dialect.records import FunctionName
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.convolution import is_canonical

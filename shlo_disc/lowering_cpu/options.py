@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from shlo_disc.codegen import CpuTarget
-from shlo_disc.schedule import Schedule
+from shlo_disc.lowering.codegen import CpuTarget
+from shlo_disc.options import Schedule
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Hashable
 
-from shlo_disc import progress
 from shlo_disc.errors import CompilerError, UnsupportedError
+from shlo_disc.lowering import progress
 from shlo_disc.lowering.host.device_products import calls_in as fusion_calls
 from shlo_disc.lowering.kernel_module import copied
 from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers
@@ -26,12 +26,12 @@ from shlo_disc.lowering_gpu.product_form import ProductForm, device_product
 from shlo_disc.lowering_gpu.product_kernel import tiles_of
 from shlo_disc.lowering_gpu.products import build_followed_products, build_products
 from shlo_disc.lowering_gpu.scatter_starts import split_scatter_starts
-from shlo_disc.mlir import func, gpu, ir
 from shlo_disc.shape_dialect.dialect.fusion import Attention, Gemm, fusion_of
 from shlo_disc.shape_dialect.dialect.host import KERNEL, KERNELS, ChosenKernel, KernelUse, kernel_attribute
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import FunctionName
 from shlo_disc.shape_dialect.dialect.types import Dims
+from shlo_disc.shape_dialect.mlir import func, gpu, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block

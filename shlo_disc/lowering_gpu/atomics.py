@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shlo_disc.lowering.element_types import Element, from_memory, to_memory
-from shlo_disc.mlir import arith, ir, memref
+from shlo_disc.shape_dialect.mlir import arith, ir, memref
 
 RELAXED = "relaxed_atomics"
 """On a kernel, then on its function of the LLVM dialect: no atomic of it orders accesses of other elements."""

@@ -27,7 +27,7 @@ from shlo_disc.lowering_gpu.kernel import GpuFrame, shared_array
 from shlo_disc.lowering_gpu.product_form import ProductForm, indices_of
 from shlo_disc.lowering_gpu.product_side import DEPTH, PITCH, SIDE, TILE, Side
 from shlo_disc.lowering_gpu.tensor_attention import ROWS, TensorAttention
-from shlo_disc.mlir import arith, gpu, ir, memref
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
 Values = list[ir.Value]

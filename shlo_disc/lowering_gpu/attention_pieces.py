@@ -12,7 +12,7 @@ from shlo_disc.lowering_gpu.block_loops import as_long_as, counted, when
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, plus
 from shlo_disc.lowering_gpu.kernel import GpuFrame, shared_array
-from shlo_disc.mlir import arith, gpu, ir, memref, scf
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.fusion.causal import MOST_REACH
 

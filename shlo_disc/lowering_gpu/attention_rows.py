@@ -25,10 +25,10 @@ from shlo_disc.lowering_gpu.index_math import below, divided, plus
 from shlo_disc.lowering_gpu.kernel import GpuFrame, part_behind
 from shlo_disc.lowering_gpu.product_form import Matrix
 from shlo_disc.lowering_gpu.shuffles import from_lane
-from shlo_disc.mlir import arith, func, ir
 from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of
 from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, Operand
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.mlir import arith, func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.structure import Structure
 from shlo_disc.transforms.fusion.causal import Scores as MaskedScores

@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shlo_disc import codegen
 from shlo_disc.errors import CompilerError
+from shlo_disc.lowering import codegen
 from shlo_disc.lowering.host_llvm.program import LoweredProgram
 from shlo_disc.lowering_gpu import build_gpu_kernels, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.lowering_gpu.host import lower_host
 from shlo_disc.lowering_gpu.policy import GPU_POLICY
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import GemmTile
 from shlo_disc.shape_dialect.dialect.signature import Signature
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu.grid import THREADS, thread
-from shlo_disc.mlir import arith, ir, scf
+from shlo_disc.shape_dialect.mlir import arith, ir, scf
 
 Values = list[ir.Value]
 

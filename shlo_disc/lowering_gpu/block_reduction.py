@@ -15,7 +15,7 @@ from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.shuffles import from_lane, from_lane_above, narrow, wide
 from shlo_disc.lowering_gpu.teams import PART, Team
-from shlo_disc.mlir import arith, gpu, ir, memref, scf
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
 
 
 def across_team(frame: GpuFrame, team: Team, combiner: Combiner, own: Accumulators) -> Accumulators:

@@ -15,7 +15,7 @@ from shlo_disc.lowering_gpu.block_loops import when
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.shuffles import from_lane_below, narrow, wide
-from shlo_disc.mlir import arith, gpu, ir, memref
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref
 
 Combine = Callable[[Accumulators, Accumulators], Accumulators]
 """What two neighbouring parts are together. Parts keep their order, however they are joined."""

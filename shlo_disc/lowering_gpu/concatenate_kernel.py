@@ -13,8 +13,8 @@ from shlo_disc.lowering.pieces import piece_starts
 from shlo_disc.lowering.positions import Position
 from shlo_disc.lowering_gpu.grid import THREADS, each_thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame
-from shlo_disc.mlir import arith, ir, scf
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.mlir import arith, ir, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
 

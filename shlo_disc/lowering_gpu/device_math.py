@@ -8,7 +8,7 @@ expm1, log, log1p, tanh, rsqrt, sin, cos and cbrt, 3 ulp for atan2, 4 ulp for ta
 from __future__ import annotations
 
 from shlo_disc.lowering.element_types import constant_like
-from shlo_disc.mlir import arith, ir, math
+from shlo_disc.shape_dialect.mlir import arith, ir, math
 
 
 def exp(x: ir.Value) -> ir.Value:

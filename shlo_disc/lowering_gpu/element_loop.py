@@ -25,8 +25,8 @@ from shlo_disc.lowering_gpu.grid import THREADS, each_thread
 from shlo_disc.lowering_gpu.lane_math import LaneMath, Multiples
 from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES, Lanes, Place
 from shlo_disc.lowering_gpu.transpose_loop import TILE, TransposeLoop, transposed
-from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 from shlo_disc.transforms.code_size import total_code_size

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shlo_disc.lowering.positions import index_constant
-from shlo_disc.mlir import arith, gpu, ir, scf
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, scf
 
 THREADS = 256
 """Threads of every block: enough to hide latency, few enough for any kernel's registers."""

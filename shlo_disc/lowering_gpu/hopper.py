@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shlo_disc.mlir import arith, ir
+from shlo_disc.shape_dialect.mlir import arith, ir
 
 WARPGROUP = 128
 """Threads that compute a product together, 16 of its 64 rows each of their warps."""

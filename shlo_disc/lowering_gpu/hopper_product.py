@@ -40,7 +40,7 @@ from shlo_disc.lowering_gpu.kernel import pointer_type
 from shlo_disc.lowering_gpu.product_epilogue import Epilogue, EpilogueFrame
 from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, ProductForm, Told, indices_of
 from shlo_disc.lowering_gpu.tensor_product import PROCESSORS
-from shlo_disc.mlir import arith, gpu, ir, scf
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, scf
 
 ARCHITECTURE = "sm_90a"
 

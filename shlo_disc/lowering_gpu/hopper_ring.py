@@ -11,7 +11,7 @@ from shlo_disc.lowering_gpu import hopper
 from shlo_disc.lowering_gpu.block_loops import when
 from shlo_disc.lowering_gpu.grid import WARP, thread
 from shlo_disc.lowering_gpu.hopper import BOX, BOX_BYTES, WARPGROUP, i32
-from shlo_disc.mlir import arith, gpu, ir, scf
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, scf
 
 CONSUMERS = 2
 """Warpgroups that multiply."""

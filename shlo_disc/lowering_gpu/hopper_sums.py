@@ -22,8 +22,8 @@ from shlo_disc.lowering_gpu.kernel import shared_array
 from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES
 from shlo_disc.lowering_gpu.product_epilogue import KeptSums, Sums
 from shlo_disc.lowering_gpu.product_form import Matrix, ProductForm
-from shlo_disc.mlir import arith, gpu, ir, memref, vector
 from shlo_disc.shape_dialect.dialect.types import bytes_of
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, vector
 
 EIGHT = 8
 """Columns that a thread has two neighbours of; rows from one pair of a thread's to the next."""

@@ -18,9 +18,9 @@ from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
 from shlo_disc.lowering_gpu.hopper_product import BY_MAPS, name_by_maps
 from shlo_disc.lowering_gpu.nvvm import device_module
 from shlo_disc.lowering_gpu.product_block import product_block
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import FUSION, DeviceProduct, KernelUse, LibraryCall, call_of
 from shlo_disc.shape_dialect.dialect.signature import Signature
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.locations import source_line
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from shlo_disc.lowering.positions import index_constant
-from shlo_disc.mlir import arith, ir
+from shlo_disc.shape_dialect.mlir import arith, ir
 
 
 def plus(value: ir.Value, number: int) -> ir.Value:

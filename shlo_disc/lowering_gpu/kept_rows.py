@@ -18,8 +18,8 @@ from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering.rows import RowAnalysis
 from shlo_disc.lowering_gpu.grid import THREADS, thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame
-from shlo_disc.mlir import arith, func, ir, memref, vector
 from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.mlir import arith, func, ir, memref, vector
 
 BYTES = 32 * 1024
 """The shared memory of a block for what is kept, at most."""

@@ -20,8 +20,8 @@ from shlo_disc.lowering_gpu import device_math
 from shlo_disc.lowering_gpu.element_loop import ElementLoop
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.lanes import Lanes
-from shlo_disc.mlir import arith, gpu, ir, memref
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_of
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 

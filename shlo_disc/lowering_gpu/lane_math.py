@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from shlo_disc.lowering.element_types import constant_like, like
 from shlo_disc.lowering.elements import SizeOf
 from shlo_disc.lowering.positions import Position, PositionMath, index_constant
-from shlo_disc.mlir import arith, ir, scf, vector
+from shlo_disc.shape_dialect.mlir import arith, ir, scf, vector
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 

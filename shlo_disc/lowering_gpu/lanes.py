@@ -20,8 +20,8 @@ from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_gpu import device_math
 from shlo_disc.lowering_gpu.lane_math import LaneMath
-from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_of, product
+from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 ACCESS_BYTES = 16

@@ -13,8 +13,8 @@ Of elements of a byte (`mma.m16n8k32`) it holds fours along the depth, which is 
 
 from __future__ import annotations
 
-from shlo_disc.mlir import ir, vector
 from shlo_disc.shape_dialect.dialect.types import bytes_of
+from shlo_disc.shape_dialect.mlir import ir, vector
 
 CHUNK_BYTES = 16
 """What one lane of an asynchronous copy moves, and what one lane gives to `ldmatrix` as the address of a row."""

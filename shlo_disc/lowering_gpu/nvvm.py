@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from shlo_disc.codegen import data_layout, legalize_small_floats, to_llvm_ir
 from shlo_disc.errors import CompilerError
+from shlo_disc.lowering.codegen import data_layout, legalize_small_floats, to_llvm_ir
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.lowering_gpu.atomics import relax_atomics
 from shlo_disc.lowering_gpu.hopper import MAP_WORDS
-from shlo_disc.mlir import ir, passmanager
+from shlo_disc.shape_dialect.mlir import ir, passmanager
 
 # A memref of rank 0 is passed as a plain pointer. Functions of the math dialect become calls of libdevice in the
 # conversion to NVVM; what has an instruction is left over for convert-math-to-llvm.

@@ -29,9 +29,9 @@ from shlo_disc.lowering_gpu.kernel import GpuFrame, pointer_type
 from shlo_disc.lowering_gpu.lane_math import LaneMath, Multiples
 from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES, Lanes, Place
 from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, Matrix, ProductForm
-from shlo_disc.mlir import arith, gpu, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect import fusion as kinds
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf, vector
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 # ---- the kernel -----------------------------------------------------------------------------------------------------

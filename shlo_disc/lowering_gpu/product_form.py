@@ -11,9 +11,9 @@ from shlo_disc.lowering.element_types import Element
 from shlo_disc.lowering.index_rules.folds import accumulator_of
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu.kernel import flat_view
-from shlo_disc.mlir import arith, func, ir
 from shlo_disc.shape_dialect.dialect.fusion import Dot, fusion_of
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
+from shlo_disc.shape_dialect.mlir import arith, func, ir
 from shlo_disc.transforms.simplify.dot import SUM_TYPES
 
 NUMBERS, NUMBERS_OF_AXIS = 8, 4

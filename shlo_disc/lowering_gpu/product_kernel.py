@@ -26,8 +26,8 @@ from shlo_disc.lowering_gpu.product_epilogue import ChosenSums, Epilogue, Epilog
 from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, ProductForm, Told, indices_of
 from shlo_disc.lowering_gpu.product_side import DEPTH, SIDE, TILE, Side
 from shlo_disc.lowering_gpu.tensor_product import TensorKernel, takes_tensor_cores
-from shlo_disc.mlir import arith, gpu, ir, memref, scf
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
 

@@ -11,7 +11,7 @@ from shlo_disc.lowering_gpu.grid import THREADS, thread
 from shlo_disc.lowering_gpu.index_math import below, plus, times
 from shlo_disc.lowering_gpu.kernel import shared_array
 from shlo_disc.lowering_gpu.product_form import Matrix, ProductForm
-from shlo_disc.mlir import arith, gpu, ir, memref
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref
 
 TILE = 64
 """Rows, and columns, of the result that a block computes at a time."""

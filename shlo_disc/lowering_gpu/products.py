@@ -18,7 +18,7 @@ from shlo_disc.lowering_gpu.hopper_product import build_fused_hopper_product, bu
 from shlo_disc.lowering_gpu.product_epilogue import EpilogueFrame
 from shlo_disc.lowering_gpu.product_form import ProductForm
 from shlo_disc.lowering_gpu.product_kernel import build_fused_product, build_product
-from shlo_disc.mlir import gpu, ir
+from shlo_disc.shape_dialect.mlir import gpu, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 

@@ -25,8 +25,8 @@ from shlo_disc.lowering_gpu.grid import each_block
 from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.product_form import indices_of
-from shlo_disc.mlir import arith, gpu, ir, memref, scf
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.transforms.fusion.recurrence import LoopOfRows, row_dims
 

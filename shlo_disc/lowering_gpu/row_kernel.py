@@ -25,8 +25,8 @@ from shlo_disc.lowering_gpu.kept_rows import BLOCKS, FEWEST, Kept, Slots, nothin
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.row_runs import Runs, in_runs, width_of_runs
 from shlo_disc.lowering_gpu.teams import Team, team_of_rows
-from shlo_disc.mlir import arith, gpu, ir, scf
 from shlo_disc.shape_dialect.dialect.types import product
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 

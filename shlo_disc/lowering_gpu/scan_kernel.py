@@ -19,8 +19,8 @@ from shlo_disc.lowering_gpu.block_loops import Values, below, counted, when
 from shlo_disc.lowering_gpu.block_scan import prefix_of_block
 from shlo_disc.lowering_gpu.grid import THREADS, each_block, thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame
-from shlo_disc.mlir import arith, gpu, ir
 from shlo_disc.shape_dialect.dialect.types import product
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 RUN = 4

@@ -10,7 +10,7 @@ from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import constant_of
 from shlo_disc.lowering.elementwise import Elementwise
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.transforms.fusion.access import defining_op
 
 _MONOIDS = frozenset(("add", "and", "maximum", "minimum", "multiply", "or", "xor"))

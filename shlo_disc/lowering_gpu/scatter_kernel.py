@@ -30,8 +30,8 @@ from shlo_disc.lowering_gpu.atomics import RELAXED, combine_atomically
 from shlo_disc.lowering_gpu.grid import THREADS, each_thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.scatter_body import ScatterBody
-from shlo_disc.mlir import arith, ir, scf
 from shlo_disc.shape_dialect.dialect.types import product
+from shlo_disc.shape_dialect.mlir import arith, ir, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from shlo_disc.lowering.scatter import results_from_zeros, scatter_in
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.buffers import buffers_of, set_buffers
 from shlo_disc.shape_dialect.dialect.fusion import Loop, Scatter, fusion_of, is_fusion, set_fusion
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, terminator_of
 from shlo_disc.transforms.fusion.access import defining_op
 

@@ -15,8 +15,8 @@ from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering.window_selection import WindowSelection, selection_in
 from shlo_disc.lowering_gpu.grid import THREADS, each_thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame
-from shlo_disc.mlir import arith, ir
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.mlir import arith, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
 

@@ -17,7 +17,7 @@ from shlo_disc.lowering_gpu.block_loops import each_item
 from shlo_disc.lowering_gpu.grid import WARP, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, plus, times
 from shlo_disc.lowering_gpu.product_form import Matrix
-from shlo_disc.mlir import arith, ir, memref, scf, vector
+from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
 
 CHUNK = 8
 """Elements of 16 bytes."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from shlo_disc.lowering_gpu.grid import WARP
-from shlo_disc.mlir import arith, gpu, ir
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir
 
 
 def from_lane_above(value: ir.Value, offset: int) -> ir.Value:

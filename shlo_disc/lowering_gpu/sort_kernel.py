@@ -22,8 +22,8 @@ from shlo_disc.lowering_gpu.block_loops import Values, as_long_as, below, ceil_d
 from shlo_disc.lowering_gpu.grid import THREADS, each_block
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.sort_tile import SortTile
-from shlo_disc.mlir import arith, gpu, ir
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 

@@ -16,7 +16,7 @@ from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu.block_loops import Values, below, counted, when
 from shlo_disc.lowering_gpu.grid import THREADS, thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame
-from shlo_disc.mlir import arith, gpu, ir, memref
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref
 from shlo_disc.shape_dialect.utils.locations import source_line
 
 SHARED_BYTES = 32 << 10

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame
-from shlo_disc.mlir import arith, ir
+from shlo_disc.shape_dialect.mlir import arith, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 

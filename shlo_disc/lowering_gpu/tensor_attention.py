@@ -23,8 +23,8 @@ from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import GpuFrame, shared_array
 from shlo_disc.lowering_gpu.product_form import Matrix, indices_of
 from shlo_disc.lowering_gpu.shared_tile import CHUNK, FRAGMENT, SharedTile, is_aligned
-from shlo_disc.mlir import arith, gpu, ir, memref, vector
 from shlo_disc.shape_dialect.dialect.problems import Operand
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, vector
 
 Values = list[ir.Value]
 

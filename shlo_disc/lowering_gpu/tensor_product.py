@@ -26,8 +26,8 @@ from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import shared_array
 from shlo_disc.lowering_gpu.product_epilogue import Epilogue, EpilogueFrame, KeptSums
 from shlo_disc.lowering_gpu.product_form import Matrix, ProductForm, Told, indices_of
-from shlo_disc.mlir import arith, gpu, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect.types import bytes_of
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf, vector
 
 EIGHT = 8
 """Rows of a matrix of `ldmatrix`, and columns of one of sums."""

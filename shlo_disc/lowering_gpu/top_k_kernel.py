@@ -15,8 +15,8 @@ from shlo_disc.lowering_gpu.block_scan import any_of_block
 from shlo_disc.lowering_gpu.grid import THREADS, each_block, thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.sort_tile import SortTile
-from shlo_disc.mlir import arith, gpu, ir, memref
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 

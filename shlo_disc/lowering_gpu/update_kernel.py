@@ -12,8 +12,8 @@ from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.window_update import write_into_window
 from shlo_disc.lowering_gpu.grid import THREADS, each_thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
 

@@ -10,8 +10,9 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shlo_disc.clients import client, gpu_client
-from shlo_disc.compiling import compile_read
+from shlo_disc.driver.compiling import compile_read
+from shlo_disc.driver.executable import Executable
+from shlo_disc.driver.recording import record_read
 from shlo_disc.errors import (
     ArgumentTypeError,
     ArtifactError,
@@ -21,20 +22,19 @@ from shlo_disc.errors import (
     ShapeError,
     UnsupportedError,
 )
-from shlo_disc.executable import Executable
-from shlo_disc.importing import entry_function, parse_trusted
-from shlo_disc.options import Options
-from shlo_disc.programs import TextProgram
-from shlo_disc.reader import BYTECODE_MAGIC, portable_version, read_any
-from shlo_disc.reader.artifacts import rewritten
-from shlo_disc.reader.shardy import remove_shardy
-from shlo_disc.recording import record_read
-from shlo_disc.registry.custom_calls import register_custom_call
+from shlo_disc.importer.normalise import entry_function
+from shlo_disc.importer.parse import parse_trusted
+from shlo_disc.importer.programs import TextProgram
+from shlo_disc.importer.reader import BYTECODE_MAGIC, portable_version, read_any
+from shlo_disc.importer.reader.artifacts import rewritten
+from shlo_disc.importer.reader.shardy import remove_shardy
+from shlo_disc.options import CPU, CUDA, Options, architecture_for
 from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
+from shlo_disc.runtime.clients import client, gpu_client
 from shlo_disc.runtime.cuda_libraries import nccl_names
 from shlo_disc.runtime.native_module import CallCount, open_nccl, plugin_programs
+from shlo_disc.shape_dialect.registry.custom_calls import register_custom_call
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.target import CPU, CUDA, architecture_for
 
 from . import layouts, observation
 from .contexts import Contexts
@@ -210,7 +210,7 @@ def generalize_programs(programs: list[bytes], gpu: int = -1, max_programs: int 
 
 
 def record_program(program: bytes) -> None:
-    """Write down a program as it was given; see `shlo_disc.recording`."""
+    """Write down a program as it was given; see `shlo_disc.driver.recording`."""
     with _COMPILING:
         record_read(TextProgram(program, trusted=True), "plugin")
 

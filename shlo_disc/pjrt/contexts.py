@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shlo_disc.mlir import ir
+    from shlo_disc.shape_dialect.mlir import ir
 
 
 @dataclass

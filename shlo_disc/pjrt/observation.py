@@ -9,9 +9,9 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from shlo_disc.driver.ledger.book import DEFECT, DEVICES, LEDGER, VALUE
+from shlo_disc.driver.ledger.watching import WATCH_VARIABLE, Writer
 from shlo_disc.errors import CompilerError, DiscError
-from shlo_disc.ledger.book import DEFECT, DEVICES, LEDGER, VALUE
-from shlo_disc.ledger.watching import WATCH_VARIABLE, Writer
 from shlo_disc.runtime.native_module import CallCount, observe_programs, plugin_programs
 
 if TYPE_CHECKING:

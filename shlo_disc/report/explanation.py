@@ -8,19 +8,19 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.lowering.launches import Launched, launches_in
-from shlo_disc.mlir import func, ir
 from shlo_disc.report.machine import Machine, machine
 from shlo_disc.report.synthetic import synthetic_call
 from shlo_disc.report.work import Work, work_of
 from shlo_disc.runtime.described import count_text
 from shlo_disc.runtime.dims import dim_values
 from shlo_disc.shape_dialect.dialect.host import Guard
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.locations import source_line
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 
 if TYPE_CHECKING:
-    from shlo_disc.compilation import Compilation
+    from shlo_disc.driver.compilation import Compilation
     from shlo_disc.runtime import Artifact, Client, CommandTime
 
 RUNS = 7

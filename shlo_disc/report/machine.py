@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from shlo_disc.artifact_header import artifact_of
-from shlo_disc.compiler import import_stage, run_pipeline
+from shlo_disc.driver.artifact_header import artifact_of
+from shlo_disc.driver.compiler import import_stage, run_pipeline
 from shlo_disc.options import Options
 from shlo_disc.report.synthetic import load_flat, synthetic_arguments
 from shlo_disc.runtime import Client, LoadedExecutable

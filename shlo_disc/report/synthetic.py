@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from shlo_disc.dtypes import BY_NAME, numpy_dtype
 from shlo_disc.errors import OptionError
 from shlo_disc.runtime import Artifact, BoundExecutable, Client, LoadedExecutable, TreeSpec
 from shlo_disc.runtime.described import tensor_text
 from shlo_disc.runtime.dims import integer_of
 from shlo_disc.runtime.native_module import available_memory
+from shlo_disc.shape_dialect.dtypes import BY_NAME, numpy_dtype
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 _LEAST_BYTES = 4  # of an element while it is made

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shlo_disc.compilation import Compilation
+from shlo_disc.driver.compilation import Compilation
 from shlo_disc.report.explanation import Explanation, KernelReport
 from shlo_disc.report.synthetic import synthetic_call
 

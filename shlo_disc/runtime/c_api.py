@@ -10,7 +10,7 @@ from . import _native
 
 def get_include() -> str:
     """The folder of `shlo_disc.h`, for a C compiler's -I."""
-    return str(Path(__file__).parents[1] / "include")
+    return str(Path(__file__).parent / "include")
 
 
 def get_library() -> str:

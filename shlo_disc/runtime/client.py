@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from shlo_disc.dtypes import BY_NUMPY
+from shlo_disc.shape_dialect.dtypes import BY_NUMPY
 
 from . import _native
 from .adapt import unmasked

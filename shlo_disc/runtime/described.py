@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.errors import ArtifactError
+from shlo_disc.shape_dialect.dtypes import BY_NUMPY
 
 SHOWN = 6
 """Of the arguments or results of a program, the most that a line has."""

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.dtypes import BY_NAME
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, ShapeError
+from shlo_disc.options import runs_on
+from shlo_disc.shape_dialect.dtypes import BY_NAME
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.target import runs_on
 
 from . import _native
 from .artifact import Artifact

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from shlo_disc.dtypes import DType, numpy_dtype
 from shlo_disc.errors import ArtifactError
-from shlo_disc.registry.custom_calls import find_custom_call
+from shlo_disc.shape_dialect.dtypes import DType, numpy_dtype
+from shlo_disc.shape_dialect.registry.custom_calls import find_custom_call
 
 from . import _native
 from .adapt import adapt_argument

@@ -14,19 +14,21 @@ from torch._functorch.aot_autograd import make_boxed_func
 from torch._guards import TracingContext
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from shlo_disc import importing
-from shlo_disc.compiling import compile_read
+from shlo_disc.driver.compiling import compile_read
+from shlo_disc.driver.recording import record_read
 from shlo_disc.errors import OptionError, UnsupportedError
+from shlo_disc.importer.aten.decompositions import for_exporting
+from shlo_disc.importer.aten.graphs import is_constant as is_constant_of_torch
+from shlo_disc.importer.aten.graphs import translate as translate_graph
+from shlo_disc.importer.programs import TextProgram
 from shlo_disc.options import Options
-from shlo_disc.programs import TextProgram
-from shlo_disc.recording import record_read
 from shlo_disc.torch.floats import without_fixed_floats
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
 from shlo_disc.torch.views import Split, split_views
 from shlo_disc.torch.weights import CheckedWeights, Weights
 
 if TYPE_CHECKING:
-    from shlo_disc.executable import Executable
+    from shlo_disc.driver.executable import Executable
 
 LOGGER = logging.getLogger("shlo_disc")
 
@@ -67,7 +69,7 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
         fw_compiler=compile_forward,
         bw_compiler=compile_backward,
         inference_compiler=compile_inference,
-        decompositions=importing.torch_decompositions(),
+        decompositions=for_exporting(),
     )
     with sdpa_kernel(_attention(inputs)), without_fixed_floats(module, inputs) as left:
         compiled: Callable[..., Any] = traced(module, left)
@@ -118,9 +120,9 @@ class CompiledGraph:
         assert split.program is not None  # noqa: S101  # by compile_graph
         self._views = split.views
         given = enumerate(node for node in split.program.graph.nodes if node.op == "placeholder")
-        names = {place: node.name for place, node in given if not importing.is_constant_of_torch(node)}
+        names = {place: node.name for place, node in given if not is_constant_of_torch(node)}
         first = [name for place, name in names.items() if place in weights]
-        translated = importing.translate_graph(split.program, "graph", first=first, bound=len(first), has_strides=True)
+        translated = translate_graph(split.program, "graph", first=first, bound=len(first), has_strides=True)
         read = TextProgram(translated.text, is_own=True)
         record_read(read, "torch.compile")
         self.executable: Executable = compile_read(read, options)

@@ -13,11 +13,12 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
-from shlo_disc import importing
-from shlo_disc.compiling import compile_read
+from shlo_disc.driver.compiling import compile_read
+from shlo_disc.driver.recording import record_read
 from shlo_disc.errors import ArgumentTypeError, ProgramError, ShapeError
-from shlo_disc.programs import TextProgram
-from shlo_disc.recording import record_read
+from shlo_disc.importer.aten.decompositions import for_exporting
+from shlo_disc.importer.aten.graphs import translate as translate_graph
+from shlo_disc.importer.programs import TextProgram
 from shlo_disc.runtime.described import program_text, target_text
 from shlo_disc.torch.arguments import Structure
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
@@ -25,7 +26,7 @@ from shlo_disc.torch.weights import Weights
 from shlo_disc.torch.words import in_words_of_torch
 
 if TYPE_CHECKING:
-    from shlo_disc.executable import Executable
+    from shlo_disc.driver.executable import Executable
     from shlo_disc.options import Options
 
 _RETURNED = (OutputKind.USER_OUTPUT, OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
@@ -44,7 +45,7 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     fixed, changed = _state(plain)
     state = [spec.arg.name for spec in (*fixed, *changed)]
     relations = _relations_of(program)
-    translated = importing.translate_graph(
+    translated = translate_graph(
         plain.graph_module, _name_of(program), ranges=ranges, first=state, bound=len(fixed), relations=relations,
         names=_names_of(program),
     )  # fmt: skip
@@ -58,7 +59,7 @@ def _taken_apart(program: ExportedProgram) -> ExportedProgram:
     """The program in ops that have a translation."""
     try:
         with _without_examples(program):
-            return program.run_decompositions(importing.torch_decompositions())
+            return program.run_decompositions(for_exporting())
     except Exception as error:
         raise ProgramError(f"PyTorch cannot take the exported program apart: {error}") from error
 

@@ -12,7 +12,7 @@ import torch
 from shlo_disc.torch.tensors import as_argument
 
 if TYPE_CHECKING:
-    from shlo_disc.executable import Executable
+    from shlo_disc.driver.executable import Executable
 
 
 class _Bound(NamedTuple):

@@ -11,9 +11,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.types import element_type_of
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.utils.regions import nested_blocks
 

@@ -8,8 +8,8 @@ the weights are packed ahead. Other convolutions are left to a kernel of their o
 
 from __future__ import annotations
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.convolution import convolution_of, static_padding
 from shlo_disc.transforms.policy import policy
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from shlo_disc.errors import CompilerError, DiscError
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.facts import Relation, listening
 
 Candidate = TypeVar("Candidate")

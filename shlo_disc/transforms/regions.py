@@ -8,7 +8,7 @@ anything outside, so constants are copied back in.
 from __future__ import annotations
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL
 from shlo_disc.shape_dialect.utils.regions import all_blocks, captured, constant_of
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 
 _SPREADS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")

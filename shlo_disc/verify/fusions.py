@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from typing import NoReturn
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.dialect.declarations import facts_of
 from shlo_disc.shape_dialect.dialect.fusion import (
     Epilogue,
@@ -27,6 +26,7 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     kind_of,
 )
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
+from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.windows import window_of

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import accumulators_of, kind_of
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.verify.accesses import Reads, Walk, reads_of
 
 _CHANGES = ("stablehlo.scatter", "stablehlo.dynamic_update_slice")

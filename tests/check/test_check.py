@@ -10,14 +10,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from shlo_disc.check import runner
-from shlo_disc.check.comparison import Comparison, comparison, ulp_distance
-from shlo_disc.check.modules import Case, cases_of, program_of
-from shlo_disc.cli import main
-from shlo_disc.dense import array_of
-from shlo_disc.dtypes import BY_MLIR, numpy_dtype
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.dtypes import BY_MLIR, numpy_dtype
+from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.tools.check import runner
+from shlo_disc.tools.check.comparison import Comparison, comparison, ulp_distance
+from shlo_disc.tools.check.modules import Case, cases_of, program_of
+from shlo_disc.tools.cli import main
 
 HERE = Path(__file__).parent
 

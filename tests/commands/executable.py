@@ -10,7 +10,7 @@ from pathlib import Path
 BARE = """
 import sys
 sys.modules.update(dict.fromkeys(["jax", "jaxlib", "torch_mlir", "llvmlite", "scipy", "torch"]))
-from shlo_disc.cli import main
+from shlo_disc.tools.cli import main
 sys.exit(main())
 """
 

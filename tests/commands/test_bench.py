@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from shlo_disc.cli import main
-from shlo_disc.clients import client
 from shlo_disc.errors import OptionError
 from shlo_disc.report import timing
 from shlo_disc.report.synthetic import load_flat
 from shlo_disc.runtime import Artifact
+from shlo_disc.runtime.clients import client
+from shlo_disc.tools.cli import main
 
 from .executable import DIMS
 

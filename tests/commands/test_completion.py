@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shlo_disc.cli import main, parser
+from shlo_disc.tools.cli import main, parser
 
 CASES = {
     "co": ["compile", "completion"],

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shlo_disc.cli import main
+from shlo_disc.tools.cli import main
 
 from .executable import BEFORE
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import shlo_disc
-from shlo_disc.cli import main
-from shlo_disc.function_texts import functions_in
-from shlo_disc.listing.object_code import _functions
+from shlo_disc.report.function_texts import functions_in
+from shlo_disc.report.listing.object_code import _functions
+from shlo_disc.tools.cli import main
 
 from .executable import BEFORE
 

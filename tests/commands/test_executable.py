@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import pytest
 from jax import export
 
-from shlo_disc import cli
-from shlo_disc.cli import main, parser
+from shlo_disc.tools import cli
+from shlo_disc.tools.cli import main, parser
 
 from ..c import bare
 from .executable import BEFORE, DIMS, run

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import shlo_disc
-from shlo_disc.cli import main
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.cpu_features import level_of
+from shlo_disc.tools.cli import main
 from tests.gpu.marks import needs_libdevice
 
 

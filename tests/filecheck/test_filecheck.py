@@ -24,13 +24,13 @@ from filecheck.matcher import Matcher
 from filecheck.options import Options as Checks
 from filecheck.parser import Parser
 
-from shlo_disc.compilation import Compilation
-from shlo_disc.compiler import import_stage, run_pipeline, run_text_pipeline
+from shlo_disc.driver.compilation import Compilation
+from shlo_disc.driver.compiler import import_stage, run_pipeline, run_text_pipeline
+from shlo_disc.driver.pass_pipelines import parse_pipeline
+from shlo_disc.driver.passes import PASSES
+from shlo_disc.driver.stage_text import stage_text
 from shlo_disc.errors import DiscError
 from shlo_disc.options import Options
-from shlo_disc.pass_pipelines import parse_pipeline
-from shlo_disc.passes import PASSES
-from shlo_disc.stage_text import stage_text
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

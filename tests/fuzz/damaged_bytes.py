@@ -135,8 +135,8 @@ def _bytecode(artifact: bytes) -> bytes:
     """A program as bytecode of StableHLO itself."""
     import io
 
-    from shlo_disc.mlir import stablehlo
     from shlo_disc.shape_dialect.dialect.context import make_context
+    from shlo_disc.shape_dialect.mlir import stablehlo
 
     buffer = io.BytesIO()
     stablehlo.deserialize_portable_artifact(make_context(), artifact).operation.write_bytecode(buffer)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from tests.fuzz.case import Call, Case, random_elements
 from tests.fuzz.program import CARRIED, Program, Value

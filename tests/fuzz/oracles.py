@@ -82,7 +82,9 @@ class Interpreter:
 
     def _start(self) -> None:
         context = multiprocessing.get_context("forkserver")  # which has imported all this already
-        context.set_forkserver_preload(["__main__", __name__, "shlo_disc.mlir", "shlo_disc.shape_dialect.dialect.ops"])
+        context.set_forkserver_preload(
+            ["__main__", __name__, "shlo_disc.shape_dialect.mlir", "shlo_disc.shape_dialect.dialect.ops"]
+        )
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_interpret_all, args=(theirs,), daemon=True)
         self._process.start()
@@ -106,8 +108,8 @@ def _interpret_all(connection: multiprocessing.connection.Connection) -> None:
 
 
 def _interpret(text: str, arrays: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-    from shlo_disc.mlir import ir, stablehlo
     from shlo_disc.shape_dialect.dialect.context import make_context
+    from shlo_disc.shape_dialect.mlir import ir, stablehlo
 
     with make_context(), ir.Location.unknown():
         try:

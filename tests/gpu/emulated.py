@@ -11,9 +11,9 @@ import numpy as np
 
 import shlo_disc
 from shlo_disc.lowering_gpu import device_module
-from shlo_disc.mlir import ir
 from shlo_disc.runtime import Client, LoadedExecutable
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
 from tests.gpu.mock_driver import Image, MockDriver, mock_driver
 from tests.gpu.mock_tensor_maps import GivenMap
 from tests.ir.gpu_emulator import Emulator, dtype_of

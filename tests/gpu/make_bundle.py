@@ -31,15 +31,15 @@ SECOND = ("models", "ops")
 """The families whose programs are in the second file."""
 
 PACKAGE = (
-    "__init__.py", "dtypes.py", "error_codes.py", "errors.py", "installed.py", "options.py", "registry", "runtime",
-    "schedule.py", "shape_dialect/__init__.py", "shape_dialect/symbolic", "target.py",
+    "__init__.py", "errors.py", "options.py", "runtime", "shape_dialect/__init__.py", "shape_dialect/dtypes.py",
+    "shape_dialect/registry", "shape_dialect/symbolic",
 )  # fmt: skip
 """The part of shlo_disc that loads and calls programs."""
 BENCHMARKS = (
     "__init__.py", "data.py", "tables.py", "torch_models", "gpu/__init__.py", "gpu/bundle.py", "gpu/contestants",
     "gpu/native.py", "gpu/process.py", "gpu/replay.py", "gpu/report.py", "gpu/run.py", "gpu/worker.py",
 )  # fmt: skip
-SOURCE = ("CMakeLists.txt", "shlo_disc/include", "shlo_disc/runtime/native")
+SOURCE = ("CMakeLists.txt", "shlo_disc/runtime/include", "shlo_disc/runtime/native")
 
 RUN = '''"""Checks and times the programs that lie here on this machine's GPU: `python run.py --help`."""
 import sys

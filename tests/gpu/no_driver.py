@@ -19,7 +19,7 @@ def has_driver() -> bool:
 
 def has_libdevice() -> bool:
     """Whether a program for GPUs that calls functions of NVIDIA's can be compiled to PTX here."""
-    from shlo_disc.codegen import cuda_toolkit
+    from shlo_disc.lowering.codegen import cuda_toolkit
 
     try:
         cuda_toolkit.find_libdevice()

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from shlo_disc.dtypes import BY_MLIR
+from shlo_disc.shape_dialect.dtypes import BY_MLIR
 from tests.gpu.op_program import ALIKE, Form, Program, real_of, region, tensor
 
 

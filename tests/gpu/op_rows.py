@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shlo_disc.registry import TABLE, Row
+from shlo_disc.shape_dialect.registry import TABLE, Row
 from tests.gpu import op_programs_of_lines as lines
 from tests.gpu.op_program import Form, binary, real_of, unary, without_xla
 from tests.gpu.op_programs_of_elements import (

@@ -24,8 +24,8 @@ from typing import NamedTuple, get_type_hints
 import jax
 
 import shlo_disc
-from shlo_disc.codegen.cuda_toolkit import find_ptxas
 from shlo_disc.errors import DiscError
+from shlo_disc.lowering.codegen.cuda_toolkit import find_ptxas
 from tests.ir.gpu_cases import CASES, TARGETS
 
 TABLE = Path(__file__).with_name("sass.txt")

@@ -9,9 +9,9 @@ import re
 import numpy as np
 import pytest
 
-from shlo_disc.codegen import assemble
-from shlo_disc.mlir import ir
+from shlo_disc.lowering.codegen import assemble
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
 from tests.gpu.checks import compiled
 from tests.gpu.marks import needs_libdevice
 from tests.gpu.test_scatter import BITS

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.codegen import assemble
-from shlo_disc.compiler import named_target
+from shlo_disc.driver.compiler import named_target
 from shlo_disc.errors import ArtifactError
+from shlo_disc.lowering.codegen import assemble
 from tests.gpu.emulated import fresh_client, install, loaded
 from tests.gpu.marks import needs_no_driver
 from tests.gpu.mock_driver import ATTRIBUTES, mock_driver
@@ -65,7 +65,7 @@ def test_other_targets_are_what_they_are() -> None:
 
 def test_a_machine_without_a_gpu_says_how_to_compile_for_one() -> None:
     """In a process of its own, for this one has the mock."""
-    script = "from shlo_disc.compiler import named_target; named_target('cuda')"
+    script = "from shlo_disc.driver.compiler import named_target; named_target('cuda')"
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stderr
     assert "the target 'cuda' is the GPU of this machine" in said
     assert "such as target='cuda:sm_90': there is no GPU to run on" in said

@@ -16,9 +16,9 @@ from jax import lax
 import shlo_disc.numpy as data_sizes
 from shlo_disc.errors import UnsupportedError
 from shlo_disc.lowering_gpu import device_module
-from shlo_disc.mlir import ir
 from shlo_disc.runtime import Client
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
 from tests.gpu.checks import check, check_text, compiled
 from tests.gpu.emulated import loaded
 from tests.gpu.marks import needs_mock_driver

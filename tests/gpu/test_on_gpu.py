@@ -13,9 +13,9 @@ from benchmarks.gpu.contestants.ours import Ours
 from benchmarks.gpu.recording import Source, record
 from benchmarks.gpu.replay import check
 from benchmarks.gpu.run import FAMILIES
-from shlo_disc.compiler import named_target
+from shlo_disc.driver.compiler import named_target
 from shlo_disc.errors import DeviceError
-from shlo_disc.target import CUDA
+from shlo_disc.options import CUDA
 from tests.gpu.no_driver import has_driver
 from tests.gpu.recorded_programs import sources
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.cli import main
 from shlo_disc.errors import DeviceError
 from shlo_disc.report import machine as ceilings
 from shlo_disc.report.synthetic import load_flat
 from shlo_disc.runtime import Client, LoadedExecutable
+from shlo_disc.tools.cli import main
 from tests.gpu.emulated import fresh_client, install, loaded
 from tests.gpu.loop_programs import LOOPS, ROWS, rows
 from tests.gpu.marks import needs_mock_driver
@@ -31,8 +31,8 @@ MICROSECOND = 1e-6
 @pytest.fixture
 def only_gpu(client: Client, monkeypatch: pytest.MonkeyPatch) -> Client:
     """The GPU that programs go to by themselves. Its products and copies are small, for the sake of the emulator."""
-    monkeypatch.setattr("shlo_disc.executable.gpu_client", lambda *_: client)
-    monkeypatch.setattr("shlo_disc.clients.gpu_client", lambda *_: client)
+    monkeypatch.setattr("shlo_disc.driver.executable.gpu_client", lambda *_: client)
+    monkeypatch.setattr("shlo_disc.runtime.clients.gpu_client", lambda *_: client)
     monkeypatch.setitem(ceilings.PRODUCT_SIZES, "cuda", (16, 16))
     monkeypatch.setattr(ceilings, "_SIZES", (1 << 10, 1 << 12))
     monkeypatch.setattr(ceilings.Machine, "_load", lambda _, text: emulated(text, client))

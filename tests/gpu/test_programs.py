@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.cli import main
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, DeviceError, ShapeError
 from shlo_disc.runtime import Artifact, Client
 from shlo_disc.runtime.allocation import AllocationError
+from shlo_disc.tools.cli import main
 from tests.gpu.emulated import fresh_client, install, loaded
 from tests.gpu.loop_programs import LOOPS, ROWS, rows
 from tests.gpu.marks import needs_mock_driver
@@ -216,7 +216,7 @@ def test_a_loop_ends_when_the_gpu_fails(driver: MockDriver) -> None:
 
 
 def test_an_executable_goes_to_the_gpu_when_it_is_called(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shlo_disc.executable.gpu_client", lambda ordinal, replicas: client)
+    monkeypatch.setattr("shlo_disc.driver.executable.gpu_client", lambda ordinal, replicas: client)
     compiled = shlo_disc.compile(lambda x: jnp.exp(x).sum(1), target="cuda:sm_90", args=ROWS)
     install(compiled)
     assert_close(compiled(rows(3, 20)), np.exp(rows(3, 20)).sum(1), 1e-5)

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from shlo_disc.codegen.cuda_toolkit import find_libdevice
 from shlo_disc.errors import DiscError
+from shlo_disc.lowering.codegen.cuda_toolkit import find_libdevice
 from tests.gpu.sass import (
     REGISTER_SLACK,
     TABLE,

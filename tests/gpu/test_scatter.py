@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.cli import main
 from shlo_disc.lowering.launches import CLEAR, COPY, launches_in
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.tools.cli import main
 from tests.gpu.checks import check, check_text, compiled, run_on_gpu
 from tests.gpu.marks import needs_mock_driver
 from tests.run.op_check import INTEGERS, Sizes, assert_same, random_array, run_xla, small_integers

@@ -12,16 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 
 import shlo_disc
-from shlo_disc.compiler import Compilation, import_stage, run_pipeline
+from shlo_disc.driver.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.lowering.host.device_products import calls_in
 from shlo_disc.lowering.host_llvm.constants import dense_bytes
 from shlo_disc.lowering.launches import launches_in
 from shlo_disc.lowering_gpu import device_module
 from shlo_disc.lowering_gpu.product_form import device_product
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.buffers import Buffer, ResultBuffer, arenas_of, buffers_of
 from shlo_disc.shape_dialect.dialect.fusion import Gemm, fusion_of
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import entry_block, terminator_of
 from shlo_disc.transforms.views import root

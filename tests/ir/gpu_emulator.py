@@ -19,8 +19,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from shlo_disc.dtypes import BY_MLIR, numpy_dtype
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dtypes import BY_MLIR, numpy_dtype
+from shlo_disc.shape_dialect.mlir import ir
 from tests.ir.gpu_accesses import Accesses
 from tests.ir.gpu_hopper import TensorMap, Warpgroups, shared_bytes_of
 from tests.ir.gpu_vectors import VectorOps, of_each

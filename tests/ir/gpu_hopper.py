@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from shlo_disc.lowering_gpu.hopper_product import BY_MAPS
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 from tests.ir.gpu_roles import Role, Roles
 from tests.ir.gpu_tensor_cores import TensorCores
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 
 WARP = 32
 _CHUNK_BYTES = 16

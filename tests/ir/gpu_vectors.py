@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 
 Lanes = np.ndarray
 Env = dict[ir.Value, Any]

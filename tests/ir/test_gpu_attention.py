@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.transforms.decisions import OUTCOMES
 from tests.ir.gpu_cases import Run, assert_close, launches_of
 from tests.ir.gpu_emulator import Emulator

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.compiler import Compilation, import_stage, run_pipeline
+from shlo_disc.driver.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.lowering.launches import launches_in
 from shlo_disc.lowering_gpu import device_module
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 from tests.ir.gpu_cases import TARGETS, assert_close, emulated, launches_of
 from tests.ir.gpu_emulator import Emulator
 from tests.run.op_check import random_array

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.compiler import Compilation, import_stage, run_pipeline
+from shlo_disc.driver.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering_gpu import device_module, tensor_product
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.host import DeviceProduct, call_of
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.verify.fusions import verify_fusions
 from tests.gpu.sass import read
 from tests.gpu.test_sass import needs_tools

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shlo_disc.codegen import compile_to_ptx
+from shlo_disc.lowering.codegen import compile_to_ptx
 from shlo_disc.lowering.element_types import Element
 from shlo_disc.lowering_gpu import hopper, hopper_product, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.lowering_gpu.hopper_product import build_hopper_product, name_by_maps, takes_maps
 from shlo_disc.lowering_gpu.product_form import ProductForm
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.transforms.simplify.dot import SUM_TYPES
 from tests.gpu.sass import read
 from tests.gpu.test_sass import needs_tools

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.compiler import Compilation, import_stage, run_pipeline
+from shlo_disc.driver.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.lowering import loop_kernel
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.lowering.launches import launches_in
 from shlo_disc.lowering_gpu import device_module
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 from tests.gpu.sass import read
 from tests.gpu.test_sass import needs_tools
 from tests.ir import gpu_vectors

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import pytest
 
 import shlo_disc
-from shlo_disc.compiler import Compilation, import_stage, run_pipeline
+from shlo_disc.driver.compiler import Compilation, import_stage, run_pipeline
 from tests.ir.gpu_cases import TARGETS, assert_close, emulated
 from tests.run.op_check import random_array
 

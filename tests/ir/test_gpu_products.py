@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.codegen import compile_to_ptx
-from shlo_disc.compiler import import_stage, run_pipeline
+from shlo_disc.driver.compiler import import_stage, run_pipeline
+from shlo_disc.lowering.codegen import compile_to_ptx
 from shlo_disc.lowering.element_types import Element
 from shlo_disc.lowering_gpu import lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.lowering_gpu.product_block import FORMATS
 from shlo_disc.lowering_gpu.product_form import ProductForm
 from shlo_disc.lowering_gpu.product_kernel import build_product, tiles_of
-from shlo_disc.mlir import gpu, ir
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.problems import Axis, MatrixProduct
+from shlo_disc.shape_dialect.mlir import gpu, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.simplify.dot import SUM_TYPES
 from tests.gpu.sass import read

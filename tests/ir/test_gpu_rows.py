@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.compiler import Compilation, import_stage, run_pipeline
+from shlo_disc.driver.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.lowering.launches import launches_in
 from tests.ir import gpu_emulator
 from tests.ir.gpu_cases import TARGETS, assert_close, emulated, layer_norm

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.compiler import Compilation, import_stage, run_pipeline
+from shlo_disc.driver.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.lowering_gpu.backend import GpuBackend
 from shlo_disc.lowering_gpu.policy import GPU_POLICY
 from shlo_disc.transforms.decisions import OUTCOMES

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from shlo_disc.codegen import compile_to_ptx
+from shlo_disc.lowering.codegen import compile_to_ptx
 from shlo_disc.lowering.element_types import Element
 from shlo_disc.lowering_gpu import lower_to_nvvm, nvvm_to_llvm_ir, tensor_product
 from shlo_disc.lowering_gpu.product_form import ProductForm
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
 from tests.gpu.sass import read
 from tests.gpu.test_sass import needs_tools
 from tests.ir.test_gpu_products import LAYOUTS, emulated, flat, kernels, problem_of, run, tiles_of

@@ -19,13 +19,13 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.codegen import assemble, cuda_toolkit
-from shlo_disc.compiler import import_stage, run_pipeline
+from shlo_disc.driver.compiler import import_stage, run_pipeline
 from shlo_disc.errors import DiscError, UnsupportedError
+from shlo_disc.lowering.codegen import assemble, cuda_toolkit
 from shlo_disc.lowering_gpu import MAX_BLOCKS, build_gpu_kernels, device_module
-from shlo_disc.mlir import ir
 from shlo_disc.runtime import Artifact
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
 from tests.ir.gpu_cases import CASES, TARGETS, Run, arrays, assert_close, emulated, launches_of, lowered
 from tests.ir.gpu_emulator import Emulator
 from tests.run.op_check import random_array

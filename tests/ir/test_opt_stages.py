@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shlo_disc.cli import main
-from shlo_disc.compiler import STAGES
-from shlo_disc.mlir import ir
+from shlo_disc.driver.compiler import STAGES
 from shlo_disc.runtime import Artifact
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.tools.cli import main
 
 BERT = Path(__file__).resolve().parents[2] / "examples" / "bert.mlir"
 

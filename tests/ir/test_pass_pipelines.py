@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from shlo_disc.cli import main
-from shlo_disc.pass_pipelines import PIPELINES, parse_pipeline
-from shlo_disc.passes import PASSES, passes_table
-from shlo_disc.stages import STAGES
+from shlo_disc.driver.pass_pipelines import PIPELINES, parse_pipeline
+from shlo_disc.driver.passes import PASSES, passes_table
+from shlo_disc.driver.stages import STAGES
+from shlo_disc.tools.cli import main
 from tests.ir.test_opt_stages import PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,12 +18,12 @@ from jax import export
 
 import shlo_disc
 import shlo_disc.numpy as disc_numpy
-from shlo_disc.artifact_header import artifact_of
-from shlo_disc.compiler import STAGES, Compilation, import_stage, run_pipeline
+from shlo_disc.driver.artifact_header import artifact_of
+from shlo_disc.driver.compiler import STAGES, Compilation, import_stage, run_pipeline
+from shlo_disc.driver.stage_text import stage_text
 from shlo_disc.errors import ProgramError
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact
-from shlo_disc.stage_text import stage_text
 
 PRINTED = STAGES[: STAGES.index("codegen")]
 MODELS = ("bert", "seq2seq", "dien", "asr", "crnn", "gpt2", "gpt2_decode", "mlp_mixer", "vit", "resnet50")

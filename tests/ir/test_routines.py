@@ -9,7 +9,7 @@ import pytest
 from jax import lax
 
 import shlo_disc
-from shlo_disc.codegen import routines
+from shlo_disc.lowering.codegen import routines
 
 
 def product(x: jax.Array, w: jax.Array) -> jax.Array:

@@ -20,8 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from shlo_disc import clients
-from shlo_disc.runtime import Client
+from shlo_disc.runtime import Client, clients
 from shlo_disc.runtime.native_module import plugin_programs
 from tests.gpu import mock_nccl
 from tests.gpu.emulated import install

@@ -10,9 +10,9 @@ import jax
 import numpy as np
 from jax.extend.mlir import serialize_portable_artifact
 
-from shlo_disc.dtypes import BY_NAME, numpy_dtype
 from shlo_disc.pjrt.generalize import NotGeneralError, SymbolicProgram, generalize
 from shlo_disc.runtime.native_module import ProgramTable
+from shlo_disc.shape_dialect.dtypes import BY_NAME, numpy_dtype
 
 VERSION = "1.17.0"  # of StableHLO
 

@@ -42,8 +42,8 @@ FATAL = (
 
 @functools.cache
 def artifact() -> bytes:
-    from shlo_disc.mlir import ir, stablehlo
     from shlo_disc.shape_dialect.dialect.context import make_context
+    from shlo_disc.shape_dialect.mlir import ir, stablehlo
 
     return bytes(stablehlo.serialize_portable_artifact(ir.Module.parse(PROGRAM, make_context()), "1.15.0"))
 
@@ -95,7 +95,7 @@ def test_programs_of_jax_are_read_in_this_process(tmp_path: Path) -> None:
     """jaxlib has made their bytes of modules in memory: no other process is started."""
     script = tmp_path / "script.py"
     script.write_text(
-        "import jax, numpy as np\nfrom shlo_disc.reader.client import READER\n"
+        "import jax, numpy as np\nfrom shlo_disc.importer.reader.client import READER\n"
         "assert jax.jit(lambda x: x + 1)(np.ones(3, np.float32)).device.platform == 'shlo_disc'\n"
         "assert not READER._process.is_started\n"
     )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from shlo_disc.ledger.book import LEDGER
+from shlo_disc.driver.ledger.book import LEDGER
 from shlo_disc.runtime.native_module import plugin_programs
 from tests.pjrt.streams import Stream, artifact
 

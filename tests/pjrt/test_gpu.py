@@ -70,7 +70,7 @@ from tests.gpu.test_graphs import Failing
 from tests.pjrt.gpu_programs import over_mock_driver
 
 over_mock_driver()
-from shlo_disc import clients
+from shlo_disc.runtime import clients
 from shlo_disc.pjrt import compile as of_plugin
 
 driver, kernels, load = mock_driver(), [], of_plugin._loaded

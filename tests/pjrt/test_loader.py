@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.runtime import Artifact
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from tests.c.building import scipy_blas
 from tests.c.forging import forged, sealed
 from tests.pjrt.plugin import ROOT, library, run_python

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
-from shlo_disc.mlir import ir
 from shlo_disc.pjrt.partition import hlo_text
 from shlo_disc.pjrt.partition.sharding import Axes, MeshAxis, Sharding, common_prefix, groups, merged, prime_axes
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.collectives import groups_of
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from tests.pjrt.plugin import library
 
 pypjrt: Any = pytest.importorskip("pypjrt")

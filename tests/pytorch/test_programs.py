@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import shlo_disc  # noqa: E402
-from shlo_disc.api import ExportedByTorch  # noqa: E402
+from shlo_disc.api.compile import ExportedByTorch  # noqa: E402
 from tests.pytorch.judge import close  # noqa: E402
 
 B = torch.export.Dim("b")

@@ -17,11 +17,11 @@ import pytest
 
 import shlo_disc
 import shlo_disc.numpy as snp
-from shlo_disc.cli import main
 from shlo_disc.errors import DeviceError, ShapeError
 from shlo_disc.report.page import document_of, render, script_json
 from shlo_disc.report.page.arena import arena_of
 from shlo_disc.report.page.document import Document, Excerpt, unpack
+from shlo_disc.tools.cli import main
 from shlo_disc.transforms.decisions import OUTCOMES
 from tests.gpu.marks import needs_libdevice
 

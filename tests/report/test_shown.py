@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import pytest
 
 import shlo_disc
-from shlo_disc.cli import main
 from shlo_disc.report.page.browser import BROWSERS
+from shlo_disc.tools.cli import main
 
 PROGRAM = "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}\n"
 

@@ -16,8 +16,8 @@ import ml_dtypes
 import numpy as np
 
 import shlo_disc
-from shlo_disc.mlir import ir, passmanager
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir, passmanager
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 FLOATS = ("float32", "float64", "float16", "bfloat16")

@@ -12,9 +12,9 @@ import pytest
 
 import shlo_disc
 from shlo_disc import OptionError, Options
-from shlo_disc.compilation import Compilation, made
-from shlo_disc.mlir import ir
-from shlo_disc.passes import PASSES, Pass
+from shlo_disc.driver.compilation import Compilation, made
+from shlo_disc.driver.passes import PASSES, Pass
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.regions import entry_block, terminator_of
 
 STAGES: list[str] = []

@@ -25,15 +25,15 @@ from jax import export
 
 import shlo_disc
 from examples.model import relative_error
-from shlo_disc.clients import client
+from shlo_disc.driver.stages import STAGES
 from shlo_disc.errors import ShapeError
 from shlo_disc.lowering_cpu.backend import CpuBackend
-from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact, Client
+from shlo_disc.runtime.clients import client
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.stages import STAGES
 from tests.run.op_check import OnlyDlpack
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.errors import DiscError, OptionError, ProgramError, ShapeError, Unsupported, UnsupportedError
 from shlo_disc.options import Options
+from shlo_disc.shape_dialect.dtypes import BY_NUMPY
 from tests.run.bad_calls import CALLS, POLYMORPHIC, layer_sizes, obtained, sizes, text_of
 from tests.run.bad_programs import ADD, HEAD, NO_DTYPE, TAIL, TEXTS, unsupported
 from tests.run.call_programs import PROGRAMS, compiled, exported, steps, zeros

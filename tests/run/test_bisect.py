@@ -12,8 +12,8 @@ import pytest
 from jax import export
 
 import shlo_disc
-from shlo_disc.bisect.search import bisect
-from shlo_disc.cli import main
+from shlo_disc.tools.bisect.search import bisect
+from shlo_disc.tools.cli import main
 from shlo_disc.transforms import decisions
 
 UNCHECKED = shlo_disc.Options(verify=False, opt_level=0)
@@ -60,7 +60,7 @@ def test_the_checker_finds_it_too(program: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_wrong_rewrite_is_found_in_its_stage(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pattern that takes sums for maxima makes every compile wrong; the interpreter sees in which stage."""
-    from shlo_disc.mlir import ir
+    from shlo_disc.shape_dialect.mlir import ir
     from shlo_disc.transforms.simplify import patterns
 
     def break_maxima(op: Any, rewriter: Any) -> bool:

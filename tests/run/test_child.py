@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from shlo_disc.child import Child, ChildEnded
+from shlo_disc.importer.child import Child, ChildEnded
 
 
 @pytest.fixture(scope="module")

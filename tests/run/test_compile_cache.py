@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.cache import CacheWarning, cache_key
-from shlo_disc.importing import read
+from shlo_disc.driver.cache import CacheWarning, cache_key
+from shlo_disc.importer.program import read
 from shlo_disc.options import Options
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,7 +84,7 @@ def test_what_is_found_again(tmp_path: Path) -> None:
 
 
 def test_the_key_knows_the_compiler_and_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    key_module = importlib.import_module("shlo_disc.cache.key")
+    key_module = importlib.import_module("shlo_disc.driver.cache.key")
     program = read(function_of(), SPECS)
     key = cache_key(program, Options())
     assert key == cache_key(read(function_of(), SPECS), Options())

@@ -470,8 +470,8 @@ def test_what_a_loop_does_without_a_kernel_is_named_for_gpus() -> None:
 
 def test_stages_of_a_program_with_loops_can_be_read_again() -> None:
     executable = shlo_disc.compile(jax.jit(nested_carry), args=(("n", F), ("n", F), ("", INT)))
-    from shlo_disc.mlir import ir
     from shlo_disc.shape_dialect.dialect.context import make_context
+    from shlo_disc.shape_dialect.mlir import ir
 
     for stage in ("import", "annotate", "simplify", "fuse", "plan", "kernels", "host"):
         with make_context():

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.codegen.cpu_target import CpuTarget
 from shlo_disc.errors import ArtifactError, OptionError
+from shlo_disc.lowering.codegen.cpu_target import CpuTarget
 from shlo_disc.runtime import Artifact, Client
 from shlo_disc.runtime.cpu_features import missing_features
 from tests.c import c_api

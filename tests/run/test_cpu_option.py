@@ -10,9 +10,9 @@ import pytest
 
 import shlo_disc
 from examples import bert
-from shlo_disc.cli import parser
-from shlo_disc.commands.common import options_of
 from shlo_disc.errors import OptionError
+from shlo_disc.tools.cli import parser
+from shlo_disc.tools.commands.common import options_of
 from tests.run.op_check import random_array
 
 V3 = shlo_disc.Options(cpu="x86-64-v3")

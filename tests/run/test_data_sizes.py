@@ -104,7 +104,7 @@ def test_memory_formula_and_out_shape_name_the_data_symbols(chain: shlo_disc.Exe
 
 def test_an_artifact_is_loaded_again(chain: shlo_disc.Executable) -> None:
     data = chain.artifact.serialize()
-    loaded = shlo_disc.executable.client(0).load(data, trust=True)
+    loaded = shlo_disc.driver.executable.client(0).load(data, trust=True)
     assert loaded(np.full(8, 0.25, np.float32))[1].shape == (16, 4)
 
 

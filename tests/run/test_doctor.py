@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from shlo_disc import doctor
-from shlo_disc.cli import main
 from shlo_disc.errors import DiscError
+from shlo_disc.tools import doctor
+from shlo_disc.tools.cli import main
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -34,7 +34,7 @@ def test_the_command_says_what_works() -> None:
 HIDDEN = """
 import sys
 sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(",")))
-from shlo_disc.cli import main
+from shlo_disc.tools.cli import main
 sys.exit(main())
 """
 

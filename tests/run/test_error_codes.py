@@ -16,13 +16,12 @@ import pytest
 
 import shlo_disc
 from shlo_disc import errors
-from shlo_disc.cli import main
-from shlo_disc.commands.why import index, page
-from shlo_disc.error_codes import CODES, code_of
-from shlo_disc.errors import DiscError, OptionError
-from shlo_disc.isolated.client import close_processes
-from shlo_disc.registry import custom_calls
+from shlo_disc.driver.isolated.client import close_processes
+from shlo_disc.errors import CODES, DiscError, OptionError, code_of
 from shlo_disc.runtime import AllocationError, callbacks
+from shlo_disc.shape_dialect.registry import custom_calls
+from shlo_disc.tools.cli import main
+from shlo_disc.tools.commands.why import index, page
 
 PAGES = Path(__file__).parents[2] / "docs" / "errors"
 NAMES = [code.name for code in CODES]

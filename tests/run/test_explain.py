@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.cli import main
 from shlo_disc.errors import ShapeError
 from shlo_disc.lowering.launches import launches_in
-from shlo_disc.mlir import func
 from shlo_disc.report.explanation import missing_facts
 from shlo_disc.report.work import work_of
 from shlo_disc.shape_dialect.dialect.host import Guard
+from shlo_disc.shape_dialect.mlir import func
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
+from shlo_disc.tools.cli import main
 from tests.run.op_check import compile_function
 
 
@@ -119,8 +119,8 @@ def test_a_share_over_all_is_no_share() -> None:
     assert (fast.share, fast.is_below_estimate) == (None, True)
     found = replace(measured, kernels=(slow, fast))
     first, second, note = str(found).splitlines()[3:]
-    assert first.split()[2:5] == ["4.0", "1.0", "25"] and second.split()[2:5] == ["0.5", "1.0", "-"]
-    assert note.startswith("#1: faster than the least that was estimated") and "stays in caches" in found._repr_html_()
+    assert first.split()[2:5] == ["4.0", "1.0", "25"] and second.split()[2:5] == ["0.5", "-", "-"]
+    assert note.startswith("#1: faster than was estimated") and "stays in caches" in found._repr_html_()
     assert found.to_json()["kernels"][1]["share"] is None
 
 

@@ -17,8 +17,8 @@ from jax import export
 
 import shlo_disc
 from shlo_disc import Options
-from shlo_disc.cli import main
 from shlo_disc.errors import ProgramError
+from shlo_disc.tools.cli import main
 
 X = np.linspace(-2, 2, 5, dtype=np.float32)
 

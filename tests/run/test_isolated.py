@@ -25,12 +25,12 @@ import pytest
 from jax import export
 
 import shlo_disc
-from shlo_disc.cli import main
+from shlo_disc.driver.isolated import client
+from shlo_disc.driver.isolated.messages import program_message, read_program_message
 from shlo_disc.errors import CompilerError, OptionError, ProgramError, ShapeError, UnsupportedError
-from shlo_disc.isolated import client
-from shlo_disc.isolated.messages import program_message, read_program_message
-from shlo_disc.programs import DescribedProgram
-from shlo_disc.schedule import KernelSchedule, Schedule
+from shlo_disc.importer.programs import DescribedProgram
+from shlo_disc.options import KernelSchedule, Schedule
+from shlo_disc.tools.cli import main
 from tests.run.bad_programs import ADD
 from tests.run.call_programs import steps
 
@@ -196,11 +196,11 @@ def test_many_threads_and_an_end_between_two_compiles() -> None:
 
 def test_programs_pass_as_data() -> None:
     """What is read is what was sent; nothing is made of it but data."""
-    read = importlib.import_module("shlo_disc.import.program").read(layer, ARGUMENTS)
+    read = importlib.import_module("shlo_disc.importer.program").read(layer, ARGUMENTS)
     said, data = program_message(read, "cpu")
     again = read_program_message(json.loads(json.dumps(said)), data)
     assert isinstance(again, DescribedProgram)
-    described = importlib.import_module("shlo_disc.import.import_program").describe(read, ("cpu",))
+    described = importlib.import_module("shlo_disc.importer.import_program").describe(read, ("cpu",))
     assert again.data == described.data and again.hidden == described.hidden
     assert replace(again.signature, in_tree=None, out_tree=None) == replace(
         described.signature, in_tree=None, out_tree=None

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import shlo_disc
-from shlo_disc.pass_pipelines import PIPELINES, parse_pipeline
+from shlo_disc.driver.pass_pipelines import PIPELINES, parse_pipeline
 
 PROGRAM = """module @double {
   func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {

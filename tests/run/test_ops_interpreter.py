@@ -21,7 +21,7 @@ from tests.run.op_check import assert_same, mlir_dtype, random_array, refine
 INTERPRETER = """
 import pickle, sys
 import numpy as np
-from shlo_disc.mlir import ir, stablehlo
+from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.dialect.context import make_context
 
 def evaluate(text, arrays, kinds):

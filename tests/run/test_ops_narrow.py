@@ -16,7 +16,7 @@ import pytest
 from jax import lax
 
 import shlo_disc
-from shlo_disc.dtypes import BY_MLIR, BY_NUMPY, numpy_dtype
+from shlo_disc.shape_dialect.dtypes import BY_MLIR, BY_NUMPY, numpy_dtype
 from tests.run.op_check import check, compile_function
 
 INTEGERS = ("int2", "int4", "uint2", "uint4")

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import pytest
 
 import shlo_disc
-from shlo_disc import progress
-from shlo_disc.progress import showing, tell, watching
+from shlo_disc.lowering import progress
+from shlo_disc.lowering.progress import showing, tell, watching
 
 
 class Terminal(io.StringIO):

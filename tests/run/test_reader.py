@@ -16,8 +16,8 @@ import pytest
 
 import shlo_disc
 from shlo_disc.errors import DiscError, OptionError, ProgramError, ReaderError, UnsupportedError
-from shlo_disc.reader import Limits, read_program
-from shlo_disc.reader.client import READER, Reader
+from shlo_disc.importer.reader import Limits, read_program
+from shlo_disc.importer.reader.client import READER, Reader
 from shlo_disc.runtime import AllocationError
 from tests.fuzz.damaged_bytes import damaged, programs
 from tests.run.bad_programs import ADD, HEAD, TAIL
@@ -141,7 +141,7 @@ def test_it_is_one_process_and_started_again() -> None:
 
 
 def test_the_end_of_a_worker_is_explained() -> None:
-    ended = importlib.import_module("shlo_disc.reader.client")._ended
+    ended = importlib.import_module("shlo_disc.importer.reader.client")._ended
     texts = [
         ended(status, said, data, "the program", Limits(3, 1 << 30)).message
         for status, said, data in (
@@ -207,7 +207,7 @@ def test_programs_of_this_process_need_none(tmp_path: Path) -> None:
     """JAX's functions and exports are compiled without it."""
     script = tmp_path / "script.py"
     script.write_text(
-        "import jax, shlo_disc\nfrom jax import export\nfrom shlo_disc.reader.client import READER\n"
+        "import jax, shlo_disc\nfrom jax import export\nfrom shlo_disc.importer.reader.client import READER\n"
         "shlo_disc.compile(lambda x: x + 1, args=(('b', 'float32'),))\n"
         "shlo_disc.compile(export.export(jax.jit(lambda x: x + 1))(jax.ShapeDtypeStruct((2,), 'float32')))\n"
         "assert not READER._process.is_started\n"

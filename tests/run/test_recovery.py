@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 import shlo_disc
+from shlo_disc.driver.recovery import KINDS, PLAIN, Attempts, Choice, find_fault
 from shlo_disc.lowering.host_llvm import program
 from shlo_disc.lowering_cpu import kernels
-from shlo_disc.recovery import KINDS, PLAIN, Attempts, Choice, find_fault
 from shlo_disc.transforms import decisions
 
 SPECS = [("n, 8", "float32"), ("8, 8", "float32")]

@@ -17,12 +17,12 @@ import pytest
 from jax import export
 
 import shlo_disc
-from shlo_disc.cli import main
-from shlo_disc.mlir import ir
-from shlo_disc.reduce.failing import CompilerFailure, Failure
-from shlo_disc.reduce.search import Reduced, reduce
-from shlo_disc.reduce.worker import assignments, pattern_of
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.tools.cli import main
+from shlo_disc.tools.reduce.failing import CompilerFailure, Failure
+from shlo_disc.tools.reduce.search import Reduced, reduce
+from shlo_disc.tools.reduce.worker import assignments, pattern_of
 
 CPU = shlo_disc.Options(opt_level=0, verify=False, threads=1)
 

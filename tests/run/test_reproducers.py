@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 
 import shlo_disc
-from shlo_disc import artifact_header, codegen, pass_pipelines
-from shlo_disc.cli import main
-from shlo_disc.pass_pipelines import PIPELINES
-from shlo_disc.programs import TextProgram
-from shlo_disc.reproducer import KEPT, remove_old_reproducers
-from shlo_disc.stages import STAGES
+from shlo_disc.driver import artifact_header, pass_pipelines
+from shlo_disc.driver.pass_pipelines import PIPELINES
+from shlo_disc.driver.reproducer import KEPT, remove_old_reproducers
+from shlo_disc.driver.stages import STAGES
+from shlo_disc.importer.programs import TextProgram
+from shlo_disc.lowering import codegen
+from shlo_disc.tools.cli import main
 
 PROGRAM = """module @scaled {
   func.func @main(%x: tensor<?x8xf32>, %w: tensor<8x8xf32>) -> tensor<?x8xf32> {
@@ -45,7 +46,7 @@ def plant(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if stage == "artifact":
         monkeypatch.setattr(artifact_header, "artifact_of", fail)
     elif stage == "import":
-        monkeypatch.setattr(importlib.import_module("shlo_disc.import.import_program"), "normalise", fail)
+        monkeypatch.setattr(importlib.import_module("shlo_disc.importer.import_program"), "normalise", fail)
     elif stage == "LLVM":
         monkeypatch.setattr(codegen, "compile_with_routines", fail)
     else:
@@ -151,7 +152,7 @@ def test_the_newest_directories_stay(tmp_path: Path) -> None:
 
 def test_failed_compiles_remove_old_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(importlib.import_module("shlo_disc.import.import_program"), "normalise", fail)
+    monkeypatch.setattr(importlib.import_module("shlo_disc.importer.import_program"), "normalise", fail)
     for number in range(KEPT + 3):
         directory_of(tmp_path, number, age=100.0 + number)
     _, _, directory = failure_of(PROGRAM)
@@ -189,7 +190,7 @@ def test_processes_remove_directories_at_once(tmp_path: Path) -> None:
         directory_of(tmp_path, number, age=10.0 * number)
     script = """
 import pathlib, sys
-from shlo_disc.reproducer import remove_old_reproducers
+from shlo_disc.driver.reproducer import remove_old_reproducers
 remove_old_reproducers(pathlib.Path(sys.argv[1]))
 """
     others = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) for _ in range(3)]
@@ -199,6 +200,6 @@ remove_old_reproducers(pathlib.Path(sys.argv[1]))
 
 def test_a_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
-    monkeypatch.setattr(importlib.import_module("shlo_disc.import.import_program"), "normalise", fail)
+    monkeypatch.setattr(importlib.import_module("shlo_disc.importer.import_program"), "normalise", fail)
     with pytest.raises(shlo_disc.CompilerError, match="planted'\nWhat it takes to see it again could not be written: "):
         shlo_disc.compile(PROGRAM, options=STRICT)

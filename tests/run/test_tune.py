@@ -16,8 +16,8 @@ from jax import export
 
 import shlo_disc
 from shlo_disc import KernelSchedule, OptionError, Options, Schedule
-from shlo_disc.cli import main
-from shlo_disc.tune import CANDIDATES, _choose, tune
+from shlo_disc.tools.cli import main
+from shlo_disc.tools.tune import CANDIDATES, _choose, tune
 
 LENGTHS = (1, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 300)
 PROGRAM = """

@@ -10,10 +10,10 @@ import jax
 from jax import export
 
 import shlo_disc
-from shlo_disc.executable import Executable
-from shlo_disc.filtered import FilteredJit
-from shlo_disc.jitted import Jitted
-from shlo_disc.lowered import Lowered, Traced
+from shlo_disc.api.filtered import FilteredJit
+from shlo_disc.api.jit import Jitted
+from shlo_disc.api.lowered import Lowered, Traced
+from shlo_disc.driver.executable import Executable
 from shlo_disc.report.explanation import Explanation
 from shlo_disc.torch import ExportedExecutable
 

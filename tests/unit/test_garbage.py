@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import pytest
 
 import shlo_disc
-from shlo_disc.garbage import ALLOCATIONS, fewer_collections
-from shlo_disc.progress import watching
+from shlo_disc.driver.garbage import ALLOCATIONS, fewer_collections
+from shlo_disc.lowering.progress import watching
 
 
 @pytest.fixture(autouse=True)

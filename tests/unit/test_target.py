@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from shlo_disc.errors import DiscError
-from shlo_disc.target import CUDA_ARCHITECTURES, architecture_for, cuda_architecture, runs_on
+from shlo_disc.options import CUDA_ARCHITECTURES, architecture_for, cuda_architecture, runs_on
 
 
 def test_names() -> None:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shlo_disc import text_diff
-from shlo_disc.text_diff import ASSEMBLY, LLVM, MLIR, PLAIN, PTX, Syntax, differences
+from shlo_disc.report import text_diff
+from shlo_disc.report.text_diff import ASSEMBLY, LLVM, MLIR, PLAIN, PTX, Syntax, differences
 
 ADD = """\
 func.func @main(%arg0: f32, %arg1: f32) -> f32 {

@@ -12,7 +12,6 @@ from shlo_disc.lowering.host import device_products
 from shlo_disc.lowering.host.products import Operands, PackedOperand, Products, RuntimeCall, TileOf
 from shlo_disc.lowering.host.segments import function_name, plans_of
 from shlo_disc.lowering.kernel_module import kernel_module_of
-from shlo_disc.mlir import arith, func, ir, memref
 from shlo_disc.shape_dialect.dialect.buffers import ResultBuffer, arenas_of, buffers_of
 from shlo_disc.shape_dialect.dialect.fusion import (
     Attention,
@@ -46,6 +45,7 @@ from shlo_disc.shape_dialect.dialect.records import FunctionName, codec_of
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.inference.data_sizes import bound_symbols
+from shlo_disc.shape_dialect.mlir import arith, func, ir, memref
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL

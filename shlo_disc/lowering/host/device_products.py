@@ -9,11 +9,11 @@ from dataclasses import replace
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.host.library_epilogue import library_epilogue
 from shlo_disc.lowering.host.products import Operands, RuntimeCall, Values, precision_of
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import Epilogue, accumulators_of, fusion_of, product_of
 from shlo_disc.shape_dialect.dialect.host import KERNEL, DeviceEpilogue, DeviceProduct, Guard, kernel_of
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import element_type_of
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.transforms.views import root
 

@@ -8,9 +8,9 @@ that come again as they were.
 
 from __future__ import annotations
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import GemmTile, Packed
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.transforms.convolutions import is_fixed
 from shlo_disc.transforms.views import root
 

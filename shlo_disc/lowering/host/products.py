@@ -10,7 +10,6 @@ from typing import Any
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.host.prepacked import is_packable, packed_form
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import Convolution, accumulators_of, fusion_of, product_of
 from shlo_disc.shape_dialect.dialect.host import (
     ConvolutionCall,
@@ -23,6 +22,7 @@ from shlo_disc.shape_dialect.dialect.host import (
     kernel_of,
 )
 from shlo_disc.shape_dialect.dialect.problems import ConvolutionProduct, MatrixProduct
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.transforms.views import root
 

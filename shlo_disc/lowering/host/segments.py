@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.buffers import arenas_of
 from shlo_disc.shape_dialect.dialect.host import Check, Plan
 from shlo_disc.shape_dialect.dialect.signature import Signature
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.transforms.segments import symbol_segments
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import Packed, call_of
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
 
 

@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
-from shlo_disc.dense import array_of_dense
-from shlo_disc.dtypes import BY_MLIR, numpy_dtype
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dense import array_of_dense
+from shlo_disc.shape_dialect.dtypes import BY_MLIR, numpy_dtype
+from shlo_disc.shape_dialect.mlir import ir
 
 
 def dense_bytes(attribute: ir.DenseElementsAttr) -> bytes:

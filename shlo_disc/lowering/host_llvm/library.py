@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shlo_disc.dtypes import BY_MLIR
 from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import LibraryCall
+from shlo_disc.shape_dialect.dtypes import BY_MLIR
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.attributes import attribute_values
 
 

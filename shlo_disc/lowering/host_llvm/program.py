@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from shlo_disc.codegen import Routines
+from shlo_disc.lowering.codegen import Routines
 from shlo_disc.lowering.host.segments import function_name
 from shlo_disc.lowering.host_llvm.buffers import BufferTable
 from shlo_disc.lowering.host_llvm.constants import dense_bytes
 from shlo_disc.lowering.host_llvm.plan import Words, write_plan
 from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.host import Check, Plan, call_of
 from shlo_disc.shape_dialect.dialect.signature import Signature
+from shlo_disc.shape_dialect.mlir import ir
 
 
 @dataclass

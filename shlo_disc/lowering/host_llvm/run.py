@@ -18,9 +18,9 @@ from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, Runtime, Symbol, 
 from shlo_disc.lowering.host_llvm.buffers import BufferSlice, BufferTable
 from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.launches import is_command
-from shlo_disc.mlir import ir
 from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import Bind, call_of
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 PART_LINES = 256

@@ -7,8 +7,8 @@ from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.index_rules.movement import known_element, scalar_starts
 from shlo_disc.lowering.index_rules.rule import Rule
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.mlir import arith, ir
 from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.mlir import arith, ir
 from shlo_disc.shape_dialect.utils.attributes import integers
 
 

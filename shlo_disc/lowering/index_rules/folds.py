@@ -11,8 +11,8 @@ from shlo_disc.lowering.index_rules.rule import Rule
 from shlo_disc.lowering.long_sums import SHORT, LongSums, in_blocks
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.mlir import arith, ir, math, stablehlo
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.mlir import arith, ir, math, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 

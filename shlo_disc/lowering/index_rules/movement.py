@@ -10,8 +10,8 @@ from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.index_rules.rule import Rule
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import scalar_of
-from shlo_disc.mlir import arith, ir, stablehlo
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr, product
+from shlo_disc.shape_dialect.mlir import arith, ir, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 

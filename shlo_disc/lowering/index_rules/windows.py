@@ -14,9 +14,9 @@ from shlo_disc.lowering.index_rules.folds import accumulator_of, multiply_add, n
 from shlo_disc.lowering.index_rules.rule import Rule
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
-from shlo_disc.mlir import arith, ir
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.dialect.window import Window
+from shlo_disc.shape_dialect.mlir import arith, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.convolution import convolution_of, static_padding
 from shlo_disc.shape_dialect.utils.windows import window_of

@@ -16,8 +16,8 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
 from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
-from shlo_disc.mlir import arith, ir, scf
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.mlir import arith, ir, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
 CHEAP = 4

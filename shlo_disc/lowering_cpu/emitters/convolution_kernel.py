@@ -18,8 +18,8 @@ from shlo_disc.lowering.index_rules import nest
 from shlo_disc.lowering.index_rules.folds import accumulator_of, multiply_add, zero_of
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.loops import for_range
-from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_of, product
+from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.utils.convolution import Convolution, convolution_of, is_depthwise
 

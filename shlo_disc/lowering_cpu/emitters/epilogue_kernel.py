@@ -15,9 +15,9 @@ from shlo_disc.lowering.positions import Position
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
 from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import tile_of
-from shlo_disc.mlir import arith, ir, memref
 from shlo_disc.shape_dialect.dialect.fusion import Epilogue, fusion_of
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, dims_of, product
+from shlo_disc.shape_dialect.mlir import arith, ir, memref
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike, Symbol
 
 TILE_SIZES = tuple(Expr.of_atom(Symbol(f"%{name}")) for name in ("sums_step", "sums_column", "sums_past"))

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from shlo_disc.lowering.positions import index_constant
-from shlo_disc.mlir import arith, ir, scf
 from shlo_disc.runtime import abi
+from shlo_disc.shape_dialect.mlir import arith, ir, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr, Symbol
 
 RUNTIME = Expr.of_atom(Symbol("%runtime"))

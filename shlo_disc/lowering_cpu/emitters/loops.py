@@ -8,7 +8,7 @@ from collections.abc import Callable
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.long_sums import in_blocks
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.mlir import arith, ir, scf, vector
+from shlo_disc.shape_dialect.mlir import arith, ir, scf, vector
 
 
 def either(condition: ir.Value | None, body: Callable[[bool], None]) -> None:

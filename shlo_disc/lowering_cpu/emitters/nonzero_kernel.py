@@ -11,8 +11,8 @@ from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.loops import over_lanes
-from shlo_disc.mlir import arith, ir, math, scf, vector
 from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.mlir import arith, ir, math, scf, vector
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 

@@ -14,8 +14,8 @@ from shlo_disc.lowering.elements import Elements
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.loops import for_range
-from shlo_disc.mlir import arith, ir, math, scf, vector
 from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.mlir import arith, ir, math, scf, vector
 
 HEIGHT = 6
 """Rows of a full tile."""

@@ -19,9 +19,9 @@ from shlo_disc.lowering.row_kernel import Body, RowKernel, Values
 from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.loops import either, for_range, over_lanes
-from shlo_disc.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.dialect.fusion import row_kernel_of
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.symbolic.expr import Expr, Symbol
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 

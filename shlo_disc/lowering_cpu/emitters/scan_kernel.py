@@ -17,8 +17,8 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
 from shlo_disc.lowering_cpu.emitters.loops import for_range
-from shlo_disc.mlir import arith, ir, scf, vector
 from shlo_disc.shape_dialect.dialect.types import product
+from shlo_disc.shape_dialect.mlir import arith, ir, scf, vector
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
 

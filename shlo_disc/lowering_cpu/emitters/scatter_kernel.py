@@ -21,9 +21,9 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.scatter import ScatterNumbers, combine_where, scatter_in, target_of
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
 from shlo_disc.lowering_cpu.emitters.loops import over_lanes
-from shlo_disc.mlir import arith, ir, scf
 from shlo_disc.shape_dialect.dialect.fusion import updates_of
 from shlo_disc.shape_dialect.dialect.types import Dims, product
+from shlo_disc.shape_dialect.mlir import arith, ir, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 

@@ -17,8 +17,8 @@ from shlo_disc.lowering.line_sort import LineSort, Rows, ceil_log2, row_of, sort
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.loops import for_range
-from shlo_disc.mlir import arith, ir, scf
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.mlir import arith, ir, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 RUN = 16

@@ -12,8 +12,8 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.window_update import write_into_window
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from shlo_disc.lowering_cpu.host.blocks import entry_name
 from shlo_disc.lowering_cpu.micro_kernels.llvm_writer import LlvmWriter
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS
+from shlo_disc.shape_dialect.mlir import func, ir
 
 INLINED_OPS = 150
 """A kernel of one work item becomes a part of a host program with branches up to so many ops. In a function that has

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from shlo_disc.codegen import Routines
-from shlo_disc.dtypes import BY_MLIR
+from shlo_disc.lowering.codegen import Routines
 from shlo_disc.lowering.host_llvm.library import LibraryTable
 from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.host_llvm.program import HostProgram, LoweredProgram, append_text, append_texts
@@ -21,7 +20,6 @@ from shlo_disc.lowering_cpu.host.run import CpuRunWriter
 from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import tile_routines
 from shlo_disc.lowering_cpu.micro_kernels.winograd_kernel import DECLARATIONS, transform_routines
-from shlo_disc.mlir import func, ir
 from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import (
     DYNAMIC_DIMS,
@@ -34,6 +32,8 @@ from shlo_disc.shape_dialect.dialect.host import (
     call_of,
 )
 from shlo_disc.shape_dialect.dialect.signature import Signature
+from shlo_disc.shape_dialect.dtypes import BY_MLIR
+from shlo_disc.shape_dialect.mlir import func, ir
 
 
 def lower_host(module: ir.Module, signature: Signature, vector_bits: int) -> LoweredProgram:

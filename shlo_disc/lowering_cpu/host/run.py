@@ -12,9 +12,9 @@ from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
 from shlo_disc.lowering.launches import CLEAR, COPY
 from shlo_disc.lowering_cpu.host.block_kernels import BLOCK_BYTES, BLOCK_GRAIN
 from shlo_disc.lowering_cpu.host.blocks import attention_block, convolution_block, entry_name, gemm_block
-from shlo_disc.mlir import ir
 from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import Bytes, KernelUse, LibraryCall, call_of
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
 TRIPS_UNSEEN = 63

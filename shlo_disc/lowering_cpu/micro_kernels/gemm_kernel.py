@@ -21,7 +21,7 @@ from __future__ import annotations
 from functools import cache
 from typing import ClassVar
 
-from shlo_disc.codegen import Routines
+from shlo_disc.lowering.codegen import Routines
 from shlo_disc.lowering_cpu.micro_kernels import amx_kernel
 from shlo_disc.lowering_cpu.micro_kernels.gemm_format import AMX, MULTIPLIERS, Multiplier, format_of
 from shlo_disc.lowering_cpu.micro_kernels.llvm_writer import LlvmWriter

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from shlo_disc.codegen import Routines
+from shlo_disc.lowering.codegen import Routines
 from shlo_disc.lowering_cpu.micro_kernels.llvm_writer import LlvmWriter
 from shlo_disc.runtime import abi
 

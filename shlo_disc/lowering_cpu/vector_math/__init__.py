@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from ...errors import CompilerError
-from ...mlir import ir
+from shlo_disc.errors import CompilerError
+from shlo_disc.shape_dialect.mlir import ir
+
 from .accuracy import ULP
 from .error_function import erf_lanes, erfc_lanes
 from .exponential import exp_lanes, expm1_lanes, logistic_lanes

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...mlir import arith, ir, math, vector
-from ...shape_dialect.dialect.remembered import remembered
+from shlo_disc.shape_dialect.dialect.remembered import remembered
+from shlo_disc.shape_dialect.mlir import arith, ir, math, vector
 
 Number = float | int
 LDEXP = "llvm.ldexp"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...lowering.kernel_module import KernelModule
-from ...mlir import func, ir
+from shlo_disc.lowering.kernel_module import KernelModule
+from shlo_disc.shape_dialect.mlir import func, ir
 
 _INLINE = frozenset(("sqrt", "rsqrt"))
 """Functions that are no longer than a call."""

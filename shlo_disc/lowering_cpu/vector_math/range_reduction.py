@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...mlir import ir, scf
+from shlo_disc.shape_dialect.mlir import ir, scf
+
 from .constants import F64
 from .lanes import Lanes, where
 from .twofold import Twofold, quick_two_sum, two_product, two_sum

@@ -33,30 +33,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from shlo_disc.artifact_header import artifact_of
-from shlo_disc.cache import cache_key, open_cache
-from shlo_disc.compilation import Compilation, cpu_named
-from shlo_disc.compiler import run_pipeline, run_stage
+from shlo_disc.driver.artifact_header import artifact_of
+from shlo_disc.driver.cache import cache_key, open_cache
+from shlo_disc.driver.compilation import Compilation, cpu_named
+from shlo_disc.driver.compiler import run_pipeline, run_stage
+from shlo_disc.driver.executable import Executable
+from shlo_disc.driver.garbage import fewer_collections
 from shlo_disc.errors import ArtifactError, DiscError, ProgramError, UnsupportedError
-from shlo_disc.executable import Executable
-from shlo_disc.garbage import fewer_collections
-from shlo_disc.importing import (
-    check_supported,
-    declare,
-    entry_function,
-    normalise,
-    plain_signature,
-    tokens_as_arrays,
-)
-from shlo_disc.mlir import ir
-from shlo_disc.options import Options
-from shlo_disc.programs import TextProgram
+from shlo_disc.importer.import_program import declare, plain_signature
+from shlo_disc.importer.normalise import entry_function, normalise
+from shlo_disc.importer.programs import TextProgram
+from shlo_disc.importer.support import check_supported
+from shlo_disc.importer.tokens import tokens_as_arrays
+from shlo_disc.options import CPU, Options
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.remembered import remembering
 from shlo_disc.shape_dialect.dialect.types import Dims
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
-from shlo_disc.target import CPU
 
 from .classes import choices
 from .emit import Emission, finish

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.convolution import convolution_of
 
 from .samples import Samples

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 
 from .gradients import Classes
 from .samples import Samples

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from math import lcm, prod
 
-from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.inference.size_relations import (
     RULES,
     Size,
@@ -20,6 +19,7 @@ from shlo_disc.shape_dialect.inference.size_relations import (
     reshape_groups,
     window_axes,
 )
+from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.utils.called_operations import name_of
 
 from .gradients import join_gradients

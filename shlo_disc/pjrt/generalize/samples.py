@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from shlo_disc.errors import DiscError
-from shlo_disc.importing import parse_trusted
-from shlo_disc.mlir import ir
+from shlo_disc.importer.parse import parse_trusted
 from shlo_disc.runtime.native_module import read_program
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.called_operations import CalledOperations
 from shlo_disc.shape_dialect.utils.locations import source_line
 

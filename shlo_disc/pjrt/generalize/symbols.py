@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 
 from .relations import Relations
 from .samples import Samples

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from importlib.resources import files
 
-from shlo_disc.compilation import Compilation
+from shlo_disc.driver.compilation import Compilation
 from shlo_disc.report.page.document import Document
 from shlo_disc.report.page.gather import OnDevice, document_of
 from shlo_disc.runtime import Artifact

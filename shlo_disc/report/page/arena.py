@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from shlo_disc.compilation import Compilation
-from shlo_disc.mlir import ir
+from shlo_disc.driver.compilation import Compilation
 from shlo_disc.report.page.document import Rectangle
 from shlo_disc.shape_dialect.dialect.buffers import ArenaBuffer, arenas_of, buffers_of
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import entry_block
 from shlo_disc.transforms.memory.liveness import Liveness

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
 
-from shlo_disc.compilation import Compilation, made
-from shlo_disc.compiler import run_pipeline
+from shlo_disc.driver.compilation import Compilation, made
+from shlo_disc.driver.compiler import run_pipeline
 from shlo_disc.errors import ProgramError
 from shlo_disc.lowering.launches import launches_in
-from shlo_disc.mlir import ir
 from shlo_disc.report.page.document import Missing, Rule, Symbol
 from shlo_disc.report.page.places import place_text, shown
 from shlo_disc.shape_dialect.dialect.declarations import symbols_in
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.transforms.decisions import PATTERNS, Record, recording

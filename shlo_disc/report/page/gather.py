@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from shlo_disc.compilation import Compilation
+from shlo_disc.driver.compilation import Compilation
+from shlo_disc.driver.stage_text import peak_memory_formula, result_bytes
 from shlo_disc.errors import DeviceError
 from shlo_disc.lowering.launches import launches_in
 from shlo_disc.report.explanation import KernelReport, explain, kernel_reports
@@ -19,7 +20,6 @@ from shlo_disc.runtime import Artifact, Client
 from shlo_disc.runtime.dims import dim_values
 from shlo_disc.shape_dialect.dialect.buffers import arenas_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.stage_text import peak_memory_formula, result_bytes
 
 _OP = re.compile(r'\s*(?:%[^=]* = )?"?(?:stablehlo|chlo)\.\w')
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from shlo_disc.compilation import Compilation
+from shlo_disc.driver.compilation import Compilation
 from shlo_disc.lowering.launches import Launched, launches_in
-from shlo_disc.mlir import func, ir
 from shlo_disc.report.page.document import Edge, Excerpt, Node
 from shlo_disc.report.page.layout import layout
 from shlo_disc.report.page.places import sources_of
@@ -16,6 +15,7 @@ from shlo_disc.report.page.texts import Texts
 from shlo_disc.report.work import work_of
 from shlo_disc.shape_dialect.dialect.fusion import fusion_of, is_fusion
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL
 from shlo_disc.shape_dialect.utils.regions import entry_block, nested_blocks, terminator_of
 from shlo_disc.transforms.flops import repeated_ops

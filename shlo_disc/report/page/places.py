@@ -7,7 +7,7 @@ import linecache
 import os
 from collections.abc import Iterable
 
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.locations import source_line
 
 UNKNOWN = "unknown"

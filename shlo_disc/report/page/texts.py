@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from shlo_disc.compilation import Compilation
-from shlo_disc.function_texts import functions_of
+from shlo_disc.driver.compilation import Compilation
+from shlo_disc.driver.stage_text import stage_text
+from shlo_disc.driver.stages import STAGES
+from shlo_disc.report.function_texts import functions_of
 from shlo_disc.report.page.document import Diff, Excerpt
 from shlo_disc.report.page.line_diff import changes
-from shlo_disc.stage_text import stage_text
-from shlo_disc.stages import STAGES
 
 PROGRAM = "disc_run"
 """The function that is the host program."""

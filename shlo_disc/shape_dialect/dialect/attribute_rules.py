@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import fusion as kinds
 from shlo_disc.shape_dialect.dialect.buffers import ARENAS, BUFFERS, ResultBuffer, arenas_of, buffers_of
 from shlo_disc.shape_dialect.dialect.fusion_rules import FUSIONS
@@ -20,6 +19,7 @@ from shlo_disc.shape_dialect.dialect.names import FLOPS, LAYOUT, PARTICIPANTS, S
 from shlo_disc.shape_dialect.dialect.records import Malformed, read_integer, read_size
 from shlo_disc.shape_dialect.dialect.scope import ORDER, Scope
 from shlo_disc.shape_dialect.dialect.window import WINDOW, read_window
+from shlo_disc.shape_dialect.mlir import ir
 
 _CALLS = ("func.call", "stablehlo.case", "stablehlo.if", "stablehlo.while")
 _RUNS = (*_CALLS, "disc.bind")

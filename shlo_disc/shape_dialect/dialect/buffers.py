@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import BufferAttr
 from shlo_disc.shape_dialect.dialect.records import as_kind, read_size, read_variant, to_attribute
 from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_attr
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 BUFFERS = "disc.buffers"

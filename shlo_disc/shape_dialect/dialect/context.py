@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import threading
 
-from shlo_disc.mlir import BUILT, ir, stablehlo
 from shlo_disc.shape_dialect.dialect.host_ops import DiscHost
 from shlo_disc.shape_dialect.dialect.ops import Disc
+from shlo_disc.shape_dialect.mlir import BUILT, ir, stablehlo
 
 _loading = threading.Lock()
 

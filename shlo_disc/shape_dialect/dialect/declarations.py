@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shlo_disc.errors import ProgramError
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import ConstraintOp, DimOp, SymbolOp
 from shlo_disc.shape_dialect.dialect.records import Malformed, entries_of, from_entries, to_entries
 from shlo_disc.shape_dialect.dialect.types import Dims
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 

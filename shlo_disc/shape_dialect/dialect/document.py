@@ -10,7 +10,6 @@ from dataclasses import MISSING, is_dataclass
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import host, problems
 from shlo_disc.shape_dialect.dialect.attribute_rules import ATTRIBUTES
 from shlo_disc.shape_dialect.dialect.buffers import ArenaBuffer, ResultBuffer
@@ -25,6 +24,7 @@ from shlo_disc.shape_dialect.dialect.ops import LOCAL, Disc
 from shlo_disc.shape_dialect.dialect.records import layout_of
 from shlo_disc.shape_dialect.dialect.signature import Declared, TensorSpec
 from shlo_disc.shape_dialect.dialect.window import Window
+from shlo_disc.shape_dialect.mlir import ir
 
 IRDL_FILE = Path(__file__).parent / "disc.irdl.mlir"
 

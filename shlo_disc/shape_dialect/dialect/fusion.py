@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import FusionAttr
 from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, ConvolutionProduct, MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import FunctionName, Malformed, read_variant, to_attribute
 from shlo_disc.shape_dialect.dialect.remembered import remembered
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 FUSION = "disc.fusion"

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect import fusion as kinds
 from shlo_disc.shape_dialect.dialect.library import LIBRARY
 from shlo_disc.shape_dialect.dialect.problems import Axis, MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import Malformed
 from shlo_disc.shape_dialect.dialect.scope import Scope
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.library import LibraryFunction
 from shlo_disc.shape_dialect.dialect.ops import KernelAttr
 from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, ConvolutionProduct, MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import FunctionName, from_attribute, read_typed, to_attribute
 from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 

@@ -24,8 +24,8 @@ an op is told stands in one attribute, `call`, a dictionary with one dataclass a
 from collections.abc import Sequence
 from typing import Any
 
-from shlo_disc.mlir import ext, ir
 from shlo_disc.shape_dialect.dialect.ops import make_once, verify_by
+from shlo_disc.shape_dialect.mlir import ext, ir
 
 
 class DiscHost(ext.Dialect, name="disc_host"):

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from shlo_disc.mlir import arith, ir
 from shlo_disc.shape_dialect.dialect.declarations import symbols_in
 from shlo_disc.shape_dialect.dialect.host import (
     DYNAMIC_DIMS,
@@ -34,6 +33,7 @@ from shlo_disc.shape_dialect.dialect.ops import LOCAL
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind
 from shlo_disc.shape_dialect.dialect.scope import Scope
+from shlo_disc.shape_dialect.mlir import arith, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 _LIBRARY_EPILOGUES = ("f32", "f16", "bf16")

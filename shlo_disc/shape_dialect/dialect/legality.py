@@ -6,8 +6,8 @@ What is StableHLO comes from the table of ops (`registry/`): a stage is done whe
 
 from __future__ import annotations
 
-from shlo_disc.registry import TABLE
 from shlo_disc.shape_dialect.dialect.host import RECORDS
+from shlo_disc.shape_dialect.registry import TABLE
 
 
 def _rows(*lowerings: str) -> frozenset[str]:

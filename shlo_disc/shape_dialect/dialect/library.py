@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import LibraryAttr
 from shlo_disc.shape_dialect.dialect.records import read_typed, to_attribute
+from shlo_disc.shape_dialect.mlir import ir
 
 LIBRARY = "disc.library"
 

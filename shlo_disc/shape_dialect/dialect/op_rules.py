@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shlo_disc.dtypes import BY_MLIR
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.declarations import Bounds, constraint_of, name_of, symbol_of
 from shlo_disc.shape_dialect.dialect.host_rules import HOST_RULES
 from shlo_disc.shape_dialect.dialect.ops import LOCAL
@@ -15,6 +13,8 @@ from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.scope import Scope, is_private
 from shlo_disc.shape_dialect.dialect.signature import TensorSpec
 from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr, element_type_of, product, storage_type
+from shlo_disc.shape_dialect.dtypes import BY_MLIR
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 

@@ -19,7 +19,7 @@ Dynamic tensor types carry their sizes in the encoding: `tensor<?x?x768xf32, [@b
 from collections.abc import Callable
 from typing import Any
 
-from shlo_disc.mlir import ext, ir
+from shlo_disc.shape_dialect.mlir import ext, ir
 
 
 def make_once(dialect: Any) -> None:

@@ -25,9 +25,9 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, NewType, TypeVar, get_args, get_origin, get_type_hints
 
 from shlo_disc.errors import ProgramError
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.types import dim_attr, dim_of_attr
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 

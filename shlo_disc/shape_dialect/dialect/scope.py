@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from shlo_disc.mlir import func, ir, memref
 from shlo_disc.shape_dialect.dialect.declarations import facts_of
 from shlo_disc.shape_dialect.dialect.names import STAGE
 from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind, read_size
 from shlo_disc.shape_dialect.dialect.signature import Declared, declared_signature
 from shlo_disc.shape_dialect.dialect.types import Dims
+from shlo_disc.shape_dialect.mlir import func, ir, memref
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from shlo_disc.dtypes import BY_MLIR
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import SignatureOp
 from shlo_disc.shape_dialect.dialect.records import Malformed, entries_of, from_entries, to_entries
 from shlo_disc.shape_dialect.dialect.symbol_sources import SymbolSource, symbol_sources
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, storage_type
+from shlo_disc.shape_dialect.dtypes import BY_MLIR
+from shlo_disc.shape_dialect.mlir import ir
 
 DTYPES = {dtype.mlir: dtype.name for dtype in BY_MLIR.values()}
 """The runtime's names of element types."""

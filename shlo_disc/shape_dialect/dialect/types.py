@@ -6,9 +6,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 
-from shlo_disc.dtypes import BY_MLIR
-from shlo_disc.mlir import ir, quant
 from shlo_disc.shape_dialect.dialect.remembered import remembered
+from shlo_disc.shape_dialect.dtypes import BY_MLIR
+from shlo_disc.shape_dialect.mlir import ir, quant
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 Dims = tuple[Expr, ...]

@@ -8,7 +8,6 @@ stage and on what is read: names against declarations, encodings against types, 
 from __future__ import annotations
 
 from shlo_disc.errors import ProgramError
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import fusion as kinds
 from shlo_disc.shape_dialect.dialect.attribute_rules import ATTRIBUTES
 from shlo_disc.shape_dialect.dialect.declarations import symbols_in
@@ -19,6 +18,7 @@ from shlo_disc.shape_dialect.dialect.names import STAGE
 from shlo_disc.shape_dialect.dialect.op_rules import RULES
 from shlo_disc.shape_dialect.dialect.records import Malformed
 from shlo_disc.shape_dialect.dialect.scope import ORDER, Scope, is_private
+from shlo_disc.shape_dialect.mlir import ir
 
 _KERNEL_MODULES = ("builtin.module", "gpu.module")
 

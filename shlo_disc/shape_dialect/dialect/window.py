@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import WindowAttr
 from shlo_disc.shape_dialect.dialect.records import read_typed, to_attribute
 from shlo_disc.shape_dialect.dialect.types import Dims
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from shlo_disc.errors import OptionError, ProgramError, Unsupported, UnsupportedError
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.declarations import Constraint, facts_of, write_declarations
 from shlo_disc.shape_dialect.dialect.signature import argument_shapes
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
@@ -22,6 +21,7 @@ from shlo_disc.shape_dialect.inference.rules import rule_of
 from shlo_disc.shape_dialect.inference.skipped import skipped_where
 from shlo_disc.shape_dialect.inference.unify_sizes import unify_sizes
 from shlo_disc.shape_dialect.inference.values import SymbolicValues
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.locations import source_line

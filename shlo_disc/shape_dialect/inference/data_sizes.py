@@ -7,10 +7,10 @@ that `concatenate(count, 4)` is the shape `[n0, 4]`.
 
 from __future__ import annotations
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import BindOp
 from shlo_disc.shape_dialect.dialect.types import dims_attr
 from shlo_disc.shape_dialect.inference.values import Elements, SymbolicValues, bound_elements, is_shape_like
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 

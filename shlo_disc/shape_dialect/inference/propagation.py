@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from shlo_disc.errors import ProgramError
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.inference.data_sizes import data_elements
 from shlo_disc.shape_dialect.inference.values import SymbolicValues
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.locations import source_line

@@ -11,8 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.dialect.types import element_type_of
+from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import (
     Dims,
     dims_attr,
@@ -21,6 +20,7 @@ from shlo_disc.shape_dialect.dialect.types import (
     tensor_type,
 )
 from shlo_disc.shape_dialect.dialect.window import WINDOW, Window, read_window, window_attribute
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.symbolic.facts_witness import value_at

@@ -14,10 +14,10 @@ import math
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 
-from shlo_disc.dense import array_of
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shlo_disc.errors import ProgramError
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.records import Malformed
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.inference.propagation import DataDependentSize, Propagation
 from shlo_disc.shape_dialect.inference.rules import RULES, rule_of
 from shlo_disc.shape_dialect.inference.values import SymbolicValues
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of

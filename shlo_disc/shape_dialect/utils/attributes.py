@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.remembered import remembered
+from shlo_disc.shape_dialect.mlir import ir
 
 _FLOATS = ("f32", "f64")
 _INTEGERS = ("i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")

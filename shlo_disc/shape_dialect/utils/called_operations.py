@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 
 CALLS = ("callee", "decomposition")
 """The attributes that are functions which an operation calls."""

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.names import PARTICIPANTS
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 COLLECTIVES = frozenset(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 
 _OURS = (f"{Path(__file__).parents[2]}/", "/site-packages/shlo_disc/")
 """Folders of this package: here, and where an exported program may come from."""

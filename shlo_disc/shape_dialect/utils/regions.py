@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL
 
 

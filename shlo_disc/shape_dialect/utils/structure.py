@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import FUSION
 from shlo_disc.shape_dialect.dialect.ops import FusionAttr, WindowAttr
 from shlo_disc.shape_dialect.dialect.records import dictionary_of
@@ -16,6 +15,7 @@ from shlo_disc.shape_dialect.dialect.types import (
     has_encoding,
     tensor_type,
 )
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 _NAMES = frozenset({"sym_name", "sym_visibility", "function_type"})

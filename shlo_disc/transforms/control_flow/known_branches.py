@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.regions import constant_of, nested_blocks
 
 

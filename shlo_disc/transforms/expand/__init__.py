@@ -6,7 +6,7 @@ Types are annotated and shape operands are `disc.shape` when these patterns run,
 
 from __future__ import annotations
 
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.transforms.expand import (
     batch_norm,
     bitcast,

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shlo_disc.mlir import ir, rewrite
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_attr, dims_of, element_type_of, product, tensor_type
+from shlo_disc.shape_dialect.mlir import ir, rewrite
 from shlo_disc.transforms.expand.build import constant, convert, elementwise
 from shlo_disc.transforms.simplify.data_movement import Pattern
 from shlo_disc.transforms.views import broadcast

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from shlo_disc.mlir import ir, rewrite
 from shlo_disc.shape_dialect.dialect.types import bits_of, dims_of, element_type_of
+from shlo_disc.shape_dialect.mlir import ir, rewrite
 from shlo_disc.transforms.expand import build
 from shlo_disc.transforms.expand.build import convert, elementwise
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from shlo_disc.dense import array_of
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.dense import array_of
+from shlo_disc.shape_dialect.mlir import ir
 
 
 def parts_of(op: ir.OpView, real: ir.RankedTensorType) -> tuple[ir.DenseElementsAttr, ir.DenseElementsAttr]:

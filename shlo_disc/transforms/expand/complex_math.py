@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import element_type_of
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.transforms.expand.reals import Real, apply, compare, where
 
 

@@ -7,8 +7,8 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of
+from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.expand import build
 from shlo_disc.transforms.expand.complex_math import Complex, add, multiply

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import dims_of, tensor_type
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import main_function
 from shlo_disc.transforms.expand import complex_math, complex_products

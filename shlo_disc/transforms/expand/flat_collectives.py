@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import partial, reduce
 
 from shlo_disc.errors import Unsupported, UnsupportedError
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.collectives import REDUCTIONS, combined_type, groups_of, reduction_of
 from shlo_disc.shape_dialect.utils.locations import source_line

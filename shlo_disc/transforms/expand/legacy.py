@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from shlo_disc.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
 from shlo_disc.transforms.expand import build
 from shlo_disc.transforms.simplify.data_movement import Pattern
 from shlo_disc.transforms.views import broadcast, shape_tensor, transpose

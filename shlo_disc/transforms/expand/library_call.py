@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.library import LIBRARY, LibraryFunction, library_attribute
 from shlo_disc.shape_dialect.dialect.types import element_type_of, tensor_type
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, round_up
 
 SLOTS = 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.regions import main_function
 from shlo_disc.transforms.expand import collectives, custom_call, fft, lapack, linear_algebra
 

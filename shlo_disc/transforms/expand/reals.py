@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.transforms.expand import build
 
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from shlo_disc.mlir import ir, rewrite
 from shlo_disc.shape_dialect.dialect.ops import integer_attr
 from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.mlir import ir, rewrite
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 from shlo_disc.transforms.views import transpose
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from shlo_disc.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.dialect.fusion import columns_of, fusion_of, kind_of
 from shlo_disc.shape_dialect.dialect.problems import MOST_ROW_AXES
 from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr, element_type_of
+from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.decisions import Pattern

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import fusion
 from shlo_disc.shape_dialect.dialect.problems import AttentionAxis, AttentionProblem, Causal, Operand
 from shlo_disc.shape_dialect.dialect.records import FunctionName
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.fusion.access import defining_op
 from shlo_disc.transforms.fusion.attention import Attention, AttentionSite, Functions, callee, is_online

@@ -18,9 +18,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.problems import Causal
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr, element_type_of
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.decisions import Pattern

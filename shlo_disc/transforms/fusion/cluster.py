@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.regions import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.utils.windows import window_sizes
 from shlo_disc.transforms.code_size import code_size

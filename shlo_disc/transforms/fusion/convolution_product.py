@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.problems import Axis, ConvolutionProduct, MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.convolution import convolution_of, static_padding
 from shlo_disc.transforms.convolutions import has_one_group, has_product_elements, has_runtime_rank, may_transform

@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.fusion import Scan
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.dialect.window import Window
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.windows import window_of
 from shlo_disc.transforms.decisions import Pattern

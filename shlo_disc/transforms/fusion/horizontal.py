@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import Recurrence, RecurrentLoop, fusion_of, set_fusion
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, terminator_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import itertools
 
-from shlo_disc.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.dialect.problems import MAX_BATCH, Axis, MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.simplify.dot import SUM_TYPES, is_rounded

@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import (
     KINDS,
     Convolution,
@@ -26,6 +25,7 @@ from shlo_disc.shape_dialect.dialect.fusion import (
 )
 from shlo_disc.shape_dialect.dialect.ops import BindOp
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.op_sets import BARRIER, CONTROL
 from shlo_disc.shape_dialect.utils.regions import is_condition, nested_blocks, terminator_of
 from shlo_disc.transforms.decisions import Decisions

@@ -7,10 +7,10 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import columns_of, fusion_of
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.transforms.decisions import Pattern

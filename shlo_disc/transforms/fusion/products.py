@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import (
     Convolution,
     Dot,
@@ -32,6 +31,7 @@ from shlo_disc.shape_dialect.dialect.fusion import (
 )
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.convolution import is_canonical
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 from shlo_disc.transforms.convolutions import is_fixed, is_product

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import Loop, fusion_of, set_fusion
 from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, defining_op

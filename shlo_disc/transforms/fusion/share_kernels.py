@@ -11,9 +11,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.fusion import is_fusion, kind_of
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 from shlo_disc.shape_dialect.utils.structure import SizeNames, Structure
 from shlo_disc.transforms.decisions import Decisions, Pattern

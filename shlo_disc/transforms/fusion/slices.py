@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shlo_disc.dense import array_of
-from shlo_disc.mlir import func, ir
+from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr, product
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.fusion.access import defining_op

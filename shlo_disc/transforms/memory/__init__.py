@@ -21,10 +21,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect import buffers
 from shlo_disc.shape_dialect.dialect.buffers import set_arenas, set_buffers
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, round_up
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL

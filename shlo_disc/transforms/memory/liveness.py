@@ -11,7 +11,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.regions import is_condition, nested_blocks, terminator_of
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.segments import RUNS

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shlo_disc.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import (
     Dims,
@@ -21,6 +20,7 @@ from shlo_disc.shape_dialect.dialect.types import (
     element_type_of,
     tensor_type,
 )
+from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.regions import constant_of

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import dims_attr
 from shlo_disc.shape_dialect.inference.values import (
@@ -17,6 +16,7 @@ from shlo_disc.shape_dialect.inference.values import (
     is_boolean,
     is_shape_like,
 )
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 

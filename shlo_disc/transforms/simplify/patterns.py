@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shlo_disc.mlir import ir, rewrite
+from shlo_disc.shape_dialect.mlir import ir, rewrite
 from shlo_disc.shape_dialect.utils.regions import main_function
 from shlo_disc.transforms.simplify import data_movement, dot, reduce, unit_axes
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 
-from shlo_disc.dense import array_of
-from shlo_disc.mlir import ir, rewrite
+from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.mlir import ir, rewrite
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 from shlo_disc.transforms.views import view

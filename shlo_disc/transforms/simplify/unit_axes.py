@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from shlo_disc.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.expand.build import create
 from shlo_disc.transforms.policy import policy

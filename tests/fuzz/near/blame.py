@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from shlo_disc.artifact_header import artifact_of
-from shlo_disc.clients import client
-from shlo_disc.compiler import import_stage, run_pipeline
+from shlo_disc.driver.artifact_header import artifact_of
+from shlo_disc.driver.compiler import import_stage, run_pipeline
+from shlo_disc.driver.recovery import PLAIN, Attempts, Choice, find_fault
 from shlo_disc.errors import DiscError
-from shlo_disc.importing import read
+from shlo_disc.importer.program import read
 from shlo_disc.options import Options
-from shlo_disc.recovery import PLAIN, Attempts, Choice, find_fault
 from shlo_disc.report.synthetic import load_flat
+from shlo_disc.runtime.clients import client
 
 Results = Sequence[np.ndarray]
 

@@ -16,7 +16,7 @@ from jax import export
 from jax._src.export.shape_poly import UnexpectedDimVar
 
 import shlo_disc
-from shlo_disc.compiler import import_stage, run_pipeline
+from shlo_disc.driver.compiler import import_stage, run_pipeline
 from shlo_disc.transforms import decisions
 from tests.fuzz.near.arrays import arrays_for
 from tests.fuzz.near.blame import blame

@@ -14,7 +14,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
-import shlo_disc.compiler  # noqa: F401  # fills the table of patterns
+import shlo_disc.driver.compiler  # noqa: F401  # fills the table of patterns
 from shlo_disc.transforms import decisions
 from tests.fuzz.near import line_coverage
 from tests.fuzz.near.case import COMPOSITE, FRONTS, Case, case_of, load, names, save

@@ -8,9 +8,9 @@ import os
 import sys
 import time
 
-from shlo_disc import pass_pipelines
-from shlo_disc.compilation import Compilation
-from shlo_disc.isolated.worker import main
+from shlo_disc.driver import pass_pipelines
+from shlo_disc.driver.compilation import Compilation
+from shlo_disc.driver.isolated.worker import main
 
 run = pass_pipelines.run_element
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import os
 import sys
 
-from shlo_disc import pass_pipelines
-from shlo_disc.compilation import Compilation
-from shlo_disc.reduce.worker import main
+from shlo_disc.driver import pass_pipelines
+from shlo_disc.driver.compilation import Compilation
+from shlo_disc.tools.reduce.worker import main
 
 run = pass_pipelines.run_element
 

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from shlo_disc.child import Message, limit_memory, serve
+from shlo_disc.importer.child import Message, limit_memory, serve
 
 
 def answer(header: dict[str, Any], data: bytes) -> Message:

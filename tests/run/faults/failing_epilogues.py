@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from shlo_disc.lowering_cpu import kernels
-from shlo_disc.reduce.worker import main
+from shlo_disc.tools.reduce.worker import main
 
 
 def fail(frame: Any) -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from shlo_disc.reduce.worker import main
+from shlo_disc.tools.reduce.worker import main
 from shlo_disc.transforms import decisions
 
 if __name__ == "__main__":

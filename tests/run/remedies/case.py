@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 import shlo_disc
-from shlo_disc.cli import main
 from shlo_disc.errors import DiscError
+from shlo_disc.tools.cli import main
 
 Numbers = tuple[Any, Any]
 """The results of a program, and those that it has to return."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from shlo_disc.cache import CacheWarning, CompileCache, open_cache
+from shlo_disc.driver.cache import CacheWarning, CompileCache, open_cache
 from shlo_disc.errors import OptionError
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact

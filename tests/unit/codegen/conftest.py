@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shlo_disc.codegen import CpuTarget, compile_to_object, lower_to_llvm, to_llvm_ir
-from shlo_disc.mlir import ir
+from shlo_disc.lowering.codegen import CpuTarget, compile_to_object, lower_to_llvm, to_llvm_ir
 from shlo_disc.runtime._native import ObjectCode
+from shlo_disc.shape_dialect.mlir import ir
 
 
 class Loaded:

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shlo_disc import mlir
-from shlo_disc.codegen.llvm_text import literal_bits, rewrite_float_literals, to_llvm_ir
 from shlo_disc.errors import CompilerError
-from shlo_disc.mlir import ir
+from shlo_disc.lowering.codegen.llvm_text import literal_bits, rewrite_float_literals, to_llvm_ir
+from shlo_disc.shape_dialect import mlir
+from shlo_disc.shape_dialect.mlir import ir
 
 KINDS = {"f16": ("half", 16), "bf16": ("bfloat", 16), "f32": ("float", 32), "f64": ("double", 64)}
 

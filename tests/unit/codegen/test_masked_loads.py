@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from shlo_disc.codegen import CpuTarget, lower_to_llvm, split_masked_loads
-from shlo_disc.codegen.llvm_text import to_llvm_ir
-from shlo_disc.codegen.native import code_text
-from shlo_disc.mlir import ir
+from shlo_disc.lowering.codegen import CpuTarget, lower_to_llvm, split_masked_loads
+from shlo_disc.lowering.codegen.llvm_text import to_llvm_ir
+from shlo_disc.lowering.codegen.native import code_text
+from shlo_disc.shape_dialect.mlir import ir
 
 AVX2 = CpuTarget.named("x86-64-v3")
 

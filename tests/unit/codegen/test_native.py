@@ -6,11 +6,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shlo_disc.codegen import CpuTarget, code_text, compile_to_object, lower_to_llvm, to_llvm_ir
-from shlo_disc.codegen.native import with_target_attributes
 from shlo_disc.errors import ArtifactError, CompilerError
-from shlo_disc.mlir import ir
+from shlo_disc.lowering.codegen import CpuTarget, code_text, compile_to_object, lower_to_llvm, to_llvm_ir
+from shlo_disc.lowering.codegen.native import with_target_attributes
 from shlo_disc.runtime.elf_symbols import defined_symbols, undefined_symbols
+from shlo_disc.shape_dialect.mlir import ir
 
 AXPY = """
 func.func @axpy(%x: memref<?xf32>, %y: memref<?xf32>, %n: i64) {

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from shlo_disc.codegen import CpuTarget, compile_to_object
-from shlo_disc.codegen.objects import join_objects
 from shlo_disc.errors import CompilerError
+from shlo_disc.lowering.codegen import CpuTarget, compile_to_object
+from shlo_disc.lowering.codegen.objects import join_objects
 from shlo_disc.runtime import _native
 from shlo_disc.runtime.elf_symbols import defined_symbols, functions, undefined_symbols
 

@@ -7,8 +7,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from shlo_disc.codegen import CpuTarget, compile_to_object, lower_to_llvm, to_llvm_ir
-from shlo_disc.mlir import ir
+from shlo_disc.lowering.codegen import CpuTarget, compile_to_object, lower_to_llvm, to_llvm_ir
+from shlo_disc.shape_dialect.mlir import ir
 
 BF16 = ml_dtypes.bfloat16
 DTYPES = {"f16": np.float16, "bf16": BF16, "f32": np.float32, "f64": np.float64, "i8": np.int8, "i16": np.int16,

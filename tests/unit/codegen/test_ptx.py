@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from shlo_disc.codegen import cuda_toolkit
-from shlo_disc.codegen.llvm_text import rewrite_float_literals
-from shlo_disc.codegen.ptx import assemble, compile_to_ptx
 from shlo_disc.errors import CompilerError, DiscError
+from shlo_disc.lowering.codegen import cuda_toolkit
+from shlo_disc.lowering.codegen.llvm_text import rewrite_float_literals
+from shlo_disc.lowering.codegen.ptx import assemble, compile_to_ptx
 
 PLAIN = rewrite_float_literals("""
 define ptx_kernel void @scale(ptr addrspace(1) %x, i32 %n) {

@@ -7,9 +7,9 @@ import ctypes
 
 import pytest
 
-from shlo_disc.codegen.cpu_target import CpuTarget
-from shlo_disc.codegen.native import code_text, compile_to_object
-from shlo_disc.codegen.single_lane_stores import replace_single_lane_stores
+from shlo_disc.lowering.codegen.cpu_target import CpuTarget
+from shlo_disc.lowering.codegen.native import code_text, compile_to_object
+from shlo_disc.lowering.codegen.single_lane_stores import replace_single_lane_stores
 from shlo_disc.runtime import _native
 
 

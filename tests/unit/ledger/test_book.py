@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from shlo_disc.driver.ledger.book import VALUE, Ledger
+from shlo_disc.driver.ledger.differences import first_difference
+from shlo_disc.driver.ledger.identity import read_identity
 from shlo_disc.errors import RecompileError
-from shlo_disc.ledger.book import VALUE, Ledger
-from shlo_disc.ledger.differences import first_difference
-from shlo_disc.ledger.identity import read_identity
 from shlo_disc.runtime.native_module import CallCount
 from tests.pjrt.streams import artifact
 

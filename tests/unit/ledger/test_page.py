@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from shlo_disc.ledger.document import FunctionRow, ProgramRow, document
-from shlo_disc.ledger.page import lines, page
-from shlo_disc.ledger.watching import read_folder
+from shlo_disc.driver.ledger.document import FunctionRow, ProgramRow, document
+from shlo_disc.driver.ledger.page import lines, page
+from shlo_disc.driver.ledger.watching import read_folder
 
 ROWS = [
     FunctionRow(

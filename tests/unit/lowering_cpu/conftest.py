@@ -10,10 +10,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from shlo_disc.codegen import CpuTarget, compile_to_object, lower_to_llvm, to_llvm_ir
+from shlo_disc.lowering.codegen import CpuTarget, compile_to_object, lower_to_llvm, to_llvm_ir
 from shlo_disc.lowering_cpu.vector_math import FUNCTIONS
-from shlo_disc.mlir import arith, func, ir, memref, scf, vector
 from shlo_disc.runtime._native import ObjectCode
+from shlo_disc.shape_dialect.mlir import arith, func, ir, memref, scf, vector
 
 DTYPES = {"f32": np.float32, "f64": np.float64}
 

@@ -13,11 +13,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from shlo_disc.codegen import CpuTarget, code_text, lower_to_llvm, to_llvm_ir
+from shlo_disc.lowering.codegen import CpuTarget, code_text, lower_to_llvm, to_llvm_ir
 from shlo_disc.lowering_cpu import CpuOptions
 from shlo_disc.lowering_cpu.micro_kernels.gemm_format import AMX
 from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import DEPTH, GemmTile, micro_kernels, tile_of
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 
 TARGET = CpuTarget(
     "x86_64-unknown-linux-gnu",

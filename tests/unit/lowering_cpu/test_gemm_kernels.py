@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from shlo_disc.codegen import CpuTarget, code_text, lower_to_llvm, to_llvm_ir
+from shlo_disc.lowering.codegen import CpuTarget, code_text, lower_to_llvm, to_llvm_ir
 from shlo_disc.lowering_cpu import CpuOptions
 from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import GemmTile, micro_kernels, tile_of
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 
 _AVX512 = ("avx2", "avx512bf16", "avx512bw", "avx512dq", "avx512f", "avx512vl", "avx512vnni", "f16c", "fma")
 AVX2 = CpuTarget.named("x86-64-v3")

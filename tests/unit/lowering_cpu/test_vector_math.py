@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import scipy.special
 
-from shlo_disc.codegen import CpuTarget
 from shlo_disc.errors import CompilerError
+from shlo_disc.lowering.codegen import CpuTarget
 from shlo_disc.lowering_cpu.vector_math import FUNCTIONS, ULP, exp, power
-from shlo_disc.mlir import arith, ir
+from shlo_disc.shape_dialect.mlir import arith, ir
 
 WIDE = {"f32": np.float64, "f64": np.longdouble}
 NARROW = {"f32": np.float32, "f64": np.float64}

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from jax import export
 
-from shlo_disc.importing import read
-from shlo_disc.programs import JaxProgram, TextProgram
-from shlo_disc.recording import record_read, recorder
-from shlo_disc.recording.recorder import record
+from shlo_disc.driver.recording import record_read, recorder
+from shlo_disc.driver.recording.recorder import record
+from shlo_disc.importer.program import read
+from shlo_disc.importer.programs import JaxProgram, TextProgram
 from tests.pjrt.streams import artifact
 
 WEIGHTS = np.arange(8 * 16, dtype=np.float32).reshape(8, 16) + 1234

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from shlo_disc.mlir import stablehlo
-from shlo_disc.registry import FAMILIES, LOWERINGS, TABLE, Row
-from shlo_disc.registry.document import ops_document
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.inference.rules import RULES
+from shlo_disc.shape_dialect.mlir import stablehlo
+from shlo_disc.shape_dialect.registry import FAMILIES, LOWERINGS, TABLE, Row
+from shlo_disc.shape_dialect.registry.document import ops_document
 
 ROOT = Path(__file__).parents[3]
 LOWERED = [row for row in TABLE.values() if row.lowering]

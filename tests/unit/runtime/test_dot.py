@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 from scipy.linalg import cython_blas
 
-from shlo_disc import codegen
-from shlo_disc.compilation import cpu_named
-from shlo_disc.dtypes import BY_NUMPY
+from shlo_disc.driver.compilation import cpu_named
+from shlo_disc.lowering import codegen
 from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import GemmTile, micro_kernels, tile_of
 from shlo_disc.lowering_cpu.options import CpuOptions
-from shlo_disc.mlir import ir
 from shlo_disc.runtime import Client, _native, native_module
 from shlo_disc.runtime.native_module import install_blas
+from shlo_disc.shape_dialect.dtypes import BY_NUMPY
+from shlo_disc.shape_dialect.mlir import ir
 
 THREADS = (1, 2, 3)
 HOST = CpuOptions.of(cpu_named("host"))

@@ -9,10 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from shlo_disc.dtypes import BY_NUMPY
 from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS, format_of
 from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.runtime import Client, _native
+from shlo_disc.shape_dialect.dtypes import BY_NUMPY
 from tests.unit.runtime.test_dot import HOST, WIDTHS, run, run_packed
 
 DTYPES = (ml_dtypes.bfloat16, np.float16, np.int8, np.uint8, np.int32)

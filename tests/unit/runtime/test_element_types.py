@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from shlo_disc.dtypes import BY_NAME, DTYPES, numpy_dtype
 from shlo_disc.runtime import Client
+from shlo_disc.shape_dialect.dtypes import BY_NAME, DTYPES, numpy_dtype
 
 CLIENT = Client()
 

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import pytest
 from jax import export
 
-from shlo_disc.compiler import import_stage, run_pipeline
-from shlo_disc.mlir import ir
+from shlo_disc.driver.compiler import import_stage, run_pipeline
+from shlo_disc.driver.stage_text import stage_text
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.records import Malformed
 from shlo_disc.shape_dialect.dialect.verifier import verify_dialect
-from shlo_disc.stage_text import stage_text
+from shlo_disc.shape_dialect.mlir import ir
 
 
 def _program(

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
 from tests.unit.shape_dialect.test_dialect_verifier import check_change, refusal
 
 KERNELS = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.legality import LEGAL
 from shlo_disc.shape_dialect.dialect.scope import ORDER
+from shlo_disc.shape_dialect.mlir import ir
 from tests.unit.shape_dialect.test_dialect_verifier import refusal
 
 GONE = {

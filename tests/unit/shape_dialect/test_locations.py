@@ -6,11 +6,11 @@ from __future__ import annotations
 import pytest
 
 import shlo_disc
-from shlo_disc.mlir import ir
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.locations import source_line
 
-OURS = f"{shlo_disc.__path__[0]}/api.py"
-ELSEWHERE = "/env/lib/python3.12/site-packages/shlo_disc/api.py"
+OURS = f"{shlo_disc.__path__[0]}/api/compile.py"
+ELSEWHERE = "/env/lib/python3.12/site-packages/shlo_disc/api/compile.py"
 
 
 @pytest.mark.parametrize(("location", "line"), [

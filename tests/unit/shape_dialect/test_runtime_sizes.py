@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import pytest
 from jax import export
 
-from shlo_disc.compiler import import_stage, run_pipeline
+from shlo_disc.driver.compiler import import_stage, run_pipeline
+from shlo_disc.driver.stage_text import stage_text
 from shlo_disc.options import Options
-from shlo_disc.stage_text import stage_text
 
 from .test_dialect_verifier import refusal
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.structure import SizeNames, Structure, renamed
 
 LOOP = """

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.declarations import facts_of
 from shlo_disc.shape_dialect.dialect.records import Malformed
 from shlo_disc.shape_dialect.inference.verify_sizes import verify_sizes
+from shlo_disc.shape_dialect.mlir import ir
 
 X = "%x: tensor<?x?xf32, [@b, @s]>"
 

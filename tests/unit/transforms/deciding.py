@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import export
 
-from shlo_disc.compiler import Compilation, import_stage, run_pipeline
+from shlo_disc.driver.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.options import Options
 from shlo_disc.transforms.decisions import OUTCOMES
 

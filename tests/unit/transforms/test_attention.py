@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from jax import export
 
-from shlo_disc.compiler import import_stage, run_pipeline
-from shlo_disc.mlir import func, ir
+from shlo_disc.driver.compiler import import_stage, run_pipeline
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of, is_fusion, kind_of
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.regions import entry_block
 
 NEVER = np.float32(-np.inf)

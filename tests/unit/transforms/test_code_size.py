@@ -12,11 +12,11 @@ import pytest
 from jax import export
 
 from benchmarks import compile_programs as programs
-from shlo_disc.compiler import Compilation, import_stage, run_pipeline
+from shlo_disc.driver.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.lowering_cpu.policy import CPU_POLICY
-from shlo_disc.mlir import func, ir
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.fusion import is_fusion
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.transforms.code_size import total_code_size
 from shlo_disc.transforms.decisions import OUTCOMES
 

@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 from jax import export
 
-from shlo_disc.compiler import import_stage, run_pipeline
-from shlo_disc.mlir import func
+from shlo_disc.driver.compiler import import_stage, run_pipeline
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.fusion import is_fusion, kind_of
 from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.mlir import func
 
 
 def fusions(function: Callable[..., Any], *shapes: str, constraints: tuple[str, ...] = ()) -> list[tuple[str, str]]:

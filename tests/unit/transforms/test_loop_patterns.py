@@ -12,10 +12,10 @@ import pytest
 from jax import lax
 
 import shlo_disc.numpy as sizes
-from shlo_disc.compiler import import_stage, run_pipeline
-from shlo_disc.mlir import ir
+from shlo_disc.driver.compiler import import_stage, run_pipeline
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.regions import entry_block
 from shlo_disc.transforms.decisions import Decisions

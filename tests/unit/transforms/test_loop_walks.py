@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pytest
 from jax import export, lax
 
-from shlo_disc.compiler import import_stage, run_pipeline
+from shlo_disc.driver.compiler import import_stage, run_pipeline
 from shlo_disc.options import Options
 from shlo_disc.transforms.control_flow import carried
 

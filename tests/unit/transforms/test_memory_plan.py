@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import pytest
 from jax import export, lax
 
-from shlo_disc.compiler import import_stage, run_pipeline
-from shlo_disc.mlir import ir
+from shlo_disc.driver.compiler import import_stage, run_pipeline
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.buffers import ArenaBuffer, Buffer, ResultBuffer, arenas_of, buffers_of
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL
 from shlo_disc.shape_dialect.utils.regions import entry_block, nested_blocks, terminator_of

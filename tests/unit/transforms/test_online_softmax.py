@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.transforms.decisions import OUTCOMES
 from shlo_disc.transforms.fusion.online_softmax import OnlineSoftmax, Scores, online_softmax
 from shlo_disc.verify.fusions import verify_fusions

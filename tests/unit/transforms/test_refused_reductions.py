@@ -10,8 +10,8 @@ from jax import lax
 
 from shlo_disc.lowering.columns import has_columns
 from shlo_disc.lowering_cpu.policy import CPU_POLICY
-from shlo_disc.mlir import func, ir
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.transforms.decisions import OUTCOMES
 from tests.unit.transforms.test_loop_patterns import compiled
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 from jax import export, lax
 
-from shlo_disc.compiler import import_stage, run_pipeline
+from shlo_disc.driver.compiler import import_stage, run_pipeline
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.utils.regions import entry_block, nested_blocks
 

@@ -13,7 +13,7 @@ import pytest
 from jax import lax
 
 import shlo_disc
-from shlo_disc.mlir import func
+from shlo_disc.shape_dialect.mlir import func
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 from tests.unit.transforms.deciding import Function, compiled, taken
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.verify import accesses
 from shlo_disc.verify.accesses import Read, reads_of
 

@@ -12,9 +12,8 @@ import jax.numpy as jnp
 import pytest
 from jax import export, lax
 
-from shlo_disc.compiler import Compilation, import_stage, run_pipeline
+from shlo_disc.driver.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.errors import CompilerError
-from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.buffers import (
     BUFFERS,
@@ -24,6 +23,7 @@ from shlo_disc.shape_dialect.dialect.buffers import (
     set_arenas,
     set_buffers,
 )
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 from shlo_disc.transforms.decisions import TURNED_OFF

@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import pytest
 from jax import export
 
-from shlo_disc.compiler import import_stage, run_pipeline
+from shlo_disc.driver.compiler import import_stage, run_pipeline
 from shlo_disc.errors import CompilerError
-from shlo_disc.mlir import ir
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.transforms import decisions
 from shlo_disc.verify import verify_fusions
 

@@ -8,7 +8,6 @@ facts flow backwards to the arguments.
 
 from __future__ import annotations
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.inference.propagation import Rule
 from shlo_disc.shape_dialect.inference.rules import (
     collectives,
@@ -24,6 +23,7 @@ from shlo_disc.shape_dialect.inference.rules import (
     sorting,
     windows,
 )
+from shlo_disc.shape_dialect.mlir import ir
 
 RULES: dict[str, Rule] = {
     **elementwise.RULES,

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.inference.propagation import Propagation, Rule
+from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.utils.attributes import integers
 
 

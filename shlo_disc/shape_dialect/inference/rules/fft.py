@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shlo_disc.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.inference.propagation import Propagation, Rule
 from shlo_disc.shape_dialect.inference.rules.linear_algebra import parameters_of
+from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from shlo_disc.mlir import ir
-from shlo_disc.registry.lapack import LAPACK, MATRIX, VECTOR
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.inference.propagation import DataDependentSize, Propagation, Rule
+from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.registry.lapack import LAPACK, MATRIX, VECTOR
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 

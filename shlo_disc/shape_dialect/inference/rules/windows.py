@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from shlo_disc.mlir import ir
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.dialect.window import Window
 from shlo_disc.shape_dialect.inference.propagation import Propagation, Rule
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 from shlo_disc.shape_dialect.utils.convolution import convolution_of, static_padding
 from shlo_disc.shape_dialect.utils.windows import window_of, window_of_operands

@@ -158,7 +158,7 @@ std::string read_untrusted(std::string_view program, std::string_view format) {
 
 std::shared_ptr<Device> gpu_device(int ordinal) {
   return with_python("finding a GPU", [&] {
-    nb::object client = nb::module_::import_("shlo_disc.clients").attr("gpu_client")(ordinal);
+    nb::object client = nb::module_::import_("shlo_disc.runtime.clients").attr("gpu_client")(ordinal);
     return nb::cast<std::shared_ptr<Device>>(client.attr("native_device"));
   });
 }

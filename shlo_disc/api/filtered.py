@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`shlo_disc.jit(filter=True)`: leaves that are no arrays, such as a model's activation function, are static."""
+
+from __future__ import annotations
+
+import functools
+import html
+import threading
+import types
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+from jax.export import is_symbolic_dim
+
+from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError
+from shlo_disc.runtime.described import count_text
+
+if TYPE_CHECKING:
+    from shlo_disc.api.jit import Jitted
+    from shlo_disc.api.lowered import Lowered, Traced
+
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Static:
+    """All of a pytree but its arrays. `where`: the places of the other leaves; `leaves`: these, with their types.
+
+    Two calls with equal ones run one program.
+    """
+
+    tree: Any
+    where: tuple[int, ...]
+    leaves: tuple[tuple[type, Hashable], ...]
+
+    @staticmethod
+    def of(value: Any) -> tuple[Static, list[Any]]:
+        """That of a pytree, and its arrays, which Python's numbers are not. Raises ArgumentTypeError without a hash."""
+        leaves, tree = jax.tree.flatten(value)
+        where = tuple(i for i, leaf in enumerate(leaves) if not _is_array(leaf))
+        for i in where:
+            try:
+                hash(leaves[i])
+            except TypeError:
+                kind = type(leaves[i]).__name__
+                raise ArgumentTypeError(f"a leaf that is no array has to be hashable, and {kind} is not") from None
+        static = Static(tree, where, tuple((type(leaves[i]), leaves[i]) for i in where))
+        return static, [leaf for leaf in leaves if _is_array(leaf)]
+
+    def filled(self, arrays: Sequence[Any]) -> Any:
+        """The pytree with these arrays."""
+        fixed, given = dict(zip(self.where, self.leaves, strict=True)), iter(arrays)
+        places = range(self.tree.num_leaves)
+        return jax.tree.unflatten(self.tree, [fixed[i][1] if i in fixed else next(given) for i in places])
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
+
+
+class _OfArrays:
+    """A function of the arrays of a call, which returns a list of arrays; and what else the result has."""
+
+    def __init__(self, function: Callable[..., Any], static: Static):
+        functools.update_wrapper(self, function)
+        del self.__dict__["__wrapped__"]  # its signature is another one
+        self._function, self._static = function, static
+        self._results: Static | None = None
+
+    def __call__(self, arrays: list[Any]) -> list[Any]:
+        args, kwargs = self._static.filled(arrays)
+        result = jax.tree.map(_size_as_array, self._function(*args, **kwargs))
+        found, leaves = Static.of(result)
+        if self._results not in (None, found):
+            raise RecompileError("what the function returns besides arrays differs between sizes: return arrays")
+        self._results = found
+        return leaves
+
+    def result(self, leaves: Sequence[Any]) -> Any:
+        """The function's result, of the arrays that its program has returned."""
+        assert self._results is not None  # noqa: S101 - it has been traced
+        return self._results.filled(leaves)
+
+
+def _size_as_array(leaf: Any) -> Any:
+    return jax.numpy.asarray(leaf) if is_symbolic_dim(leaf) else leaf
+
+
+class FilteredJit:
+    """A JAX function that takes and returns any objects in pytrees; see `filter` of `shlo_disc.jit`."""
+
+    def __init__(self, function: Callable[..., Any], dynamic: Any, jitted: Callable[..., Jitted]):
+        """`jitted` makes a Jitted of a function and its `dynamic`."""
+        functools.update_wrapper(self, function)
+        self._function, self._dynamic, self._jitted = function, dynamic, jitted
+        self._lock = threading.Lock()
+        self._programs: dict[Static, tuple[_OfArrays, Jitted]] = {}
+
+    def __repr__(self) -> str:
+        name = getattr(self._function, "__name__", repr(self._function))
+        return f"<shlo_disc.jit of {name}, filtered, compiled {count_text(self.compile_count, 'time')}>"
+
+    def _repr_html_(self) -> str:
+        tables = (jitted._repr_html_() for _, jitted in list(self._programs.values()))
+        return "".join([f"<p>{html.escape(repr(self)[1:-1])}</p>", *tables])
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __reduce__(self) -> str:
+        """Pickled and copied by name, as functions are."""
+        return str(getattr(self, "__qualname__", type(self).__qualname__))
+
+    @property
+    def compile_count(self) -> int:
+        """How often this function was compiled."""
+        return sum(jitted.compile_count for _, jitted in list(self._programs.values()))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As `Jitted`; each combination of what is no array in the arguments is a program of its own."""
+        (function, jitted), arrays = self._program((args, kwargs))
+        return function.result(jitted(arrays))
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """As `Jitted.trace`, of a function of the list of arrays."""
+        (_, jitted), arrays = self._program((args, kwargs))
+        return jitted.trace(arrays)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """As `Jitted.lower`, of a function of the list of arrays."""
+        return self.trace(*args, **kwargs).lower()
+
+    def _program(self, call: Call) -> tuple[tuple[_OfArrays, Jitted], list[Any]]:
+        static, arrays = Static.of(call)
+        with self._lock:
+            found = self._programs.get(static)
+            if found is None:
+                function = _OfArrays(self._function, static)
+                found = function, self._jitted(function, dynamic=self._shapes(static, call))
+                self._programs[static] = found
+        return found, arrays
+
+    def _shapes(self, static: Static, call: Call) -> Any:
+        """What `dynamic` says of each array. Raises OptionError."""
+        if self._dynamic is None or isinstance(self._dynamic, str):
+            return self._dynamic
+        args, kwargs = call
+        if len(self._dynamic) != len(args):
+            count = len(self._dynamic)
+            raise OptionError(f"dynamic= has {count} entries, and the call has {len(args)} positional arguments")
+        texts: list[Any] = []
+        for text, arg in zip(self._dynamic, args, strict=True):
+            texts += [text] * len(jax.tree.leaves(arg))
+        texts += [None] * len(jax.tree.leaves(kwargs))
+        return ([text for i, text in enumerate(texts) if i not in static.where],)
+
+
+__all__ = ["FilteredJit", "Static"]

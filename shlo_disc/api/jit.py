@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Functions that are compiled when they are first called: what `shlo_disc.jit` gives."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import html
+import inspect
+import operator
+import threading
+import types
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError, ShapeError
+from shlo_disc.options import Options
+from shlo_disc.runtime.described import count_text
+
+if TYPE_CHECKING:
+    from shlo_disc.api.lowered import Lowered, Traced
+    from shlo_disc.driver.executable import Executable
+    from shlo_disc.importer.programs import Program
+    from shlo_disc.runtime.call_types import WeakTypes
+
+Compile = Callable[..., "Executable"]
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+_Statics = tuple[tuple[tuple[int, type, Hashable], ...], tuple[tuple[str, type, Hashable], ...]]
+"""Values of static arguments by position and by name. 1 and 1.0 are equal, and not the same."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Arguments of a function that are told apart by position or by name."""
+
+    numbers: frozenset[int] = frozenset()
+    names: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of(function: Callable[..., Any], numbers: Any, names: Any, option: str) -> Arguments:
+        """From what `jax.jit` takes: an integer or several, negative ones from the end, and a string or several.
+
+        Where only one of the two is given, the function's signature says what the other is. Raises OptionError for what
+        is neither, and for arguments that the function does not have.
+        """
+        try:
+            found_numbers = {operator.index(n) for n in ([numbers] if isinstance(numbers, int) else numbers or ())}
+            found_names = {names} if isinstance(names, str) else set(names or ())
+        except TypeError:
+            raise OptionError(f"{option}nums are integers and {option}names are strings") from None
+        if any(not isinstance(name, str) for name in found_names):
+            raise OptionError(f"{option}names are strings, not {names!r}")
+        known = _Parameters.of(function)
+        if known is None:
+            return Arguments(frozenset(found_numbers), frozenset(found_names))
+        found_numbers = {n + len(known.positional) if n < 0 else n for n in found_numbers}
+        unknown: list[int | str] = [n for n in sorted(found_numbers) if not known.has_number(n)]
+        if not known.takes_names:
+            unknown += sorted(found_names - known.names)
+        if unknown:
+            raise OptionError(f"{option}s: the function has no argument {unknown[0]!r}")
+        if not names:
+            found_names |= {known.positional[n] for n in found_numbers if n < len(known.positional)} & known.names
+        elif numbers is None:
+            found_numbers |= {known.positional.index(name) for name in found_names if name in known.positional}
+        return Arguments(frozenset(found_numbers), frozenset(found_names))
+
+
+@dataclass(frozen=True)
+class _Parameters:
+    """Those of a function: what may be given by position, and by name, and whether more may be."""
+
+    positional: list[str]
+    names: frozenset[str]
+    takes_numbers: bool
+    takes_names: bool
+
+    @staticmethod
+    def of(function: Callable[..., Any]) -> _Parameters | None:
+        """None where Python does not know them."""
+        try:
+            found = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError):
+            return None
+        kinds = {p.kind for p in found}
+        return _Parameters(
+            [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)],
+            frozenset(p.name for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)),
+            inspect.Parameter.VAR_POSITIONAL in kinds,
+            inspect.Parameter.VAR_KEYWORD in kinds,
+        )
+
+    def has_number(self, number: int) -> bool:
+        """Whether there is an argument at a position."""
+        return number >= 0 and (self.takes_numbers or number < len(self.positional))
+
+
+class Jitted:
+    """A JAX function that is compiled on first use; see `shlo_disc.jit`. In a class it is a method."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        compile: Compile,
+        *,
+        dynamic: Any,
+        constraints: Sequence[str],
+        options: Options | None,
+        compile_once: bool,
+        static: Arguments,
+        donated: frozenset[int],
+    ):
+        functools.update_wrapper(self, function)
+        _check_static(function)
+        if not (dynamic is None or isinstance(dynamic, str | Sequence)):
+            raise OptionError(f"dynamic must be a string, a sequence of strings or None, not {dynamic!r}")
+        if clash := sorted(static.numbers & donated):
+            raise OptionError(f"argument {clash[0]} is static, and cannot be donated")
+        self._function, self._static, self._donated = function, static, donated
+        self._dynamic = dynamic
+        self._compiler = _Compiler(compile, tuple(constraints), options)
+        self._compile_once = compile_once
+        self._lock = threading.Lock()
+        self._programs: dict[_Statics, _Program] = {}
+
+    def __repr__(self) -> str:
+        name = getattr(self._function, "__name__", repr(self._function))
+        return f"<shlo_disc.jit of {name}, compiled {count_text(self.compile_count, 'time')}>"
+
+    def _repr_html_(self) -> str:
+        tables = (executable._repr_html_() for executable in self._executables())
+        return "".join([f"<p>{html.escape(repr(self)[1:-1])}</p>", *tables])
+
+    def __reduce__(self) -> str:
+        """Pickled and copied by name, as functions are."""
+        return str(getattr(self, "__qualname__", type(self).__qualname__))
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    @property
+    def compile_count(self) -> int:
+        """How often this function was compiled."""
+        return len(self._executables())
+
+    @property
+    def executable(self) -> Executable:
+        """The newest executable. Raises ValueError before the first call."""
+        found = self._executables()
+        if not found:
+            raise ValueError(f"{self._function} has not been called yet")
+        return found[-1]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function. The first call exports and compiles it; later calls at any allowed size only run it.
+
+        You can also call it in functions that JAX traces (docs/in-jax.md); it is then compiled during tracing. Types
+        are those of `jax.jit`: 64-bit dtypes become 32-bit ones unless jax_enable_x64 is set, and a Python number has
+        another type than an array. Each combination of values of static arguments has a separate program.
+        """
+        if not (self._static.numbers or self._static.names):
+            return self._program(((), ()), (args, kwargs)).call((args, kwargs))
+        statics, rest = self._split(args, kwargs)
+        return self._program(statics, (args, kwargs)).call(rest)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Trace the function for these arguments (arrays or `jax.ShapeDtypeStruct`s) without compiling it."""
+        statics, rest = self._split(args, kwargs)
+        return self._program(statics, (args, kwargs)).trace(rest)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Lower the function to StableHLO for arguments as in `trace`; `compile` of the result returns an Executable.
+
+        Calls of the function do not use that Executable.
+        """
+        return self.trace(*args, **kwargs).lower()
+
+    def _executables(self) -> list[Executable]:
+        return [e for program in list(self._programs.values()) for _, e in program.executables]
+
+    def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Statics, Call]:
+        """The static arguments, and the others. Raises ArgumentTypeError for a static one that has no hash."""
+        numbers, names = self._static.numbers, self._static.names
+        fixed = tuple((i, type(value), value) for i, value in enumerate(args) if i in numbers)
+        named = tuple((name, type(kwargs[name]), kwargs[name]) for name in sorted(kwargs) if name in names)
+        for where, _, value in (*fixed, *named):
+            try:
+                hash(value)
+            except TypeError:
+                raise ArgumentTypeError(
+                    f"the static argument {where!r} has to be hashable, and {type(value).__name__} is not"
+                ) from None
+        rest = tuple(value for i, value in enumerate(args) if i not in numbers)
+        return (fixed, named), (rest, {name: value for name, value in kwargs.items() if name not in names})
+
+    def _program(self, statics: _Statics, call: Call) -> _Program:
+        found = self._programs.get(statics)
+        if found is None:
+            with self._lock:
+                found = self._programs.get(statics)
+                if found is None:
+                    found = self._programs[statics] = self._new_program(statics, len(call[0]))
+        return found
+
+    def _new_program(self, statics: _Statics, count: int) -> _Program:
+        fixed = {i for i, _, _ in statics[0]}
+        others = [i for i in range(count) if i not in fixed]
+        function = self._function if statics == ((), ()) else _with_statics(self._function, statics)
+        donated = [place for place, i in enumerate(others) if i in self._donated]
+        if donated:
+            import jax
+
+            function = jax.jit(function, donate_argnums=donated)
+        return _Program(function, self._shapes(count, others), self._compiler, self._compile_once)
+
+    def _shapes(self, count: int, others: Sequence[int]) -> Any:
+        """What `dynamic` says of the arguments that are not static."""
+        if self._dynamic is None or isinstance(self._dynamic, str):
+            return self._dynamic
+        if len(self._dynamic) == len(others):
+            return (tuple(self._dynamic), None)
+        if len(self._dynamic) != count:
+            raise OptionError(
+                f"dynamic= has {len(self._dynamic)} entries, and the call has {count} positional arguments: one for "
+                "each, None for those that are static"
+            )
+        return (tuple(self._dynamic[i] for i in others), None)
+
+
+@dataclass(frozen=True)
+class _Compiler:
+    """How a function is compiled."""
+
+    compile: Compile
+    constraints: tuple[str, ...]
+    options: Options | None
+
+    def specifications(self, call: Call, shapes: Any) -> Call:
+        """What it is compiled for."""
+        from shlo_disc.runtime.call_types import specifications
+
+        specs: Call = specifications(*call, shapes, self.constraints)
+        return specs
+
+    def compiled(self, function: Callable[..., Any], call: Call, shapes: Any) -> Executable:
+        args, kwargs = self.specifications(call, shapes)
+        return self.compile(function, args=args, kwargs=kwargs, options=self.options)
+
+    def finish(self, program: Program) -> Executable:
+        """A program that has been read."""
+        return self.compile(program, options=self.options)
+
+
+class _Program:
+    """A function for some values of its static arguments, and what it was compiled to."""
+
+    def __init__(self, function: Callable[..., Any], shapes: Any, compiler: _Compiler, compile_once: bool):
+        self._function, self._shapes = function, shapes
+        self._compiler, self._compile_once = compiler, compile_once
+        self._lock = threading.Lock()
+        self.executables: list[tuple[WeakTypes, Executable]] = []
+
+    def trace(self, call: Call) -> Traced:
+        """The function on its way to an executable."""
+        from shlo_disc.api.lowered import Traced
+
+        return Traced(self._function, self._compiler.finish, self._compiler.specifications(call, self._shapes))
+
+    def call(self, call: Call) -> Any:
+        """Run it; the first time, compile it before that."""
+        from shlo_disc.runtime.call_types import MORE_PROGRAMS, difference, remedy, weak_types
+
+        weak = weak_types(call)
+        if not self.executables:
+            with self._lock:
+                if not self.executables:
+                    self.executables.append((weak, self._compiler.compiled(self._function, call, self._shapes)))
+        for compiled, executable in self.executables:
+            try:
+                if compiled == weak:
+                    return _call_canonical(executable, *call)
+                if self._compile_once:
+                    raise ArgumentTypeError(difference(call, compiled))
+            except (ShapeError, ArgumentTypeError) as error:
+                if self._compile_once:
+                    self._check_arrays(call)
+                    known = executable.loaded.header["arguments"]
+                    hint = remedy(call, known) if self._shapes is None else MORE_PROGRAMS
+                    text = f"this call does not fit the one compiled program: {error.message}\n{hint}"
+                    raise RecompileError(text) from error
+        executable = self._compiler.compiled(self._function, call, self._shapes)
+        self.executables.append((weak, executable))
+        return _call_canonical(executable, *call)
+
+    def _check_arrays(self, call: Call) -> None:
+        """Raises ArgumentTypeError for what no program could take; that is not for want of a second one."""
+        with contextlib.suppress(OptionError, OverflowError):  # what the refused call tells of in better words
+            self._compiler.specifications(call, self._shapes)
+
+
+def _with_statics(function: Callable[..., Any], statics: _Statics) -> Callable[..., Any]:
+    """The function of its other arguments."""
+    fixed = {number: value for number, _, value in statics[0]}
+    named = {name: value for name, _, value in statics[1]}
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        rest = iter(args)
+        positions = range(len(args) + len(fixed))
+        return function(*(fixed[i] if i in fixed else next(rest) for i in positions), **kwargs, **named)
+
+    del call.__wrapped__  # its signature is another one
+    return call
+
+
+def _call_canonical(executable: Executable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call; when its dtypes are refused, one more with those that JAX gives them."""
+    from shlo_disc.runtime.call_types import canonical
+
+    try:
+        return executable(*args, **kwargs)
+    except ArgumentTypeError:
+        new_args, new_kwargs = canonical((args, kwargs))
+        return executable(*new_args, **new_kwargs)
+
+
+def _check_static(function: Any) -> None:
+    """Refuse functions of jax.jit with static arguments: those would be traced."""
+    info = getattr(function, "_jit_info", None)
+    if getattr(info, "static_argnums", ()) or getattr(info, "static_argnames", ()):
+        raise OptionError("jax.jit's static arguments are not known here: give static_argnums= to shlo_disc.jit")
+
+
+__all__ = ["Arguments", "Jitted"]

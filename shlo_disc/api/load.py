@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`shlo_disc.load`: compiled programs from files, without the compiler."""
+
+from __future__ import annotations
+
+import os
+
+from shlo_disc.runtime import Artifact, LoadedExecutable
+from shlo_disc.runtime.clients import client, client_for
+
+
+def load(path: str | os.PathLike[str], *, trust: bool = False, threads: int = 0, cpu: str = "") -> LoadedExecutable:
+    """Load a program from a file of `Executable.save` or `shlo_disc compile`; call the result with arrays.
+
+    trust: the file contains native code, which can do anything that this process can; pass True if you know who made
+    it. threads: the number of threads for a call on processors; 0 means one for each processor. A program for a GPU is
+    loaded onto the first GPU of this machine. cpu: the level of processors to run, such as "x86-64-v3", if the file has
+    code for several (`Options.cpu`), so that different machines return the same bits; "" means the best level that this
+    processor supports.
+
+    It needs only NumPy, and imports neither JAX nor MLIR. Raises ArtifactError if the file is damaged, not trusted, or
+    for another processor or device, DeviceError without a GPU, and OSError.
+    """
+    artifact = Artifact.open(path, trust=trust)
+    return (client_for(artifact, threads) if artifact.trusted else client(threads)).load(artifact, cpu=cpu)
+
+
+__all__ = ["load"]

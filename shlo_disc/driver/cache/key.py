@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a compiled program depends on, as one SHA-256: the program, the options, the processor and the compiler."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import platform
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from shlo_disc.importer.jax_program import without_locations
+from shlo_disc.importer.programs import Program, TextProgram
+from shlo_disc.options import Options
+from shlo_disc.runtime import _native
+from shlo_disc.runtime.cpu_features import host_flags
+from shlo_disc.shape_dialect.registry.custom_calls import registered_conventions
+
+_COMPILED_WITH = ("llvmlite", "torch-mlir")
+
+
+def cache_key(program: Program, options: Options) -> str:
+    """The key of a program that has been read, in hexadecimal.
+
+    A program of JAX is taken without its source locations, as JAX's own compilation cache does by default. Options that
+    change only how a program is called are left out.
+    """
+    parts = _program_parts(program)
+    chosen = (
+        options.opt_level,
+        options.cpus,
+        options.symbolic,
+        options.max_fusions,
+        options.reuse,
+        options.deterministic,
+        options.schedule.key(),
+        *sorted(options.hints.items()),
+    )
+    machine = (platform.machine(), *sorted(host_flags()))
+    calls = [call for call in registered_conventions() if call[0].encode() in parts[1]]
+    return _digest([*parts, *map(_bytes, (chosen, machine, calls)), _compiler()])
+
+
+def _program_parts(program: Program) -> list[bytes]:
+    if isinstance(program, TextProgram):
+        return [b"text", _bytes(program.data), _bytes(program.participants)]
+    exported = program.exported
+    code = bytes(exported.mlir_module_serialized)
+    if program.source is None:  # bytecode of others is not read here
+        code = without_locations(exported)
+    call = (exported.fun_name, exported.in_tree, exported.in_avals, exported.out_tree, exported.out_avals)
+    module = (exported.module_kept_var_idx, exported.platforms, tuple(program.sizes), program.parameters)
+    return [b"jax", code, *map(_bytes, (*call, *module))]
+
+
+def _bytes(part: Any) -> bytes:
+    return part if isinstance(part, bytes) else str(part).encode(errors="surrogatepass")
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+@functools.cache
+def _compiler() -> bytes:
+    """The contents of this package and the versions of what it compiles with."""
+    package = Path(__file__).resolve().parents[1]
+    files = [*sorted(package.rglob("*.py")), Path(_native.__file__)]
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in _COMPILED_WITH]
+    return _digest(
+        [sys.version.encode(), *(_bytes(v) for v in versions), *(file.read_bytes() for file in files)]
+    ).encode()

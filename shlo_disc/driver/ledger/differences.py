@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Where two programs part that differ in more than sizes."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any
+
+from shlo_disc.importer.parse import parse_trusted
+from shlo_disc.runtime.native_module import read_program
+from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.utils.called_operations import CalledOperations
+from shlo_disc.shape_dialect.utils.locations import source_line
+
+
+def first_difference(programs: Sequence[bytes], program: bytes) -> str:
+    """The op at which a program's skeleton parts from that of the most similar of others, with the user's line.
+
+    "" where the skeleton of one of them is the same. A program that the table of programs cannot read is no reason.
+    """
+    try:
+        found = read_program(program)
+        others = [read_program(other) for other in programs]
+    except RuntimeError as error:
+        return f"the program cannot be read: {error}"
+    lengths = [_common_prefix(found["skeleton"], other["skeleton"]) for other in others]
+    best = max(range(len(others)), key=lengths.__getitem__)
+    if others[best]["skeleton"] == found["skeleton"]:
+        return ""
+    ours, theirs = _op_at(found, lengths[best]), _op_at(others[best], lengths[best])
+    return (
+        f"it was traced to other ops: number {ours + 1} is {_described(program, ours)}, "
+        f"and was {_described(programs[best], theirs)}"
+    )
+
+
+def _common_prefix(one: bytes, other: bytes) -> int:
+    known, most = 0, min(len(one), len(other))
+    while known < most:
+        middle = (known + most + 1) // 2
+        if one[known:middle] == other[known:middle]:
+            known = middle
+        else:
+            most = middle - 1
+    return known
+
+
+def _op_at(found: dict[str, Any], place: int) -> int:
+    """The operation whose part of the skeleton a place is in, by its position in pre-order.
+
+    A constant comes before the operation that uses it, and has no line of its own.
+    """
+    position = max(bisect_right(found["starts"], place) - 1, 0)
+    while found["ops"][position] == "constant_v1" and position + 1 < len(found["ops"]):
+        position += 1
+    return position
+
+
+def _described(program: bytes, position: int) -> str:
+    context = make_context()
+    with context:
+        module = parse_trusted(program, context)
+        ops = CalledOperations(module).operations
+        op = ops[min(position, len(ops) - 1)]
+        return f"{op.operation.name} ({_types(op)}) at {source_line(op.location)}"
+
+
+def _types(op: Any) -> str:
+    if op.operation.name == "func.func":
+        return str(op.attributes["function_type"])
+    return ", ".join(str(result.type) for result in op.results) or "without results"
+
+
+__all__ = ["first_difference"]

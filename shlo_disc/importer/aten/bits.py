@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Shifts of integers. By as many bits as there are, or by fewer than none, they move every bit out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from shlo_disc.shape_dialect.mlir import ir
+
+from .elementwise import times
+from .graph import Graph
+from .table import translates
+
+
+def _operands(t: Graph, x: Any, y: Any) -> tuple[ir.Value, ir.Value, ir.Value, int]:
+    """Both operands, where the shift is by fewer bits than there are, and the greatest such shift."""
+    if t.dtype.is_floating_point or t.dtype == torch.bool:
+        raise t.refuse(f"a shift of {t.dtype} has no lowering", "shift integers")
+    value, by = t.operand(x, t.dtype), t.operand(y, t.dtype)
+    most = torch.iinfo(t.dtype).bits - 1
+    low, high = (t.constant(n, t.dtype, t.dims) for n in (0, most))
+    inside = t.pointwise("and", t.compare("GE", by, low), t.compare("LE", by, high))
+    return value, by, inside, most
+
+
+@translates("__lshift__.Scalar", "__lshift__.Tensor", "bitwise_left_shift.Tensor", "bitwise_left_shift.Tensor_Scalar",
+            "bitwise_left_shift.Scalar_Tensor")  # fmt: skip
+def left(t: Graph, x: Any, y: Any) -> ir.Value:
+    """x * 2^y."""
+    value, by, inside, _ = _operands(t, x, y)
+    zero = t.constant(0, t.dtype, t.dims)
+    return t.select(inside, t.pointwise("shift_left", value, t.select(inside, by, zero)), zero)
+
+
+@translates("__rshift__.Scalar", "__rshift__.Tensor", "bitwise_right_shift.Tensor", "bitwise_right_shift.Tensor_Scalar",
+            "bitwise_right_shift.Scalar_Tensor")  # fmt: skip
+def right(t: Graph, x: Any, y: Any) -> ir.Value:
+    """x / 2^y rounded down."""
+    value, by, inside, most = _operands(t, x, y)
+    if t.dtype.is_signed:
+        own = t.select(inside, by, t.constant(most, t.dtype, t.dims))
+        return t.pointwise("shift_right_arithmetic", value, own)
+    zero = t.constant(0, t.dtype, t.dims)
+    return t.select(inside, t.pointwise("shift_right_logical", value, t.select(inside, by, zero)), zero)
+
+
+@translates("square", takes_complex=True)
+def squared(t: Graph, x: Any) -> ir.Value:
+    """x * x."""
+    return times(t, x, x)

@@ -1,0 +1,494 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ops that compute each element of the result from the elements at the same place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.mlir import ir
+
+from .graph import Graph, working
+from .table import add, translates
+
+Formula = Callable[[Graph, ir.Value], ir.Value]
+
+
+# ---- one operand ----------------------------------------------------------------------------------------------------
+
+
+def _unary(name: str) -> Callable[..., ir.Value]:
+    """An op on floats that StableHLO or CHLO has; integers become floats, and halves are computed as they are."""
+
+    def translate(t: Graph, x: ir.Value) -> ir.Value:
+        return t.convert(t.pointwise(name, t.convert(x, _computed(t, name))), t.dtype)
+
+    return translate
+
+
+def _computed(t: Graph, name: str) -> torch.dtype:
+    """Functions of CHLO are computed in single precision for halves, as PyTorch does."""
+    return working(t.dtype) if name.startswith("chlo.") else t.dtype
+
+
+for _aten, _op in {
+    "exp": "exponential", "expm1": "exponential_minus_one", "log": "log", "log1p": "log_plus_one", "sqrt": "sqrt",
+    "rsqrt": "rsqrt", "sin": "sine", "cos": "cosine", "tan": "tan", "tanh": "tanh", "sigmoid": "logistic",
+    "erf": "chlo.erf", "erfc": "chlo.erfc", "erfinv": "chlo.erf_inv", "acos": "chlo.acos", "acosh": "chlo.acosh",
+    "asin": "chlo.asin", "asinh": "chlo.asinh", "atan": "chlo.atan", "atanh": "chlo.atanh", "cosh": "chlo.cosh",
+    "sinh": "chlo.sinh", "lgamma": "chlo.lgamma",
+}.items():  # fmt: skip
+    add(_aten, _unary(_op))
+
+
+def _rounding(name: str) -> Callable[..., ir.Value]:
+    def translate(t: Graph, x: ir.Value) -> ir.Value:
+        return t.pointwise(name, x) if t.dtype.is_floating_point else x
+
+    return translate
+
+
+for _aten, _op in {"ceil": "ceil", "floor": "floor", "round": "round_nearest_even"}.items():
+    add(_aten, _rounding(_op))
+
+
+@translates("trunc")
+def trunc(t: Graph, x: ir.Value) -> ir.Value:
+    """The integer part, rounded towards zero."""
+    return _truncated(t, x) if t.dtype.is_floating_point else x
+
+
+def _truncated(t: Graph, x: ir.Value) -> ir.Value:
+    below = t.compare("LT", x, t.constant(0, t.dtype_of(x), dims_of(x)))
+    return t.select(below, t.pointwise("ceil", x), t.pointwise("floor", x))
+
+
+def _scaled_log(base: float) -> Formula:
+    def translate(t: Graph, x: ir.Value) -> ir.Value:
+        kind = working(t.dtype)
+        logarithm = t.pointwise("log", t.convert(x, kind))
+        return t.convert(t.pointwise("divide", logarithm, t.constant(math.log(base), kind, t.dims)), t.dtype)
+
+    return translate
+
+
+add("log2", _scaled_log(2.0))
+add("log10", _scaled_log(10.0))
+
+
+@translates("exp2")
+def exp2(t: Graph, x: ir.Value) -> ir.Value:
+    """2 to the power of x."""
+    kind = working(t.dtype)
+    return t.convert(t.pointwise("power", t.constant(2, kind, t.dims), t.convert(x, kind)), t.dtype)
+
+
+@translates("abs")
+def absolute(t: Graph, x: ir.Value) -> ir.Value:
+    """|x|; unsigned integers and booleans are theirs."""
+    return x if t.dtype in (torch.bool, torch.uint8) else t.pointwise("abs", x)
+
+
+@translates("neg")
+def negative(t: Graph, x: ir.Value) -> ir.Value:
+    """-x; integers wrap around."""
+    return t.pointwise("negate", x)
+
+
+@translates("sign", "sgn")
+def sign(t: Graph, x: ir.Value) -> ir.Value:
+    """-1, 0 or 1; 0 for NaN, as in PyTorch."""
+    if t.dtype in (torch.bool, torch.uint8):
+        return t.convert(t.convert(x, torch.bool), t.dtype)
+    found = t.pointwise("sign", x)
+    if not t.dtype.is_floating_point:
+        return found
+    return t.select(t.compare("EQ", x, x), found, t.constant(0, t.dtype, t.dims))
+
+
+@translates("signbit")
+def signbit(t: Graph, x: ir.Value) -> ir.Value:
+    """Whether the sign bit is set, also for -0.0 and NaNs."""
+    kind = t.dtype_of(x)
+    if not kind.is_floating_point:
+        return t.compare("LT", x, t.constant(0, kind, t.dims))
+    bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[kind.itemsize]
+    raw = t.op("bitcast_convert", [x], t.dims, t.element(bits))
+    return t.compare("LT", raw, t.constant(0, bits, t.dims))
+
+
+@translates("reciprocal")
+def reciprocal(t: Graph, x: ir.Value) -> ir.Value:
+    """1 / x."""
+    return t.pointwise("divide", t.constant(1, t.dtype, t.dims), t.convert(x, t.dtype))
+
+
+@translates("relu")
+def relu(t: Graph, x: ir.Value) -> ir.Value:
+    """max(x, 0)."""
+    return t.pointwise("maximum", x, t.constant(0, t.dtype, dims_of(x)))
+
+
+@translates("isnan")
+def isnan(t: Graph, x: ir.Value) -> ir.Value:
+    """Whether an element is NaN."""
+    return t.compare("NE", x, x)
+
+
+@translates("isinf")
+def isinf(t: Graph, x: ir.Value) -> ir.Value:
+    """Whether an element is one of the infinities."""
+    kind = t.dtype_of(x)
+    if not kind.is_floating_point:
+        return t.constant(False, torch.bool, t.dims)
+    return t.compare("EQ", t.pointwise("abs", x), t.constant(math.inf, kind, t.dims))
+
+
+@translates("logical_not")
+def logical_not(t: Graph, x: ir.Value) -> ir.Value:
+    """Whether an element is zero."""
+    return t.pointwise("not", t.convert(x, torch.bool))
+
+
+@translates("bitwise_not")
+def bitwise_not(t: Graph, x: ir.Value) -> ir.Value:
+    """All bits inverted."""
+    return t.pointwise("not", x)
+
+
+@translates(
+    "clone",
+    "alias",
+    "detach",
+    "lift_fresh",
+    "lift_fresh_copy",
+    "detach_copy",
+    "alias_copy",
+    "contiguous",
+    "prims.copy_strided.default",
+)
+def same(t: Graph, x: ir.Value, *_: Any) -> ir.Value:
+    """The tensor itself: values have no addresses."""
+    return x
+
+
+@translates("_to_copy", "to.dtype", "prims.convert_element_type.default")
+def converted(t: Graph, x: ir.Value, *_: Any) -> ir.Value:
+    """The elements in the dtype of the result."""
+    return t.convert(x, t.dtype)
+
+
+# ---- two operands ---------------------------------------------------------------------------------------------------
+
+
+def _operands(t: Graph, dtype: torch.dtype, *values: Any) -> list[ir.Value]:
+    return [t.operand(value, dtype) for value in values]
+
+
+def _common(t: Graph) -> torch.dtype:
+    """The dtype in which the first two arguments of the op are compared or combined."""
+    metas = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in t.node.args[:2]]
+    return torch.result_type(*(m if isinstance(m, torch.Tensor) else _plain(m) for m in metas))
+
+
+def _plain(number: Any) -> Any:
+    """A number of the kind that a symbolic one has."""
+    kinds = ((torch.SymInt, 1), (torch.SymFloat, 1.0), (torch.SymBool, True))
+    return next((stand_in for kind, stand_in in kinds if isinstance(number, kind)), number)
+
+
+def _scaled(t: Graph, value: Any, alpha: Any) -> ir.Value:
+    kind = working(t.dtype)
+    found = t.operand(value, kind)
+    return found if alpha == 1 else t.pointwise("multiply", found, t.operand(alpha, kind))
+
+
+@translates("add.Tensor", "add.Scalar")
+def plus(t: Graph, x: Any, y: Any, alpha: Any = 1) -> ir.Value:
+    """x + alpha * y; logical or for booleans."""
+    if t.dtype == torch.bool:
+        return t.pointwise("or", *_operands(t, t.dtype, x, y))
+    return t.convert(t.pointwise("add", t.operand(x, working(t.dtype)), _scaled(t, y, alpha)), t.dtype)
+
+
+@translates("sub.Tensor", "sub.Scalar")
+def minus(t: Graph, x: Any, y: Any, alpha: Any = 1) -> ir.Value:
+    """x - alpha * y."""
+    return t.convert(t.pointwise("subtract", t.operand(x, working(t.dtype)), _scaled(t, y, alpha)), t.dtype)
+
+
+@translates("rsub.Tensor", "rsub.Scalar")
+def minus_from(t: Graph, x: Any, y: Any, alpha: Any = 1) -> ir.Value:
+    """y - alpha * x."""
+    return minus(t, y, x, alpha)
+
+
+@translates("mul.Tensor", "mul.Scalar")
+def times(t: Graph, x: Any, y: Any) -> ir.Value:
+    """x * y; logical and for booleans."""
+    return t.pointwise("and" if t.dtype == torch.bool else "multiply", *_operands(t, t.dtype, x, y))
+
+
+@translates("div.Tensor", "div.Scalar", "true_divide.Tensor", "true_divide.Scalar")
+def divided(t: Graph, x: Any, y: Any) -> ir.Value:
+    """x / y in floats."""
+    kind = working(t.dtype)
+    return t.convert(t.pointwise("divide", *_operands(t, kind, x, y)), t.dtype)
+
+
+@translates("div.Tensor_mode", "div.Scalar_mode")
+def divided_in_mode(t: Graph, x: Any, y: Any, rounding_mode: str | None = None) -> ir.Value:
+    """x / y, rounded towards zero ("trunc") or down ("floor")."""
+    if rounding_mode is None:
+        return divided(t, x, y)
+    if not t.dtype.is_floating_point:
+        a, b = _operands(t, t.dtype, x, y)
+        return _integer_quotient(t, a, b, rounding_mode == "floor")
+    kind = working(t.dtype)
+    a, b = _operands(t, kind, x, y)
+    if rounding_mode == "trunc":
+        return t.convert(_truncated(t, t.pointwise("divide", a, b)), t.dtype)
+    return t.convert(_float_floor(t, a, b), t.dtype)
+
+
+@translates("floor_divide", "floor_divide.Scalar")
+def floor_divided(t: Graph, x: Any, y: Any) -> ir.Value:
+    """x / y rounded down."""
+    return divided_in_mode(t, x, y, "floor")
+
+
+def _float_floor(t: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+    """PyTorch's floor division of floats, by the remainder, as Python's: exact where the quotient is an integer."""
+    zero, one = (t.constant(n, t.dtype_of(a), dims_of(a)) for n in (0, 1))
+    rest = t.pointwise("remainder", a, b)
+    quotient = t.pointwise("divide", t.pointwise("subtract", a, rest), b)
+    differs = t.compare(
+        "NE", t.convert(t.compare("LT", rest, zero), torch.uint8), t.convert(t.compare("LT", b, zero), torch.uint8)
+    )
+    is_low = t.pointwise("and", t.compare("NE", rest, zero), differs)
+    quotient = t.select(is_low, t.pointwise("subtract", quotient, one), quotient)
+    floor = t.pointwise("floor", quotient)
+    above = t.compare("GT", t.pointwise("subtract", quotient, floor), t.constant(0.5, t.dtype_of(a), dims_of(a)))
+    floor = t.select(above, t.pointwise("add", floor, one), floor)
+    plain = t.pointwise("divide", a, b)
+    floor = t.select(t.compare("EQ", quotient, zero), t.pointwise("multiply", zero, plain), floor)
+    return t.select(t.compare("EQ", b, zero), plain, floor)
+
+
+def _integer_quotient(t: Graph, a: ir.Value, b: ir.Value, is_floor: bool) -> ir.Value:
+    quotient = t.pointwise("divide", a, b)
+    if not is_floor or t.dtype == torch.uint8:
+        return quotient
+    zero, one = (t.constant(n, t.dtype, dims_of(a)) for n in (0, 1))
+    rest = t.pointwise("subtract", a, t.pointwise("multiply", quotient, b))
+    differs = t.compare("LT", t.pointwise("xor", rest, b), zero)
+    is_low = t.pointwise("and", t.compare("NE", rest, zero), differs)
+    return t.select(is_low, t.pointwise("subtract", quotient, one), quotient)
+
+
+@translates("fmod.Tensor", "fmod.Scalar")
+def fmod(t: Graph, x: Any, y: Any) -> ir.Value:
+    """The remainder with the sign of x."""
+    kind = working(t.dtype)
+    return t.convert(t.pointwise("remainder", *_operands(t, kind, x, y)), t.dtype)
+
+
+@translates("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
+def remainder(t: Graph, x: Any, y: Any) -> ir.Value:
+    """The remainder with the sign of y, as in Python."""
+    kind = working(t.dtype)
+    a, b = _operands(t, kind, x, y)
+    rest = t.pointwise("remainder", a, b)
+    if kind == torch.uint8:
+        return rest
+    zero = t.constant(0, kind, t.dims)
+    signs = [t.convert(t.compare("LT", v, zero), torch.uint8) for v in (rest, b)]
+    is_other = t.pointwise("and", t.compare("NE", rest, zero), t.compare("NE", *signs))
+    return t.convert(t.select(is_other, t.pointwise("add", rest, b), rest), t.dtype)
+
+
+@translates("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar")
+def power(t: Graph, x: Any, y: Any) -> ir.Value:
+    """x to the power of y; negative powers of integers are 0, except those of 1 and -1."""
+    if t.dtype.is_floating_point:
+        return t.convert(_float_power(t, x, y), t.dtype)
+    if t.dtype == torch.bool:
+        raise t.refuse("a power of booleans has no lowering", "convert to integers first")
+    a, b = _operands(t, t.dtype, x, y)
+    zero, one = (t.constant(n, t.dtype, t.dims) for n in (0, 1))
+    below = t.compare("LT", b, zero)
+    found = t.pointwise("power", a, t.select(below, zero, b))
+    odd = t.compare("NE", t.pointwise("and", b, one), zero)
+    of_minus_one = t.select(odd, a, one)
+    negative_powers = t.select(t.compare("EQ", a, one), one, zero)
+    if t.dtype != torch.uint8:
+        is_minus_one = t.compare("EQ", a, t.constant(-1, t.dtype, t.dims))
+        negative_powers = t.select(is_minus_one, of_minus_one, negative_powers)
+    return t.select(below, negative_powers, found)
+
+
+def _float_power(t: Graph, x: Any, y: Any) -> ir.Value:
+    kind = working(t.dtype)
+    base = t.operand(x, kind)
+    if y == 2 and not isinstance(y, ir.Value):
+        return t.pointwise("multiply", base, base)
+    if y == 0.5 and not isinstance(y, ir.Value):
+        return t.pointwise("sqrt", base)
+    return t.pointwise("power", base, t.operand(y, kind))
+
+
+@translates("atan2")
+def atan2(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
+    """The angle of the point (y, x)."""
+    return t.convert(t.pointwise("atan2", *_operands(t, working(t.dtype), x, y)), t.dtype)
+
+
+@translates("hypot")
+def hypot(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
+    """The length of a vector, without intermediate overflow."""
+    kind = working(t.dtype)
+    a, b = (t.pointwise("abs", v) for v in _operands(t, kind, x, y))
+    long, short = t.pointwise("maximum", a, b), t.pointwise("minimum", a, b)
+    ratio = t.pointwise("divide", short, long)
+    one = t.constant(1, kind, t.dims)
+    root = t.pointwise("sqrt", t.pointwise("add", one, t.pointwise("multiply", ratio, ratio)))
+    is_plain = t.compare("NE", short, long)
+    equal = t.pointwise("multiply", long, t.constant(math.sqrt(2), kind, t.dims))
+    found = t.select(is_plain, t.pointwise("multiply", long, root), equal)
+    infinite = t.constant(math.inf, kind, t.dims)
+    is_infinite = t.pointwise("or", *(t.compare("EQ", v, infinite) for v in (a, b)))
+    return t.convert(t.select(is_infinite, infinite, found), t.dtype)
+
+
+@translates("copysign.Tensor", "copysign.Scalar")
+def copysign(t: Graph, x: Any, y: Any) -> ir.Value:
+    """|x| with the sign of y."""
+    value, other = _operands(t, t.dtype, x, y)
+    size = t.pointwise("abs", value)
+    return t.select(signbit(t, other), t.pointwise("negate", size), size)
+
+
+def _extremum(name: str) -> Callable[..., ir.Value]:
+    def translate(t: Graph, x: Any, y: Any) -> ir.Value:
+        return t.pointwise(name, *_operands(t, t.dtype, x, y))
+
+    return translate
+
+
+add("maximum", _extremum("maximum"))
+add("minimum", _extremum("minimum"))
+
+
+def _number_of(name: str) -> Callable[..., ir.Value]:
+    """The extremum of two numbers, or the one of them that is a number."""
+    choose = _extremum(name)
+
+    def translate(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
+        found, (a, b) = choose(t, x, y), _operands(t, t.dtype, x, y)
+        if not t.dtype.is_floating_point:
+            return found
+        return t.select(t.compare("NE", a, a), b, t.select(t.compare("NE", b, b), a, found))
+
+    return translate
+
+
+add("fmax", _number_of("maximum"))
+add("fmin", _number_of("minimum"))
+
+
+def _comparison(direction: str) -> Callable[..., ir.Value]:
+    def translate(t: Graph, x: Any, y: Any) -> ir.Value:
+        return t.compare(direction, *_operands(t, _common(t), x, y))
+
+    return translate
+
+
+def _bitwise(name: str) -> Callable[..., ir.Value]:
+    def translate(t: Graph, x: Any, y: Any) -> ir.Value:
+        return t.pointwise(name, *_operands(t, t.dtype, x, y))
+
+    return translate
+
+
+def _logical(name: str) -> Callable[..., ir.Value]:
+    def translate(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
+        return t.pointwise(name, *(t.stretch(t.convert(v, torch.bool), t.dims) for v in (x, y)))
+
+    return translate
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    for _kind in ("Tensor", "Scalar"):
+        add(f"{_name}.{_kind}", _comparison(_name.upper()))
+for _name in ("and", "or", "xor"):
+    add(f"logical_{_name}", _logical(_name))
+    for _kind in ("Tensor", "Scalar", "Scalar_Tensor"):
+        add(f"bitwise_{_name}.{_kind}", _bitwise(_name))
+
+
+# ---- three operands -------------------------------------------------------------------------------------------------
+
+
+@translates("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
+def where(t: Graph, condition: ir.Value, x: Any, y: Any) -> ir.Value:
+    """x where the condition holds, else y."""
+    mask = t.stretch(t.convert(condition, torch.bool), t.dims)
+    return t.select(mask, *_operands(t, t.dtype, x, y))
+
+
+@translates("clamp", "clamp.Tensor")
+def clamp(t: Graph, x: ir.Value, low: Any = None, high: Any = None) -> ir.Value:
+    """x clamped between two bounds; the upper bound if they cross."""
+    found = t.operand(x, t.dtype)
+    if low is not None:
+        found = t.pointwise("maximum", found, t.operand(low, t.dtype))
+    return found if high is None else t.pointwise("minimum", found, t.operand(high, t.dtype))
+
+
+@translates("hardtanh")
+def hardtanh(t: Graph, x: ir.Value, low: Any, high: Any) -> ir.Value:
+    """x clamped between two numbers."""
+    return clamp(t, x, low, high)
+
+
+@translates("leaky_relu")
+def leaky_relu(t: Graph, x: ir.Value, slope: Any) -> ir.Value:
+    """x, or a fraction of it if it is negative."""
+    kind = working(t.dtype)
+    value = t.operand(x, kind)
+    above = t.compare("GT", value, t.constant(0, kind, t.dims))
+    return t.convert(t.select(above, value, t.pointwise("multiply", value, t.operand(slope, kind))), t.dtype)
+
+
+@translates("elu")
+def elu(t: Graph, x: ir.Value, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> ir.Value:
+    """scale * (x above 0, else alpha * (exp(input_scale * x) - 1))."""
+    kind = working(t.dtype)
+    value = t.operand(x, kind)
+    below = t.pointwise("exponential_minus_one", t.pointwise("multiply", value, t.operand(input_scale, kind)))
+    below = t.pointwise("multiply", below, t.operand(alpha, kind))
+    above = t.compare("GT", value, t.constant(0, kind, t.dims))
+    return t.convert(t.pointwise("multiply", t.select(above, value, below), t.operand(scale, kind)), t.dtype)
+
+
+@translates("gelu")
+def gelu(t: Graph, x: ir.Value, approximate: str = "none") -> ir.Value:
+    """x times the normal distribution function of x, or its approximation with tanh."""
+    kind = working(t.dtype)
+    value = t.convert(x, kind)
+
+    def number(n: float) -> ir.Value:
+        return t.constant(n, kind, dims_of(x))
+
+    if approximate == "tanh":
+        cube = t.pointwise("multiply", t.pointwise("multiply", value, value), value)
+        inner = t.pointwise("add", value, t.pointwise("multiply", cube, number(0.044715)))
+        part = t.pointwise("tanh", t.pointwise("multiply", inner, number(math.sqrt(2 / math.pi))))
+    else:
+        part = t.pointwise("chlo.erf", t.pointwise("multiply", value, number(math.sqrt(0.5))))
+    half = t.pointwise("multiply", value, number(0.5))
+    return t.convert(t.pointwise("multiply", half, t.pointwise("add", part, number(1))), t.dtype)

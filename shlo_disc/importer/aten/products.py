@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.mlir import ir, stablehlo
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+from .graph import Graph, working
+from .table import translates
+
+
+def dot(
+    t: Graph, x: ir.Value, y: ir.Value, batch: int, inner: tuple[int, int], dtype: torch.dtype | None = None
+) -> ir.Value:
+    """The first `batch` axes of both stay in step and the `inner` ones are summed along; the others follow in order.
+
+    dtype: of the result; None for that of the operands.
+    """
+    axes = list(range(batch))
+    numbers: Any = stablehlo.DotDimensionNumbers.get(
+        lhs_batching_dimensions=axes,
+        rhs_batching_dimensions=axes,
+        lhs_contracting_dimensions=[inner[0]],
+        rhs_contracting_dimensions=[inner[1]],
+    )
+    left = [d for a, d in enumerate(dims_of(x)) if a != inner[0]]
+    right = [d for a, d in enumerate(dims_of(y)) if a != inner[1]]
+    dims = (*left, *right[batch:])
+    return t.op("dot_general", [x, y], dims, t.element(dtype or t.dtype_of(x)), dot_dimension_numbers=numbers)
+
+
+@translates("mm", "dot", "mv", "bmm")
+def plain_product(t: Graph, x: ir.Value, y: ir.Value, *_: Any) -> ir.Value:
+    """A product of matrices, of a matrix and a vector, of vectors, or of two batches of matrices."""
+    return _product(t, x, y, t.dtype_of(x))
+
+
+def _product(t: Graph, x: ir.Value, y: ir.Value, dtype: torch.dtype) -> ir.Value:
+    batch = len(dims_of(x)) - 2 if len(dims_of(x)) == 3 else 0
+    return dot(t, x, y, batch, (len(dims_of(x)) - 1, batch), dtype)
+
+
+def _added(t: Graph, bias: ir.Value, found: ir.Value, beta: Any, alpha: Any) -> ir.Value:
+    """beta * bias + alpha * product; a bias that counts 0 times is not read."""
+    kind, dims = working(t.dtype), dims_of(found)
+    value = t.convert(found, kind)
+    if alpha != 1:
+        value = t.pointwise("multiply", value, t.operand(alpha, kind, dims))
+    if beta == 0 and not isinstance(beta, Expr):
+        return t.convert(value, t.dtype)
+    first = t.operand(bias, kind, dims)
+    if beta != 1:
+        first = t.pointwise("multiply", first, t.operand(beta, kind, dims))
+    return t.convert(t.pointwise("add", value, first), t.dtype)
+
+
+@translates("addmm", "addmv", "baddbmm")
+def product_and_sum(t: Graph, bias: ir.Value, x: ir.Value, y: ir.Value, beta: Any = 1, alpha: Any = 1) -> ir.Value:
+    """beta * bias + alpha * (x @ y)."""
+    return _added(t, bias, _product(t, x, y, working(t.dtype)), beta, alpha)
+
+
+@translates("addbmm")
+def products_and_sum(t: Graph, bias: ir.Value, x: ir.Value, y: ir.Value, beta: Any = 1, alpha: Any = 1) -> ir.Value:
+    """beta * bias + alpha * the sum of the products of all pairs of matrices."""
+    kind = working(t.dtype)
+    found = t.reduce([_product(t, x, y, kind)], [t.constant(0, kind)], [0], "add")[0]
+    return _added(t, bias, found, beta, alpha)
+
+
+@translates("linear")
+def linear(t: Graph, x: ir.Value, weight: ir.Value, bias: ir.Value | None = None) -> ir.Value:
+    """x @ weight.T + bias along the last axis."""
+    dtype = t.dtype if bias is None else working(t.dtype)
+    found = dot(t, x, weight, 0, (len(dims_of(x)) - 1, len(dims_of(weight)) - 1), dtype)
+    return found if bias is None else _added(t, bias, found, 1, 1)
+
+
+@translates("matmul")
+def matmul(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Python's @: the last two axes are matrices, a vector is one row or column, the other axes are broadcast."""
+    left, right = dims_of(x), dims_of(y)
+    if len(right) <= 2:
+        return dot(t, x, y, 0, (len(left) - 1, max(len(right) - 2, 0)))
+    if len(left) == 1:
+        return t.reshape(matmul_of(t, t.reshape(x, (Expr.const(1), *left)), y, t.dims[:-1]), t.dims)
+    return matmul_of(t, x, y, t.dims[:-2])
+
+
+def matmul_of(t: Graph, x: ir.Value, y: ir.Value, batch: Sequence[Expr]) -> ir.Value:
+    """A product of matrices over the axes `batch`, to which both are broadcast."""
+    left, right = (t.stretch(v, (*batch, *dims_of(v)[-2:])) for v in (x, y))
+    return dot(t, left, right, len(batch), (len(batch) + 1, len(batch)))

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Relations of sizes that PyTorch states, as assertions that annotate learns from and each call checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+import torch
+
+from shlo_disc.shape_dialect.mlir import ir
+
+from .graph import Graph
+from .sizes import NoSize, size_of
+
+_DIRECTIONS = {sympy.Ge: "GE", sympy.Gt: "GT", sympy.Le: "LE", sympy.Lt: "LT", sympy.Eq: "EQ", sympy.Ne: "NE"}
+
+
+def assert_holds(t: Graph, relation: Any, message: str) -> None:
+    """State that a relation of sizes holds, as `jax.export` does. Raises UnsupportedError for one of other numbers."""
+    if relation in (True, sympy.true):
+        return
+    if isinstance(relation, sympy.And):
+        for part in relation.args:
+            assert_holds(t, part, message)
+        return
+    state(t, truth(t, relation), message)
+
+
+def state(t: Graph, condition: ir.Value, message: str) -> None:
+    """State that a boolean of rank 0, computed from sizes, is true."""
+    i32 = ir.IntegerType.get_signless(32)
+    attributes: dict[str, ir.Attribute] = {
+        "api_version": ir.IntegerAttr.get(i32, 2),
+        "call_target_name": ir.StringAttr.get("shape_assertion"),
+        "error_message": ir.StringAttr.get(message),
+        "has_side_effect": ir.BoolAttr.get(True),
+    }
+    ir.Operation.create("stablehlo.custom_call", [], [condition], attributes)
+
+
+def truth(t: Graph, relation: Any) -> ir.Value:
+    """A relation of sizes as a boolean of rank 0. Raises UnsupportedError for one of other numbers."""
+    if isinstance(relation, sympy.Not):
+        return t.pointwise("not", truth(t, relation.args[0]))
+    if isinstance(relation, sympy.And | sympy.Or):
+        first, *others = (truth(t, part) for part in relation.args)
+        for other in others:
+            first = t.pointwise("and" if isinstance(relation, sympy.And) else "or", first, other)
+        return first
+    for kind, direction in _DIRECTIONS.items():
+        if isinstance(relation, kind):
+            try:
+                return t.compare(direction, *(t.size(size_of(e), torch.int64) for e in relation.args))
+            except NoSize as error:
+                raise t.refuse(str(error)) from None
+    raise t.refuse(f"the relation {relation} has no lowering")

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Places in sorted sequences, and how many elements each of equal intervals has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+from .graph import Graph, working
+from .indexing import gather, gather_at, written
+from .reductions import largest, smallest
+from .table import translates
+
+_ONE = Expr.const(1)
+
+
+@translates("searchsorted.Tensor", "searchsorted.Scalar")
+def searchsorted(
+    t: Graph,
+    sequence: ir.Value,
+    values: Any,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: ir.Value | None = None,
+) -> ir.Value:
+    """The position of each value in a sorted sequence, before or after (`right`) equal ones."""
+    if sorter is not None:
+        sequence = gather(t, sequence, -1, sorter)
+    return _places(t, sequence, values, right or side == "right")
+
+
+@translates("bucketize.Tensor", "bucketize.Scalar")
+def bucketize(t: Graph, values: Any, sequence: ir.Value, out_int32: bool = False, right: bool = False) -> ir.Value:
+    """The position of each value among sorted boundaries."""
+    return _places(t, sequence, values, right)
+
+
+def _places(t: Graph, sequence: ir.Value, values: Any, is_right: bool) -> ir.Value:
+    """Where values belong, by halving the range of places until one is left."""
+    size = dims_of(sequence)[-1]
+    kind = t.dtype_of(sequence)
+    if isinstance(values, ir.Value):
+        kind = torch.promote_types(kind, t.dtype_of(values))
+    elif isinstance(values, float) and not kind.is_floating_point:
+        kind = torch.get_default_dtype()
+    row, wanted = t.convert(sequence, kind), t.operand(values, kind)
+    zeros, ends = t.constant(0, torch.int64, t.dims), t.operand(size, torch.int64)
+    start = [t.size(size, torch.int64), zeros, ends]
+    op = ir.Operation.create("stablehlo.while", [v.type for v in start], start, regions=2)
+    with ir.InsertionPoint(_block(op, 0, start)) as point:
+        left = t.compare("GT", point.block.arguments[0], t.constant(0, torch.int64))
+        ir.Operation.create("stablehlo.return", [], [left])
+    with ir.InsertionPoint(_block(op, 1, start)) as point:
+        found = _halved(t, row, wanted, is_right, *point.block.arguments)
+        ir.Operation.create("stablehlo.return", [], found)
+    return t.convert(op.results[1], t.dtype)
+
+
+def _block(op: ir.Operation, region: int, values: list[ir.Value]) -> ir.Block:
+    places = [ir.Location.unknown()] * len(values)
+    return op.regions[region].blocks.append(*[v.type for v in values], arg_locs=places)
+
+
+def _halved(
+    t: Graph, row: ir.Value, wanted: ir.Value, is_right: bool, left: ir.Value, low: ir.Value, high: ir.Value
+) -> list[ir.Value]:
+    """The range of places of each value, one half of what it was, and half of a number of steps."""
+    two = t.constant(2, torch.int64, dims_of(low))
+    middle = t.pointwise("divide", t.pointwise("add", low, high), two)
+    is_before = t.compare("GT" if is_right else "GE", _read(t, row, middle), wanted)
+    is_open = t.compare("LT", low, high)
+    behind = t.pointwise("add", middle, t.constant(1, torch.int64, dims_of(low)))
+    lower = t.select(t.pointwise("and", is_open, t.pointwise("not", is_before)), behind, low)
+    higher = t.select(t.pointwise("and", is_open, is_before), middle, high)
+    return [t.pointwise("divide", left, t.constant(2, torch.int64)), lower, higher]
+
+
+def _read(t: Graph, row: ir.Value, places: ir.Value) -> ir.Value:
+    """The elements at places of one sequence, or of the sequence of each row; at its end its last one."""
+    dims, last = dims_of(places), t.operand(dims_of(row)[-1] - 1, torch.int64, dims_of(places))
+    own = t.pointwise("minimum", places, last)
+    if len(dims_of(row)) == 1:
+        return gather_at(t, row, [0], t.reshape(own, (*dims, _ONE)))
+    return gather(t, row, -1, own)
+
+
+@translates("histc")
+def histc(t: Graph, x: ir.Value, bins: int = 100, low: Any = 0, high: Any = 0) -> ir.Value:
+    """The number of elements in each of `bins` equal intervals between two numbers, or between the extremes."""
+    kind, dims = working(t.dtype), (product(dims_of(x)),)
+    value = t.reshape(t.convert(x, kind), dims)
+    first, last = (t.number(n, kind) for n in (low, high))
+    if low == high:
+        first, last = _spread(t, value, first, last)
+    edges = [t.broadcast(n, dims, ()) for n in (first, last)]
+    distance = t.pointwise("multiply", t.pointwise("subtract", value, edges[0]), t.constant(bins, kind, dims))
+    place = t.convert(t.pointwise("divide", distance, t.pointwise("subtract", edges[1], edges[0])), torch.int64)
+    place = t.pointwise("minimum", place, t.constant(bins - 1, torch.int64, dims))
+    inside = t.pointwise("and", t.compare("GE", value, edges[0]), t.compare("LE", value, edges[1]))
+    place = t.select(inside, place, t.constant(0, torch.int64, dims))
+    return written(t, t.constant(0, t.dtype, t.dims), 0, place, t.convert(inside, t.dtype), "add")
+
+
+def _spread(t: Graph, x: ir.Value, low: ir.Value, high: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """The extremes where two numbers are both 0, one apart on both sides where these are equal."""
+    zero, one = (t.constant(n, t.dtype_of(x)) for n in (0, 1))
+    has_any = t.compare("GT", t.size(dims_of(x)[0], torch.int64), t.constant(0, torch.int64))
+    is_open = t.pointwise("and", has_any, t.compare("EQ", low, high))
+    low, high = t.select(is_open, smallest(t, x, [0]), low), t.select(is_open, largest(t, x, [0]), high)
+    is_flat = t.compare("EQ", low, high)
+    apart = t.select(is_flat, one, zero)
+    return t.pointwise("subtract", low, apart), t.pointwise("add", high, apart)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs that come from JAX: `jax.export.Exported` objects and plain functions."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import export
+from jax.extend.core import Primitive
+from jax.extend.mlir import deserialize_portable_artifact
+from jax.interpreters import mlir as jax_mlir
+from jaxlib.mlir.passmanager import PassManager
+
+from shlo_disc.errors import ArgumentTypeError, ProgramError
+from shlo_disc.importer.programs import JaxProgram
+from shlo_disc.runtime import callbacks
+from shlo_disc.runtime.exporting import exporting
+from shlo_disc.shape_dialect.registry.custom_calls import OF_THIS_PROCESS
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
+from .specifications import check_sequence, check_specifications, is_pair, numpy_name, parameters_of
+from .trace_notes import noted_traces
+
+_NO_ARRAY = re.compile(r"problematic value is of type <class '(.*?)'> and was passed to the function at path (\S+)\.\n")
+_NO_SYMBOL = re.compile(r"Encountered dimension variable ('.*?') .*function arguments: (\[.*?\])", re.DOTALL)
+_CUSTOM_CALL = re.compile(r'stablehlo\.custom_call @(?:"([^"]+)"|([\w.$]+))')
+
+
+def is_exported(program: Any) -> bool:
+    """True for a `jax.export.Exported`."""
+    return isinstance(program, export.Exported)
+
+
+def export_function(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    constraints: Sequence[str],
+) -> JaxProgram:
+    """Export a JAX function. Leaves of args/kwargs: arrays, ShapeDtypeStructs or ("b, s", dtype) pairs.
+
+    The last positional argument of what is exported are hidden arguments, one for each of the sizes that the function
+    reads from data, whose names the program has; there is no such argument where there are no such sizes.
+    """
+    check_sequence(args)
+    if isinstance(constraints, str):
+        raise ProgramError(f"constraints= is a sequence of strings: write constraints=({constraints!r},)")
+    if not hasattr(function, "trace"):
+        check_specifications(args, kwargs)
+        return _export_jitted(function, jax.jit(function), args, kwargs, constraints)
+    try:
+        return _export_jitted(function, function, args, kwargs, constraints)
+    except (ArgumentTypeError, ProgramError):  # only now, for static arguments may look like shapes
+        check_specifications(args, kwargs)
+        raise
+
+
+def _export_jitted(
+    function: Callable[..., Any], jitted: Any, args: Sequence[Any], kwargs: dict[str, Any], constraints: Sequence[str]
+) -> JaxProgram:
+    try:
+        scope = export.SymbolicScope(constraints)
+        # One by one: a tuple of two arguments may look like a pair.
+        positional, keyword = (
+            [jax.tree.map(lambda leaf: _spec(leaf, scope), value, is_leaf=is_pair) for value in values]
+            for values in (args, kwargs.values())
+        )
+        specs = (tuple(positional), dict(zip(kwargs, keyword, strict=True)))
+    except ValueError as error:  # the texts of JAX's parser
+        raise ProgramError(str(error)) from None
+    try:
+        with tracing(()):
+            exported, kept = _export(jitted, specs)
+        return JaxProgram(exported, keeps=kept, parameters=parameters_of(function, len(args)))
+    except MoreSizesNeeded:
+        return _export_with_sizes(function, specs, scope)
+
+
+def _export_with_sizes(function: Callable[..., Any], specs: tuple[Any, Any], scope: export.SymbolicScope) -> JaxProgram:
+    """Export with as many hidden arguments as the function asks for, named n0, n1, ... where that is free."""
+    symbolic: list[Any] = [d for leaf in jax.tree.leaves(specs) for d in np.shape(leaf) if export.is_symbolic_dim(d)]
+    scope = symbolic[0].scope if symbolic else scope
+    taken = {name for d in symbolic for name in Expr.parse(str(d)).symbols()}
+    names = (name for i in itertools.count() if (name := f"n{i}") not in taken)
+    sizes: list[str] = []
+    while True:
+        sizes.append(next(names))
+        traced = jax.jit(with_hidden_arguments(function))
+        with contextlib.suppress(MoreSizesNeeded):
+            exported, kept = _export(traced, ((*specs[0], hidden_specs(sizes, scope)), specs[1]))
+            return JaxProgram(exported, sizes, keeps=kept, parameters=parameters_of(function, len(specs[0])))
+
+
+def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -> Any:
+    """JAX has no form for transforms whose lengths are symbols; this is ours."""
+    from shlo_disc.shape_dialect.inference.rules.fft import KINDS
+    from shlo_disc.shape_dialect.inference.rules.fft import TARGET as FFT_TARGET
+
+    kind = np.int64(KINDS.index(fft_type.name))
+    return jax.ffi.ffi_lowering(FFT_TARGET)(ctx, x, kind=kind, rank=np.int64(len(fft_lengths)))
+
+
+class _Options(NamedTuple):
+    """How JAX exports. custom_calls: those that are allowed. rules: of lowering, for primitives. is_fresh: JAX does not
+    take what it has lowered before."""
+
+    custom_calls: Sequence[str] = ()
+    rules: Sequence[tuple[Any, Any]] = ()
+    is_fresh: bool = False
+
+
+_PLAIN = _Options()
+
+
+def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> tuple[export.Exported, list[Any]]:
+    """Export, and what only this process has that the function calls.
+
+    jax.export refuses custom calls that it promises no compatibility for. Which of them can be compiled is decided with
+    the rest of the program, where the user's source line is known.
+    """
+    checks = [export.DisabledSafetyCheck.custom_call(name) for name in (*OF_THIS_PROCESS, *options.custom_calls)]
+    unused = [(Primitive("of no other program"), _lower_fft)] if options.is_fresh else []
+    rules = (*options.rules, *unused)
+    callbacks.install_for_exports()
+    try:
+        exporter = export.export(jitted, platforms=["cpu"], disabled_checks=checks, _override_lowering_rules=rules)
+        with exporting() as kept, noted_traces():
+            exported = exporter(*specs[0], **specs[1])
+    except NotImplementedError as error:
+        if options.rules or "fft_length" not in str(error):
+            raise
+        return _export(jitted, specs, options._replace(rules=[(jax.lax.fft_p, _lower_fft)]))
+    except TypeError as error:
+        if not str(error).startswith("Error interpreting argument"):
+            raise
+        raise ArgumentTypeError(_not_an_array(str(error))) from None
+    except ValueError as error:  # the function's own errors keep their traceback
+        message = str(error)
+        if message.startswith("Cannot solve for values of dimension variables"):
+            raise ProgramError(message) from None
+        found = _CUSTOM_CALL.findall(message)
+        if options.custom_calls or not found or not message.startswith("Cannot serialize code with custom calls"):
+            raise
+        names = sorted({quoted or plain for quoted, plain in found})
+        return _export(jitted, specs, options._replace(custom_calls=names))
+    except Exception as error:  # JAX derives it from no other class
+        if type(error).__name__ != "UnexpectedDimVar":
+            raise
+        raise ProgramError(_unknown_symbol(str(error))) from None
+    is_known = options.is_fresh or bool(kept)
+    if not is_known and any(name.encode() in exported.mlir_module_serialized for name in OF_THIS_PROCESS):
+        return _export(jitted, specs, options._replace(is_fresh=True))
+    return exported, kept
+
+
+def platform_index(exported: export.Exported, platforms: Sequence[str]) -> int:
+    """Which of the platforms of an Exported to compile for, of those that will do.
+
+    Raises ProgramError when it is for none of them.
+    """
+    for platform in platforms:
+        if platform in exported.platforms:
+            return exported.platforms.index(platform)
+    if export.DisabledSafetyCheck.platform() in exported.disabled_safety_checks:
+        return 0
+    raise ProgramError(
+        f"{exported.fun_name!r} was exported for {', '.join(exported.platforms)}; export it with "
+        f"platforms=[{platforms[0]!r}], or with that among others"
+    )
+
+
+def without_locations(exported: export.Exported) -> bytes:
+    """The exported module as bytes that do not change when lines of the source file move."""
+    data = bytes(exported.mlir_module_serialized)
+    with jax_mlir.make_ir_context():
+        try:
+            module = deserialize_portable_artifact(data)
+        except ValueError:  # what reads it next says why
+            return data
+        PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)
+        buffer = io.BytesIO()
+        module.operation.write_bytecode(buffer)
+        return buffer.getvalue()
+
+
+def _unknown_symbol(message: str) -> str:
+    """Advice about a constraint on a size that no argument has, by JAX's message."""
+    found = _NO_SYMBOL.search(message)
+    if found is None:
+        return message
+    return f"constraints= has a size {found[1]}, and the sizes of the arguments are named {found[2]}: use one of these"
+
+
+def _not_an_array(message: str) -> str:
+    """Advice about an argument that JAX cannot trace, by JAX's message."""
+    found = _NO_ARRAY.search(message)
+    if found is None:
+        return message
+    return (
+        f"the argument {found[2]} is a {found[1]}, which is not an array: give an array, a jax.ShapeDtypeStruct or a "
+        'pair such as ("b, 768", "float32"), or fix its value by functools.partial(function, ...)'
+    )
+
+
+def _spec(leaf: Any, scope: export.SymbolicScope) -> Any:
+    if not is_pair(leaf):
+        return leaf
+    shape, dtype = leaf
+    if isinstance(dtype, str):
+        dtype = numpy_name(dtype, leaf)
+    text = shape if isinstance(shape, str) else ", ".join(str(d) for d in shape)
+    return jax.ShapeDtypeStruct(export.symbolic_shape(text, scope=scope) if text else (), dtype)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Specifications of a JAX function's arguments, in `args=` and `kwargs=` of `shlo_disc.compile`: shapes and dtypes."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from shlo_disc.errors import ProgramError
+from shlo_disc.shape_dialect.dtypes import BY_NAME, BY_NUMPY
+
+_LIKELY = "float32"
+"""The dtype in what messages propose where none was given."""
+
+
+_LIKE_A_DTYPE = re.compile(r"(b?float|u?int|complex|bool|double|half|single|key|((bf|f|u?i|u|c)\d))\w*")
+
+
+def check_sequence(args: Any) -> None:
+    """Raises ProgramError, with what to write, for `args` that are not a sequence."""
+    if hasattr(args, "shape"):
+        raise ProgramError("args= has one entry for each argument: for one array x, write args=(x,)")
+    if isinstance(args, str) or not isinstance(args, Sequence):
+        raise ProgramError(f'args= is a sequence such as (("b, 768", "float32"),), not {args!r}')
+
+
+def check_specifications(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Raises ProgramError, with what to write, for shapes and dtypes that are not in pairs, one for each argument."""
+    if is_pair(args) and isinstance(args[0], str) and is_dtype(args[1]):
+        raise ProgramError(f"args= has one entry for each argument: write args=({args!r},)")
+    if args and all(_is_shape_text(entry) for entry in args):
+        pairs = tuple((entry, _LIKELY) for entry in args)
+        raise ProgramError(f"args= has a shape and a dtype for each argument: write args={pairs!r}")
+    for name, values in (("args", list(args)), ("kwargs", dict(kwargs))):
+        for path, leaf in jax.tree_util.tree_flatten_with_path(values, is_leaf=_is_whole)[0]:
+            if (wanted := _wanted(leaf)) is not None:
+                where = f"{name}{jax.tree_util.keystr(path)}"
+                raise ProgramError(f"args= and kwargs= have pairs of a shape and a dtype: write {where} as {wanted!r}")
+
+
+def parameters_of(function: Callable[..., Any], count: int) -> tuple[str, ...]:
+    """The names of a function's first `count` parameters, "" for one that is not passed by name.
+
+    () where Python knows none of them.
+    """
+    try:
+        found = list(inspect.signature(function).parameters.values())[:count]
+    except (TypeError, ValueError):
+        return ()
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positional = itertools.takewhile(lambda p: p.kind in kinds, found)
+    names = tuple("" if p.kind is p.POSITIONAL_ONLY else p.name for p in positional)
+    return names if any(names) else ()
+
+
+def is_pair(leaf: Any) -> bool:
+    """A ("b, s", dtype) or ((2, "s"), dtype) specification."""
+    if not isinstance(leaf, tuple) or len(leaf) != 2 or not isinstance(leaf[0], str | tuple):
+        return False
+    if isinstance(leaf[1], str):
+        return True  # a string is no array, so this can only be meant as a pair
+    return isinstance(leaf[1], type | np.dtype) or _is_key_dtype(leaf[1])
+
+
+def is_dtype(value: Any) -> bool:
+    """Tells whether a value is a dtype, or a text that is meant as the name of one and not as a shape."""
+    return not isinstance(value, str) or value in BY_NAME or _LIKE_A_DTYPE.fullmatch(value) is not None
+
+
+def numpy_name(dtype: str, pair: Any) -> str:
+    """NumPy's name of a dtype, which may have that of signatures ("f32"). Raises ProgramError for other names."""
+    if dtype in BY_NUMPY:
+        return dtype
+    if dtype in BY_NAME:
+        return BY_NAME[dtype].numpy
+    raise ProgramError(f"unknown dtype {dtype!r} in {pair!r}; dtypes are {', '.join(BY_NUMPY)}")
+
+
+def _is_whole(value: Any) -> bool:
+    """Tells whether an entry is one specification, right or wrong, and no container of others."""
+    return is_pair(value) or _wanted(value) is not None
+
+
+def _wanted(value: Any) -> tuple[Any, ...] | None:
+    """The pair that was meant, or pairs; None where a value is not a specification of a wrong form."""
+    if is_pair(value):
+        if is_dtype(value[1]) or not isinstance(value[0], str):
+            return None
+        return tuple((shape, _LIKELY) for shape in value) if "," in "".join(value) else (_text(value), _LIKELY)
+    if _is_shape_text(value):
+        return (value, _LIKELY)
+    if isinstance(value, jax.ShapeDtypeStruct):
+        is_text = any(isinstance(size, str) for size in value.shape)
+        return (_text(value.shape), value.dtype.name) if is_text else None
+    if not isinstance(value, tuple | list) or not value:
+        return None
+    sizes, last = list(value[:-1]), value[-1]
+    if sizes and _are_sizes(sizes) and isinstance(last, str) and is_dtype(last):
+        return (_text(sizes), last)  # ["b, 4", "float32"] and ("b", 4, "float32")
+    is_shape = _are_sizes(value) and any(isinstance(v, str) for v in value) and any(isinstance(v, int) for v in value)
+    return (_text(value), _LIKELY) if is_shape else None
+
+
+def _is_shape_text(value: Any) -> bool:
+    return isinstance(value, str) and not is_dtype(value)
+
+
+def _are_sizes(values: Sequence[Any]) -> bool:
+    return all(isinstance(v, str) or (isinstance(v, int) and not isinstance(v, bool)) for v in values)
+
+
+def _text(sizes: Sequence[Any]) -> str:
+    return ", ".join(map(str, sizes))
+
+
+def _is_key_dtype(value: Any) -> bool:
+    """The dtype of PRNG keys, as `jax.random.key(0).dtype` is."""
+    scalar = getattr(value, "type", None)
+    return isinstance(scalar, type) and issubclass(scalar, jax.dtypes.prng_key)
+
+
+__all__ = ["check_sequence", "check_specifications", "is_dtype", "is_pair", "numpy_name", "parameters_of"]

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The option `symbolic`: a program of static sizes becomes one whose argument sizes above 1 are chosen by the caller.
+
+Every size above 1 of every value is one unknown. Ops say which unknowns are the same (`size_relations.py`), which are
+computed from others and which their attributes fix; a size that is fixed fixes all that are the same. What is left
+becomes `?`, and ops that state a size which is no longer one turn into their dynamic twins. The static program is the
+one instance at the sizes it was written for, so a call with those gives the same results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from shlo_disc.errors import OptionError
+from shlo_disc.shape_dialect.dialect.types import DYNAMIC
+from shlo_disc.shape_dialect.inference.size_relations import RULES, Size
+from shlo_disc.shape_dialect.mlir import ir
+
+from .symbolic_twins import TWINS, SizeValues, stated_sizes
+from .unknowns import Unknowns
+
+
+def make_symbolic(function: ir.OpView) -> None:
+    """Rewrite the entry function in place. Raises OptionError when a size is dynamic already."""
+    block = function.regions[0].blocks[0]
+    if any(not ir.RankedTensorType(v.type).has_static_shape for v in _tensors(block)):
+        raise OptionError("the option symbolic needs a program of static sizes")
+    operations = list(_operations(block))
+    unknowns = _solve(block, operations)
+    dynamic = {v: _dynamic_axes(v, unknowns) for v in _tensors(block)}
+    sizes = SizeValues(unknowns, {v: list(ir.RankedTensorType(v.type).shape) for v in dynamic})
+    for value, axes in dynamic.items():
+        _set_dynamic(value, axes)
+    replaced = [op for _, op in operations if op.operation.name in TWINS and dynamic[op.results[0]]]
+    for position, op in operations:
+        if op in replaced:
+            TWINS[op.operation.name](op, sizes.before(position))
+    for op in reversed(replaced):
+        if not list(op.results[0].uses):
+            op.operation.erase()
+    terminator = block.operations[len(block.operations) - 1]
+    kind = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in terminator.operands])
+    function.attributes["function_type"] = ir.TypeAttr.get(kind)
+
+
+def _solve(block: ir.Block, operations: Sequence[tuple[int, ir.OpView]]) -> Unknowns:
+    unknowns = Unknowns(block)
+    for _, op in operations:
+        name = op.operation.name
+        if name in RULES:
+            RULES[name](unknowns, op)
+        elif name not in ("func.return", "stablehlo.return"):
+            for value in [*op.operands, *op.results]:
+                unknowns.fix(value)
+    unknowns.settle()
+    unknowns.fix_unavailable((position, size) for position, op in operations for size in stated_sizes(op))
+    return unknowns
+
+
+def _operations(block: ir.Block) -> Iterator[tuple[int, ir.OpView]]:
+    """Every op, those in regions included, with the position in the block of the op that it is in."""
+    for position, outer in enumerate(block.operations):
+        yield position, outer
+        for region in outer.regions:
+            for inner in region.blocks:
+                yield from ((position, op) for _, op in _operations(inner))
+
+
+def _tensors(block: ir.Block) -> Iterator[ir.Value]:
+    values: list[ir.Value] = [*block.arguments]
+    for op in block.operations:
+        values += op.results
+        for region in op.regions:
+            for inner in region.blocks:
+                yield from _tensors(inner)
+    yield from (v for v in values if isinstance(v.type, ir.RankedTensorType))
+
+
+def _axes(value: ir.Value) -> Sequence[int]:
+    """The axes whose sizes are unknowns."""
+    tensor = value.type
+    return [i for i, size in enumerate(tensor.shape) if size > 1] if isinstance(tensor, ir.RankedTensorType) else []
+
+
+def _dynamic_axes(value: ir.Value, unknowns: Unknowns) -> list[int]:
+    return [axis for axis in _axes(value) if not unknowns.is_fixed(Size(value, axis))]
+
+
+def _set_dynamic(value: ir.Value, axes: Sequence[int]) -> None:
+    if axes:
+        tensor = ir.RankedTensorType(value.type)
+        shape = [DYNAMIC if axis in axes else size for axis, size in enumerate(tensor.shape)]
+        value.set_type(ir.RankedTensorType.get(shape, tensor.element_type))
+
+
+__all__ = ["make_symbolic"]

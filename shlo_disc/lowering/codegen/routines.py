@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Functions that are the same in every program that needs them: compiled once in a process, then joined to objects."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
+
+from .cpu_target import CpuTarget
+from .llvm_text import to_llvm_ir
+from .native import code_text, compile_to_object
+from .objects import join_objects
+from .pipelines import lower_to_llvm
+
+
+@dataclass(frozen=True)
+class Routines:
+    """Functions in the LLVM dialect that call each other alone, such as the micro-kernels of one tile.
+
+    exported: those that programs call. is_finished: they are written instruction by instruction, so that LLVM need
+    only select these: optimising them takes it as long as all other kernels of a model and changes nothing.
+    """
+
+    exported: tuple[str, ...]
+    texts: tuple[str, ...]
+    is_finished: bool = False
+
+    @property
+    def opt_level(self) -> int:
+        """LLVM's level of optimisation for them, whatever that of the program."""
+        return 3
+
+
+@cache
+def routines_ir(routines: Routines) -> str:
+    """Their LLVM IR."""
+    with make_context(), ir.Location.unknown():
+        return to_llvm_ir(lower_to_llvm(ir.Module.parse("\n".join(routines.texts))))
+
+
+@cache
+def routines_object(routines: Routines, target: CpuTarget) -> bytes:
+    """Their code for a processor."""
+    text = routines_ir(routines)
+    return compile_to_object(text, target, routines.opt_level, routines.exported, is_finished=routines.is_finished)
+
+
+def compile_with_routines(
+    ir_text: str,
+    target: CpuTarget,
+    opt_level: int,
+    exported: Collection[str],
+    embedded: Mapping[str, bytes],
+    routines: Sequence[Routines],
+) -> bytes:
+    """One object of a program and the routines that it calls. The arguments are as `compile_to_object` has them."""
+    external = names_of(routines)
+    program = compile_to_object(ir_text, target, opt_level, exported, embedded, external)
+    objects = [routines_object(each, target) for each in routines]
+    return join_objects([program, *objects], {*exported, *embedded}) if objects else program
+
+
+def names_of(routines: Iterable[Routines]) -> list[str]:
+    """The names of the functions that programs call."""
+    return [name for each in routines for name in each.exported]
+
+
+def view_routines(name: str, routines: Routines, target: CpuTarget) -> str:
+    """Their "llvm", "optimized-llvm" or "asm"."""
+    text = routines_ir(routines)
+    if name == "llvm":
+        return text
+    return code_text(name, text, target, routines.opt_level, routines.exported, is_finished=routines.is_finished)
+
+
+__all__ = ["Routines", "compile_with_routines", "names_of", "routines_ir", "routines_object", "view_routines"]

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`python -m shlo_disc explain FILE --dims b=2,s=16`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from shlo_disc.tools.commands.common import (
+    add_command,
+    add_compile_options,
+    add_dims,
+    add_file,
+    add_isolate,
+    add_json,
+    built,
+    program_of,
+    show,
+)
+
+
+def add_explain(commands: Any) -> None:
+    """Add the command."""
+    command = add_command(commands, "explain", _explain, "list the kernels of a call with their times")
+    add_file(command)
+    add_dims(command, "the values of the symbols")
+    add_json(command)
+    add_compile_options(command)
+    add_isolate(command)
+
+
+def _explain(arguments: argparse.Namespace) -> None:
+    explanation = built(program_of(arguments.file), arguments).explain(**arguments.dims)
+    show(arguments, explanation.to_json(), str(explanation))
